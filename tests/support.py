@@ -1,0 +1,27 @@
+"""Where tests find golden files (in the repository) and larger data sets (beside it, optional)."""
+
+import os
+import pathlib
+
+import pytest
+
+GOLDENS = pathlib.Path(__file__).resolve().parent / "goldens"
+SHARED = pathlib.Path(
+    os.environ.get("TFNLP_SHARED_DATA", GOLDENS.parent.parent.parent / "shared" / "data")
+)
+
+
+def golden(name: str) -> pathlib.Path:
+    """Path of a golden file or folder that ships with the tests."""
+    path = GOLDENS / name
+    if not path.exists():
+        raise FileNotFoundError(f"golden file {path} is missing from the checkout")
+    return path
+
+
+def shared_data(name: str) -> pathlib.Path:
+    """Path of a data set beside the checkout; the test is skipped where it is absent."""
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"needs the data set {name} (set TFNLP_SHARED_DATA)")
+    return path

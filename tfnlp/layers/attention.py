@@ -1,0 +1,163 @@
+"""Scaled dot-product attention with several heads."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.dense import built_dense
+
+MASKED = -1e9  # added to a masked score: exp() of it is 0 in float32, and no row becomes NaN
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class MultiHeadAttention(keras.layers.Layer):
+    """`softmax(Q K^T / sqrt(D) + mask) V` per head, heads joined and projected.
+
+    Vaswani et al. 2017, section 3.2. Self-attention projects queries, keys and values with one
+    fused kernel `[H, 3H]`; cross-attention (built with a context) uses `[H, H]` for the queries
+    and one fused `[C, 2H]` for keys and values.
+
+    Args:
+        num_heads: heads N; H must be a multiple of it, D = H / N.
+        dropout: rate on the attention probabilities.
+        causal: position t sees positions <= t only.
+        kernel_initializer: Keras initializer of the kernels.
+
+    Call:
+        inputs: `[B, T, H]`.
+        context: `[B, S, C]` for cross-attention, or None.
+        mask: bool `[B, S]`, True for real keys; padding never reaches a real position.
+        cache: `[B, 2, N, M, D]` keys and values of up to M earlier positions, or None.
+        cache_index: int scalar, how many positions of `cache` are filled; positions
+            `cache_index ... cache_index + T - 1` are written. `mask`, if given, is `[B, M]`.
+        return_scores: also return the probabilities.
+
+    Returns: `[B, T, H]` in the compute dtype; with `cache` also the new cache; with
+    `return_scores` also float32 `[B, N, T, S]`. Scores and softmax are float32 under any policy.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        dropout=0.0,
+        causal=False,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.causal = causal
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
+        self.probability_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape, context_shape=None):
+        hidden = inputs_shape[-1]
+        if hidden % self.num_heads:
+            raise ValueError(
+                f"hidden size {hidden} is not a multiple of num_heads={self.num_heads}"
+            )
+        self.hidden_size = hidden
+        self.head_size = hidden // self.num_heads
+        self.cross = context_shape is not None
+
+        def dense(width, units, name):
+            return built_dense(width, units, self.kernel_initializer, self.dtype_policy, name)
+
+        if self.cross:
+            self.query = dense(hidden, hidden, "query")
+            self.key_value = dense(context_shape[-1], 2 * hidden, "key_value")
+        else:
+            self.qkv = dense(hidden, 3 * hidden, "qkv")
+        self.output_dense = dense(hidden, hidden, "output")
+
+    def call(
+        self,
+        inputs,
+        context=None,
+        mask=None,
+        cache=None,
+        cache_index=None,
+        return_scores=False,
+        training=False,
+    ):
+        if (context is not None) != self.cross:
+            raise ValueError("`context` must be given in every call or in none (it shapes weights)")
+        length = inputs.shape[1] or ops.shape(inputs)[1]
+        if self.cross:
+            source = context.shape[1] or ops.shape(context)[1]
+            (q,) = self._project(self.query, inputs, 1, length)
+            k, v = self._project(self.key_value, context, 2, source)
+        else:
+            q, k, v = self._project(self.qkv, inputs, 3, length)  # each [B, N, T, D]
+        if cache is not None:
+            start = ops.cast(cache_index, "int32")
+            update = ops.cast(ops.stack([k, v], axis=1), cache.dtype)  # [B, 2, N, T, D]
+            cache = ops.slice_update(cache, (0, 0, 0, start, 0), update)
+            k, v = ops.cast(cache[:, 0], q.dtype), ops.cast(cache[:, 1], q.dtype)
+
+        scores = ops.matmul(q * (self.head_size**-0.5), ops.swapaxes(k, -1, -2))  # [B, N, T, S]
+        bias = self._bias(length, k, mask, cache, cache_index)
+        scores = ops.cast(scores, "float32")
+        probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
+        kept = self.probability_dropout(
+            ops.cast(probabilities, self.compute_dtype), training=training
+        )
+        heads = ops.transpose(ops.matmul(kept, v), (0, 2, 1, 3))  # [B, T, N, D]
+        flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
+        outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
+
+        extras = [x for x in (cache, probabilities if return_scores else None) if x is not None]
+        return (outputs, *extras) if extras else outputs
+
+    def _project(self, dense, x, parts, length):
+        """`[B, T, C]` to `parts` tensors `[B, N, T, D]` through one matrix product."""
+        flat = dense(ops.reshape(x, (-1, x.shape[-1])))  # [B*T, parts*H]
+        split = ops.reshape(flat, (-1, length, parts, self.num_heads, self.head_size))
+        return ops.unstack(ops.transpose(split, (2, 0, 3, 1, 4)), num=parts, axis=0)
+
+    def _bias(self, length, keys, mask, cache, cache_index):
+        """What is added to the scores: 0 where attention is allowed, MASKED where it is not."""
+        bias = None
+        if mask is not None:
+            blocked = ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")
+            bias = blocked[:, None, None, :] * MASKED  # [B, 1, 1, S]
+        if self.causal or cache is not None:
+            source = keys.shape[2] or ops.shape(keys)[2]
+            start = 0 if cache_index is None else cache_index
+            query_at = ops.arange(length, dtype="int32")[:, None] + start
+            key_at = ops.arange(source, dtype="int32")[None, :]
+            # Without `causal` a cache still hides the slots that were never written.
+            last = query_at if self.causal else start + length - 1
+            future = ops.cast(key_at > last, "float32") * MASKED  # [T or 1, S]
+            bias = future if bias is None else ops.maximum(bias + future, MASKED)
+        return bias
+
+    def compute_output_spec(
+        self,
+        inputs,
+        context=None,
+        mask=None,
+        cache=None,
+        cache_index=None,
+        return_scores=False,
+        training=False,
+    ):
+        outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
+        source = inputs.shape[1] if context is None else context.shape[1]
+        if cache is not None:
+            outputs.append(keras.KerasTensor(cache.shape, dtype=cache.dtype))
+            source = cache.shape[3]
+        if return_scores:
+            shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)
+            outputs.append(keras.KerasTensor(shape, dtype="float32"))
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "dropout": self.dropout,
+            "causal": self.causal,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,170 @@
+"""Tables of vectors: tokens (also run in reverse, as a tied softmax), positions, segments."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class TokenEmbedding(keras.layers.Layer):
+    """Row lookup `e(i) = E[i]`, and in reverse the tied projection `logits = h E^T`.
+
+    Tying input and output tables is Press & Wolf 2017, section 3; BERT and GPT do so.
+
+    Args:
+        vocab_size: rows of the table.
+        hidden_size: columns of the table.
+        initializer: Keras initializer of the table.
+
+    Call: `ids` int `[B, T]` to `[B, T, H]` in the compute dtype; with `reverse=True`
+    `hidden` `[..., H]` to float32 logits `[..., V]` (the product itself is taken in the
+    compute dtype).
+    """
+
+    def __init__(self, vocab_size, hidden_size, initializer="uniform", **kwargs):
+        super().__init__(**kwargs)
+        if vocab_size < 1 or hidden_size < 1:
+            raise ValueError(
+                f"vocab_size={vocab_size} and hidden_size={hidden_size} must be positive"
+            )
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, input_shape=None):
+        # Not autocast: casting the rows that were looked up is cheaper than casting the table.
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocab_size, self.hidden_size),
+            initializer=self.initializer,
+            autocast=False,
+        )
+
+    def call(self, inputs, reverse=False):
+        if not reverse:
+            return ops.cast(ops.take(self.embeddings, inputs, axis=0), self.compute_dtype)
+        table = ops.cast(self.embeddings, self.compute_dtype)
+        hidden = ops.cast(inputs, self.compute_dtype)
+        flat = ops.reshape(hidden, (-1, self.hidden_size))  # [N, H]: one plain 2-D product
+        logits = ops.cast(ops.matmul(flat, ops.transpose(table)), "float32")  # [N, V]
+        lead = [-1, *hidden.shape[1:-1]]
+        if None in lead[1:]:
+            lead = list(ops.shape(hidden)[:-1])
+        return ops.reshape(logits, (*lead, self.vocab_size))  # [..., V]
+
+    def compute_output_spec(self, inputs, reverse=False):
+        if reverse:
+            return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
+        return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class PositionEmbedding(keras.layers.Layer):
+    """Learned positions: `y_t = P[start + t]` (Gehring et al. 2017; BERT, section 3.2).
+
+    Args:
+        max_positions: rows of the table, the longest sequence that the model can read.
+        initializer: Keras initializer of the table.
+
+    Call: `[B, T, H]` (only its shape is read) and an optional int scalar `start` (for decoding
+    with a cache) to `[1, T, H]` in the compute dtype.
+
+    Raises:
+        ValueError: if `T` is static and greater than `max_positions`.
+    """
+
+    def __init__(self, max_positions, initializer="uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.max_positions = max_positions
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.max_positions, input_shape[-1]),
+            initializer=self.initializer,
+            autocast=False,
+        )
+
+    def call(self, inputs, start=None):
+        _check_length(inputs.shape, self.max_positions)
+        length = inputs.shape[1] or ops.shape(inputs)[1]
+        if start is None:
+            rows = self.embeddings[:length]  # [T, H]
+        else:
+            hidden = self.embeddings.shape[-1]
+            rows = ops.slice(self.embeddings, (start, 0), (length, hidden))
+        return ops.cast(rows[None], self.compute_dtype)  # [1, T, H]
+
+    def compute_output_spec(self, inputs, start=None):
+        _check_length(inputs.shape, self.max_positions)
+        return keras.KerasTensor((1, *inputs.shape[1:]), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "max_positions": self.max_positions,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }
+
+
+def _check_length(shape, max_positions):
+    if shape[1] is not None and shape[1] > max_positions:
+        raise ValueError(
+            f"sequence of {shape[1]} tokens, but the model has max_positions={max_positions}; "
+            "shorten the sequences or build the model with more positions"
+        )
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class SegmentEmbedding(keras.layers.Layer):
+    """`y = S[segment]`, telling sentence A (0) from sentence B (1) (BERT, section 3.2).
+
+    A lookup in so small a table is taken as a sum over its rows, `sum_s [segment = s] S[s]`:
+    its gradient is then a dense reduction, not a scatter into two rows.
+
+    Args:
+        num_segments: rows of the table.
+        hidden_size: columns of the table.
+        initializer: Keras initializer of the table.
+
+    Call: int `[B, T]` to `[B, T, H]` in the compute dtype.
+    """
+
+    def __init__(self, num_segments, hidden_size, initializer="uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.num_segments = num_segments
+        self.hidden_size = hidden_size
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, input_shape):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.num_segments, self.hidden_size),
+            initializer=self.initializer,
+        )
+
+    def call(self, inputs):
+        one_hot = ops.one_hot(inputs, self.num_segments, dtype=self.compute_dtype)  # [B, T, S]
+        flat = ops.reshape(one_hot, (-1, self.num_segments))  # [B*T, S]
+        rows = ops.matmul(flat, self.embeddings)  # [B*T, H]
+        length = inputs.shape[1] or ops.shape(inputs)[1]
+        return ops.reshape(rows, (-1, length, self.hidden_size))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_segments": self.num_segments,
+            "hidden_size": self.hidden_size,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

@@ -1,0 +1,169 @@
+"""What stands on an encoder: pooler, masked-LM head, next-sentence head."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.activations import activation as activation_function
+from tfnlp.layers.dense import built_dense
+from tfnlp.layers.normalization import LayerNorm
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class Pooler(keras.layers.Layer):
+    """`tanh(W h_0 + b)` of the first token, `[CLS]` (BERT, section 3.1 and reference code).
+
+    Args:
+        kernel_initializer: Keras initializer of W.
+
+    Call: `[B, T, H]` to `[B, H]` in the compute dtype.
+    """
+
+    def __init__(self, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True  # takes a masked sequence; what comes out has no time axis
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def build(self, input_shape):
+        hidden = input_shape[-1]
+        self.dense = built_dense(
+            hidden, hidden, self.kernel_initializer, self.dtype_policy, "dense", "tanh"
+        )
+
+    def call(self, inputs):
+        return self.dense(inputs[:, 0])  # [B, H]
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], input_shape[-1])
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.kernel_initializer)
+        return {**super().get_config(), "kernel_initializer": initializer}
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class MaskedLMHead(keras.layers.Layer):
+    """`LN(f(W h_p + b))` at the masked positions p only (BERT, section 3.1, Task 1).
+
+    The positions are gathered first: the projection onto the vocabulary that follows
+    (`TokenEmbedding(reverse=True)`, then `LogitBias`) then costs P rows a sequence, not T.
+
+    Args:
+        activation: f.
+        norm_epsilon: epsilon of the layer norm.
+        kernel_initializer: Keras initializer of W.
+
+    Call: `inputs` `[B, T, H]`, `positions` int `[B, P]` to `[B, P, H]` in the compute dtype.
+    """
+
+    def __init__(
+        self,
+        activation="gelu",
+        norm_epsilon=1e-12,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.activation = activation
+        self.norm_epsilon = norm_epsilon
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self._function = activation_function(activation)
+        self.supports_masking = True  # takes a masked sequence; the predictions are not masked
+
+    def compute_mask(self, inputs, mask=None):
+        return None
+
+    def build(self, inputs_shape, positions_shape=None):
+        hidden = inputs_shape[-1]
+        self.dense = built_dense(
+            hidden, hidden, self.kernel_initializer, self.dtype_policy, "dense"
+        )
+        self.norm = LayerNorm(self.norm_epsilon, dtype=self.dtype_policy, name="norm")
+        self.norm.build((None, hidden))
+
+    def call(self, inputs, positions):
+        batch, length = ops.shape(inputs)[0], inputs.shape[1] or ops.shape(inputs)[1]
+        hidden = inputs.shape[-1]
+        # One row index into [B*T, H] a prediction: a gather whose gradient is one scatter.
+        rows = ops.cast(positions, "int32") + ops.arange(batch, dtype="int32")[:, None] * length
+        flat = ops.take(
+            ops.reshape(inputs, (-1, hidden)), ops.reshape(rows, (-1,)), axis=0
+        )  # [B*P, H]
+        y = self.norm(self._function(self.dense(flat)))
+        predictions = positions.shape[1] or ops.shape(positions)[1]
+        return ops.reshape(y, (-1, predictions, hidden))  # [B, P, H]
+
+    def compute_output_spec(self, inputs, positions):
+        return keras.KerasTensor(
+            (positions.shape[0], positions.shape[1], inputs.shape[-1]), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "activation": self.activation,
+            "norm_epsilon": self.norm_epsilon,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class LogitBias(keras.layers.Layer):
+    """`logits + b`, the output bias that BERT's masked LM adds to the tied projection.
+
+    Call: float32 `[..., V]` to float32 `[..., V]` under any dtype policy.
+    """
+
+    def build(self, input_shape):
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(input_shape[-1],),
+            initializer="zeros",
+            dtype="float32",
+            autocast=False,
+        )
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        # Logits arrive as float32 and must not be cast down on the way in.
+        self.autocast = False
+
+    def call(self, inputs):
+        return ops.cast(inputs, "float32") + self.bias
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor(inputs.shape, dtype="float32")
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class NextSentenceHead(keras.layers.Layer):
+    """`W pooled + b`, two float32 logits: B follows A (0), B is random (1).
+
+    BERT, section 3.1, Task 2; the order of the classes is the reference code's.
+
+    Args:
+        kernel_initializer: Keras initializer of W.
+
+    Call: `[B, H]` to float32 `[B, 2]`.
+    """
+
+    def __init__(self, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, input_shape):
+        self.dense = built_dense(
+            input_shape[-1], 2, self.kernel_initializer, "float32", "dense"
+        )
+
+    def call(self, inputs):
+        return self.dense(ops.cast(inputs, "float32"))  # [B, 2]
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((inputs.shape[0], 2), dtype="float32")
+
+    def get_config(self):
+        initializer = keras.initializers.serialize(self.kernel_initializer)
+        return {**super().get_config(), "kernel_initializer": initializer}

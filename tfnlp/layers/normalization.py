@@ -1,0 +1,46 @@
+"""Layer normalisation that stays in float32 whatever the dtype policy says."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class LayerNorm(keras.layers.Layer):
+    """`y = gamma * (x - mean) / sqrt(variance + epsilon) + beta` over the last axis.
+
+    Ba, Kiros & Hinton 2016, eq. 4. Mean and (biased) variance are taken in float32 and in two
+    passes: `E[x^2] - E[x]^2` in one pass loses digits where the mean is large.
+
+    Args:
+        epsilon: added to the variance; 1e-12 in BERT, 1e-5 in GPT.
+
+    Shapes: `[..., H]` in the compute dtype to `[..., H]` in the compute dtype.
+    """
+
+    def __init__(self, epsilon=1e-12, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
+        self.supports_masking = True
+
+    def build(self, input_shape):
+        size = (input_shape[-1],)
+        # autocast=False: under a bf16 policy gamma and beta are used as the float32 they are.
+        self.gamma = self.add_weight(
+            name="gamma", shape=size, initializer="ones", dtype="float32", autocast=False
+        )
+        self.beta = self.add_weight(
+            name="beta", shape=size, initializer="zeros", dtype="float32", autocast=False
+        )
+
+    def call(self, inputs):
+        x = ops.cast(inputs, "float32")
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        y = centred * ops.rsqrt(variance + self.epsilon) * self.gamma + self.beta
+        return ops.cast(y, self.compute_dtype)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "epsilon": self.epsilon}

@@ -1,0 +1,191 @@
+"""BERT (Devlin et al. 2019): a bidirectional Transformer encoder and its pretraining heads."""
+
+import keras
+
+from tfnlp.layers import (
+    LayerNorm,
+    LogitBias,
+    MaskedLMHead,
+    NextSentenceHead,
+    Pooler,
+    PositionEmbedding,
+    SegmentEmbedding,
+    TokenEmbedding,
+    TransformerBlock,
+)
+
+# Published sizes: tiny to medium from Turc et al. 2019 (table 1), base and large from the paper.
+BERT_TINY = dict(num_layers=2, hidden_size=128, num_heads=2, intermediate_size=512)
+BERT_MINI = dict(num_layers=4, hidden_size=256, num_heads=4, intermediate_size=1024)
+BERT_SMALL = dict(num_layers=4, hidden_size=512, num_heads=8, intermediate_size=2048)
+BERT_MEDIUM = dict(num_layers=8, hidden_size=512, num_heads=8, intermediate_size=2048)
+BERT_BASE = dict(num_layers=12, hidden_size=768, num_heads=12, intermediate_size=3072)
+BERT_LARGE = dict(num_layers=24, hidden_size=1024, num_heads=16, intermediate_size=4096)
+
+
+def bert(
+    vocab_size=30522,
+    num_layers=12,
+    hidden_size=768,
+    num_heads=12,
+    intermediate_size=3072,
+    max_positions=512,
+    num_segments=2,
+    dropout=0.1,
+    attention_dropout=0.1,
+    activation="gelu",
+    norm_epsilon=1e-12,
+    initializer_range=0.02,
+    pooler=True,
+    seq_length=None,
+    dtype=None,
+    name="bert",
+):
+    """The encoder as a functional model; the defaults are BERT-base, uncased (109.48 M weights).
+
+    `x_0 = drop(LN(E[ids] + P[0..T-1] + S[types]))`, `x_l = block_l(x_{l-1})`,
+    `pooled = tanh(W x_L[CLS] + b)`.
+
+    Args:
+        vocab_size: word pieces V.
+        num_layers: Transformer blocks L.
+        hidden_size: width H.
+        num_heads: attention heads, a divisor of H.
+        intermediate_size: width of the feed-forward nets.
+        max_positions: longest sequence.
+        num_segments: token types.
+        dropout, attention_dropout: rates while training.
+        activation: "gelu" (erf, the paper's) or "gelu_tanh".
+        norm_epsilon: epsilon of the layer norms.
+        initializer_range: standard deviation of the truncated normal that fills the weights.
+        pooler: with a pooler, or without.
+        seq_length: static length T, or None for any length.
+        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        name: name of the model.
+
+    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
+    `input_type_ids`.
+
+    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
+    `sequence_output`), `embedding_output` `[B, T, H]` and, with a pooler, `pooled_output`
+    `[B, H]`.
+
+    Raises:
+        ValueError: for sizes that don't fit together.
+    """
+    if num_layers < 1:
+        raise ValueError(f"num_layers={num_layers} must be at least 1")
+    if hidden_size % num_heads:
+        raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
+    if seq_length is not None and seq_length > max_positions:
+        raise ValueError(
+            f"seq_length={seq_length} is longer than max_positions={max_positions}; "
+            "choose shorter sequences or more positions"
+        )
+
+    def initializer():
+        return keras.initializers.TruncatedNormal(stddev=initializer_range)
+
+    def token_input(name):
+        return keras.Input((seq_length,), dtype="int32", name=name)
+
+    ids, mask, types = inputs = [
+        token_input(n) for n in ("input_word_ids", "input_mask", "input_type_ids")
+    ]
+    real = keras.ops.not_equal(mask, 0)  # bool [B, T]
+
+    tokens = TokenEmbedding(
+        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(ids)
+    positions = PositionEmbedding(
+        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
+    )(tokens)
+    segments = SegmentEmbedding(
+        num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
+    )(types)
+    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(tokens + segments + positions)
+    x = embedding_output = keras.layers.Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
+
+    encoder_outputs = []
+    for index in range(num_layers):
+        x = TransformerBlock(
+            num_heads,
+            intermediate_size,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation=activation,
+            norm_epsilon=norm_epsilon,
+            kernel_initializer=initializer(),
+            dtype=dtype,
+            name=f"layer_{index}",
+        )(x, mask=real)
+        encoder_outputs.append(x)
+
+    outputs = {
+        "sequence_output": x,
+        "encoder_outputs": encoder_outputs,
+        "embedding_output": embedding_output,
+    }
+    if pooler:
+        outputs["pooled_output"] = Pooler(
+            kernel_initializer=initializer(), dtype=dtype, name="pooler"
+        )(x)
+    return keras.Model({i.name: i for i in inputs}, outputs, name=name)
+
+
+def bert_pretrainer(
+    encoder,
+    activation="gelu",
+    norm_epsilon=1e-12,
+    initializer_range=0.02,
+    masked_lm=True,
+    next_sentence=True,
+    max_predictions=None,
+    name="bert_pretrainer",
+):
+    """`encoder` (from `bert`) with its pretraining heads, sharing every weight.
+
+    `mlm_logits = LN(f(W h_p + b)) E^T + c` at the masked positions p only, E tied to the token
+    table (BERT, section 3.1, Task 1); `next_sentence_logits = W pooled + b` (Task 2).
+
+    Args:
+        encoder: a model made by `bert`; with `next_sentence` it needs its pooler.
+        activation, norm_epsilon, initializer_range: of the heads, as in `bert`.
+        masked_lm, next_sentence: which heads to build.
+        max_predictions: static number P of masked positions, or None for any number.
+        name: name of the model.
+
+    Inputs: those of the encoder and, with `masked_lm`, int32 `masked_lm_positions` `[B, P]`.
+
+    Outputs: those of the encoder, `mlm_logits` float32 `[B, P, V]`, `next_sentence_logits`
+    float32 `[B, 2]`.
+
+    Raises:
+        ValueError: if `next_sentence` is asked of an encoder without a pooler.
+    """
+    inputs, outputs = dict(encoder.input), dict(encoder.output)
+    token_embedding = encoder.get_layer("token_embedding")
+    dtype = token_embedding.dtype_policy
+
+    def initializer():
+        return keras.initializers.TruncatedNormal(stddev=initializer_range)
+
+    if masked_lm:
+        positions = keras.Input((max_predictions,), dtype="int32", name="masked_lm_positions")
+        inputs["masked_lm_positions"] = positions
+        hidden = MaskedLMHead(
+            activation,
+            norm_epsilon,
+            kernel_initializer=initializer(),
+            dtype=dtype,
+            name="masked_lm_head",
+        )(outputs["sequence_output"], positions)
+        logits = token_embedding(hidden, reverse=True)
+        outputs["mlm_logits"] = LogitBias(name="masked_lm_bias")(logits)
+    if next_sentence:
+        if "pooled_output" not in outputs:
+            raise ValueError("next_sentence=True needs an encoder built with pooler=True")
+        outputs["next_sentence_logits"] = NextSentenceHead(
+            kernel_initializer=initializer(), name="next_sentence_head"
+        )(outputs["pooled_output"])
+    return keras.Model(inputs, outputs, name=name)
