@@ -1,0 +1,25 @@
+"""Strategy, optimizers, schedules, the trainer, checkpoints."""
+
+from tfnlp.training.checkpoints import Checkpoints
+from tfnlp.training.history import History
+from tfnlp.training.optimizers import LAMB, Adagrad, AdamW, Optimizer, optimizer
+from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, schedule
+from tfnlp.training.strategy import make_strategy
+from tfnlp.training.trainer import Trainer
+
+__all__ = [
+    "Adagrad",
+    "AdamW",
+    "Checkpoints",
+    "History",
+    "LAMB",
+    "Optimizer",
+    "Trainer",
+    "constant",
+    "cosine",
+    "inverse_sqrt",
+    "linear",
+    "make_strategy",
+    "optimizer",
+    "schedule",
+]

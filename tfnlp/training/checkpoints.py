@@ -1,0 +1,135 @@
+"""Checkpoints that are written whole or not at all, and read only if they are whole."""
+
+import json
+import re
+import warnings
+import zlib
+
+import tensorflow as tf
+
+_NAME = re.compile(r"^(step|best)-(\d{10})$")
+
+
+class Checkpoints:
+    """A folder of checkpoints: the last `keep` ones and the best one.
+
+    A checkpoint is a folder `step-0000001000` (or `best-...`) with TensorFlow's tensor bundle,
+    which carries a checksum for each tensor, and `state.json`, which carries its own. It is
+    written under another name and renamed when complete.
+
+    Args:
+        directory: any path that `tf.io.gfile` takes.
+        variables: dict of name to `tf.Variable`; what is saved and restored.
+        keep: how many of the last checkpoints stay.
+
+    Raises:
+        ValueError: for `keep` < 1.
+    """
+
+    def __init__(self, directory, variables, keep=3):
+        if keep < 1:
+            raise ValueError(f"keep={keep} must be at least 1")
+        self.directory, self.keep = str(directory), keep
+        self._checkpoint = tf.train.Checkpoint(variables=dict(variables))
+
+    def save(self, step, state, best=False):
+        """Writes the variables and the JSON-able `state`; returns the path.
+
+        Raises:
+            OSError: if it can't be written (a full disk, say); nothing half-written stays and
+                the earlier checkpoints are untouched.
+        """
+        kind = "best" if best else "step"
+        final = tf.io.gfile.join(self.directory, f"{kind}-{step:010d}")
+        partial = tf.io.gfile.join(self.directory, f"partial-{kind}-{step:010d}")
+        try:
+            _remove(partial)
+            tf.io.gfile.makedirs(partial)
+            self._checkpoint.write(tf.io.gfile.join(partial, "variables"))
+            text = json.dumps({"step": step, **state}, sort_keys=True)
+            with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
+                file.write(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
+            _remove(final)
+            tf.io.gfile.rename(partial, final)
+        except (tf.errors.OpError, OSError) as error:
+            try:
+                _remove(partial)
+            except (tf.errors.OpError, OSError):
+                pass  # the first error is the one to report
+            raise OSError(
+                f"checkpoint {final} could not be written ({_first_line(error)}); free some space "
+                "or choose another directory, then start again: the run resumes from the last "
+                "whole checkpoint"
+            ) from error
+        for _, old in self.paths(kind)[: -1 if best else -self.keep]:
+            _remove(old)
+        return final
+
+    def paths(self, kind="step"):
+        """`(step, path)` of the whole checkpoints of a kind, oldest first."""
+        if not tf.io.gfile.exists(self.directory):
+            return []
+        found = []
+        for name in tf.io.gfile.listdir(self.directory):
+            match = _NAME.match(name.rstrip("/"))
+            if match and match[1] == kind:
+                path = tf.io.gfile.join(self.directory, name.rstrip("/"))
+                found.append((int(match[2]), path))
+        return sorted(found)
+
+    def restore(self, path):
+        """Reads the variables of one checkpoint; returns its state.
+
+        Raises:
+            ValueError: if a part is missing, truncated, altered, or of another shape.
+        """
+        try:
+            with tf.io.gfile.GFile(tf.io.gfile.join(path, "state.json")) as file:
+                record = json.loads(file.read())
+            if zlib.crc32(record["state"].encode()) != record["crc32"]:
+                raise ValueError("state.json does not match its checksum")
+            state = json.loads(record["state"])
+            status = self._checkpoint.read(tf.io.gfile.join(path, "variables"))
+            status.assert_existing_objects_matched()
+        except (tf.errors.OpError, OSError, ValueError, KeyError, TypeError, AssertionError) as e:
+            raise ValueError(f"checkpoint {path} cannot be read: {_first_line(e)}") from e
+        return state
+
+    def restore_latest(self):
+        """Reads the newest checkpoint that is whole; returns its state, or None if there is none.
+
+        A corrupt one is skipped with a warning.
+
+        Raises:
+            ValueError: if there are checkpoints, but not one can be read.
+        """
+        paths = self.paths()
+        for _, path in reversed(paths):
+            try:
+                return self.restore(path)
+            except ValueError as error:
+                warnings.warn(f"{error}; trying the one before", stacklevel=2)
+        if paths:
+            raise ValueError(
+                f"none of the {len(paths)} checkpoints in {self.directory} can be read; "
+                "was the model built with other sizes? Choose another directory to start afresh"
+            )
+        return None
+
+    def restore_best(self):
+        """Reads the best checkpoint, or the latest where none is marked; returns its state."""
+        for _, path in reversed(self.paths("best")):
+            try:
+                return self.restore(path)
+            except ValueError as error:
+                warnings.warn(f"{error}; using the latest checkpoint", stacklevel=2)
+        return self.restore_latest()
+
+
+def _remove(path):
+    if tf.io.gfile.exists(path):
+        tf.io.gfile.rmtree(path)
+
+
+def _first_line(error):
+    return str(getattr(error, "message", None) or error).strip().split("\n")[0]

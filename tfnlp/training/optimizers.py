@@ -1,0 +1,191 @@
+"""Optimizers on `tf.distribute`'s public API: AdamW, LAMB, Adagrad.
+
+Keras's own optimizers sum gradients over replicas a second time and clip before they sum; these
+take gradients that the trainer has already summed and clipped, and only apply them.
+"""
+
+import re
+
+import tensorflow as tf
+
+# Biases, and the scale and shift of layer norms, under the names that Keras gives them.
+NOT_DECAYED = (r"(^|/)bias$", r"(^|/)gamma$", r"(^|/)beta$")
+
+
+class Optimizer:
+    """Base: weight-decay bookkeeping, slots, and applying one update on every replica.
+
+    Args:
+        weight_decay: lambda.
+        exclude: regular expressions; a variable whose `path` one of them matches is not decayed.
+            None takes the biases and layer-norm weights. A given pattern that matches nothing is
+            an error: an exclusion that does not exclude is worse than none.
+    """
+
+    slot_names = ()
+
+    def __init__(self, weight_decay=0.0, exclude=None):
+        if weight_decay < 0:
+            raise ValueError(f"weight_decay={weight_decay} must not be negative")
+        self.weight_decay = weight_decay
+        self.exclude = exclude
+        self.slots = {}
+
+    def build(self, variables):
+        """Makes the slots of `variables` (Keras variables); call it in the strategy's scope."""
+        patterns = NOT_DECAYED if self.exclude is None else self.exclude
+        for pattern in patterns if self.exclude is not None else ():
+            if not any(re.search(pattern, v.path) for v in variables):
+                raise ValueError(
+                    f"exclude pattern {pattern!r} matches none of the model's variables"
+                )
+        self.variables = list(variables)
+        self.decays = [
+            0.0 if any(re.search(p, v.path) for p in patterns) else self.weight_decay
+            for v in variables
+        ]
+        self.slots = {
+            f"{name}/{v.path}": tf.Variable(
+                tf.fill(v.shape, tf.cast(self.slot_value(name), v.dtype)),
+                trainable=False,
+                name=f"{name}/{v.path}",
+            )
+            for v in variables
+            for name in self.slot_names
+        }
+
+    def slot_value(self, name):
+        """What the slot called `name` holds before the first update."""
+        return 0.0
+
+    def apply(self, gradients, learning_rate, step):
+        """One update from dense `gradients`, in replica context; `step` counts from 0."""
+        strategy = tf.distribute.get_strategy()
+        if strategy.num_replicas_in_sync == 1:
+            self._apply_all(None, gradients, learning_rate, step)
+        else:
+            tf.distribute.get_replica_context().merge_call(
+                self._apply_all, args=(gradients, learning_rate, step)
+            )
+
+    def _apply_all(self, strategy, gradients, learning_rate, step):
+        for variable, decay, gradient in zip(
+            self.variables, self.decays, gradients, strict=True
+        ):
+            slots = [self.slots[f"{name}/{variable.path}"] for name in self.slot_names]
+
+            def update(var, gradient, rate, step, *slots, decay=decay):
+                self.update(var, gradient, rate, step, decay, *slots)
+
+            args = (gradient, learning_rate, step, *slots)
+            if strategy is None:
+                update(variable.value, *args)
+            else:
+                strategy.extended.update(variable.value, update, args=args, group=False)
+
+
+class AdamW(Optimizer):
+    """`m = b1 m + (1-b1) g`, `v = b2 v + (1-b2) g^2`, `w -= rate (m / (sqrt v + eps) + lambda w)`.
+
+    Loshchilov & Hutter 2019, algorithm 2. BERT's reference code leaves the bias correction out
+    (`bias_correction=False`, the default); with it, `m / (1 - b1^t)` and `v / (1 - b2^t)` are used.
+    """
+
+    slot_names = ("m", "v")
+
+    def __init__(
+        self,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        weight_decay=0.01,
+        exclude=None,
+        bias_correction=False,
+    ):
+        super().__init__(weight_decay, exclude)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+        self.bias_correction = bias_correction
+
+    def update(self, var, gradient, rate, step, decay, m, v):
+        updates = tf.cast(step, "float32") + 1.0
+        # The kernel scales its rate by sqrt(1 - p2) / (1 - p1) with these powers: 0 means not.
+        powers = [
+            tf.pow(b, updates) if self.bias_correction else tf.constant(0.0)
+            for b in (self.beta_1, self.beta_2)
+        ]
+        if decay:
+            var.assign_sub(rate * decay * var)
+        # One fused pass over w, m and v.
+        tf.raw_ops.ResourceApplyAdam(
+            var=var.handle,
+            m=m.handle,
+            v=v.handle,
+            beta1_power=powers[0],
+            beta2_power=powers[1],
+            lr=rate,
+            beta1=self.beta_1,
+            beta2=self.beta_2,
+            epsilon=self.epsilon,
+            grad=gradient,
+        )
+
+
+class LAMB(Optimizer):
+    """`u = m^ / (sqrt v^ + eps) + lambda w`, `w -= rate * |w| / |u| * u` for each variable.
+
+    You et al. 2020, algorithm 2 (with bias correction). Variables that are not decayed keep a
+    ratio of 1, as in the authors' code.
+    """
+
+    slot_names = ("m", "v")
+
+    def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01, exclude=None):
+        super().__init__(weight_decay, exclude)
+        self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
+
+    def update(self, var, gradient, rate, step, decay, m, v):
+        updates = tf.cast(step, "float32") + 1.0
+        new_m = m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
+        new_v = v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
+        u = (new_m / (1 - tf.pow(self.beta_1, updates))) / (
+            tf.sqrt(new_v / (1 - tf.pow(self.beta_2, updates))) + self.epsilon
+        )
+        if decay:
+            u += decay * var
+            w_norm, u_norm = tf.norm(var), tf.norm(u)
+            rate *= tf.where((w_norm > 0) & (u_norm > 0), w_norm / u_norm, 1.0)
+        var.assign_sub(rate * u)
+
+
+class Adagrad(Optimizer):
+    """`a += g^2`, `w -= rate * g / sqrt(a)` (Duchi et al. 2011).
+
+    Args:
+        initial_accumulator: `a` before the first update; 1.0 in ELMo's reference code.
+    """
+
+    slot_names = ("accumulator",)
+
+    def __init__(self, initial_accumulator=1.0, weight_decay=0.0, exclude=None):
+        super().__init__(weight_decay, exclude)
+        if initial_accumulator <= 0:
+            raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
+        self.initial_accumulator = initial_accumulator
+
+    def slot_value(self, name):
+        return self.initial_accumulator
+
+    def update(self, var, gradient, rate, step, decay, accumulator):
+        if decay:
+            var.assign_sub(rate * decay * var)
+        tf.raw_ops.ResourceApplyAdagrad(
+            var=var.handle, accum=accumulator.handle, lr=rate, grad=gradient
+        )
+
+
+def optimizer(name, weight_decay=None):
+    """The optimizer called `name`, "adamw", "lamb" or "adagrad", with its paper's settings."""
+    makers = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
+    if name not in makers:
+        raise ValueError(f"optimizer={name!r} is unknown; choose one of {sorted(makers)}")
+    return makers[name]() if weight_decay is None else makers[name](weight_decay=weight_decay)

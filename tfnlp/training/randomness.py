@@ -1,0 +1,49 @@
+"""Dropout masks as a pure function of (seed, step, micro-batch, replica).
+
+Keras keeps a seed variable in every dropout layer, counts it up at each call, gives every replica
+the same value and saves it in no checkpoint. Here the seeds of a step are drawn afresh from where
+the step stands, so nothing needs to be saved and no two replicas share a mask.
+"""
+
+import contextlib
+
+import keras
+import tensorflow as tf
+
+SEED_NAME = "seed_generator_state"
+
+
+def seed_variables(model):
+    """The seed variables of `model`'s layers, in the order of `model.variables`."""
+    return [v for v in model.variables if v.name == SEED_NAME]
+
+
+def step_seed(seed, step, micro_batch, replica):
+    """An int32 `[2]` seed for one micro-batch of one step on one replica."""
+    root = tf.stack([tf.constant(seed, "int32"), tf.constant(0x5EED, "int32")])
+    for value in (step, micro_batch, replica):
+        root = tf.random.experimental.stateless_fold_in(root, tf.cast(value, "int32"))
+    return root
+
+
+@contextlib.contextmanager
+def seeded(model, seed):
+    """While open, random layers of `model` draw from `seed` (int32 `[2]`).
+
+    Other state that a layer assigns while open (running averages, say) is written back to its
+    variable on the way out.
+    """
+    variables = seed_variables(model)
+    values = tf.random.stateless_uniform(
+        (max(1, len(variables)), 2), seed, minval=0, maxval=2**31 - 1, dtype="int32"
+    )
+    mapping = [
+        (v, tf.cast(value, v.dtype))
+        for v, value in zip(variables, tf.unstack(values), strict=False)
+    ]
+    with keras.StatelessScope(state_mapping=mapping) as scope:
+        yield
+    drawn = {id(v) for v in variables}
+    for variable in model.non_trainable_variables:
+        if id(variable) not in drawn and scope.get_current_value(variable) is not None:
+            variable.assign(scope.get_current_value(variable))

@@ -1,0 +1,77 @@
+"""Learning rates as functions of the number of updates made so far.
+
+Each function returns `rate(step)`, which takes an int scalar (0 before the first update) and
+returns a float32 scalar. With `w = warmup_steps` all of them rise as `peak * (step + 1) / w`
+while `step < w`; no update, the first and the last included, has a rate of 0.
+"""
+
+import math
+
+import tensorflow as tf
+
+
+def constant(peak, warmup_steps=0):
+    """`peak` after the warm-up."""
+    return _schedule(peak, warmup_steps, lambda step: tf.ones_like(step))
+
+
+def linear(peak, total_steps, warmup_steps=0, end=0.0):
+    """From `peak` to `end` on a straight line (BERT, GPT fine-tuning)."""
+    _check(total_steps, warmup_steps)
+
+    def decay(step):
+        left = (total_steps - step) / max(1.0, total_steps - warmup_steps)
+        return end / peak + (1.0 - end / peak) * tf.clip_by_value(left, 0.0, 1.0)
+
+    return _schedule(peak, warmup_steps, decay)
+
+
+def cosine(peak, total_steps, warmup_steps=0, end=0.0):
+    """From `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
+    _check(total_steps, warmup_steps)
+
+    def decay(step):
+        done = (step - warmup_steps) / max(1.0, total_steps - warmup_steps)
+        wave = 0.5 * (1.0 + tf.cos(math.pi * tf.clip_by_value(done, 0.0, 1.0)))
+        return end / peak + (1.0 - end / peak) * wave
+
+    return _schedule(peak, warmup_steps, decay)
+
+
+def inverse_sqrt(peak, warmup_steps):
+    """`peak * sqrt(w / (step + 1))` after the warm-up (Vaswani et al. 2017, eq. 3, up to scale)."""
+    if warmup_steps < 1:
+        raise ValueError(f"warmup_steps={warmup_steps} must be at least 1 for inverse_sqrt")
+    return _schedule(peak, warmup_steps, lambda step: tf.sqrt(warmup_steps / (step + 1.0)))
+
+
+def schedule(name, peak, total_steps, warmup_steps=0):
+    """The schedule called `name`: "constant", "linear", "cosine" or "inverse_sqrt"."""
+    makers = {
+        "constant": lambda: constant(peak, warmup_steps),
+        "linear": lambda: linear(peak, total_steps, warmup_steps),
+        "cosine": lambda: cosine(peak, total_steps, warmup_steps),
+        "inverse_sqrt": lambda: inverse_sqrt(peak, max(1, warmup_steps)),
+    }
+    if name not in makers:
+        raise ValueError(f"schedule={name!r} is unknown; choose one of {sorted(makers)}")
+    return makers[name]()
+
+
+def _check(total_steps, warmup_steps):
+    if total_steps < 1 or not 0 <= warmup_steps <= total_steps:
+        raise ValueError(
+            f"warmup_steps={warmup_steps} must lie between 0 and total_steps={total_steps}"
+        )
+
+
+def _schedule(peak, warmup_steps, decay):
+    if peak <= 0:
+        raise ValueError(f"learning rate {peak} must be positive")
+
+    def rate(step):
+        step = tf.cast(step, "float32")
+        rise = (step + 1.0) / max(1, warmup_steps)
+        return peak * tf.where(step < warmup_steps, rise, decay(step))
+
+    return rate

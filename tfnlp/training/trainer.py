@@ -1,0 +1,297 @@
+"""The training loop: steps, held-out evaluation, checkpoints, resume."""
+
+import math
+
+import keras
+import tensorflow as tf
+
+from tfnlp.training.checkpoints import Checkpoints
+from tfnlp.training.history import History
+from tfnlp.training.interrupt import StopSignal
+from tfnlp.training.progress import Progress
+from tfnlp.training.randomness import seed_variables
+from tfnlp.training.step import Step, means
+from tfnlp.training.summaries import Summaries
+
+
+class Trainer:
+    """Trains a task, on one device or many, so that a killed run ends as if it had not been.
+
+    Build the task's model inside `strategy.scope()`.
+
+    Args:
+        task: see `tfnlp.tasks`.
+        optimizer: from `tfnlp.training.optimizers`.
+        learning_rate: a float, or a function of the step (see `tfnlp.training.schedules`).
+        strategy: a `tf.distribute.Strategy`; None takes the current one.
+        clip_norm: clip the gradient, summed over replicas, to this global norm; None: don't.
+        accumulation: micro-batches a step on each replica, for batches that memory can't hold.
+        steps_per_call: steps that run in one call into TensorFlow.
+        jit_compile: compile forward and backward pass with XLA.
+        seed: of dropout.
+        directory: where checkpoints and TensorBoard logs go; None keeps nothing.
+        keep: how many of the last checkpoints to keep; the best is kept besides.
+
+    Raises:
+        ValueError: for arguments out of range.
+    """
+
+    def __init__(
+        self,
+        task,
+        optimizer,
+        learning_rate,
+        *,
+        strategy=None,
+        clip_norm=1.0,
+        accumulation=1,
+        steps_per_call=1,
+        jit_compile=False,
+        seed=0,
+        directory=None,
+        keep=3,
+    ):
+        for name, value in (("accumulation", accumulation), ("steps_per_call", steps_per_call)):
+            if value < 1:
+                raise ValueError(f"{name}={value} must be at least 1")
+        if clip_norm is not None and clip_norm <= 0:
+            raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
+        self.task, self.optimizer = task, optimizer
+        self.strategy = strategy or tf.distribute.get_strategy()
+        self.accumulation, self.steps_per_call = accumulation, steps_per_call
+        self.directory = None if directory is None else str(directory)
+        rate = learning_rate
+        if not callable(rate):
+            rate = lambda step: tf.constant(learning_rate, "float32")  # noqa: E731
+        replicas = self.strategy.num_replicas_in_sync
+
+        with self.strategy.scope():
+            optimizer.build(task.model.trainable_variables)
+        self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
+        self._body = Step(
+            task, optimizer, rate, clip_norm, accumulation, jit_compile, seed, replicas
+        )
+        self.history = History()
+        self._checkpoints = None
+        if self.directory is not None:
+            self._checkpoints = Checkpoints(
+                tf.io.gfile.join(self.directory, "checkpoints"), self._saved_variables(), keep
+            )
+
+    @property
+    def step(self):
+        """Updates made so far."""
+        return int(self._step)
+
+    def _saved_variables(self):
+        # Dropout seeds are not among them: they follow from the step (see `randomness`).
+        seeds = {id(v) for v in seed_variables(self.task.model)}
+        model = {
+            f"model/{v.path}": v.value for v in self.task.model.variables if id(v) not in seeds
+        }
+        slots = {f"optimizer/{name}": v for name, v in self.optimizer.slots.items()}
+        return {**model, **slots, "step": self._step}
+
+    def fit(
+        self,
+        data,
+        steps,
+        *,
+        validation=None,
+        evaluate_every=None,
+        checkpoint_every=None,
+        log_every=None,
+        patience=None,
+        monitor="loss",
+        callbacks=(),
+        progress=True,
+        resume=True,
+    ):
+        """Trains until `steps` updates have been made, those of an earlier run included.
+
+        Args:
+            data: has `batch_size` (of the global batch) and `dataset(first_step)`, a
+                `tf.data.Dataset` of global batches that is a pure function of the step.
+            steps: total number of updates.
+            validation: a finite iterable of batches, or None.
+            evaluate_every: steps between evaluations (default: ten in the run).
+            checkpoint_every: steps between checkpoints (default: as `evaluate_every`).
+            log_every: steps that a row of the history averages (default: 200 rows a run).
+            patience: stop after so many evaluations without a better `monitor`; None: never.
+            monitor: a held-out value by its name in the logs, without `val_`; names that hold
+                "accuracy" are better when larger, all others when smaller.
+            callbacks: Keras callbacks; an "epoch" is what lies between two evaluations.
+            progress: show a progress bar.
+            resume: continue from the newest whole checkpoint in `directory`.
+
+        Returns:
+            the `History`.
+
+        Raises:
+            ValueError: for a batch that does not divide by replicas times accumulation.
+            FloatingPointError: if the loss is no longer a number; the last checkpoint is from
+                before that.
+        """
+        if steps < 1:
+            raise ValueError(f"steps={steps} must be at least 1")
+        if patience is not None and validation is None:
+            raise ValueError("patience needs `validation` data to watch")
+        self._check_batch(data.batch_size)
+        evaluate_every = evaluate_every or max(1, math.ceil(steps / 10))
+        checkpoint_every = checkpoint_every or evaluate_every
+        log_every = log_every or max(1, steps // 200)
+        if self._checkpoints and resume:
+            self.restore()
+        first = self.step
+        if self.history.stopped_early(monitor, patience):
+            steps = first
+        callbacks = keras.callbacks.CallbackList(
+            list(callbacks), add_history=False, add_progbar=False, model=self.task.model
+        )
+        self.task.model.stop_training = False
+        callbacks.on_train_begin()
+        bar = Progress(first, steps, progress)
+        iterator = iter(self._distribute(data, first)) if first < steps else None
+        summaries = Summaries(self.directory)
+        with StopSignal() as stop_signal:
+            saved = first
+            while (step := self.step) < steps:
+                if step % evaluate_every == 0 or step == first:
+                    callbacks.on_epoch_begin(step // evaluate_every)
+                boundaries = (evaluate_every, checkpoint_every, log_every)
+                stop_at = min(steps, step + self.steps_per_call)
+                stop_at = min(stop_at, *((step // n + 1) * n for n in boundaries))
+                callbacks.on_train_batch_begin(step)
+                totals = self._train_steps(iterator, tf.constant(stop_at - step))
+                totals = {name: float(value) for name, value in totals.items()}
+                step = stop_at
+                logs = means(totals)
+                if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
+                    raise FloatingPointError(
+                        f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step "
+                        f"{step}; lower the learning rate or lengthen the warm-up"
+                    )
+                callbacks.on_train_batch_end(step - 1, logs)
+                bar.update(step, logs)
+                self.history.add(totals)
+                if step % log_every == 0 or step == steps:
+                    summaries.write("train", step, self.history.flush(step))
+                if step % evaluate_every == 0 or step == steps:
+                    held_out = {}
+                    if validation is not None:
+                        held_out = self.evaluate(validation)
+                        self.history.add_validation(step, held_out)
+                        summaries.write("validation", step, held_out)
+                        bar.note(step, held_out)
+                        if self._checkpoints and self.history.best_step(monitor) == step:
+                            self._save(best=True)
+                    logs.update({f"val_{k}": v for k, v in held_out.items()})
+                    callbacks.on_epoch_end((step - 1) // evaluate_every, logs)
+                stopping = (
+                    stop_signal.received
+                    or self.task.model.stop_training
+                    or self.history.stopped_early(monitor, patience)
+                )
+                if self._checkpoints and (
+                    stopping or step % checkpoint_every == 0 or step == steps
+                ):
+                    self._save()
+                    saved = step
+                if stopping:
+                    break
+        bar.close()
+        callbacks.on_train_end()
+        if stop_signal.received:
+            kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""
+            raise KeyboardInterrupt(f"stopped at step {self.step} of {steps}{kept}")
+        return self.history
+
+    def evaluate(self, batches):
+        """Held-out means over all batches: a dict such as `{"loss": ..., "..._accuracy": ...}`."""
+        totals = {}
+        for batch in batches:
+            size = next(iter(batch.values())).shape[0]
+            self._check_batch(size, accumulation=1)
+            for name, value in self._evaluate_batch(self._split(batch)).items():
+                totals[name] = totals.get(name, 0.0) + float(value)
+        if not totals:
+            raise ValueError("there is nothing to evaluate on: no held-out batch was given")
+        return means(totals)
+
+    def restore(self, best=False):
+        """Loads the newest whole checkpoint (or the best) and its history, if there is one.
+
+        Returns:
+            the step it was written at, or 0.
+        """
+        if self._checkpoints is None:
+            raise ValueError("restore() needs a Trainer with a directory")
+        state = (
+            self._checkpoints.restore_best() if best else self._checkpoints.restore_latest()
+        )
+        if state is not None:
+            self.history = History(**state["history"])
+        return self.step
+
+    def _save(self, best=False):
+        self._checkpoints.save(self.step, {"history": self.history.state()}, best=best)
+
+    def _check_batch(self, size, accumulation=None):
+        replicas = self.strategy.num_replicas_in_sync
+        accumulation = self.accumulation if accumulation is None else accumulation
+        if size % (replicas * accumulation):
+            raise ValueError(
+                f"batch of {size} does not divide by {replicas} replicas x {accumulation} "
+                f"accumulated micro-batches; use a multiple of {replicas * accumulation}"
+            )
+
+    @tf.function
+    def _train_steps(self, iterator, count):
+        totals = self._one_step(iterator)
+        for _ in tf.range(count - 1):
+            more = self._one_step(iterator)
+            totals = {name: totals[name] + more[name] for name in totals}
+        return totals
+
+    def _one_step(self, iterator):
+        totals = self.strategy.run(self._body.train, args=(next(iterator), self._step.read_value()))
+        self._step.assign_add(1)
+        # Every replica holds the same global sums.
+        return {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
+
+    @tf.function
+    def _evaluate_batch(self, batch):
+        totals = self.strategy.run(self._body.evaluate, args=(batch,))
+        return {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
+
+    def _split(self, batch):
+        """One global batch as one value a replica."""
+        replicas = self.strategy.num_replicas_in_sync
+        if replicas == 1:
+            return batch
+
+        def share(context):
+            i = context.replica_id_in_sync_group
+            return {k: tf.split(v, replicas)[i] for k, v in batch.items()}
+
+        return self.strategy.experimental_distribute_values_from_function(share)
+
+    def _distribute(self, data, first_step):
+        replicas = self.strategy.num_replicas_in_sync
+        if replicas == 1:
+            return data.dataset(first_step)
+
+        def per_worker(context):
+            # Consecutive elements go to consecutive replicas of this worker.
+            local = replicas // context.num_input_pipelines
+            start = context.input_pipeline_id * local
+
+            def shares(batch):
+                return {
+                    k: tf.reshape(v, [replicas, -1, *v.shape[1:]])[start : start + local]
+                    for k, v in batch.items()
+                }  # [local, B/replicas, ...]
+
+            return data.dataset(first_step).map(shares).unbatch().prefetch(2)
+
+        return self.strategy.distribute_datasets_from_function(per_worker)
