@@ -7,6 +7,8 @@ import zlib
 
 import tensorflow as tf
 
+from tfnlp.training.randomness import seed_variables
+
 _NAME = re.compile(r"^(step|best)-(\d{10})$")
 
 
@@ -91,8 +93,8 @@ class Checkpoints:
             state = json.loads(record["state"])
             status = self._checkpoint.read(tf.io.gfile.join(path, "variables"))
             status.assert_existing_objects_matched()
-        except (tf.errors.OpError, OSError, ValueError, KeyError, TypeError, AssertionError) as e:
-            raise ValueError(f"checkpoint {path} cannot be read: {_first_line(e)}") from e
+        except Exception as error:  # damage shows as OpError, IndexError, KeyError, ...
+            raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
         return state
 
     def restore_latest(self):
@@ -124,6 +126,15 @@ class Checkpoints:
             except ValueError as error:
                 warnings.warn(f"{error}; using the latest checkpoint", stacklevel=2)
         return self.restore_latest()
+
+
+def model_variables(model):
+    """What a checkpoint keeps of a Keras model: dict of name to `tf.Variable`.
+
+    Dropout seeds are not among them: they follow from the step (see `randomness`).
+    """
+    seeds = {id(v) for v in seed_variables(model)}
+    return {f"model/{v.path}": v.value for v in model.variables if id(v) not in seeds}
 
 
 def _remove(path):

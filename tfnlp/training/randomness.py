@@ -30,6 +30,8 @@ def step_seed(seed, step, micro_batch, replica):
 def seeded(model, seed):
     """While open, random layers of `model` draw from `seed` (int32 `[2]`).
 
+    Yields the Keras scope; its `losses` are what layers gave to `add_loss` while it was open.
+
     Other state that a layer assigns while open (running averages, say) is written back to its
     variable on the way out.
     """
@@ -41,8 +43,8 @@ def seeded(model, seed):
         (v, tf.cast(value, v.dtype))
         for v, value in zip(variables, tf.unstack(values), strict=False)
     ]
-    with keras.StatelessScope(state_mapping=mapping) as scope:
-        yield
+    with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+        yield scope
     drawn = {id(v) for v in variables}
     for variable in model.non_trainable_variables:
         if id(variable) not in drawn and scope.get_current_value(variable) is not None:

@@ -109,14 +109,16 @@ class Step:
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with seeded(self.model, step_seed(self.seed, step, micro_batch, replica)):
+            with seeded(self.model, step_seed(self.seed, step, micro_batch, replica)) as scope:
                 outputs = self._call_model(batch, training=True)
                 sums = self._task_sums(batch, outputs)
-                penalties = self.model.losses  # of regularizers; every share adds its part
+            penalties = scope.losses + [
+                v.regularizer(v) for v in self.model.trainable_variables if v.regularizer
+            ]
             loss = tf.add_n(
                 [sums[f"loss/{name}"] / tf.maximum(n, 1.0) for name, n in counts.items()]
             )
-            if penalties:
+            if penalties:  # every share of the batch adds its part
                 loss += tf.add_n(penalties) / (self.replicas * self.accumulation)
         gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         # An embedding's gradient comes as rows, the same row several times; as a dense tensor

@@ -5,11 +5,10 @@ import math
 import keras
 import tensorflow as tf
 
-from tfnlp.training.checkpoints import Checkpoints
+from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.progress import Progress
-from tfnlp.training.randomness import seed_variables
 from tfnlp.training.step import Step, means
 from tfnlp.training.summaries import Summaries
 
@@ -84,13 +83,8 @@ class Trainer:
         return int(self._step)
 
     def _saved_variables(self):
-        # Dropout seeds are not among them: they follow from the step (see `randomness`).
-        seeds = {id(v) for v in seed_variables(self.task.model)}
-        model = {
-            f"model/{v.path}": v.value for v in self.task.model.variables if id(v) not in seeds
-        }
         slots = {f"optimizer/{name}": v for name, v in self.optimizer.slots.items()}
-        return {**model, **slots, "step": self._step}
+        return {**model_variables(self.task.model), **slots, "step": self._step}
 
     def fit(
         self,

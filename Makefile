@@ -1,0 +1,36 @@
+# make demo   the whole way from a book to a SavedModel that is used without tfnlp
+# make test   the test suite
+# make bench  side by side with keras-hub
+# make clean  removes what the other targets made
+
+PYTHON ?= python3
+VENV ?= .venv
+DEMO ?= demo
+BIN = $(VENV)/bin
+
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+
+.PHONY: demo test bench lint clean
+
+$(VENV)/installed: setup.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -e '.[test]'
+	touch $@
+
+demo: $(VENV)/installed
+	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo.sh
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks.bert
+	$(BIN)/python -m benchmarks.pipeline
+
+clean:
+	rm -rf $(VENV) $(DEMO) build *.egg-info .pytest_cache

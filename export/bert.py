@@ -1,0 +1,27 @@
+"""Checkpoint in, SavedModels out: a BERT as a preprocessor/encoder pair.
+
+    python export/bert.py --model DIR --output DIR [--seq_length 128] [--overwrite]
+
+`--model` is a folder written by `tfnlp pretrain bert`, a Google BERT checkpoint, or a Hugging
+Face BERT. `tfnlp export` does the same.
+"""
+
+from absl import app, flags
+
+from tfnlp.cli import main, parse
+
+_MODEL = flags.DEFINE_string("model", None, "Run, Google or Hugging Face BERT.", required=True)
+_OUTPUT = flags.DEFINE_string("output", None, "Folder for the pair.", required=True)
+_SEQ_LENGTH = flags.DEFINE_integer("seq_length", 128, "Length that the preprocessor packs to.")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
+
+
+def _export(_):
+    arguments = ["--model", _MODEL.value, "--output", _OUTPUT.value]
+    arguments += ["--seq-length", str(_SEQ_LENGTH.value)]
+    arguments += ["--overwrite"] if _OVERWRITE.value else []
+    return main(parse(["tfnlp", "export", *arguments]))
+
+
+if __name__ == "__main__":
+    app.run(_export)

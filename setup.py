@@ -1,0 +1,53 @@
+"""Metadata and dependencies. Tool settings live in pyproject.toml."""
+
+import pathlib
+import re
+
+from setuptools import find_packages, setup
+
+HERE = pathlib.Path(__file__).parent
+VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_text())[1]
+
+setup(
+    name="tfnlp",
+    version=VERSION,
+    description="Keras 3 layers and fine-tunable SavedModels for the language models up to BERT",
+    long_description=(HERE / "README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    packages=find_packages(include=["tfnlp", "tfnlp.*"]),
+    package_data={"tfnlp.books": ["*.txt"]},
+    python_requires=">=3.11",
+    install_requires=[
+        "tensorflow>=2.20,<2.22",
+        # 2.21.0 does not import: it misses a symbol of ICU.
+        "tensorflow-text>=2.20,<2.22,!=2.21.0",
+        "tensorflow-hub>=0.16",
+        "tensorflow-datasets>=4.9",
+        "keras>=3.15",
+        "keras-hub>=0.32",
+        "keras-nlp>=0.32",
+        "absl-py",
+        "matplotlib",
+        "numpy",
+        "safetensors",
+        "sentencex>=1.0",
+        # tensorflow-hub imports pkg_resources, which later versions no longer have.
+        "setuptools<81",
+        "tensorboard",
+        "tokenizers>=0.20",
+        "tqdm",
+    ],
+    extras_require={
+        "test": ["hypothesis", "pytest", "pytest-timeout", "ruff"],
+        "tpu": ["tensorflow-tpu<2.21; sys_platform == 'linux'"],
+        "beam": ["apache-beam>=2.70"],
+        "notebooks": ["jupyter", "nbclient", "nbformat"],
+    },
+    entry_points={"console_scripts": ["tfnlp = tfnlp.cli:run"]},
+    classifiers=[
+        "License :: OSI Approved :: Apache Software License",
+        "Programming Language :: Python :: 3",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+)

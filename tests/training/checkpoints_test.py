@@ -1,0 +1,127 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tfnlp.training import Checkpoints
+
+
+def make(folder, keep=3):
+    variable = tf.Variable([0.0] * 1000)
+    return variable, Checkpoints(folder, {"layer/kernel": variable}, keep)
+
+
+def write(folder, steps, keep=3):
+    variable, checkpoints = make(folder, keep)
+    for step in steps:
+        variable.assign([float(step)] * 1000)
+        checkpoints.save(step, {"note": f"at {step}"})
+    return checkpoints
+
+
+def test_restores_variables_and_state(tmp_path):
+    write(tmp_path, [1, 2])
+    variable, checkpoints = make(tmp_path)
+    assert checkpoints.restore_latest() == {"step": 2, "note": "at 2"}
+    assert (variable.numpy() == 2.0).all()
+
+
+def test_nothing_there_is_none(tmp_path):
+    assert make(tmp_path / "new")[1].restore_latest() is None
+
+
+def test_keeps_the_last_n_and_the_best(tmp_path):
+    variable, checkpoints = make(tmp_path, keep=2)
+    for step in range(5):
+        variable.assign([float(step)] * 1000)
+        checkpoints.save(step, {})
+        if step in (1, 2):
+            checkpoints.save(step, {}, best=True)
+    assert sorted(os.listdir(tmp_path)) == [
+        "best-0000000002",
+        "step-0000000003",
+        "step-0000000004",
+    ]
+    assert checkpoints.restore_best()["step"] == 2
+    assert (variable.numpy() == 2.0).all()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def flip_a_bit(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_a_bit, pathlib.Path.unlink])
+@pytest.mark.parametrize(
+    "name", ["variables.data-00000-of-00001", "variables.index", "state.json"]
+)
+def test_corrupt_latest_is_skipped_with_a_warning(tmp_path, damage, name):
+    write(tmp_path, [1, 2])
+    damage(tmp_path / "step-0000000002" / name)
+    variable, checkpoints = make(tmp_path)
+    with pytest.warns(UserWarning, match="step-0000000002 cannot be read"):
+        assert checkpoints.restore_latest()["step"] == 1
+    assert (variable.numpy() == 1.0).all()
+
+
+def test_all_corrupt_is_an_error_and_not_a_fresh_start(tmp_path):
+    write(tmp_path, [1, 2])
+    for step in (1, 2):
+        truncate(tmp_path / f"step-000000000{step}" / "variables.data-00000-of-00001")
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="none of the 2 checkpoints"):
+        make(tmp_path)[1].restore_latest()
+
+
+def test_other_shapes_are_an_error(tmp_path):
+    write(tmp_path, [1])
+    checkpoints = Checkpoints(tmp_path, {"layer/kernel": tf.Variable([0.0] * 7)})
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="other sizes"):
+        checkpoints.restore_latest()
+
+
+def test_half_written_folder_is_ignored_and_replaced(tmp_path):
+    write(tmp_path, [1])
+    (tmp_path / "partial-step-0000000002").mkdir()
+    (tmp_path / "partial-step-0000000002" / "variables.index").write_bytes(b"half")
+    assert make(tmp_path)[1].restore_latest()["step"] == 1
+    write(tmp_path, [2])
+    assert make(tmp_path)[1].restore_latest()["step"] == 2
+    assert not (tmp_path / "partial-step-0000000002").exists()
+
+
+FULL_DISK = """
+import resource, signal, sys
+import tensorflow as tf
+from tfnlp.training import Checkpoints
+variable = tf.Variable(tf.ones([100000]))
+checkpoints = Checkpoints(sys.argv[1], {"w": variable})
+checkpoints.save(1, {})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
+variable.assign(2 * variable)
+try:
+    checkpoints.save(2, {})
+except OSError as error:
+    print("OSError:", error)
+"""
+
+
+def test_full_disk_leaves_the_earlier_checkpoint_and_nothing_half_written(tmp_path):
+    # A limit on file size fails the same writes as a full disk.
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=pathlib.Path(__file__).parents[2],
+    )
+    assert "OSError: checkpoint" in done.stdout and "free some space" in done.stdout
+    assert os.listdir(tmp_path) == ["step-0000000001"]

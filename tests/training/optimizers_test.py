@@ -1,0 +1,122 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.toy import toy_model
+from tfnlp import training
+
+RATE = 0.1
+
+
+def small_model():
+    """Weights `dense/kernel`, `dense/bias`, `norm/gamma`, `norm/beta`, none of them zero."""
+    model = keras.Sequential(
+        [
+            keras.Input((3,)),
+            keras.layers.Dense(4, name="dense"),
+            keras.layers.LayerNormalization(name="norm"),
+        ]
+    )
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=w.shape) for w in model.get_weights()])
+    return model
+
+
+def run(optimizer, steps=3):
+    """Weights before, gradients by step, weights after."""
+    model = small_model()
+    variables = model.trainable_variables
+    optimizer.build(variables)
+    random = np.random.default_rng(1)
+    before = [v.numpy() for v in variables]
+    gradients = []
+    for step in range(steps):
+        gradients.append([random.normal(size=v.shape).astype("float32") for v in variables])
+        optimizer.apply(
+            [tf.constant(g) for g in gradients[-1]], tf.constant(RATE), tf.constant(step)
+        )
+    names = [v.path for v in variables]
+    return names, before, gradients, [v.numpy() for v in variables]
+
+
+def adam_reference(w, gradients, decay, bias_correction, epsilon=1e-6, b1=0.9, b2=0.999):
+    w, m, v = w.astype("float64"), 0.0, 0.0
+    for t, g in enumerate(gradients, 1):
+        m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
+        m_hat, v_hat = (m / (1 - b1**t), v / (1 - b2**t)) if bias_correction else (m, v)
+        # Keras and TensorFlow put epsilon beside the uncorrected root: scale it alike.
+        root = np.sqrt(v_hat) + epsilon / (np.sqrt(1 - b2**t) if bias_correction else 1.0)
+        w = w - RATE * (m_hat / root + decay * w)
+    return w
+
+
+@pytest.mark.parametrize("bias_correction", [False, True])
+def test_adamw_is_the_formula(bias_correction):
+    optimizer = training.AdamW(weight_decay=0.3, bias_correction=bias_correction)
+    names, before, gradients, after = run(optimizer)
+    for i, name in enumerate(names):
+        decay = 0.3 if name.endswith("dense/kernel") else 0.0
+        want = adam_reference(before[i], [g[i] for g in gradients], decay, bias_correction)
+        np.testing.assert_allclose(after[i], want, rtol=2e-5, atol=1e-6, err_msg=name)
+
+
+def test_adamw_with_bias_correction_equals_keras():
+    names, before, gradients, after = run(
+        training.AdamW(weight_decay=0.3, bias_correction=True, epsilon=1e-7)
+    )
+    model = small_model()
+    reference = keras.optimizers.AdamW(RATE, weight_decay=0.3, epsilon=1e-7)
+    reference.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
+    for step in gradients:
+        reference.apply(step, model.trainable_variables)
+    for name, a, b in zip(names, after, model.get_weights(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_lamb_is_the_formula():
+    names, before, gradients, after = run(training.LAMB(weight_decay=0.3))
+    for i, name in enumerate(names):
+        w, m, v = before[i].astype("float64"), 0.0, 0.0
+        for t, g in enumerate((g[i] for g in gradients), 1):
+            m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+            u = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
+            ratio = 1.0
+            if name.endswith("dense/kernel"):
+                u = u + 0.3 * w
+                ratio = np.linalg.norm(w) / np.linalg.norm(u)
+            w = w - RATE * ratio * u
+        np.testing.assert_allclose(after[i], w, rtol=2e-5, atol=1e-6, err_msg=name)
+
+
+def test_adagrad_is_the_formula():
+    names, before, gradients, after = run(training.Adagrad(initial_accumulator=1.0))
+    for i, name in enumerate(names):
+        w, a = before[i].astype("float64"), 1.0
+        for g in (g[i] for g in gradients):
+            a = a + g**2
+            w = w - RATE * g / np.sqrt(a)
+        np.testing.assert_allclose(after[i], w, rtol=2e-5, atol=1e-6, err_msg=name)
+
+
+def test_default_exclusions_spare_every_bias_and_layer_norm_of_bert():
+    optimizer = training.AdamW(weight_decay=0.5)
+    model = toy_model()
+    optimizer.build(model.trainable_variables)
+    decayed = {
+        v.path for v, d in zip(optimizer.variables, optimizer.decays, strict=True) if d > 0
+    }
+    # Matrices and tables decay; vectors (biases, gamma, beta) don't.
+    assert decayed == {v.path for v in model.trainable_variables if len(v.shape) == 2}
+    assert len(decayed) == 3 + 2 * 4 + 3
+
+
+def test_exclusion_that_matches_nothing_is_an_error():
+    optimizer = training.AdamW(exclude=["LayerNorm"])
+    with pytest.raises(ValueError, match="'LayerNorm' matches none"):
+        optimizer.build(small_model().trainable_variables)
+
+
+def test_unknown_optimizer_is_named():
+    with pytest.raises(ValueError, match="'sgdd' is unknown"):
+        training.optimizer("sgdd")

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from tfnlp import training
+
+
+def values(rate, steps):
+    return np.array([float(rate(step)) for step in range(steps)])
+
+
+def test_linear_rises_to_the_peak_and_falls_to_the_end():
+    got = values(training.linear(2.0, 10, 4), 10)
+    want = [0.5, 1.0, 1.5, 2.0, 2.0, 2 * 5 / 6, 2 * 4 / 6, 2 * 3 / 6, 2 * 2 / 6, 2 * 1 / 6]
+    np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_linear_with_an_end_stays_there():
+    got = values(training.linear(1.0, 5, 0, end=0.2), 8)
+    np.testing.assert_allclose(got[:5], 0.2 + 0.8 * (1 - np.arange(5) / 5), rtol=1e-6)
+    np.testing.assert_allclose(got[5:], 0.2, rtol=1e-6)
+
+
+def test_cosine_follows_half_a_wave():
+    got = values(training.cosine(3.0, 12, 2), 12)
+    want = 3 * 0.5 * (1 + np.cos(np.pi * (np.arange(2, 12) - 2) / 10))
+    np.testing.assert_allclose(got[2:], want, rtol=1e-5)
+    np.testing.assert_allclose(got[:2], [1.5, 3.0], rtol=1e-6)
+
+
+def test_inverse_sqrt_is_the_transformers_schedule():
+    # Vaswani et al. 2017, eq. 3: d^-0.5 min(n^-0.5, n w^-1.5), n from 1; its peak is (d w)^-0.5.
+    d, w = 512, 7
+    n = np.arange(1, 40)
+    want = d**-0.5 * np.minimum(n**-0.5, n * w**-1.5)
+    got = values(training.inverse_sqrt((d * w) ** -0.5, w), 39)
+    np.testing.assert_allclose(got, want, rtol=1e-5)
+
+
+def test_constant_after_the_warmup():
+    np.testing.assert_allclose(values(training.constant(0.4, 2), 4), [0.2, 0.4, 0.4, 0.4])
+
+
+@pytest.mark.parametrize("name", ["constant", "linear", "cosine", "inverse_sqrt"])
+def test_no_update_is_wasted_on_a_rate_of_zero(name):
+    assert (values(training.schedule(name, 1e-3, 20, 5), 20) > 0).all()
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="warmup_steps=11"):
+        training.linear(1.0, 10, 11)
+    with pytest.raises(ValueError, match="learning rate 0"):
+        training.constant(0)
+    with pytest.raises(ValueError, match="'stairs' is unknown"):
+        training.schedule("stairs", 1.0, 10)

@@ -1,0 +1,82 @@
+"""A BERT of a few hundred weights and random batches for it."""
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfnlp import models, tasks, training
+
+VOCAB, LENGTH, PREDICTIONS = 60, 12, 3
+
+
+class ToyBatches:
+    """Batches as `tfnlp.data.BertPairs` gives them, from numpy."""
+
+    def __init__(self, batch_size=16, seed=7):
+        self.batch_size, self.seed = batch_size, seed
+
+    def batch(self, step):
+        random = np.random.default_rng([self.seed, int(step)])
+        size = self.batch_size
+        lengths = random.integers(6, LENGTH + 1, size)
+        ids = random.integers(5, VOCAB, (size, LENGTH))
+        mask = np.arange(LENGTH) < lengths[:, None]
+        labels = random.integers(5, VOCAB, (size, PREDICTIONS))
+        return {
+            "input_word_ids": (ids * mask).astype("int32"),
+            "input_mask": mask.astype("int32"),
+            "input_type_ids": (mask & (np.arange(LENGTH) > 4)).astype("int32"),
+            "masked_lm_positions": random.integers(1, 6, (size, PREDICTIONS)).astype("int32"),
+            "masked_lm_ids": labels.astype("int32"),
+            # Unequal numbers of targets: a mean of means would not equal the global mean.
+            "masked_lm_weights": (random.random((size, PREDICTIONS)) < 0.6).astype("float32"),
+            "next_sentence_labels": random.integers(0, 2, size).astype("int32"),
+        }
+
+    def dataset(self, first_step=0):
+        signature = {k: tf.TensorSpec(v.shape, v.dtype) for k, v in self.batch(0).items()}
+
+        def batches():
+            step = first_step
+            while True:
+                yield self.batch(step)
+                step += 1
+
+        return tf.data.Dataset.from_generator(batches, output_signature=signature)
+
+
+def toy_model(dropout=0.0, **arguments):
+    """The same initial weights at every call."""
+    keras.utils.set_random_seed(1)
+    encoder = models.bert(
+        vocab_size=VOCAB,
+        num_layers=2,
+        hidden_size=16,
+        num_heads=2,
+        intermediate_size=32,
+        max_positions=16,
+        dropout=dropout,
+        attention_dropout=dropout,
+        **arguments,
+    )
+    return models.bert_pretrainer(encoder)
+
+
+def toy_trainer(strategy=None, dropout=0.0, optimizer=None, learning_rate=None, **arguments):
+    """A trainer of the toy model; the gradient norm is above `clip_norm`, so clipping matters."""
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        model = toy_model(dropout)
+    arguments = {"clip_norm": 0.5, **arguments}
+    return training.Trainer(
+        tasks.BertPretraining(model),
+        optimizer or training.AdamW(),
+        learning_rate or training.linear(1e-2, 20, 2),
+        strategy=strategy,
+        **arguments,
+    )
+
+
+def weights(trainer):
+    """Copies of the trained weights."""
+    return [v.numpy() for v in trainer.task.model.trainable_variables]

@@ -1,0 +1,258 @@
+import glob
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.toy import ToyBatches, toy_model, toy_trainer, weights
+from tfnlp import tasks, training
+
+STEPS = 4
+
+
+def two_replicas():
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def train(trainer, steps=STEPS, **arguments):
+    history = trainer.fit(
+        ToyBatches(),
+        steps,
+        validation=[ToyBatches(seed=99).batch(0)],
+        log_every=1,
+        progress=False,
+        **arguments,
+    )
+    return history, weights(trainer)
+
+
+@pytest.fixture(scope="module")
+def one_device():
+    return train(toy_trainer())
+
+
+VARIANTS = {
+    "two replicas": dict(strategy=two_replicas),
+    "two replicas, accumulated": dict(strategy=two_replicas, accumulation=2),
+    "two replicas, accumulated, XLA, three steps a call": dict(
+        strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_call=3
+    ),
+    "accumulated": dict(accumulation=4),
+    "XLA": dict(jit_compile=True),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_split_of_the_batch_gives_the_same_numbers(one_device, name):
+    arguments = dict(VARIANTS[name])
+    strategy = arguments.pop("strategy", tf.distribute.get_strategy)()
+    history, after = train(toy_trainer(strategy, **arguments))
+    for a, b in zip(one_device[1], after, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5)
+    if "steps_per_call" not in arguments:
+        for a, b in zip(one_device[0].train, history.train, strict=True):
+            assert a["gradient_norm"] > 0.5  # so that clipping is at work
+            np.testing.assert_allclose(
+                [a["loss"], a["gradient_norm"]], [b["loss"], b["gradient_norm"]], rtol=1e-5
+            )
+    for key, value in one_device[0].validation[-1].items():
+        np.testing.assert_allclose(history.validation[-1][key], value, rtol=1e-4, atol=1e-6)
+
+
+def test_several_steps_a_call_change_nothing(one_device):
+    _, after = train(toy_trainer(steps_per_call=STEPS))
+    for a, b in zip(one_device[1], after, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("name", ["lamb", "adagrad"])
+def test_other_optimizers_too(name):
+    _, one = train(toy_trainer(optimizer=training.optimizer(name)), 2)
+    trainer = toy_trainer(two_replicas(), optimizer=training.optimizer(name), accumulation=2)
+    for a, b in zip(one, train(trainer, 2)[1], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_one_step_is_the_plain_gradient_clipped_then_applied():
+    # Recomputed with one tape over the whole batch, dense gradients, and numpy for the rest.
+    model = toy_model()
+    batch = ToyBatches().batch(0)
+    with tf.GradientTape() as tape:
+        outputs = model({k: batch[k] for k in model.input})
+        log_p = tf.nn.log_softmax(outputs["mlm_logits"])
+        picked = tf.gather(log_p, batch["masked_lm_ids"], batch_dims=2)
+        loss = -tf.reduce_sum(picked * batch["masked_lm_weights"])
+        loss /= batch["masked_lm_weights"].sum()
+        labels = batch["next_sentence_labels"]
+        pair = tf.gather(tf.nn.log_softmax(outputs["next_sentence_logits"]), labels, batch_dims=1)
+        loss -= tf.reduce_mean(pair)
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    gradients = [tf.convert_to_tensor(g).numpy().astype("float64") for g in gradients]
+    norm = np.sqrt(sum((g**2).sum() for g in gradients))
+    want = []
+    for variable, g in zip(model.trainable_variables, gradients, strict=True):
+        w, g = variable.numpy(), g * 0.5 / max(norm, 0.5)
+        decay = 0.01 if w.ndim == 2 else 0.0
+        update = 0.1 * g / (np.sqrt(0.001 * g**2) + 1e-6) + decay * w
+        want.append(w - 1e-3 * update)
+
+    trainer = toy_trainer(learning_rate=1e-3)
+    history, got = train(trainer, 1)
+    np.testing.assert_allclose(history.train[0]["loss"], float(loss), rtol=1e-5)
+    np.testing.assert_allclose(history.train[0]["gradient_norm"], norm, rtol=1e-4)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, atol=5e-6)
+
+
+def test_dropout_differs_between_steps_replicas_and_micro_batches():
+    from tfnlp.training.randomness import step_seed
+
+    seeds = {
+        tuple(step_seed(0, step, micro, replica).numpy())
+        for step in range(3)
+        for micro in range(2)
+        for replica in range(2)
+    }
+    assert len(seeds) == 12
+
+
+def test_replicas_drop_different_units():
+    keras.utils.set_random_seed(0)
+    strategy = two_replicas()
+    with strategy.scope():
+        x = keras.Input((4000,), name="x")
+        model = keras.Model({"x": x}, {"y": keras.layers.Dropout(0.5)(x)})
+    from tfnlp.training.randomness import seeded, step_seed
+
+    @tf.function
+    def masks():
+        def one():
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            with seeded(model, step_seed(0, 0, 0, replica)):
+                return model({"x": tf.ones((1, 4000))}, training=True)["y"]
+
+        return strategy.experimental_local_results(strategy.run(one))
+
+    first, second = (m.numpy() > 0 for m in masks())
+    agreement = (first == second).mean()
+    assert 0.45 < agreement < 0.55  # independent coins agree half of the time
+
+
+def test_resume_is_bit_identical_with_dropout(tmp_path):
+    whole, after = train(toy_trainer(dropout=0.2, directory=tmp_path / "a"), 6)
+    train(toy_trainer(dropout=0.2, directory=tmp_path / "b"), 3)
+    halves, resumed = train(toy_trainer(dropout=0.2, directory=tmp_path / "b"), 6)
+    for a, b in zip(after, resumed, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert whole.train == halves.train
+    assert whole.validation == halves.validation
+
+
+def test_early_stopping_survives_a_restart(tmp_path):
+    arguments = dict(patience=2, monitor="loss", evaluate_every=1)
+    # A rate so large that held-out loss gets worse at once.
+    trainer = toy_trainer(learning_rate=0.5, directory=tmp_path)
+    history, _ = train(trainer, 50, **arguments)
+    assert trainer.step < 50
+    assert trainer.step == history.best_step("loss") + 2
+    again = toy_trainer(learning_rate=0.5, directory=tmp_path)
+    train(again, 50, **arguments)
+    assert again.step == trainer.step
+    assert again.restore(best=True) == history.best_step("loss")
+
+
+def test_keras_callbacks_are_called_and_can_stop():
+    seen = []
+
+    class Watch(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(("batch", batch, logs["loss"]))
+
+        def on_epoch_end(self, epoch, logs=None):
+            seen.append(("epoch", epoch, logs["val_loss"]))
+            self.model.stop_training = epoch == 1
+
+    trainer = toy_trainer()
+    train(trainer, 10, evaluate_every=2, callbacks=[Watch()])
+    assert [s[:2] for s in seen] == [
+        ("batch", 0), ("batch", 1), ("epoch", 0), ("batch", 2), ("batch", 3), ("epoch", 1),
+    ]  # fmt: skip
+    assert trainer.step == 4
+
+
+def test_logs_for_tensorboard_hold_the_curves(tmp_path):
+    history, _ = train(toy_trainer(directory=tmp_path), 2)
+    (path,) = glob.glob(str(tmp_path / "logs" / "*"))
+    points = {}
+    for record in tf.data.TFRecordDataset(path):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            points[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
+    np.testing.assert_allclose(points["train/loss", 2], history.train[-1]["loss"], rtol=1e-6)
+    np.testing.assert_allclose(
+        points["validation/loss", 2], history.validation[-1]["loss"], rtol=1e-6
+    )
+
+
+def test_history_is_json_able(tmp_path):
+    history, _ = train(toy_trainer(), 2)
+    assert json.loads(json.dumps(history.state())) == history.state()
+
+
+def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
+    class Broken(ToyBatches):
+        def batch(self, step):
+            batch = super().batch(step)
+            if step >= 2:
+                batch["masked_lm_weights"] = batch["masked_lm_weights"] * np.float32("nan")
+            return batch
+
+    trainer = toy_trainer(directory=tmp_path)
+    with pytest.raises(FloatingPointError, match="at step 3; lower the learning rate"):
+        trainer.fit(Broken(), 5, checkpoint_every=1, progress=False)
+    fresh = toy_trainer(directory=tmp_path)
+    assert fresh.restore() == 2
+    assert all(np.isfinite(w).all() for w in weights(fresh))
+
+
+def test_regularization_is_counted_once_however_the_batch_is_split():
+    def regularized(strategy, accumulation):
+        with strategy.scope():
+            model = toy_model()
+            kernel = model.get_layer("pooler").dense.kernel
+            kernel.regularizer = keras.regularizers.L2(0.5)
+        trainer = training.Trainer(
+            tasks.BertPretraining(model),
+            training.AdamW(),
+            1e-2,
+            strategy=strategy,
+            accumulation=accumulation,
+        )
+        return train(trainer, 2)[1]
+
+    one = regularized(tf.distribute.get_strategy(), 1)
+    plain = train(toy_trainer(learning_rate=1e-2, clip_norm=1.0), 2)[1]
+    assert max(np.abs(a - b).max() for a, b in zip(one, plain, strict=True)) > 1e-3
+    for a, b in zip(one, regularized(two_replicas(), 2), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="batch of 15 does not divide by 1 replicas x 2"):
+        toy_trainer(accumulation=2).fit(ToyBatches(15), 1)
+    with pytest.raises(ValueError, match="accumulation=0"):
+        toy_trainer(accumulation=0)
+    with pytest.raises(ValueError, match="clip_norm=-1"):
+        toy_trainer(clip_norm=-1)
+    with pytest.raises(ValueError, match="monitor='f1' was not measured"):
+        train(toy_trainer(), 2, patience=1, monitor="f1")
+    with pytest.raises(ValueError, match="nothing to evaluate"):
+        toy_trainer().evaluate([])
+
+
+def test_unknown_strategy_is_named():
+    with pytest.raises(ValueError, match="'pod' is unknown"):
+        training.make_strategy("pod")
+    assert training.make_strategy("mirrored").num_replicas_in_sync >= 2

@@ -1,0 +1,71 @@
+"""Pictures: the training curve and an attention map, as PNG files."""
+
+import numpy as np
+
+
+def plot_history(history, path):
+    """Loss and accuracies against the step, training and held out; returns `path`."""
+    plt = _pyplot()
+    names = [n for n in ("loss", *_accuracies(history)) if history.train and n in history.train[0]]
+    figure, axes = plt.subplots(
+        1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False, layout="constrained"
+    )
+    for axis, name in zip(axes[0], names, strict=True):
+        for label, rows in (("training", history.train), ("held out", history.validation)):
+            steps, values = [r["step"] for r in rows], [r[name] for r in rows]
+            style = {"linewidth": 1} if label == "training" else {"marker": "o", "markersize": 3}
+            axis.plot(steps, values, label=label, **style)
+        axis.set_title(name.replace("_", " "))
+        axis.set_xlabel("updates")
+        axis.grid(alpha=0.3)
+    axes[0][0].legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return path
+
+
+def attention_maps(encoder, inputs, layer):
+    """Attention probabilities `[N, T, T]` of every head of block `layer` for the first row.
+
+    Args:
+        encoder: from `tfnlp.models.bert`.
+        inputs: dict of int32 `[1, T]`, the encoder's inputs.
+        layer: index of the block.
+    """
+    outputs = encoder(inputs)
+    below = outputs["embedding_output"] if layer == 0 else outputs["encoder_outputs"][layer - 1]
+    block = encoder.get_layer(f"layer_{layer}")
+    _, scores = block(below, mask=inputs["input_mask"] != 0, return_scores=True)
+    return np.asarray(scores[0])
+
+
+def plot_attention(scores, tokens, path, title=""):
+    """One square a head: which token (row) attends to which (column); returns `path`."""
+    plt = _pyplot()
+    heads, size = len(scores), 0.28 * len(tokens) + 0.9
+    figure, axes = plt.subplots(
+        1, heads, figsize=(size * heads, size), squeeze=False, layout="constrained"
+    )
+    for head, axis in enumerate(axes[0]):
+        image = axis.imshow(scores[head], cmap="Blues", vmin=0.0)
+        axis.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=8)
+        axis.set_yticks(range(len(tokens)), tokens if head == 0 else [], fontsize=8)
+        axis.set_title(f"head {head + 1}", fontsize=9)
+        figure.colorbar(image, ax=axis, shrink=0.7)
+    figure.suptitle(title, fontsize=10)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return path
+
+
+def _accuracies(history):
+    return [n for n in (history.train[0] if history.train else {}) if n.endswith("accuracy")]
+
+
+def _pyplot():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt

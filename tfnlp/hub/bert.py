@@ -1,0 +1,142 @@
+"""BERT as the pair of TF-Hub modules that its users know: a preprocessor and an encoder."""
+
+import os
+
+import tensorflow as tf
+
+from tfnlp.hub.module import KerasModule
+from tfnlp.hub.save import save
+from tfnlp.text import pack_segments
+
+MAX_SEGMENTS = 4  # ragged inputs for which `bert_pack_inputs` is traced
+
+
+def bert_encoder_module(encoder, pretrainer=None):
+    """The encoder module, with `.mlm` where a masked-LM head is given.
+
+    `module(dict of input_word_ids, input_mask, input_type_ids int32 [B, T])` returns
+    `pooled_output` `[B, H]`, `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L),
+    `embedding_output` and `default` (the pooled output; the sequence output of an encoder
+    without pooler). `module.mlm` also takes `masked_lm_positions` `[B, P]` and also returns
+    `mlm_logits` `[B, P, V]`.
+
+    Args:
+        encoder: from `tfnlp.models.bert`.
+        pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, or None.
+    """
+    default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
+    module = KerasModule(encoder, default)
+    if pretrainer is not None and "mlm_logits" in pretrainer.output:
+        module.mlm = KerasModule(pretrainer, default)
+    return module
+
+
+class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
+    """Strings `[B]` to `input_word_ids`, `input_mask`, `input_type_ids`, int32 `[B, T]`.
+
+    Sub-objects: `.tokenize` (strings `[B]` to int32 ragged `[B, (words), (pieces)]`, with
+    `.get_special_tokens_dict()`) and `.bert_pack_inputs(list of ragged, seq_length=T)`, which
+    packs `[CLS] A [SEP] B [SEP]`, truncated to near-equal prefixes.
+
+    Args:
+        tokenizer: a `tfnlp.text.WordPieceTokenizer`.
+        seq_length: T of the one-step call, and the default of `bert_pack_inputs`.
+    """
+
+    def __init__(self, tokenizer, seq_length=128):
+        super().__init__()
+        self.tokenize = _Tokenize(tokenizer)
+        self.bert_pack_inputs = _PackInputs(tokenizer, seq_length)
+        self._seq_length = seq_length
+        self.variables = []
+        self.trainable_variables = []
+        self.regularization_losses = []
+        self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
+
+    @tf.function
+    def __call__(self, sentences):
+        return self.bert_pack_inputs.pack([self.tokenize(sentences)], self._seq_length)
+
+    def signature(self):
+        """Strings to the encoder's inputs, for serving."""
+
+        def serve(sentences):
+            return self.__call__(sentences)
+
+        spec = tf.TensorSpec([None], "string", name="sentences")
+        return tf.function(serve).get_concrete_function(spec)
+
+
+class _Tokenize(tf.__internal__.tracking.AutoTrackable):
+    def __init__(self, tokenizer):
+        super().__init__()
+        self._tokenizer = tokenizer
+        self.__call__.get_concrete_function(tf.TensorSpec([None], "string"))
+        self.get_special_tokens_dict.get_concrete_function()
+
+    @tf.function
+    def __call__(self, sentences):
+        return self._tokenizer.tokenize_words(sentences)
+
+    @tf.function(input_signature=[])
+    def get_special_tokens_dict(self):
+        return {
+            name: tf.constant(value, "int32")
+            for name, value in self._tokenizer.special_tokens_dict().items()
+        }
+
+
+class _PackInputs(tf.__internal__.tracking.AutoTrackable):
+    def __init__(self, tokenizer, seq_length):
+        super().__init__()
+        self._ids = (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+        self._seq_length = seq_length
+        for rank in (1, 2):  # pieces of a sentence, with or without the level of words
+            spec = tf.RaggedTensorSpec([None] * (rank + 1), "int32", ragged_rank=rank)
+            for segments in range(1, MAX_SEGMENTS + 1):
+                self.__call__.get_concrete_function(
+                    [spec] * segments, tf.TensorSpec([], "int32", name="seq_length")
+                )
+                self.__call__.get_concrete_function([spec] * segments)
+
+    @tf.function
+    def __call__(self, inputs, seq_length=None):
+        return self.pack(inputs, self._seq_length if seq_length is None else seq_length)
+
+    def pack(self, inputs, seq_length):
+        cls_id, sep_id, pad_id = self._ids
+        return pack_segments(
+            inputs, seq_length=seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+        )
+
+
+def export_bert(
+    directory, encoder, tokenizer, pretrainer=None, seq_length=128, overwrite=False
+):
+    """Writes `directory/encoder` and `directory/preprocessor`; returns both paths.
+
+    Raises:
+        ValueError: if vocabulary and model disagree, or `seq_length` is longer than the model's
+            positions.
+        OSError: if something can't be written.
+    """
+    table = encoder.get_layer("token_embedding")
+    positions = encoder.get_layer("position_embedding").max_positions
+    if tokenizer.vocab_size != table.vocab_size:
+        raise ValueError(
+            f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
+            f"{table.vocab_size}; give the vocabulary that the model was trained with"
+        )
+    if seq_length > positions:
+        raise ValueError(
+            f"seq_length={seq_length} is longer than the model's {positions} positions"
+        )
+    encoder_path = os.path.join(os.fspath(directory), "encoder")
+    preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
+    module = bert_encoder_module(encoder, pretrainer)
+    save(module, encoder_path, {"serving_default": module.signature()}, overwrite)
+    preprocessor = BertPreprocessorModule(tokenizer, seq_length)
+    save(
+        preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite
+    )
+    return encoder_path, preprocessor_path
