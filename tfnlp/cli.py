@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 
-from absl import app, flags
+from absl import app, flags, logging
 from absl.flags import argparse_flags
 
 from tfnlp import __version__
@@ -48,6 +48,7 @@ def parse(argv):
 
 def main(args):
     """Runs the sub-command; returns the exit code."""
+    logging.set_verbosity(logging.DEBUG if _DEBUG.value else logging.WARNING)
     try:
         _import_tensorflow()
         COMMANDS[args.command].run(args)

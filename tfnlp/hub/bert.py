@@ -8,6 +8,7 @@ from tfnlp.hub.module import KerasModule
 from tfnlp.hub.save import save
 from tfnlp.text import pack_segments
 
+SERVED = ("pooled_output", "sequence_output", "default")  # by the encoder's signature
 MAX_SEGMENTS = 4  # ragged inputs for which `bert_pack_inputs` is traced
 
 
@@ -80,10 +81,7 @@ class _Tokenize(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(input_signature=[])
     def get_special_tokens_dict(self):
-        return {
-            name: tf.constant(value, "int32")
-            for name, value in self._tokenizer.special_tokens_dict().items()
-        }
+        return self._tokenizer.special_tokens_dict()
 
 
 class _PackInputs(tf.__internal__.tracking.AutoTrackable):
@@ -134,7 +132,8 @@ def export_bert(
     encoder_path = os.path.join(os.fspath(directory), "encoder")
     preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
     module = bert_encoder_module(encoder, pretrainer)
-    save(module, encoder_path, {"serving_default": module.signature()}, overwrite)
+    signatures = {"serving_default": module.signature(SERVED)}
+    save(module, encoder_path, signatures, overwrite)
     preprocessor = BertPreprocessorModule(tokenizer, seq_length)
     save(
         preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite

@@ -31,12 +31,8 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         self.variables = [v.value for v in model.variables if id(v) not in seeds]
         self.trainable_variables = [v.value for v in model.trainable_variables]
         self.regularization_losses = [
-            tf.function(lambda v=v: v.regularizer(v), input_signature=[])
-            for v in model.trainable_variables
-            if v.regularizer is not None
+            _regularization_loss(v) for v in model.trainable_variables if v.regularizer is not None
         ]
-        for loss in self.regularization_losses:
-            loss.get_concrete_function()
         for training in (False, True):  # every call that a user may make
             self.__call__.get_concrete_function(self.input_spec(), training=training)
 
@@ -59,14 +55,20 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
             outputs["default"] = outputs[self._default]
         return outputs
 
-    def signature(self):
-        """A concrete function of named tensors for serving: single tensors only, no lists."""
+    def signature(self, names):
+        """A concrete function of named tensors for serving, with the outputs called `names`."""
 
         def serve(**inputs):
             outputs = self.__call__(inputs, training=False)
-            return {name: x for name, x in outputs.items() if not isinstance(x, (list, tuple))}
+            return {name: outputs[name] for name in names if name in outputs}
 
         return tf.function(serve).get_concrete_function(**self.input_spec())
+
+
+def _regularization_loss(variable):
+    loss = tf.function(lambda: variable.regularizer(variable), input_signature=[])
+    loss.get_concrete_function()
+    return loss
 
 
 class _Hidden:

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# From a book to a SavedModel that is used without tfnlp. Called by `make demo`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+BIN=${BIN:-.venv/bin}
+DEMO=${DEMO:-demo}
+BOOK=book:the_secret_garden
+RUN=$DEMO/run
+mkdir -p "$DEMO"
+SECONDS=0
+
+step() { printf '\n== %s\n' "$*"; "$@"; }
+# TensorFlow's C++ side prints these while it loads, whatever its log level.
+quiet() { "$@" 2> >(grep -vE '^(WARNING: All log|[IWE]0000 )' >&2); }
+
+step "$BIN/tfnlp" vocab --input $BOOK --size 4000 --output "$DEMO/vocab.txt"
+step "$BIN/tfnlp" pretrain bert --input $BOOK --vocab "$DEMO/vocab.txt" --output "$RUN" --restart \
+    --size tiny --seq-length 64 --batch-size 32 --steps 2000 --learning-rate 1e-3 --bf16
+step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/modules" --seq-length 64 --overwrite
+step "$BIN/tfnlp" predict --model "$RUN" --attention "$DEMO/attention.png" \
+    "Mary looked at the [MASK] and smiled ."
+step quiet "$BIN/python" examples/use_modules.py "$DEMO/modules" tfnlp/books/the_secret_garden.txt \
+    --fill "Mary went into the [MASK] and shut the door ." \
+    --query "The robin sang in the tree."
+
+printf '\ndone in %d min %02d s\n' $((SECONDS / 60)) $((SECONDS % 60))
+printf 'training curve  %s\nattention map   %s\nSavedModels     %s\n' \
+    "$RUN/curve.png" "$DEMO/attention.png" "$DEMO/modules"

@@ -1,0 +1,26 @@
+"""What every test starts from: the TensorFlow backend, two CPU devices, fixed seeds, float32."""
+
+import os
+
+# Read once, when Keras and TensorFlow are first imported, so before any test module is.
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras  # noqa: E402
+import pytest  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+# Two logical devices on one CPU: `tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])` then has
+# real replicas. It can only be done before TensorFlow initialises its devices.
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+
+
+@pytest.fixture(autouse=True)
+def clean_state():
+    """The same random numbers for each test, and no dtype policy left over from another."""
+    keras.utils.set_random_seed(1234)
+    keras.config.set_dtype_policy("float32")
+    yield
+    keras.config.set_dtype_policy("float32")

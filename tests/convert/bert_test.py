@@ -1,0 +1,270 @@
+"""Checkpoints of every kind give the numbers that their own code gives."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import save_file
+
+from tests.convert.checkpoints import (
+    GENERATED,
+    assert_same_weights,
+    batch,
+    config_json,
+    google_arrays,
+    huggingface_arrays,
+    write,
+)
+from tests.support import golden
+from tfnlp.convert import load_bert
+from tfnlp.models import bert
+
+GOLDENS = {GENERATED: "bert_tiny_generated", "bert_google_tf_tiny": "bert_google_tf_tiny"}
+
+
+def largest_difference(outputs, expected, prefix):
+    """Over hidden layers, pooled output and both heads' logits."""
+    hidden = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    pairs = [(h, f"hidden_{i}") for i, h in enumerate(hidden)]
+    assert f"{prefix}hidden_{len(hidden)}" not in expected
+    pairs += [
+        (outputs["pooled_output"], "pooled"),
+        (outputs["mlm_logits"], "mlm_logits"),
+        (outputs["next_sentence_logits"], "nsp_logits"),
+    ]
+    return max(np.abs(np.asarray(a) - expected[prefix + name]).max() for a, name in pairs)
+
+
+def cross_entropy(logits, labels):
+    """Mean over the labels that are not -100, in float64."""
+    logits, labels = np.asarray(logits, np.float64), np.asarray(labels)
+    logits, labels = logits[labels != -100], labels[labels != -100]
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_sums = np.log(np.exp(shifted).sum(-1))
+    return (log_sums - shifted[np.arange(len(labels)), labels]).mean()
+
+
+@pytest.mark.parametrize("activation, prefix", [("gelu", "erf_"), ("gelu_tanh", "tanh_")])
+@pytest.mark.parametrize("name", GOLDENS)
+def test_google_checkpoint_reproduces_goldens(name, activation, prefix):
+    expected = np.load(golden(f"{GOLDENS[name]}_expected.npz"))
+    converted = load_bert(golden(name), activation=activation)
+    outputs = converted.pretrainer(batch(expected))
+    assert largest_difference(outputs, expected, prefix) < 1e-4
+    loss = cross_entropy(outputs["mlm_logits"], expected["mlm_labels"]) + cross_entropy(
+        outputs["next_sentence_logits"], expected["nsp_labels"]
+    )
+    assert abs(loss - expected[f"{prefix}mlm_plus_nsp_loss"]) < 1e-4
+
+
+def test_the_two_gelus_are_told_apart():
+    expected = np.load(golden("bert_tiny_generated_expected.npz"))
+    outputs = load_bert(golden(GENERATED)).pretrainer(batch(expected))
+    assert largest_difference(outputs, expected, "erf_") < 1e-4
+    assert largest_difference(outputs, expected, "tanh_") > 1e-3
+
+
+@pytest.mark.parametrize("file", ["weights.npz", "pytorch_model.bin"])
+def test_huggingface_fixture_reproduces_goldens(file):
+    if file.endswith(".bin"):
+        pytest.importorskip("torch")
+    expected = np.load(golden("bert_xsmall_dummy_expected.npz"))
+    converted = load_bert(golden("bert_xsmall_dummy_pt") / file)
+    assert converted.pretrainer is None
+    inputs = batch(expected)
+    del inputs["masked_lm_positions"]
+    outputs = converted.encoder(inputs)
+    for output, name in (
+        ("embedding_output", "hidden_0"),
+        ("sequence_output", "sequence_output"),
+        ("pooled_output", "pooled"),
+    ):
+        np.testing.assert_allclose(outputs[output], expected[name], rtol=0, atol=1e-4)
+
+
+def test_npz_and_bin_give_the_same_weights():
+    pytest.importorskip("torch")
+    folder = golden("bert_xsmall_dummy_pt")
+    assert_same_weights(
+        load_bert(folder / "weights.npz").encoder, load_bert(folder / "pytorch_model.bin").encoder
+    )
+
+
+@pytest.mark.parametrize(
+    "names", [dict(), dict(prefix=""), dict(legacy=True), dict(prefix="", legacy=True)]
+)
+@pytest.mark.parametrize("kind", ["safetensors", "npz"])
+def test_huggingface_names_give_the_weights_of_the_google_checkpoint(tmp_path, names, kind):
+    folder = write(tmp_path / "x", huggingface_arrays(**names), kind=kind)
+    assert_same_weights(load_bert(folder).pretrainer, load_bert(golden(GENERATED)).pretrainer)
+
+
+def test_google_names_in_npz(tmp_path):
+    folder = write(tmp_path, google_arrays(), kind="npz")
+    assert_same_weights(load_bert(folder).pretrainer, load_bert(golden(GENERATED)).pretrainer)
+
+
+@pytest.mark.parametrize("suffix", ["", ".index", ".data-00000-of-00001"])
+def test_tensorflow_checkpoint_by_any_of_its_names(suffix):
+    converted = load_bert(str(golden("bert_google_tf_tiny") / f"bert_model.ckpt{suffix}"))
+    assert converted.config["vocab_size"] == 15
+
+
+def test_latest_of_several_tensorflow_checkpoints(tmp_path):
+    """In a training folder the file `checkpoint` says which one is the latest."""
+    (tmp_path / "bert_config.json").write_text(json.dumps(config_json()))
+    arrays = google_arrays()
+    for step in (10, 9):
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            for name, array in arrays.items():
+                tf.compat.v1.get_variable(name, initializer=array + step)
+            saver = tf.compat.v1.train.Saver()
+            session.run(tf.compat.v1.global_variables_initializer())
+            saver.save(session, str(tmp_path / "model.ckpt"), global_step=step)
+    bias = load_bert(tmp_path).encoder.get_layer("pooler").dense.bias.numpy()
+    np.testing.assert_array_equal(bias, arrays["bert/pooler/dense/bias"] + 9)
+    (tmp_path / "checkpoint").unlink()
+    with pytest.raises(ValueError, match="holds 2 weight files .*model.ckpt-10.index"):
+        load_bert(tmp_path)
+
+
+def test_shards(tmp_path):
+    arrays = huggingface_arrays()
+    write(tmp_path, arrays)
+    (tmp_path / "model.safetensors").unlink()
+    places = {n: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, n in enumerate(arrays)}
+    for shard in set(places.values()):
+        save_file({n: a for n, a in arrays.items() if places[n] == shard}, tmp_path / shard)
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    assert_same_weights(load_bert(tmp_path).pretrainer, load_bert(golden(GENERATED)).pretrainer)
+    (tmp_path / "model-00002-of-00002.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match="model-00002-of-00002.safetensors does not exist"):
+        load_bert(tmp_path)
+    index.write_text(json.dumps({"weight_map": {"a": "../evil.safetensors"}}))
+    with pytest.raises(ValueError, match="names the shard '../evil.safetensors'"):
+        load_bert(tmp_path)
+
+
+def test_stored_copies_and_buffers_are_accepted(tmp_path):
+    arrays = huggingface_arrays()
+    arrays["bert.embeddings.position_ids"] = np.arange(40)[None]
+    arrays["cls.predictions.decoder.weight"] = arrays["bert.embeddings.word_embeddings.weight"] + 0
+    arrays["cls.predictions.decoder.bias"] = arrays["cls.predictions.bias"] + 0
+    original = load_bert(golden(GENERATED)).pretrainer
+    assert_same_weights(load_bert(write(tmp_path / "both", arrays)).pretrainer, original)
+    del arrays["cls.predictions.bias"]
+    assert_same_weights(load_bert(write(tmp_path / "decoder", arrays)).pretrainer, original)
+    arrays["cls.predictions.decoder.weight"][3, 4] += 1e-3
+    with pytest.raises(ValueError, match="different values in 'cls.predictions.decoder.weight'"):
+        load_bert(write(tmp_path / "untied", arrays))
+
+
+@pytest.mark.parametrize(
+    "kept, outputs",
+    [
+        ("", {"mlm_logits", "next_sentence_logits", "pooled_output"}),
+        ("cls/seq", {"mlm_logits", "pooled_output"}),
+        ("cls/seq bert/pooler", {"mlm_logits"}),
+        ("cls/predictions", {"next_sentence_logits", "pooled_output"}),
+        ("cls/", {"pooled_output"}),
+        ("cls/ bert/pooler", set()),
+    ],
+)
+def test_the_heads_that_are_there(tmp_path, kept, outputs):
+    dropped = tuple(kept.split())
+    arrays = {n: a for n, a in google_arrays().items() if not n.startswith(dropped or "?")}
+    converted = load_bert(write(tmp_path, arrays, kind="npz"))
+    heads = {"mlm_logits", "next_sentence_logits"} & outputs
+    assert (converted.pretrainer is None) == (not heads)
+    model = converted.pretrainer or converted.encoder
+    always = {"sequence_output", "encoder_outputs", "embedding_output"}
+    assert set(model.output) == outputs | always
+    assert converted.config["pooler"] == ("pooled_output" in outputs)
+    original = load_bert(golden(GENERATED)).pretrainer
+    expected = {v.path: v.numpy() for v in original.weights}
+    for variable in model.weights:
+        np.testing.assert_array_equal(variable.numpy(), expected[variable.path])
+
+
+def test_ignore_leaves_a_classifier_out(tmp_path):
+    arrays = huggingface_arrays()
+    arrays["classifier.weight"] = np.ones((2, 32), np.float32)
+    folder = write(tmp_path, arrays)
+    with pytest.raises(ValueError, match=r"in 1 tensors: surplus 'classifier.weight'.*`ignore`"):
+        load_bert(folder)
+    original = load_bert(golden(GENERATED)).pretrainer
+    for ignore in ("classifier.", ["classifier.", "nothing"]):
+        assert_same_weights(load_bert(folder, ignore=ignore).pretrainer, original)
+
+
+def test_config_builds_the_same_encoder_again():
+    converted = load_bert(golden(GENERATED), dropout=0.2, attention_dropout=0.3)
+    assert converted.config["dropout"] == 0.2 and converted.config["attention_dropout"] == 0.3
+    block = converted.encoder.get_layer("layer_2")
+    assert block.dropout == 0.2 and block.attention_dropout == 0.3
+    again = bert(**converted.config)
+    again.set_weights(converted.encoder.get_weights())
+    inputs = batch(np.load(golden("bert_tiny_generated_expected.npz")))
+    del inputs["masked_lm_positions"]
+    np.testing.assert_array_equal(
+        again(inputs)["pooled_output"], converted.encoder(inputs)["pooled_output"]
+    )
+
+
+def test_heads_share_the_encoder():
+    converted = load_bert(golden(GENERATED))
+    shared = {id(v) for v in converted.pretrainer.weights}
+    assert all(id(v) in shared for v in converted.encoder.weights)
+
+
+def test_arguments_pass_through():
+    converted = load_bert(
+        golden(GENERATED), dtype="mixed_bfloat16", seq_length=16, max_predictions=5
+    )
+    encoder = converted.encoder
+    assert encoder.output["sequence_output"].dtype == "bfloat16"
+    assert encoder.output["sequence_output"].shape == (None, 16, 32)
+    assert converted.pretrainer.output["mlm_logits"].shape == (None, 5, 200)
+    assert_same_weights(converted.pretrainer, load_bert(golden(GENERATED)).pretrainer)
+
+
+def test_bfloat16_variables_take_the_rounded_weights():
+    converted = load_bert(golden(GENERATED), dtype="bfloat16")
+    exact = google_arrays()["bert/embeddings/word_embeddings"]
+    table = converted.encoder.get_layer("token_embedding").embeddings
+    assert table.dtype == "bfloat16"
+    np.testing.assert_array_equal(
+        tf.cast(table.value, "float32"), tf.cast(tf.cast(exact, "bfloat16"), "float32")
+    )
+
+
+def test_half_precision_files_are_widened(tmp_path):
+    arrays = {n: a.astype(np.float16) for n, a in huggingface_arrays().items()}
+    table = load_bert(write(tmp_path, arrays)).encoder.get_layer("token_embedding").embeddings
+    assert table.dtype == "float32"
+    exact = google_arrays()["bert/embeddings/word_embeddings"]
+    np.testing.assert_array_equal(table.numpy(), exact.astype(np.float16).astype(np.float32))
+
+
+def test_config_and_vocabulary_from_elsewhere(tmp_path):
+    weights = write(tmp_path / "weights", google_arrays(), kind="npz", vocab=False)
+    (weights / "config.json").rename(tmp_path / "other.json")
+    with pytest.raises(FileNotFoundError, match="no configuration; looked for bert_config.json"):
+        load_bert(weights)
+    converted = load_bert(weights, config_file=tmp_path / "other.json")
+    assert converted.vocabulary is None and converted.lowercase is None
+    with pytest.raises(ValueError, match="no vocab.txt"):
+        converted.tokenizer()
+    vocab = golden(GENERATED) / "vocab.txt"
+    converted = load_bert(weights, config_file=tmp_path / "other.json", vocab=vocab)
+    assert converted.vocabulary == str(vocab) and converted.lowercase is True
+
+
+def test_tokenizer():
+    tokenizer = load_bert(golden(GENERATED)).tokenizer()
+    assert tokenizer.vocab_size == 200
+    tokens = (golden(GENERATED) / "vocab.txt").read_text().split()
+    expected = [tokens.index(t) for t in ("the", "x", "##y", "?")]
+    assert tokenizer.tokenize(tf.constant(["The XY?"])).to_list() == [expected]

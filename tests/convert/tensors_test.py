@@ -1,0 +1,172 @@
+"""Readers of weight files: values, and what happens to damaged ones."""
+
+import json
+import pickle
+import struct
+import sys
+import zipfile
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from tests.convert.checkpoints import google_arrays
+from tests.support import golden
+from tfnlp.convert import open_tensors
+
+PREFIX = golden("bert_google_tf_tiny") / "bert_model.ckpt"
+
+
+def drain(path):
+    tensors = open_tensors(path)
+    return {name: tensors[name] for name in tensors}
+
+
+def one_line(path, pattern, error=ValueError):
+    with pytest.raises(error, match=pattern) as raised:
+        drain(path)
+    assert "\n" not in str(raised.value)
+    assert path.name.split(".")[0] in str(raised.value)
+
+
+def test_tensorflow_without_slots_and_counters():
+    tensors = open_tensors(PREFIX)
+    arrays = google_arrays("bert_google_tf_tiny")
+    assert set(tensors) == set(arrays) and len(tensors) == 46
+    for name, array in arrays.items():
+        assert tensors.shapes[name] == array.shape and tensors[name].dtype == np.float32
+        np.testing.assert_array_equal(tensors[name], array)
+    with pytest.raises(KeyError):
+        tensors["global_step"]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
+def test_safetensors_floats_become_float32(tmp_path, dtype):
+    array = np.random.default_rng(0).normal(size=(3, 5)).astype(dtype)
+    save_file({"x": array, "ids": np.arange(4)}, tmp_path / "a.safetensors")
+    tensors = open_tensors(tmp_path / "a.safetensors")
+    assert tensors["x"].dtype == np.float32 and tensors.shapes["x"] == (3, 5)
+    np.testing.assert_array_equal(tensors["x"], array.astype(np.float32))
+    assert tensors["ids"].dtype == np.int64
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz(tmp_path, save):
+    array = np.random.default_rng(0).normal(size=(3, 5)).astype(">f4")
+    save(tmp_path / "a.npz", **{"a/b.c": array, "half": array.astype(np.float16)})
+    tensors = open_tensors(tmp_path / "a.npz")
+    assert set(tensors) == {"a/b.c", "half"}
+    np.testing.assert_array_equal(tensors["a/b.c"], array.astype(np.float32))
+    assert tensors["half"].dtype == np.float32
+
+
+class Bomb:
+    """Unpickling it would raise, so a test that passes has not unpickled it."""
+
+    def __reduce__(self):
+        return (sys.exit, ("unpickled",))
+
+
+def test_pickles_are_never_loaded(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.array([Bomb()], dtype=object))
+    one_line(tmp_path / "a.npz", "holds pickled objects")
+    (tmp_path / "b.npz").write_bytes(pickle.dumps(Bomb()))
+    one_line(tmp_path / "b.npz", "truncated, corrupt")
+    (tmp_path / "c.bin").write_bytes(pickle.dumps(Bomb()))
+    one_line(tmp_path / "c.bin", "c.bin")
+    with zipfile.ZipFile(tmp_path / "d.npz", "w") as archive:
+        archive.writestr("x.npy", pickle.dumps(Bomb()))
+    one_line(tmp_path / "d.npz", "truncated, corrupt")
+
+
+def test_bin_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # makes `import torch` fail
+    one_line(
+        golden("bert_xsmall_dummy_pt") / "pytorch_model.bin",
+        "install torch, or convert the file to model.safetensors",
+    )
+
+
+def test_bin_with_a_torch_whose_loading_is_not_safe(monkeypatch):
+    class OldTorch:
+        __version__ = "2.5.1+cpu"
+
+    monkeypatch.setitem(sys.modules, "torch", OldTorch)
+    one_line(golden("bert_xsmall_dummy_pt") / "pytorch_model.bin", "needs torch 2.6 or later")
+
+
+def test_bin_kinds_and_faults(tmp_path):
+    torch = pytest.importorskip("torch")
+    values = torch.arange(6.0).reshape(2, 3)
+    torch.save({"h": values.bfloat16(), "i": torch.arange(2)}, tmp_path / "a.bin")
+    tensors = drain(tmp_path / "a.bin")
+    np.testing.assert_array_equal(tensors["h"], values.numpy())
+    assert tensors["h"].dtype == np.float32 and tensors["i"].dtype == np.int64
+    torch.save({"model": {"h": values}}, tmp_path / "b.bin")
+    one_line(tmp_path / "b.bin", "not a flat dict of tensors")
+    content = (tmp_path / "a.bin").read_bytes()
+    (tmp_path / "c.bin").write_bytes(content[: len(content) // 2])
+    one_line(tmp_path / "c.bin", "c.bin is truncated, corrupt")
+
+
+def formats(folder):
+    arrays = google_arrays("bert_google_tf_tiny")
+    save_file(arrays, folder / "x.safetensors")
+    np.savez(folder / "x.npz", **arrays)
+    return folder / "x.safetensors", folder / "x.npz"
+
+
+@pytest.mark.parametrize("kept", [0, 1, 7, 100, 0.5, -1])
+def test_truncated_files(tmp_path, kept):
+    for path in formats(tmp_path):
+        content = path.read_bytes()
+        path.write_bytes(content[: int(kept * len(content)) if kept == 0.5 else kept])
+        one_line(path, "truncated, corrupt")
+
+
+@pytest.mark.parametrize("suffix", [".index", ".data-00000-of-00001"])
+@pytest.mark.parametrize("kept", [0, 100, -1])
+def test_truncated_tensorflow_checkpoint(tmp_path, suffix, kept):
+    for end in (".index", ".data-00000-of-00001"):
+        content = PREFIX.with_name(PREFIX.name + end).read_bytes()
+        (tmp_path / f"m{end}").write_bytes(content[:kept] if end == suffix else content)
+    one_line(tmp_path / "m", "truncated")
+
+
+def test_tensorflow_index_alone(tmp_path):
+    (tmp_path / "m.index").write_bytes(PREFIX.with_name(PREFIX.name + ".index").read_bytes())
+    one_line(tmp_path / "m", "has no m.data-", FileNotFoundError)
+
+
+@pytest.mark.parametrize("name", ["a.safetensors", "a.npz", "a.bin", "a.ckpt",
+                                  "a.safetensors.index.json"])
+def test_absent_files(tmp_path, name):
+    one_line(tmp_path / name, "a", FileNotFoundError)
+
+
+def test_npz_that_claims_more_than_it_holds(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros(4, np.float32))
+    content = (tmp_path / "x.npy").read_bytes()
+    forged = content.replace(b"(4,)", b"(10000000000000,)")
+    header = struct.unpack("<H", content[8:10])[0]
+    forged = forged[: 10 + header - 1].rstrip() + b"\n" + content[10 + header :]
+    forged = forged[:8] + struct.pack("<H", len(forged) - 10 - 16) + forged[10:]
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("x.npy", forged)
+    one_line(tmp_path / "a.npz", r"needs 40000000000000")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"weight_map": 3}', '{"weight_map": {"a": 1}}'])
+def test_damaged_shard_index(tmp_path, text):
+    path = tmp_path / "model.safetensors.index.json"
+    path.write_text(text)
+    one_line(path, "is not an index of shards|names the shard")
+
+
+def test_shard_index_that_lists_absent_tensors(tmp_path):
+    save_file({"a": np.zeros(2)}, tmp_path / "s.safetensors")
+    path = tmp_path / "model.safetensors.index.json"
+    places = {"a": "s.safetensors", "b": "s.safetensors"}
+    path.write_text(json.dumps({"weight_map": places}))
+    one_line(path, "lists 1 tensors that are not in their shards, the first is 'b'")

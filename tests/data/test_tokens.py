@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.data.synthetic import WordTokenizer
+from tfnlp.data import TokenizedCorpus
+
+
+def check(corpus, documents, tokenizer):
+    """Every document and sentence is found again between the borders."""
+    assert corpus.tokens.dtype == np.int32
+    assert corpus.sentence_starts.dtype == corpus.document_starts.dtype == np.int64
+    assert corpus.num_documents == len(documents)
+    assert corpus.num_sentences == sum(map(len, documents)) == len(corpus.sentence_starts) - 1
+    assert corpus.num_tokens == corpus.sentence_starts[-1] == len(corpus.tokens)
+    assert corpus.document_starts[0] == corpus.sentence_starts[0] == 0
+    for d, document in enumerate(documents):
+        first, end = corpus.document_starts[d : d + 2]
+        for s, sentence in zip(range(first, end), document, strict=True):
+            start, stop = corpus.sentence_starts[s : s + 2]
+            expected = [tokenizer.ids[word] for word in sentence.split()]
+            assert corpus.tokens[start:stop].tolist() == expected
+
+
+@pytest.mark.parametrize("sizes", [[3, 1, 4], [5000], [1] * 4100, [1999, 1, 2000, 7], [2000]])
+def test_build_finds_every_sentence_again(sizes):
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(50)]
+    documents = [[" ".join(rng.choice(words, rng.integers(1, 6))) for _ in range(n)] for n in sizes]
+    tokenizer = WordTokenizer(words)
+    check(TokenizedCorpus.build(iter(documents), tokenizer, progress=False), documents, tokenizer)
+
+
+def test_build_drops_what_has_no_tokens():
+    tokenizer = WordTokenizer(["a", "b"])
+    documents = [[" "], ["a b", "", "b"], [], ["  ", ""], ["a"], [" "]]
+    corpus = TokenizedCorpus.build(documents, tokenizer, progress=False)
+    check(corpus, [["a b", "b"], ["a"]], tokenizer)
+
+
+@pytest.mark.parametrize(("documents", "count"), [([], 0), ([[]], 0), ([["a"], [" "]], 1)])
+def test_build_needs_two_sentences(documents, count):
+    with pytest.raises(ValueError, match=rf"holds {count} sentence\(s\).* give more text"):
+        TokenizedCorpus.build(documents, WordTokenizer(["a"]), progress=False)
+
+
+def test_progress_is_shown_on_stderr_alone(capfd):
+    tokenizer = WordTokenizer(["a"])
+    TokenizedCorpus.build([["a"] * 10], tokenizer, progress=False)
+    assert "tokenizing" not in capfd.readouterr().err
+    TokenizedCorpus.build([["a"] * 10], tokenizer)
+    out, err = capfd.readouterr()
+    assert "10 sentences" in err and not out
+
+
+def test_the_stand_in_tokenizer_is_ragged():
+    assert isinstance(WordTokenizer(["a"]).tokenize(tf.constant(["a a"])), tf.RaggedTensor)

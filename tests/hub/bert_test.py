@@ -1,0 +1,191 @@
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import hub, models
+from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+
+WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s"]
+
+
+def tiny_encoder(**arguments):
+    return models.bert(
+        vocab_size=len(SPECIAL_TOKENS) + len(WORDS),
+        num_layers=2,
+        hidden_size=16,
+        num_heads=2,
+        intermediate_size=32,
+        max_positions=24,
+        **arguments,
+    )
+
+
+def tiny_bert():
+    encoder = tiny_encoder()
+    return encoder, models.bert_pretrainer(encoder)
+
+
+def tokenizer():
+    return WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The folder of an exported pair, the model, and what a process without tfnlp saw of it."""
+    keras.utils.set_random_seed(0)
+    folder = tmp_path_factory.mktemp("modules")
+    encoder, pretrainer = tiny_bert()
+    for variable in encoder.trainable_variables:  # biases too, so that nothing hides in a zero
+        variable.assign(keras.random.normal(variable.shape, stddev=0.3))
+    encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.1)
+    hub.export_bert(folder, encoder, tokenizer(), pretrainer, seq_length=12)
+    script = pathlib.Path(__file__).with_name("reader.py")
+    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    return folder, encoder, pretrainer, np.load(folder / "seen.npz")
+
+
+def ids(text):
+    return [[*SPECIAL_TOKENS, *WORDS].index(token) for token in text.split()]
+
+
+def test_preprocessor_gives_packed_ids(exported):
+    seen = exported[3]
+    want = np.zeros((2, 12), "int32")
+    want[0, :5] = ids("[CLS] the cat sat [SEP]")
+    want[1, :8] = ids("[CLS] a dog ran to the cat [SEP]")
+    np.testing.assert_array_equal(seen["inputs/input_word_ids"], want)
+    np.testing.assert_array_equal(seen["inputs/input_mask"], want != 0)
+    np.testing.assert_array_equal(seen["inputs/input_type_ids"], 0 * want)
+    assert all(seen[f"inputs/{n}"].dtype == np.int32 for n in ("input_word_ids", "input_mask"))
+
+
+def test_pairs_are_packed_and_typed(exported):
+    seen = exported[3]
+    row = ids("[CLS] the cat [SEP] the cat [SEP]")
+    assert seen["pairs/input_word_ids"][0].tolist() == row + [0] * 3
+    assert seen["pairs/input_type_ids"][0].tolist() == [0] * 4 + [1] * 3 + [0] * 3
+    assert seen["pairs/input_word_ids"].shape == (2, 10)
+    assert seen["pairs/default_length"].tolist() == [2, 12]
+    assert seen["tokenize/shape"].tolist() == [2, 3]
+    # In the order of the names: end_of_segment, mask, padding, start_of_sequence, vocab_size.
+    assert seen["special"].tolist() == [3, 4, 0, 2, 13]
+
+
+def test_encoder_equals_the_keras_model(exported):
+    _, encoder, pretrainer, seen = exported
+    inputs = {n: seen[f"inputs/{n}"] for n in encoder.input}
+    want = pretrainer({**inputs, "masked_lm_positions": np.array([[1, 2], [3, 1]])})
+    for name in ("pooled_output", "sequence_output", "embedding_output"):
+        np.testing.assert_allclose(seen[f"outputs/{name}"], want[name], atol=1e-5)
+    np.testing.assert_allclose(seen["outputs/default"], want["pooled_output"], atol=1e-5)
+    np.testing.assert_allclose(seen["mlm_logits"], want["mlm_logits"], atol=1e-4)
+    for i, x in enumerate(want["encoder_outputs"]):
+        np.testing.assert_allclose(seen[f"encoder_outputs/{i}"], x, atol=1e-5)
+    np.testing.assert_array_equal(seen["encoder_outputs/1"], seen["outputs/sequence_output"])
+
+
+def test_dropout_works_when_training_and_only_then(exported):
+    seen = exported[3]
+    assert seen["repeat"] == 0
+    assert seen["dropout"] > 1e-3
+
+
+def test_all_weights_are_there_and_get_gradients(exported):
+    _, encoder, _, seen = exported
+    count = len(encoder.trainable_variables)
+    assert seen["variables"].tolist() == [count, count]
+    assert seen["gradients/True"].all() and seen["gradients/False"].all()
+    assert len(seen["gradients/True"]) == count
+
+
+def test_regularization_losses_are_exact(exported):
+    _, encoder, _, seen = exported
+    kernel = encoder.get_layer("pooler").dense.kernel.numpy()
+    np.testing.assert_allclose(seen["regularization"], [0.1 * (kernel**2).sum()], rtol=1e-5)
+
+
+def test_static_widths_survive(exported):
+    seen = exported[3]
+    assert seen["static"].tolist() == [16, 16]
+    assert seen["keras/static"].tolist() == [16, 16]
+
+
+def test_survives_another_save_and_carries_its_vocabulary(exported):
+    folder, _, _, seen = exported
+    np.testing.assert_allclose(seen["again"], seen["outputs/default"], atol=1e-6)
+    assert (folder / "again/preprocessor/assets/vocab.txt").exists()
+
+
+def test_keras_layer_trains_every_weight(exported):
+    _, encoder, _, seen = exported
+    assert seen["keras/moved"].all() and len(seen["keras/moved"]) == len(
+        encoder.trainable_variables
+    )
+    assert seen["keras/losses"][-1] < seen["keras/losses"][0] - 0.5
+
+
+def test_signature_through_saved_model_cli(exported):
+    folder, encoder, _, seen = exported
+    inputs = {n: seen[f"inputs/{n}"] for n in encoder.input}
+    np.savez(folder / "inputs.npz", **inputs)
+    command = [sys.executable, "-m", "tensorflow.python.tools.saved_model_cli", "run"]
+    command += ["--dir", folder / "encoder", "--tag_set", "serve"]
+    command += ["--signature_def", "serving_default", "--outdir", folder / "cli", "--overwrite"]
+    command += [
+        "--inputs",
+        ";".join(f"{n}={folder / 'inputs.npz'}[{n}]" for n in inputs),
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    for name in ("pooled_output", "sequence_output", "default"):
+        got = np.load(folder / "cli" / f"{name}.npy")
+        np.testing.assert_allclose(got, seen[f"outputs/{name}"], atol=1e-5)
+    assert len(os.listdir(folder / "cli")) == 3
+
+
+def test_encoder_without_pooler_or_heads(tmp_path):
+    encoder = tiny_encoder(pooler=False)
+    module = hub.bert_encoder_module(encoder)
+    hub.save(module, tmp_path / "encoder")
+    loaded = tf.saved_model.load(str(tmp_path / "encoder"))
+    inputs = {n: tf.ones((1, 4), "int32") for n in encoder.input}
+    outputs = loaded(inputs)
+    assert "pooled_output" not in outputs and not hasattr(loaded, "mlm")
+    np.testing.assert_array_equal(outputs["default"], outputs["sequence_output"])
+
+
+def test_existing_folder_is_not_overwritten_unless_asked(tmp_path):
+    encoder, pretrainer = tiny_bert()
+    (tmp_path / "encoder").mkdir()
+    (tmp_path / "encoder" / "thesis.txt").write_text("do not delete")
+    for overwrite in (False, True):  # what is there is no SavedModel
+        with pytest.raises(FileExistsError, match="encoder exists"):
+            hub.export_bert(tmp_path, encoder, tokenizer(), pretrainer, 8, overwrite)
+    assert (tmp_path / "encoder" / "thesis.txt").read_text() == "do not delete"
+
+
+def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(module, path, **arguments):
+        os.makedirs(path)
+        pathlib.Path(path, "half").write_text("half")
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", full)
+    with pytest.raises(OSError, match="could not be written .No space left on device.; free"):
+        hub.save(tf.train.Checkpoint(), tmp_path / "module")
+    assert os.listdir(tmp_path) == []
+
+
+def test_vocabulary_and_model_must_agree(tmp_path):
+    encoder, pretrainer = tiny_bert()
+    other = WordPieceTokenizer([*SPECIAL_TOKENS, "the"])
+    with pytest.raises(ValueError, match="vocabulary of 6 tokens, but the model has 13"):
+        hub.export_bert(tmp_path, encoder, other, pretrainer, 8)
+    with pytest.raises(ValueError, match="seq_length=99 is longer than the model's 24"):
+        hub.export_bert(tmp_path, encoder, tokenizer(), pretrainer, 99)
+    assert os.listdir(tmp_path) == []

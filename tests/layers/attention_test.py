@@ -1,0 +1,183 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import attend, attention, dense, inside, randomize, weights
+from tfnlp.layers import MultiHeadAttention
+
+B, T, H, S, C = 3, 6, 8, 5, 10
+MASK = np.array([[1, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1]], bool)
+CLOSE = dict(rtol=1e-4, atol=1e-5)
+
+
+def built(num_heads=2, context=False, **kwargs):
+    rng = np.random.default_rng(7)
+    layer = MultiHeadAttention(num_heads, **kwargs)
+    layer.build((B, T, H), *([(B, S, C)] if context else []))
+    randomize(layer, rng)
+    x = rng.standard_normal((B, T, H)).astype("float32")
+    return layer, x, rng
+
+
+def empty_cache(size, num_heads=2, dtype="float32"):
+    return tf.fill((B, 2, num_heads, size, H // num_heads), tf.constant(9.0, dtype))  # not zeros
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 4, 8])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_self_attention(num_heads, masked, causal):
+    layer, x, _ = built(num_heads, causal=causal)
+    mask = MASK if masked else None
+    expected, scores = attention(x, weights(layer), num_heads, mask=mask, causal=causal)
+    got, got_scores = layer(x, mask=mask, return_scores=True)
+    np.testing.assert_allclose(got, expected, **CLOSE)
+    np.testing.assert_allclose(got_scores, scores, **CLOSE)
+    np.testing.assert_allclose(layer(x, mask=mask), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_cross_attention(masked):
+    layer, x, rng = built(context=True)
+    context = rng.standard_normal((B, S, C)).astype("float32")
+    mask = MASK[:, :S] if masked else None
+    expected, scores = attention(x, weights(layer), 2, context=context, mask=mask)
+    got, got_scores = layer(x, context=context, mask=mask, return_scores=True)
+    np.testing.assert_allclose(got, expected, **CLOSE)
+    np.testing.assert_allclose(got_scores, scores, **CLOSE)
+
+
+def test_hidden_keys_get_no_weight_at_all():
+    layer, x, _ = built(causal=True)
+    _, scores = layer(x * 30, mask=MASK, return_scores=True)  # large scores, still hidden
+    scores = np.asarray(scores)
+    visible = MASK[:, None, None, :] & np.tri(T, dtype=bool)
+    assert (scores[np.broadcast_to(~visible, scores.shape)] == 0).all()
+    np.testing.assert_allclose(scores.sum(-1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_sequence_of_padding_only_stays_finite(causal):
+    layer, x, _ = built(causal=causal)
+    mask = np.zeros((B, T), bool)
+    mask[1, 0] = True
+    with tf.GradientTape() as tape:
+        got = layer(x, mask=mask)
+        loss = tf.reduce_sum(got**2)
+    assert np.isfinite(got).all()
+    gradients = tape.gradient(loss, [v.value for v in layer.trainable_variables])
+    assert all(np.isfinite(g).all() for g in gradients)
+
+
+@pytest.mark.parametrize("steps", [[1] * 6, [6], [3, 2, 1], [1, 5]])
+@pytest.mark.parametrize("size", [6, 9])
+def test_decoding_with_a_cache_equals_the_full_pass(steps, size):
+    layer, x, _ = built(causal=True)
+    expected, _ = attention(x, weights(layer), 2, causal=True)
+    cache, at, got = empty_cache(size), 0, []
+    for step in steps:
+        y, cache = layer(x[:, at : at + step], cache=cache, cache_index=at)
+        got.append(np.asarray(y))
+        at += step
+    np.testing.assert_allclose(np.concatenate(got, axis=1), expected, **CLOSE)
+    keys, values = np.split(dense(x, inside(weights(layer), "qkv")), 3, axis=-1)[1:]
+    for part, flat in enumerate((keys, values)):
+        heads = flat.reshape(B, T, 2, H // 2).transpose(0, 2, 1, 3)  # [B, N, T, D]
+        np.testing.assert_allclose(cache[:, part, :, :T], heads, **CLOSE)
+    assert (np.asarray(cache)[:, :, :, T:] == 9).all()  # slots not reached are left alone
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_decoding_in_a_graph_with_one_trace(jit_compile):
+    layer, x, _ = built(causal=True)
+    mask = np.ones((B, T), bool)
+    mask[0, :2] = False  # a prompt padded on the left
+    expected = layer(x, mask=mask)
+
+    @tf.function(jit_compile=jit_compile)
+    def step(x, cache, index):
+        return layer(x, cache=cache, cache_index=index, mask=mask)
+
+    cache, got = empty_cache(T), []
+    for at in range(T):
+        y, cache = step(x[:, at : at + 1], cache, tf.constant(at))
+        got.append(y)
+    assert step.experimental_get_tracing_count() == 1
+    got = np.concatenate(got, axis=1)
+    np.testing.assert_allclose(got[mask], np.asarray(expected)[mask], **CLOSE)
+
+
+def test_cache_without_causal_sees_all_that_is_written_and_nothing_else():
+    layer, x, _ = built()
+    _, cache = layer(x[:, :4], cache=empty_cache(9), cache_index=0)
+    got, _, scores = layer(x[:, 4:], cache=cache, cache_index=4, return_scores=True)
+    w = weights(layer)
+    q, k, v = np.split(dense(x.astype("float64"), inside(w, "qkv")), 3, axis=-1)
+    joined, expected = attend(q[:, 4:], k, v, 2, lambda b, t, s: True)
+    np.testing.assert_allclose(got, dense(joined, inside(w, "output")), **CLOSE)
+    assert scores.shape == (B, 2, 2, 9)
+    np.testing.assert_allclose(scores[..., :T], expected, **CLOSE)
+    assert (np.asarray(scores)[..., T:] == 0).all()
+
+
+def test_dropout_only_while_training():
+    layer, x, _ = built(dropout=0.5)
+    expected, _ = attention(x, weights(layer), 2)
+    np.testing.assert_allclose(layer(x), expected, **CLOSE)
+    np.testing.assert_allclose(layer(x, training=False), expected, **CLOSE)
+    one, two = np.asarray(layer(x, training=True)), np.asarray(layer(x, training=True))
+    assert np.abs(one - expected).max() > 1e-2
+    assert np.abs(one - two).max() > 1e-2
+
+
+def test_dropout_keeps_the_mean():
+    layer, x, _ = built(dropout=0.3)
+    many = np.repeat(x[:1], 4000, axis=0)
+    got = np.asarray(layer(many, training=True), "float64")
+    expected, _ = attention(x[:1], weights(layer), 2)
+    error = got.std(0) / np.sqrt(len(many))
+    assert (np.abs(got.mean(0) - expected[0]) < 5 * error + 1e-5).all()
+    assert (error > 1e-4).all()  # every output position does see dropout
+
+
+def test_no_dropout_no_noise():
+    layer, x, _ = built(dropout=0.0)
+    np.testing.assert_array_equal(layer(x, training=True), layer(x, training=False))
+
+
+def test_bf16_softmax_is_float32():
+    layer, x, _ = built(dtype="mixed_bfloat16")
+    output, scores = layer(x, mask=MASK, return_scores=True)
+    assert output.dtype == tf.bfloat16 and scores.dtype == tf.float32
+    # Rows of bf16 probabilities would miss 1 by up to 2^-9 a term.
+    np.testing.assert_allclose(np.asarray(scores).sum(-1), 1, atol=1e-6)
+    _, expected = attention(x, weights(layer), 2, mask=MASK)
+    np.testing.assert_allclose(scores, expected, atol=0.05)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_cache_comes_back_in_the_compute_dtype(dtype):
+    layer, x, _ = built(causal=True, dtype="mixed_bfloat16")
+    expected, _ = attention(x, weights(layer), 2, causal=True)
+    cache, got = empty_cache(T, dtype=dtype), []
+    for at in range(T):
+        y, cache = layer(x[:, at : at + 1], cache=cache, cache_index=at)
+        got.append(np.asarray(y).astype("float32"))
+    assert keras.backend.standardize_dtype(cache.dtype) == "bfloat16"
+    np.testing.assert_allclose(np.concatenate(got, axis=1), expected, atol=0.1)
+
+
+@pytest.mark.parametrize("num_heads", [3, 16])
+def test_heads_must_divide_the_hidden_size(num_heads):
+    with pytest.raises(ValueError, match=f"hidden size 8 .*num_heads={num_heads}"):
+        MultiHeadAttention(num_heads).build((B, T, H))
+
+
+def test_context_in_every_call_or_in_none():
+    cross, x, _ = built(context=True)
+    with pytest.raises(ValueError, match="`context`"):
+        cross(x)
+    own, x, _ = built()
+    with pytest.raises(ValueError, match="`context`"):
+        own(x, context=x)

@@ -1,0 +1,93 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tfnlp.layers import PositionEmbedding, SegmentEmbedding, TokenEmbedding
+
+
+def built(layer, shape, seed=0):
+    layer.build(shape)
+    randomize(layer, np.random.default_rng(seed))
+    return layer, layer.embeddings.numpy()
+
+
+def test_token_lookup():
+    layer, table = built(TokenEmbedding(7, 4), (2, 3))
+    ids = np.array([[0, 6, 3], [3, 3, 1]], "int32")
+    np.testing.assert_array_equal(layer(ids), table[ids])
+
+
+@pytest.mark.parametrize("lead", [(3,), (2, 3), (2, 3, 5)])
+def test_reverse_is_the_tied_projection(lead):
+    layer, table = built(TokenEmbedding(7, 4), (2, 3))
+    hidden = np.random.default_rng(1).standard_normal((*lead, 4)).astype("float32")
+    expected = np.einsum("...h,vh->...v", hidden.astype("float64"), table.astype("float64"))
+    got = layer(hidden, reverse=True)
+    assert got.shape == (*lead, 7)
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_tied_table_collects_both_gradients():
+    layer, table = built(TokenEmbedding(7, 4), (2, 3))
+    ids, targets = np.array([[1, 1, 5]]), np.array([[2, 0, 5]])
+    with tf.GradientTape() as tape:
+        logits = layer(layer(ids), reverse=True)  # [1, 3, 7]
+        loss = tf.reduce_sum(tf.gather(logits, targets, batch_dims=2))
+    got = tf.convert_to_tensor(tape.gradient(loss, layer.embeddings.value))
+    expected = np.zeros_like(table)
+    for i, j in zip(ids[0], targets[0], strict=True):  # loss = sum of E[i] . E[j]
+        expected[i] += table[j]
+        expected[j] += table[i]
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_reverse_under_bf16_gives_float32_logits():
+    layer, table = built(TokenEmbedding(7, 4, dtype="mixed_bfloat16"), (2, 3))
+    hidden = np.random.default_rng(1).standard_normal((3, 4)).astype("float32")
+    got = layer(hidden, reverse=True)
+    assert got.dtype == tf.float32
+    np.testing.assert_allclose(got, hidden @ table.T, atol=0.05)
+
+
+@pytest.mark.parametrize("sizes", [(0, 4), (7, 0), (-1, 4)])
+def test_token_sizes_are_checked(sizes):
+    with pytest.raises(ValueError, match=rf"vocab_size={sizes[0]} .*hidden_size={sizes[1]}"):
+        TokenEmbedding(*sizes)
+
+
+def test_positions():
+    layer, table = built(PositionEmbedding(6), (2, 4, 3))
+    x = np.zeros((2, 4, 3), "float32")
+    np.testing.assert_array_equal(layer(x), table[None, :4])
+    np.testing.assert_array_equal(layer(x, start=2), table[None, 2:6])
+    np.testing.assert_array_equal(layer(x[:, :1], start=tf.constant(5)), table[None, 5:6])
+
+
+def test_position_start_inside_a_graph():
+    layer, table = built(PositionEmbedding(6), (2, 4, 3))
+    step = tf.function(lambda x, start: layer(x, start=start))
+    for start in range(6):
+        got = step(np.zeros((2, 1, 3), "float32"), tf.constant(start))
+        np.testing.assert_array_equal(got, table[None, start : start + 1])
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_too_many_positions(symbolic):
+    layer = PositionEmbedding(6)
+    x = keras.Input((7, 3)) if symbolic else np.zeros((2, 7, 3), "float32")
+    with pytest.raises(ValueError, match="sequence of 7 tokens.*max_positions=6"):
+        layer(x)
+
+
+def test_segment_lookup_and_its_gradient():
+    layer, table = built(SegmentEmbedding(3, 4), (2, 3))
+    ids = np.array([[0, 0, 1], [1, 2, 0]], "int32")
+    np.testing.assert_allclose(layer(ids), table[ids], rtol=1e-6)
+    upstream = np.random.default_rng(1).standard_normal((2, 3, 4)).astype("float32")
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(ids) * upstream)
+    expected = np.stack([upstream[ids == s].sum(0) for s in range(3)])
+    got = tf.convert_to_tensor(tape.gradient(loss, layer.embeddings.value))
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import dense, inside, masked_lm_head, randomize, weights
+from tfnlp.layers import LogitBias, MaskedLMHead, NextSentenceHead, Pooler
+
+B, T, H, P = 3, 5, 8, 4
+CLOSE = dict(rtol=1e-4, atol=1e-5)
+
+
+def built(layer, *shapes):
+    rng = np.random.default_rng(5)
+    layer.build(*shapes)
+    randomize(layer, rng)
+    return layer, rng
+
+
+def test_pooler_reads_the_first_token():
+    layer, rng = built(Pooler(), (B, T, H))
+    x = rng.standard_normal((B, T, H)).astype("float32")
+    expected = np.tanh(dense(x[:, 0].astype("float64"), inside(weights(layer), "dense")))
+    np.testing.assert_allclose(layer(x), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
+@pytest.mark.parametrize("epsilon", [1e-12, 0.3])
+def test_masked_lm_head_gathers_then_transforms(activation, epsilon):
+    layer, rng = built(MaskedLMHead(activation, epsilon), (B, T, H), (B, P))
+    x = rng.standard_normal((B, T, H)).astype("float32")
+    positions = np.array([[0, 4, 2, 2], [3, 1, 0, 0], [4, 4, 4, 4]], "int32")  # repeats, no order
+    expected = masked_lm_head(x, positions, weights(layer), activation, epsilon)
+    np.testing.assert_allclose(layer(x, positions), expected, **CLOSE)
+    np.testing.assert_allclose(layer(x, positions.astype("int64")), expected, **CLOSE)
+
+
+def test_masked_lm_head_gradient_goes_to_the_positions_only():
+    layer, rng = built(MaskedLMHead(), (B, T, H), (B, P))
+    x = tf.constant(rng.standard_normal((B, T, H)), "float32")
+    upstream = rng.standard_normal((B, P, H)).astype("float32")
+    positions = np.array([[0, 4, 2, 2], [3, 1, 0, 0], [4, 4, 4, 4]], "int32")
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(layer(x, positions) * upstream)
+    gradient = np.abs(tape.gradient(loss, x)).max(-1)
+    touched = np.array([[t in row for t in range(T)] for row in positions])
+    assert (gradient[touched] > 1e-4).all() and (gradient[~touched] == 0).all()
+
+
+def test_masked_lm_head_errors():
+    with pytest.raises(ValueError, match="activation='elu'"):
+        MaskedLMHead("elu")
+
+
+@pytest.mark.parametrize("shape", [(B, T, H), (B, H)])
+def test_logit_bias(shape):
+    layer, rng = built(LogitBias(), shape)
+    x = rng.standard_normal(shape).astype("float32")
+    np.testing.assert_allclose(layer(x), x + layer.bias.numpy(), rtol=1e-6)
+    np.testing.assert_array_equal(LogitBias()(x), x)  # starts at zero
+
+
+def test_logit_bias_under_bf16_keeps_all_digits():
+    layer, rng = built(LogitBias(dtype="mixed_bfloat16"), (B, H))
+    x = rng.standard_normal((B, H)).astype("float32")
+    got = layer(x)
+    assert layer.bias.dtype == "float32" and got.dtype == tf.float32
+    np.testing.assert_allclose(got, x + layer.bias.numpy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_next_sentence_head(policy):
+    layer, rng = built(NextSentenceHead(dtype=policy), (B, H))
+    # Numbers that bf16 holds exactly: the layer may round its input, never its weights.
+    x = rng.integers(-8, 8, (B, H)).astype("float32")
+    got = layer(x)
+    assert got.dtype == tf.float32 and got.shape == (B, 2)
+    expected = dense(x.astype("float64"), inside(weights(layer), "dense"))
+    np.testing.assert_allclose(got, expected, **CLOSE)

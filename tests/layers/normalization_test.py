@@ -1,0 +1,60 @@
+import keras
+import numpy as np
+import pytest
+
+from tests.layers.reference import layer_norm, randomize, weights
+from tfnlp.layers import LayerNorm
+
+
+def built(rng, size, **kwargs):
+    layer = LayerNorm(**kwargs)
+    layer.build((None, size))
+    randomize(layer, rng)
+    return layer
+
+
+@pytest.mark.parametrize("shape", [(3, 8), (2, 3, 8), (2, 3, 4, 8)])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 0.5])
+def test_formula(shape, epsilon):
+    rng = np.random.default_rng(0)
+    layer = built(rng, 8, epsilon=epsilon)
+    x = (3 * rng.standard_normal(shape) + 1).astype("float32")
+    expected = layer_norm(x, weights(layer), epsilon)
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_starts_as_plain_normalisation():
+    layer = LayerNorm()
+    x = np.random.default_rng(0).standard_normal((4, 64)).astype("float32")
+    y = np.asarray(layer(x))
+    np.testing.assert_allclose(y.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(y.std(-1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mean", [1e2, 1e3, 1e4])
+def test_large_mean_keeps_its_digits(mean):
+    rng = np.random.default_rng(1)
+    layer = built(rng, 256)
+    x = (mean + rng.standard_normal((4, 256))).astype("float32")
+    expected = layer_norm(x, weights(layer), 1e-12)  # of the rounded x
+    # float32 has 24 bits: x - mean is known to some mean * 2^-24, times gamma. E[x^2] - E[x]^2
+    # would not be right in a single digit at 1e4, where x^2 is rounded to multiples of 8.
+    np.testing.assert_allclose(layer(x), expected, atol=max(1e-4, mean * 2**-21))
+
+
+def test_constant_rows_give_beta():
+    layer = built(np.random.default_rng(2), 8)
+    y = layer(np.full((3, 8), 7.0, "float32"))
+    np.testing.assert_allclose(y, np.tile(layer.beta.numpy(), (3, 1)), atol=1e-6)
+
+
+def test_bf16_policy_computes_in_float32():
+    rng = np.random.default_rng(3)
+    layer = built(rng, 64, dtype="mixed_bfloat16")
+    x = keras.ops.cast(20 + rng.standard_normal((8, 64)), "bfloat16")
+    assert layer.gamma.dtype == layer.beta.dtype == "float32"
+    y = layer(x)
+    assert keras.backend.standardize_dtype(y.dtype) == "bfloat16"
+    expected = layer_norm(np.asarray(x).astype("float64"), weights(layer), 1e-12)
+    # One rounding to bf16 (2^-9 of the value), at the very end.
+    np.testing.assert_allclose(np.asarray(y).astype("float64"), expected, rtol=2**-8, atol=1e-4)

@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import ACTIVATIONS, attention, block, dense, inside, randomize, weights
+from tfnlp.layers import TransformerBlock
+
+B, T, H, N, F = 2, 5, 8, 2, 12
+MASK = np.array([[1, 1, 0, 1, 0], [1, 1, 1, 0, 0]], bool)
+CLOSE = dict(rtol=1e-4, atol=1e-4)
+
+
+def built(**kwargs):
+    rng = np.random.default_rng(11)
+    layer = TransformerBlock(N, F, **{"norm_epsilon": 1e-5, **kwargs})
+    layer.build((B, T, H))
+    randomize(layer, rng)
+    return layer, rng.standard_normal((B, T, H)).astype("float32")
+
+
+def zero(dense_layer):
+    for variable in dense_layer.weights:
+        variable.assign(np.zeros(variable.shape))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_formula(norm_first, activation, causal, masked):
+    kind = dict(norm_first=norm_first, activation=activation, causal=causal)
+    layer, x = built(**kind)
+    mask = MASK if masked else None
+    expected = block(x, weights(layer), N, epsilon=1e-5, mask=mask, **kind)
+    np.testing.assert_allclose(layer(x, mask=mask), expected, **CLOSE)
+
+
+def test_epsilon_reaches_both_norms():
+    layer, x = built(norm_epsilon=0.7)
+    expected = block(x, weights(layer), N, epsilon=0.7)
+    np.testing.assert_allclose(layer(x), expected, **CLOSE)
+
+
+def test_return_scores():
+    layer, x = built()
+    output, scores = layer(x, mask=MASK, return_scores=True)
+    expected = attention(x, inside(weights(layer), "attention"), N, mask=MASK)[1]
+    np.testing.assert_allclose(scores, expected, **CLOSE)
+    np.testing.assert_array_equal(output, layer(x, mask=MASK))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("steps", [[1] * 5, [3, 2]])
+def test_decoding_with_a_cache_equals_the_full_pass(norm_first, steps):
+    layer, x = built(norm_first=norm_first, causal=True)
+    expected = block(x, weights(layer), N, norm_first=norm_first, epsilon=1e-5, causal=True)
+    cache, at, got = tf.fill((B, 2, N, 7, H // N), 9.0), 0, []
+    for step in steps:
+        y, cache = layer(x[:, at : at + step], cache=cache, cache_index=at)
+        got.append(np.asarray(y))
+        at += step
+    np.testing.assert_allclose(np.concatenate(got, axis=1), expected, **CLOSE)
+
+
+def test_dropout_only_while_training():
+    layer, x = built()
+    expected = block(x, weights(layer), N, epsilon=1e-5)
+    for kwargs in ({}, {"training": False}):
+        np.testing.assert_allclose(layer(x, **kwargs), expected, **CLOSE)
+    one, two = (np.asarray(layer(x, training=True)) for _ in range(2))
+    assert np.abs(one - expected).max() > 1e-2 and np.abs(one - two).max() > 1e-2
+
+
+@pytest.mark.parametrize("rates", [{"dropout": 0.0}, {"attention_dropout": 0.0}])
+def test_each_dropout_rate_alone(rates):
+    layer, x = built(**rates)
+    assert np.abs(layer(x, training=True) - layer(x)).max() > 1e-2
+    none, x = built(dropout=0.0, attention_dropout=0.0)
+    np.testing.assert_array_equal(none(x, training=True), none(x))
+
+
+@pytest.mark.parametrize("silent", ["attention", "feed-forward"])
+def test_dropout_falls_on_what_a_sub_layer_adds(silent):
+    layer, _ = built(norm_first=True, dropout=0.25, attention_dropout=0.0)
+    x = np.random.default_rng(0).standard_normal((200, T, H)).astype("float32")
+    zero(layer.output_dense if silent == "feed-forward" else layer.attention.output_dense)
+    added = np.asarray(layer(x, training=True)) - x  # what the other sub-layer adds
+    whole = block(x, weights(layer), N, norm_first=True, epsilon=1e-5) - x
+    dropped = np.abs(added) < 1e-6
+    assert 0.22 < dropped.mean() < 0.28  # 8,000 draws: 0.25 +- 6 standard errors of 0.005
+    np.testing.assert_allclose(added[~dropped], whole[~dropped] / 0.75, rtol=1e-3, atol=1e-4)
+
+
+def test_silent_sub_layers_leave_the_residual():
+    layer, x = built(norm_first=True)
+    zero(layer.attention.output_dense)
+    zero(layer.output_dense)
+    np.testing.assert_array_equal(layer(x), x)
+
+
+def test_feed_forward_is_position_wise():
+    layer, x = built(norm_first=True)
+    zero(layer.attention.output_dense)
+    w = weights(layer)
+    norm = layer.output_norm(x)
+    wide = ACTIVATIONS["gelu"](dense(np.asarray(norm, "float64"), inside(w, "intermediate")))
+    expected = x + dense(wide, inside(w, "output"))
+    np.testing.assert_allclose(layer(x), expected, **CLOSE)
+    order = np.random.default_rng(0).permutation(T)
+    np.testing.assert_allclose(layer(x[:, order]), np.asarray(layer(x))[:, order], **CLOSE)
+
+
+def test_errors_name_the_argument():
+    with pytest.raises(ValueError, match="activation='elu'"):
+        TransformerBlock(N, F, activation="elu")
+    with pytest.raises(ValueError, match="hidden size 8 .*num_heads=3"):
+        TransformerBlock(3, F).build((B, T, H))

@@ -1,0 +1,21 @@
+"""Books in the public domain that ship with tfnlp, for trying things out without a download.
+
+* `the_secret_garden`: Frances Hodgson Burnett, "The Secret Garden" (1911), the whole novel, 27
+  chapters. First published in 1911 by an author who died in 1924, it is in the public domain in the
+  United States and wherever copyright ends 70 years after the author's death. UTF-8 text; blank
+  lines between paragraphs, several between chapters.
+"""
+
+import pathlib
+
+
+def path(name: str = "the_secret_garden") -> pathlib.Path:
+    """The file of a book, to be read with `tfnlp.data.read_documents`.
+
+    Raises:
+      ValueError: there is no such book.
+    """
+    books = {file.stem: file for file in pathlib.Path(__file__).parent.glob("*.txt")}
+    if name not in books:
+        raise ValueError(f"no book {name!r}; choose from {', '.join(sorted(books))}")
+    return books[name]

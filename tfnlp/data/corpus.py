@@ -1,0 +1,241 @@
+"""Text files and TFDS data sets to a stream of documents, each a list of sentences."""
+
+import glob
+import gzip
+import io
+import itertools
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from tfnlp import books
+from tfnlp.data.sentences import (
+    documents_from_lines,
+    documents_from_prose,
+    looks_like_sentences,
+)
+
+LAYOUTS = ("auto", "lines", "prose")
+
+_SAMPLE_LINES = 2000  # what layout="auto" looks at
+_SNIFFED_BYTES = 1 << 16  # where a NUL byte shows a binary file
+# NAME[/CONFIG][:VERSION][:SPLIT]; a split may be a slice such as train[:10%].
+_TFDS_SOURCE = re.compile(
+    r"tfds:(?P<name>[^:\[\]]+(?::(?:\d+|\*)\.(?:\d+|\*)\.(?:\d+|\*))?)(?::(?P<split>.+))?"
+)
+
+
+def read_documents(sources: str | Sequence[str], layout: str = "auto") -> Iterator[list[str]]:
+    """Streams the documents of text files and TFDS data sets, in the order of the sources.
+
+    Args:
+      sources: one source or several. A source is the path of a UTF-8 text file (`~` and a byte
+        order mark are fine, `.gz` is unpacked on the way), a glob (its matches in sorted order,
+        `**` goes through folders), `book:NAME` (one of `tfnlp.books`), or `tfds:NAME[:SPLIT]`:
+        any prepared TFDS data set with a string feature ("text", else the first one), of which
+        every example is one document. The split is "train" if left out; data sets are looked for
+        in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
+      layout: "lines" (a sentence a line, a blank line between documents), "prose" (see
+        `tfnlp.data.sentences`), or "auto", which decides for each file from its first 2,000 lines
+        and takes TFDS examples for prose.
+
+    Returns:
+      An iterator of non-empty documents. No file is held in memory as a whole.
+
+    Raises:
+      ValueError: for an unknown layout or an empty list of sources; while reading, for a file that
+        is not UTF-8 text, a TFDS data set without text, or sources that hold no text at all.
+      FileNotFoundError: a file is missing, a glob matches nothing, a TFDS data set is unknown or
+        not prepared.
+      IsADirectoryError: a source is a folder.
+      OSError: a damaged or truncated gzip file.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    sources = [os.fspath(source) for source in sources]
+    if not sources:
+        raise ValueError("sources is empty; give at least one text file, glob or tfds:NAME")
+    # Wrong names are reported now, before an hour is spent on the files ahead of them.
+    readers: list[Callable[[], Iterator[list[str]]]] = []
+    for source in sources:
+        if source.startswith("tfds:"):
+            readers.append(_tfds_reader(source, layout))
+        elif source.startswith("book:"):
+            path = str(books.path(source.removeprefix("book:")))
+            readers.append(lambda path=path: _read_file(path, layout))
+        else:
+            for path in _expand(source):
+                readers.append(lambda path=path: _read_file(path, layout))
+    return _chain(readers, sources)
+
+
+def split_documents(
+    documents: Iterable[list[str]], held_out_fraction: float, seed: int
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Splits documents into a training and a held-out part, measured in sentences.
+
+    Whole documents, drawn with `seed`, are held out until they make up the fraction; documents so
+    long that they would take more than twice the fraction are passed over unless nothing smaller
+    is left. At least one document lands on either side. A single document is cut instead: its tail
+    is held out. Both parts keep the order of the documents.
+
+    Args:
+      documents: lists of sentences. They are all held in memory.
+      held_out_fraction: in (0, 1).
+      seed: non-negative int.
+
+    Returns:
+      (training documents, held-out documents).
+
+    Raises:
+      ValueError: a fraction outside (0, 1), or fewer than two sentences.
+    """
+    if not 0 < held_out_fraction < 1:
+        raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
+    documents = [document for document in documents if document]
+    sizes = [len(document) for document in documents]
+    if sum(sizes) < 2:
+        raise ValueError(
+            f"documents hold {sum(sizes)} sentence(s); a split needs at least 2, so give more text"
+        )
+    wanted = held_out_fraction * sum(sizes)
+    if len(documents) == 1:
+        cut = sizes[0] - min(max(round(wanted), 1), sizes[0] - 1)
+        return [documents[0][:cut]], [documents[0][cut:]]
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(documents)).tolist()
+    held, held_size = set(), 0
+    for index in order:
+        if held_size < wanted and held_size + sizes[index] <= 2 * wanted:
+            if len(held) < len(documents) - 1:
+                held.add(index)
+                held_size += sizes[index]
+    left = [index for index in order if index not in held]
+    if held_size < wanted and len(left) > 1:  # only long documents are left: the least of them
+        held.add(min(left, key=sizes.__getitem__))
+    train = [document for index, document in enumerate(documents) if index not in held]
+    return train, [documents[index] for index in sorted(held)]
+
+
+def _chain(readers, sources: Sequence[str]) -> Iterator[list[str]]:
+    empty = True
+    for reader in readers:
+        for document in reader():
+            empty = False
+            yield document
+    if empty:
+        raise ValueError(f"no text in {', '.join(sources)}; give files that hold sentences")
+
+
+def _expand(source: str) -> list[str]:
+    """The files that a path or glob names."""
+    path = os.path.expanduser(source)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{source} is a folder; expected a text file or a glob: {source}/*")
+    if os.path.exists(path):  # before globbing, since [ is allowed in file names
+        return [path]
+    if not glob.has_magic(path):
+        raise FileNotFoundError(f"no such file: {source}")
+    files = [match for match in sorted(glob.glob(path, recursive=True)) if os.path.isfile(match)]
+    if not files:
+        raise FileNotFoundError(f"no file matches {source}")
+    return files
+
+
+def _read_file(path: str, layout: str) -> Iterator[list[str]]:
+    lines = _read_lines(path)
+    if layout == "auto":
+        sample = list(itertools.islice(lines, _SAMPLE_LINES))
+        layout = "lines" if looks_like_sentences(sample) else "prose"
+        lines = itertools.chain(sample, lines)
+    yield from documents_from_lines(lines) if layout == "lines" else documents_from_prose(lines)
+
+
+def _read_lines(path: str) -> Iterator[str]:
+    """Lines of a UTF-8 text file, with any of the three line ends, without them."""
+    opened = gzip.open(path) if path.endswith(".gz") else open(path, "rb", buffering=0)
+    offset = 0
+    with opened, io.BufferedReader(opened, _SNIFFED_BYTES) as stream:
+        try:
+            if b"\0" in stream.peek(_SNIFFED_BYTES):
+                raise ValueError(f"{path} holds NUL bytes: a binary or UTF-16 file, expected UTF-8")
+            for raw in stream:
+                line = raw.decode("utf-8")
+                if offset == 0:
+                    line = line.removeprefix("\ufeff")
+                yield from line.rstrip("\r\n").split("\r")
+                offset += len(raw)
+        except UnicodeDecodeError as error:
+            where = offset + error.start
+            raise ValueError(
+                f"{path} is not UTF-8 text: invalid byte 0x{error.object[error.start]:02x} at byte "
+                f"{where}; convert the file to UTF-8 first"
+            ) from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise OSError(f"{path} is a damaged or truncated gzip file: {error}") from error
+
+
+def _tfds_reader(source: str, layout: str) -> Callable[[], Iterator[list[str]]]:
+    """Checks that a TFDS data set is there and has text; returns what reads its documents."""
+    try:
+        import tensorflow_datasets as tfds  # optional, and slow to import
+    except ImportError as error:
+        raise ImportError(f"{source} needs the package tensorflow-datasets: {error}") from error
+
+    match = _TFDS_SOURCE.fullmatch(source)
+    if not match:
+        raise ValueError(f"expected tfds:NAME[:SPLIT], such as tfds:imdb_reviews; got {source!r}")
+    name, split = match["name"], match["split"] or "train"
+    try:
+        builder = tfds.builder(name, data_dir=os.environ.get("TFDS_DATA_DIR"))
+    except tfds.core.DatasetNotFoundError:
+        raise FileNotFoundError(
+            f"TFDS knows no data set {name!r} (from {source}); check the name and TFDS_DATA_DIR"
+        ) from None  # the cause lists every data set there is
+    except (AssertionError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{source} names no version or config of a TFDS set: {reason}") from None
+    if not builder.is_prepared():
+        raise FileNotFoundError(
+            f"the TFDS data set {name!r} is not prepared in {builder.data_dir}; run "
+            f"tfds.load({name!r}) once or set TFDS_DATA_DIR to where it lies"
+        )
+    try:
+        builder.info.splits[split]
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"the TFDS data set {name!r} has no split {split!r}; choose from "
+            f"{', '.join(builder.info.splits)}"
+        ) from error
+    texts = [
+        key
+        for key, spec in builder.info.features.get_tensor_info().items()
+        if getattr(spec, "shape", None) == () and spec.tf_dtype.name == "string"
+    ]
+    if not texts:
+        raise ValueError(
+            f"the TFDS data set {name!r} has no string feature; its features are "
+            f"{', '.join(builder.info.features)}"
+        )
+    text = "text" if "text" in texts else texts[0]
+    find_documents = documents_from_lines if layout == "lines" else documents_from_prose
+
+    def read() -> Iterator[list[str]]:
+        dataset = builder.as_dataset(
+            split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
+        )
+        for number, example in enumerate(dataset.as_numpy_iterator()):
+            try:
+                lines = example[text].decode("utf-8").splitlines()
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
+            # An example is one document, whatever blank lines it holds.
+            document = list(itertools.chain.from_iterable(find_documents(lines)))
+            if document:
+                yield document
+
+    return read

@@ -1,0 +1,91 @@
+"""A whole corpus as one flat array of token ids, with the borders of sentences and documents."""
+
+import dataclasses
+from collections.abc import Iterable
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+_BATCH = 2000  # sentences that the tokenizer gets at once
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TokenizedCorpus:
+    """Token ids of a corpus without any special tokens, 4 bytes a token.
+
+    Sentence s is `tokens[sentence_starts[s] : sentence_starts[s + 1]]`, document d holds the
+    sentences `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
+
+    Attributes:
+      tokens: int32 [N].
+      sentence_starts: int64 [S + 1], positions in `tokens`, from 0 to N.
+      document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
+    """
+
+    tokens: np.ndarray
+    sentence_starts: np.ndarray
+    document_starts: np.ndarray
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def num_sentences(self) -> int:
+        return len(self.sentence_starts) - 1
+
+    @property
+    def num_documents(self) -> int:
+        return len(self.document_starts) - 1
+
+    @classmethod
+    def build(
+        cls, documents: Iterable[list[str]], tokenizer, progress: bool = True
+    ) -> "TokenizedCorpus":
+        """Tokenizes a stream of documents.
+
+        Sentences that give no tokens are dropped, and so are documents without any sentence.
+
+        Args:
+          documents: lists of sentences, as `read_documents` gives them; read once.
+          tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]`.
+          progress: show a progress bar on stderr.
+
+        Raises:
+          ValueError: fewer than two sentences came out, too few for a sentence pair.
+        """
+        pieces, lengths, owners = [], [], []  # owners: the document of each sentence
+
+        def tokenize(sentences: list[str]) -> None:
+            ragged = tokenizer.tokenize(tf.constant(sentences))
+            pieces.append(ragged.flat_values.numpy().astype(np.int32, copy=False))
+            lengths.append(ragged.row_lengths().numpy())
+
+        with tqdm.tqdm(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
+            waiting = []
+            for number, document in enumerate(documents):
+                owners.append(np.full(len(document), number))
+                waiting.extend(document)
+                while len(waiting) >= _BATCH:
+                    tokenize(waiting[:_BATCH])
+                    del waiting[:_BATCH]
+                    bar.update(_BATCH)
+            if waiting:
+                tokenize(waiting)
+                bar.update(len(waiting))
+
+        length = np.concatenate(lengths or [np.zeros(0, np.int64)])
+        owner = np.concatenate(owners or [np.zeros(0, np.int64)])[length > 0]
+        length = length[length > 0]
+        if len(length) < 2:
+            raise ValueError(
+                f"the corpus holds {len(length)} sentence(s) with tokens; sentence pairs need at "
+                "least 2, so give more text or another layout"
+            )
+        first_of_document = np.flatnonzero(np.diff(owner)) + 1
+        return cls(
+            tokens=np.concatenate(pieces),
+            sentence_starts=np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
+            document_starts=np.concatenate([[0], first_of_document, [len(length)]]),
+        )

@@ -1,0 +1,112 @@
+"""BERT's text cleaning inside the TensorFlow graph, exactly as the reference code does it.
+
+The reference is `BasicTokenizer` and `WordpieceTokenizer` of google-research/bert
+(tokenization.py).  In this order, it drops invalid UTF-8, U+FFFD and characters of category Cc and
+Cf, except tab, newline and carriage return; sets every CJK ideograph apart; splits at white space;
+for uncased models lower-cases each word, decomposes it (NFD) and drops category Mn; splits off
+punctuation (category P and all ASCII symbols); and maps a word of more than 200 characters to
+[UNK].  White space, punctuation and ideographs are left to `FastWordpieceTokenizer`, whose sets
+are the same; the rest is done here.
+
+Most rows of most corpora need none of it but ASCII lower-casing.  One regular expression tells
+them apart, and only the others take the slow path.
+
+Exact for every character assigned in Unicode 13.  Newer ones follow the tables of the TensorFlow
+build and may differ from a reference run under another Python: with TensorFlow 2.21, the 40
+capitals added in Unicode 14 (Glagolitic U+2C2F, Latin U+A7C0, U+A7D0, U+A7D6 and U+A7D8, Vithkuqi
+U+10570..) are not lower-cased, and marks, format characters and punctuation assigned after Unicode
+14 are known to only some of the libraries.
+"""
+
+from collections.abc import Callable
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+MAX_WORD_CHARS = 200
+# Stands for a word that is too long.  A noncharacter: in no text, and in no vocabulary.
+_LONG_WORD = "\U0010ffff"
+
+# --- Rows that need nothing -----------------------------------------------------------------
+# Characters that are split off or dropped as white space by the tokenizer in any case: ASCII
+# white space and punctuation, dashes and quotes, ideographs with their punctuation.
+SPLITTING = (
+    r" \t\n\r!-/:-@\[-`{-~\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FFF}"
+    r"\x{FF01}\x{FF08}\x{FF09}\x{FF0C}\x{FF1A}\x{FF1B}\x{FF1F}"
+)
+# Characters of words that stay as they are, apart from ASCII lower-casing: without case, without
+# decomposition (the uncased list), or any assigned or unassigned letter or mark (the cased one).
+# Few ranges on purpose: the automaton holds this class 200 times over, once per character of a
+# word.  A character in neither list only costs time.
+UNCASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{BF}\x{20A0}-\x{20BF}"
+CASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{5FF}\x{20A0}-\x{20BF}"
+
+# --- The slow path ---------------------------------------------------------------------------
+_VALID = r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*"
+_DROPPED = r"[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}]+"
+_ACCENTS = r"\p{Mn}+"
+_WHITE = r" \t\n\r\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}"
+_PUNCTUATION = r"!-/:-@\[-`{-~\pP"
+_IDEOGRAPHS = (
+    r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2CEAF}"
+    r"\x{2F800}-\x{2FA1F}"
+)
+_LONG = rf"[^{_WHITE}]{{{MAX_WORD_CHARS + 1},}}"
+
+
+def _short_words(split: str, word: str) -> str:
+    """Matches text of these two (disjoint) classes without a run of over 200 word characters.
+
+    Deterministic, hence linear in time and in states.
+    """
+    run = rf"[{word}]{{0,{MAX_WORD_CHARS}}}"
+    return rf"(?:{run}[{split}])*{run}"
+
+
+_SIMPLE = {True: _short_words(SPLITTING, UNCASED_WORD), False: _short_words(SPLITTING, CASED_WORD)}
+_SHORT = _short_words(r" \t\n\r", r"^ \t\n\r")
+
+
+def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    """Prepares strings `[B]` so that `FastWordpieceTokenizer` splits them as Google's BERT does.
+
+    Bytes that are not UTF-8 are dropped.  No word of the result has more than 200 characters.
+    """
+    # ASCII first for all rows: the Unicode lower-casing then cannot follow the process's locale
+    # (Turkish I), and is not needed where there is nothing but ASCII.
+    lowered = tf.strings.lower(strings) if lowercase else strings
+    simple = tf.strings.regex_full_match(lowered, _SIMPLE[lowercase])
+    return _apply_where(~simple, lambda rows: _normalize_any(rows, lowercase), lowered)
+
+
+def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    invalid = ~tf.strings.regex_full_match(strings, _VALID)
+    strings = _apply_where(invalid, _drop_invalid, strings)
+    strings = tf.strings.regex_replace(strings, _DROPPED, "")
+    if lowercase:
+        strings = tf.strings.lower(strings, encoding="utf-8")
+        strings = tf_text.normalize_utf8(strings, "NFD")
+        strings = tf.strings.regex_replace(strings, _ACCENTS, "")
+    long = ~tf.strings.regex_full_match(strings, _SHORT)
+    return _apply_where(long, _replace_long_words, strings)
+
+
+def _drop_invalid(strings: tf.Tensor) -> tf.Tensor:
+    return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="ignore")
+
+
+def _replace_long_words(strings: tf.Tensor) -> tf.Tensor:
+    apart = tf.strings.regex_replace(strings, rf"([{_PUNCTUATION}{_IDEOGRAPHS}])", r" \1 ")
+    return tf.strings.regex_replace(apart, _LONG, _LONG_WORD)
+
+
+def _apply_where(
+    condition: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor
+) -> tf.Tensor:
+    """`function` applied to the rows where `condition` holds; not run at all if there are none."""
+    rows = tf.where(condition)  # [N, 1]
+    return tf.cond(
+        tf.size(rows) > 0,
+        lambda: tf.tensor_scatter_nd_update(strings, rows, function(tf.gather_nd(strings, rows))),
+        lambda: strings,
+    )

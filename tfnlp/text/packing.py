@@ -1,0 +1,109 @@
+"""Packing of token ids into BERT's input: [CLS] A [SEP] B [SEP] and padding."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def pack_segments(
+    segments: Sequence[tf.RaggedTensor],
+    seq_length: int | tf.Tensor,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, tf.Tensor]:
+    """Packs segments of ids into `[CLS] A [SEP] B [SEP] ... [PAD]*` of fixed length.
+
+    Where the segments of a row do not fit together, each is cut to a prefix.  The room is given
+    out one token at a time to each segment in turn, so that the prefixes differ by at most one
+    except where a segment is shorter:
+
+        kept_i = min(len_i, level) + extra_i,    sum_i kept_i = min(room, sum_i len_i)
+
+    with the highest `level` that fits, and the rest given to the first segments that have more.
+
+    Args:
+      segments: one or more int32 ragged tensors `[B, (pieces)]` or `[B, (words), (pieces)]`.
+      seq_length: length T of the result, special tokens included.
+      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and [PAD].
+
+    Returns:
+      A dict of int32 `[B, T]`: `input_word_ids`; `input_mask`, 1 at tokens and 0 at padding;
+      `input_type_ids`, the index of the segment ([CLS] counts to the first, each [SEP] to the
+      segment before it), 0 at padding.
+
+    Raises:
+      ValueError: no segments, a segment that is not ragged, or a `seq_length` without room for
+        the special tokens.
+
+    The layout and the truncation are those of the published BERT preprocessors
+    (`bert_pack_inputs`).
+    """
+    segments = [_merge_words(segment, index) for index, segment in enumerate(segments)]
+    if not segments:
+        raise ValueError("segments is empty; pass at least one ragged tensor of ids")
+    special = len(segments) + 1
+    static_length = tf.get_static_value(seq_length)
+    if static_length is not None and static_length < special:
+        raise ValueError(
+            f"seq_length={static_length} is too small for {len(segments)} segment(s), which need "
+            f"{special} special tokens; pass seq_length >= {special}"
+        )
+    seq_length = tf.cast(seq_length, tf.int32)
+    lengths = tf.stack([tf.cast(s.row_lengths(), tf.int32) for s in segments], 1)  # [B, n]
+    kept = _fair_lengths(lengths, tf.maximum(seq_length - special, 0))  # [B, n]
+
+    rows = tf.shape(lengths)[0]
+    parts = [_column(cls_id, rows)]
+    for index, segment in enumerate(segments):
+        parts += [_prefixes(segment, kept[:, index]), _column(sep_id, rows)]
+    tokens = tf.concat(parts, 1).to_tensor(pad_id)  # [B, longest]
+    padding = seq_length - tf.shape(tokens)[1]
+    word_ids = tf.pad(tokens, [[0, 0], [0, padding]], constant_values=pad_id)  # [B, T]
+
+    position = tf.range(seq_length)[None, :]  # [1, T]
+    ends = tf.cumsum(kept + 1, axis=1) + 1  # [B, n], just behind each [SEP]
+    mask = position < ends[:, -1:]  # [B, T]
+    # The segment's index is the number of segments that ended before.
+    behind = tf.cast(position[:, :, None] >= ends[:, None, :-1], tf.int32)  # [B, T, n - 1]
+    packed = dict(
+        input_word_ids=word_ids,
+        input_mask=tf.cast(mask, tf.int32),
+        input_type_ids=tf.where(mask, tf.reduce_sum(behind, axis=2), 0),
+    )
+    return {name: tf.ensure_shape(ids, [None, static_length]) for name, ids in packed.items()}
+
+
+def _merge_words(segment: tf.RaggedTensor, index: int) -> tf.RaggedTensor:
+    rank = segment.shape.rank if isinstance(segment, tf.RaggedTensor) else None
+    if rank not in (2, 3):
+        raise ValueError(
+            f"segments[{index}] must be a ragged tensor [B, (pieces)] or [B, (words), (pieces)], "
+            f"but is {segment!r}"
+        )
+    merged = segment.merge_dims(1, 2) if rank == 3 else segment
+    return tf.cast(merged, tf.int32).with_row_splits_dtype(tf.int64)
+
+
+def _fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
+    """Lengths `[B, n]` to the kept lengths `[B, n]`, at most `room` in sum."""
+    count = lengths.shape[1]
+    # If the i shortest segments were kept whole, the others could have (room - their sum) / (n - i)
+    # each.  That never exceeds the true level, and equals it for the right i.
+    ascending = tf.sort(lengths, axis=1)
+    whole = tf.cumsum(ascending, axis=1, exclusive=True)  # [B, n]
+    level = tf.reduce_max((room - whole) // tf.range(count, 0, -1), axis=1, keepdims=True)  # [B, 1]
+    kept = tf.minimum(lengths, level)
+    rest = room - tf.reduce_sum(kept, axis=1, keepdims=True)  # [B, 1]
+    more = tf.cast(lengths > level, tf.int32)
+    return kept + tf.where(tf.cumsum(more, axis=1) <= rest, more, 0)
+
+
+def _prefixes(segment: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
+    starts = segment.row_starts()
+    picked = tf.ragged.range(starts, starts + tf.cast(kept, tf.int64))  # [B, (kept)]
+    return picked.with_values(tf.gather(segment.values, picked.values))
+
+
+def _column(token_id: int, rows: tf.Tensor) -> tf.RaggedTensor:
+    return tf.RaggedTensor.from_tensor(tf.fill([rows, 1], tf.cast(token_id, tf.int32)))

@@ -1,0 +1,191 @@
+"""Building, reading and writing WordPiece vocabularies.
+
+A vocabulary is a list of tokens whose index is the id; its file holds one token per line.  Pieces
+that continue a word begin with `##`.
+"""
+
+import collections
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+CONTINUATION = "##"
+
+
+def train_wordpiece(
+    texts: Iterable[str],
+    vocab_size: int,
+    lowercase: bool = True,
+    min_frequency: int = 2,
+    limit_alphabet: int = 1000,
+) -> list[str]:
+    """Learns a WordPiece vocabulary from `texts`; the same texts always give the same list.
+
+    Words are cleaned and split as BERT does it, then the most frequent pair of pieces is merged
+    until `vocab_size` tokens exist or no pair occurs `min_frequency` times (`tokenizers`'
+    `WordPieceTrainer`).  The list begins with `SPECIAL_TOKENS`, then the characters that may
+    begin a word, then those that may continue one, both in code point order, then merged pieces.
+
+    Args:
+      texts: strings, read once; only the counts of distinct words are kept in memory.
+      vocab_size: the largest number of tokens, special tokens and characters included.
+      lowercase: lower-case and strip accents, as the uncased models do.
+      min_frequency: pairs seen fewer times are not merged.
+      limit_alphabet: only this many characters, the most frequent, get a token.
+
+    Raises:
+      ValueError: `texts` is a single string, holds something else than strings or no word, or
+        `vocab_size` has no room for the special tokens and the characters.
+    """
+    counts = _count_words(texts, lowercase)
+    if not counts:
+        raise ValueError("texts holds no words to train a vocabulary on; pass some text")
+    starting, continuing = _alphabet(counts, limit_alphabet)
+    # The trainer numbers `##x` characters in hash order, which decides ties between merges, and
+    # so differs from run to run.  Declaring every character beforehand fixes the numbers.
+    initial = [*SPECIAL_TOKENS, *starting, *(CONTINUATION + char for char in continuing)]
+    if vocab_size < len(initial):
+        raise ValueError(
+            f"vocab_size={vocab_size} cannot hold the {len(SPECIAL_TOKENS)} special tokens and "
+            f"{len(initial) - len(SPECIAL_TOKENS)} characters of the texts; pass vocab_size >= "
+            f"{len(initial)} or lower limit_alphabet={limit_alphabet}"
+        )
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        show_progress=False,
+        special_tokens=initial,
+        initial_alphabet=starting,
+        limit_alphabet=len(starting),
+        continuing_subword_prefix=CONTINUATION,
+    )
+    tokenizer.train_from_iterator(_repeat_words(counts), trainer)
+    ids = tokenizer.get_vocab()
+    return sorted(ids, key=ids.get)
+
+
+def _count_words(texts: Iterable[str], lowercase: bool) -> collections.Counter:
+    if isinstance(texts, str | bytes):
+        raise ValueError("texts is a single string; pass an iterable of strings")
+    raw = collections.Counter()
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"texts must hold strings, but one is a {type(text).__name__}")
+        raw.update(text.split())
+    # Cleaning the distinct words only is many times faster than cleaning the running text.
+    normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    splitter = pre_tokenizers.BertPreTokenizer()
+    counts = collections.Counter()
+    for word, count in raw.items():
+        for part, _ in splitter.pre_tokenize_str(normalizer.normalize_str(word)):
+            counts[part] += count
+    return counts
+
+
+def _alphabet(counts: collections.Counter, limit: int) -> tuple[list[str], list[str]]:
+    """The most frequent characters, and those among them that occur inside words."""
+    chars = collections.Counter()
+    inside = set()
+    for word, count in counts.items():
+        for char in word:
+            chars[char] += count
+        inside.update(word[1:])
+    kept = sorted(chars, key=lambda char: (-chars[char], char))[:limit]
+    return sorted(kept), sorted(inside.intersection(kept))
+
+
+def _repeat_words(counts: collections.Counter, line_words: int = 1000) -> Iterator[str]:
+    """Lines in which every word occurs as often as it was counted: the trainer takes text only."""
+    line = []
+    for word, count in counts.items():
+        while count:
+            take = min(count, line_words - len(line))
+            line.extend([word] * take)
+            count -= take
+            if len(line) == line_words:
+                yield " ".join(line)
+                line.clear()
+    if line:
+        yield " ".join(line)
+
+
+def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
+    """Returns `tokens` as a list; raises a ValueError that begins with `source` if unusable."""
+    if not tokens:
+        raise ValueError(f"{source} is empty; expected one token per line")
+    seen = {}
+    for index, token in enumerate(tokens):
+        if not isinstance(token, str) or not token or "\n" in token or "\r" in token:
+            raise ValueError(
+                f"{source} has {token!r} as token {index} (line {index + 1}); expected a "
+                "non-empty string without line breaks"
+            )
+        if token in seen:
+            raise ValueError(
+                f"{source} has the token {token!r} twice, as {seen[token]} and {index} (lines "
+                f"{seen[token] + 1} and {index + 1}); remove one"
+            )
+        seen[token] = index
+    missing = [token for token in SPECIAL_TOKENS if token not in seen]
+    if missing:
+        raise ValueError(
+            f"{source} lacks {', '.join(missing)}; a BERT vocabulary needs "
+            f"{', '.join(SPECIAL_TOKENS)}"
+        )
+    return list(tokens)
+
+
+def read_vocabulary(path: str | os.PathLike) -> list[str]:
+    """Reads a vocabulary file: UTF-8, one token per line, the line number is the id.
+
+    Both line endings are accepted, and so is a missing last one.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
+        one of `SPECIAL_TOKENS`.
+    """
+    path = os.fspath(path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"vocabulary file {path} does not exist")
+    with open(path, "rb") as file:
+        data = file.read()
+    source = f"vocabulary file {path}"
+    if b"\0" in data:
+        raise ValueError(f"{source} is binary (NUL at byte {data.index(0)}); expected text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{source} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from error
+    # Not splitlines(): that would also split at the Unicode line breaks some vocabularies hold.
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    return check_vocabulary([] if lines == [""] else lines, source)
+
+
+def write_vocabulary(path: str | os.PathLike, tokens: Sequence[str]) -> None:
+    """Writes a vocabulary file, whole or not at all: a temporary file is renamed to `path`.
+
+    Raises:
+      ValueError: `tokens` is not a usable vocabulary (see `read_vocabulary`).
+    """
+    path = os.fspath(path)
+    tokens = check_vocabulary(tokens, f"the vocabulary to be written to {path}")
+    folder, name = os.path.split(os.path.abspath(path))
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            file.write("\n".join(tokens) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner can read
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

@@ -1,0 +1,161 @@
+"""BERT's WordPiece tokenizer as a part of the TensorFlow graph."""
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from tfnlp.text.normalize import MAX_WORD_CHARS, normalize
+from tfnlp.text.vocabulary import (
+    CLS,
+    CONTINUATION,
+    MASK,
+    PAD,
+    SEP,
+    UNK,
+    check_vocabulary,
+    read_vocabulary,
+    write_vocabulary,
+)
+
+_MAX_UTF8_BYTES = 4
+_STRINGS = tf.TensorSpec([None], tf.string)
+_PIECES = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
+_WORDS = tf.RaggedTensorSpec([None, None, None], tf.int32, ragged_rank=2)
+_DENSE = tf.TensorSpec([None, None], tf.int32)
+
+
+class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
+    """Strings to WordPiece ids and back, equal to `FullTokenizer` of google-research/bert.
+
+    Text is cleaned and split (`tfnlp.text.normalize` says how, and which characters newer than
+    Unicode 13 can differ); each word is cut from the left into the longest pieces in the
+    vocabulary, those after the first prefixed with `##`.  A word that cannot be cut so, or of more
+    than 200 characters, becomes one [UNK].  Special tokens written in the text are plain text.
+
+    Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the
+    vocabulary travels as an asset; loading one needs `import tensorflow_text`.
+
+    Args:
+      vocabulary: path of a vocabulary file (one token per line), or the list of tokens.
+      lowercase: lower-case and strip accents, for the uncased models.
+
+    Attributes:
+      vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id: Python ints.
+      lowercase: as given.
+      is_continuation: bool `[vocab_size]`, True for `##` pieces.
+      vocabulary_asset: the vocabulary file as a `tf.saved_model.Asset`.
+
+    Raises:
+      ValueError, FileNotFoundError: as `read_vocabulary`.
+    """
+
+    def __init__(self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True):
+        super().__init__()
+        if isinstance(vocabulary, str | os.PathLike):
+            tokens = read_vocabulary(vocabulary)
+        else:
+            tokens = check_vocabulary(vocabulary, "vocabulary")
+        # A tuple of attributes would be tracked element by element; the array is left alone.
+        self._tokens = np.array([token.encode() for token in tokens], dtype=object)
+        self.lowercase = bool(lowercase)
+        self.vocab_size = len(tokens)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            tokens.index(token) for token in (PAD, UNK, CLS, SEP, MASK)
+        )
+        self._wordpiece = tf_text.FastWordpieceTokenizer(
+            tokens,
+            suffix_indicator=CONTINUATION,
+            max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
+            unknown_token=UNK,
+            token_out_type=tf.int32,
+        )
+        with tf.init_scope():
+            self._token_table = tf.constant(self._tokens)  # [V]
+            self.is_continuation = tf.constant([_continues(token) for token in tokens])  # [V]
+        self.vocabulary_asset = _vocabulary_asset(tokens)
+        # Every layout a SavedModel shall accept must be traced before it is saved.
+        for spec in (_PIECES, _WORDS, _DENSE):
+            self.detokenize.get_concrete_function(spec)
+            self.id_to_token.get_concrete_function(spec)
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The tokens in the order of their ids."""
+        return [token.decode() for token in self._tokens]
+
+    @tf.function(input_signature=[_STRINGS], autograph=False)
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Strings `[B]` to ids, int32 ragged `[B, (pieces)]`."""
+        return self._wordpiece.tokenize(normalize(strings, self.lowercase))
+
+    @tf.function(input_signature=[_STRINGS], autograph=False)
+    def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Strings `[B]` to ids grouped by word, int32 ragged `[B, (words), (pieces)]`."""
+        pieces = self._wordpiece.tokenize(normalize(strings, self.lowercase))
+        ids = pieces.values  # [N]
+        starts = ~tf.gather(self.is_continuation, ids)  # [N], the first piece never continues
+        piece_splits = tf.concat([tf.where(starts)[:, 0], tf.size(ids, tf.int64)[None]], 0)
+        words_before = tf.concat([[0], tf.cumsum(tf.cast(starts, tf.int64))], 0)  # [N + 1]
+        word_splits = tf.gather(words_before, pieces.row_splits)
+        return tf.RaggedTensor.from_nested_row_splits(
+            ids, [word_splits, piece_splits], validate=False
+        )
+
+    @tf.function(autograph=False)
+    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Ids int32 `[B, (pieces)]`, `[B, (words), (pieces)]` or dense `[B, T]` to strings `[B]`.
+
+        Pieces are joined to words, words by spaces; [PAD], [CLS] and [SEP] are left out.  Case,
+        accents and the spaces around punctuation are gone for good if tokenizing removed them.
+        """
+        if not isinstance(ids, tf.RaggedTensor):
+            ids = tf.RaggedTensor.from_tensor(ids)
+        elif ids.shape.rank == 3:
+            ids = ids.merge_dims(1, 2)
+        framing = tf.constant([self.pad_id, self.cls_id, self.sep_id])
+        keep = tf.reduce_all(ids.values[:, None] != framing, axis=1)  # [N]
+        ids = tf.ragged.boolean_mask(ids, ids.with_values(keep))
+        words = ids.with_values(tf.gather(self._token_table, ids.values))
+        joined = tf.strings.reduce_join(words, axis=1, separator=" ")
+        return tf.strings.regex_replace(joined, rf"(?:^| ){CONTINUATION}(\S)", r"\1")
+
+    @tf.function(autograph=False)
+    def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
+        """Ids int32 of any shape to their tokens, strings of the same shape."""
+        return tf.ragged.map_flat_values(tf.gather, self._token_table, ids)
+
+    @tf.function(input_signature=[], autograph=False)
+    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
+        """Size and special ids as int32 scalars, by the names of the published preprocessors."""
+        return dict(
+            vocab_size=tf.constant(self.vocab_size),
+            padding_id=tf.constant(self.pad_id),
+            start_of_sequence_id=tf.constant(self.cls_id),
+            end_of_segment_id=tf.constant(self.sep_id),
+            mask_id=tf.constant(self.mask_id),
+        )
+
+
+def _continues(token: str) -> bool:
+    return token.startswith(CONTINUATION) and token != CONTINUATION
+
+
+def _vocabulary_asset(tokens: list[str]) -> tf.saved_model.Asset:
+    """The vocabulary as an asset, in a file of its own: the user's may change or go away."""
+    folder = tempfile.mkdtemp(prefix="tfnlp_vocabulary_")
+    path = os.path.join(folder, "vocab.txt")
+    write_vocabulary(path, tokens)
+    asset = tf.saved_model.Asset(path)
+    weakref.finalize(asset, _remove_folder, folder, os.getpid())
+    return asset
+
+
+def _remove_folder(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not delete its parent's file
+        shutil.rmtree(folder, ignore_errors=True)
