@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 BIN=${BIN:-.venv/bin}
 DEMO=${DEMO:-demo}
+STEPS=${STEPS:-3000}
 BOOK=book:the_secret_garden
 RUN=$DEMO/run
 mkdir -p "$DEMO"
@@ -15,8 +16,9 @@ quiet() { "$@" 2> >(grep -vE '^(WARNING: All log|[IWE]0000 )' >&2); }
 
 step "$BIN/tfnlp" vocab --input $BOOK --size 4000 --output "$DEMO/vocab.txt"
 step "$BIN/tfnlp" pretrain bert --input $BOOK --vocab "$DEMO/vocab.txt" --output "$RUN" --restart \
-    --size tiny --seq-length 64 --batch-size 32 --steps 2000 --learning-rate 1e-3 --bf16
-step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/modules" --seq-length 64 --overwrite
+    --size tiny --seq-length 32 --batch-size 64 --steps "$STEPS" --learning-rate 1e-3 \
+    --initializer-range 0.06 --dropout 0 --bf16
+step "$BIN/tfnlp" export --model "$RUN" --output "$DEMO/modules" --seq-length 32 --overwrite
 step "$BIN/tfnlp" predict --model "$RUN" --attention "$DEMO/attention.png" \
     "Mary looked at the [MASK] and smiled ."
 step quiet "$BIN/python" examples/use_modules.py "$DEMO/modules" tfnlp/books/the_secret_garden.txt \

@@ -6,9 +6,11 @@
 Face BERT. `tfnlp export` does the same.
 """
 
+import argparse
+
 from absl import app, flags
 
-from tfnlp.cli import main, parse
+from tfnlp.cli import main
 
 _MODEL = flags.DEFINE_string("model", None, "Run, Google or Hugging Face BERT.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "Folder for the pair.", required=True)
@@ -17,10 +19,15 @@ _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
 
 
 def _export(_):
-    arguments = ["--model", _MODEL.value, "--output", _OUTPUT.value]
-    arguments += ["--seq-length", str(_SEQ_LENGTH.value)]
-    arguments += ["--overwrite"] if _OVERWRITE.value else []
-    return main(parse(["tfnlp", "export", *arguments]))
+    return main(
+        argparse.Namespace(
+            command="export",
+            model=_MODEL.value,
+            output=_OUTPUT.value,
+            seq_length=_SEQ_LENGTH.value,
+            overwrite=_OVERWRITE.value,
+        )
+    )
 
 
 if __name__ == "__main__":

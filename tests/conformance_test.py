@@ -437,6 +437,7 @@ def test_bf16_policy(row, rng_of):
 
     weights = cotangents(row, expected, rng_of(row))
     for gradient in outputs_and_gradients(row, half, inputs, weights)[1]:
+        assert gradient is not None
         assert gradient.dtype == tf.float32 and np.isfinite(gradient).all()
 
 
@@ -525,6 +526,12 @@ def test_static_shapes_stay_static(row, rng_of):
     shapes = [tuple(y.shape) for y in expected]
     assert [tuple(y.shape) for y in symbolic] == shapes
     assert [tuple(y.shape) for y in traced.structured_outputs] == shapes
+
+    any_batch = tf.function(lambda x: row.call(layer, x)).get_concrete_function(
+        {n: tf.TensorSpec([None, *s.shape[1:]], s.dtype) for n, s in row.inputs.items()}
+    )
+    for y, shape in zip(any_batch.structured_outputs, shapes, strict=True):
+        assert tuple(y.shape) == (None if shape[0] == B else shape[0], *shape[1:])
 
 
 @table([row for row in ROWS if row.time])

@@ -183,8 +183,8 @@ def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
 
 def test_vocabulary_and_model_must_agree(tmp_path):
     encoder, pretrainer = tiny_bert()
-    other = WordPieceTokenizer([*SPECIAL_TOKENS, "the"])
-    with pytest.raises(ValueError, match="vocabulary of 6 tokens, but the model has 13"):
+    other = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS, "mouse"])
+    with pytest.raises(ValueError, match="vocabulary of 14 tokens, but the model has 13"):
         hub.export_bert(tmp_path, encoder, other, pretrainer, 8)
     with pytest.raises(ValueError, match="seq_length=99 is longer than the model's 24"):
         hub.export_bert(tmp_path, encoder, tokenizer(), pretrainer, 99)

@@ -168,10 +168,18 @@ def test_cache_comes_back_in_the_compute_dtype(dtype):
     np.testing.assert_allclose(np.concatenate(got, axis=1), expected, atol=0.1)
 
 
-@pytest.mark.parametrize("num_heads", [3, 16])
+@pytest.mark.parametrize("num_heads", [0, 3, 16])
 def test_heads_must_divide_the_hidden_size(num_heads):
     with pytest.raises(ValueError, match=f"hidden size 8 .*num_heads={num_heads}"):
         MultiHeadAttention(num_heads).build((B, T, H))
+
+
+def test_cache_must_have_room():
+    layer, x, _ = built(causal=True)
+    with pytest.raises(ValueError, match="cache_index=4 and 3 new .* 7 positions, but it has 6"):
+        layer(x[:, :3], cache=empty_cache(6), cache_index=4)
+    with pytest.raises(ValueError, match="needs `cache_index`"):
+        layer(x, cache=empty_cache(6))
 
 
 def test_context_in_every_call_or_in_none():

@@ -57,6 +57,15 @@ def test_token_sizes_are_checked(sizes):
         TokenEmbedding(*sizes)
 
 
+def test_position_and_segment_sizes_are_checked():
+    with pytest.raises(ValueError, match="max_positions=0"):
+        PositionEmbedding(0)
+    with pytest.raises(ValueError, match="num_segments=0 .*hidden_size=4"):
+        SegmentEmbedding(0, 4)
+    with pytest.raises(ValueError, match="num_segments=2 .*hidden_size=0"):
+        SegmentEmbedding(2, 0)
+
+
 def test_positions():
     layer, table = built(PositionEmbedding(6), (2, 4, 3))
     x = np.zeros((2, 4, 3), "float32")

@@ -32,6 +32,12 @@ def add_arguments(parser):
     ):
         bert.add_argument(f"--{name}", type=int, help=f"{text}, instead of the size's")
     bert.add_argument("--dropout", type=float, default=0.1, help="dropout rate")
+    bert.add_argument(
+        "--initializer-range",
+        type=float,
+        default=0.02,
+        help="standard deviation of the initial weights; small models learn faster from 0.06",
+    )
     bert.add_argument("--seq-length", type=int, default=128, help="tokens a training sequence")
     bert.add_argument("--max-predictions", type=int, help="masks a sequence (default 15 %%)")
     bert.add_argument("--whole-word", action="store_true", help="mask whole words")
@@ -214,8 +220,13 @@ def _config(args, sizes, tokenizer, predictions, corpus):
             **sizes,
             "dropout": args.dropout,
             "attention_dropout": args.dropout,
+            "initializer_range": args.initializer_range,
         },
-        "heads": {"masked_lm": True, "next_sentence": True},
+        "heads": {
+            "masked_lm": True,
+            "next_sentence": True,
+            "initializer_range": args.initializer_range,
+        },
         "text": {"lowercase": not args.cased},
         "training": {
             "seq_length": args.seq_length,

@@ -120,7 +120,8 @@ def export_bert(
     """
     table = encoder.get_layer("token_embedding")
     positions = encoder.get_layer("position_embedding").max_positions
-    if tokenizer.vocab_size != table.vocab_size:
+    # Some published tables are padded to a multiple of 8 to 128 rows.
+    if not 0 <= table.vocab_size - tokenizer.vocab_size < 128:
         raise ValueError(
             f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
             f"{table.vocab_size}; give the vocabulary that the model was trained with"

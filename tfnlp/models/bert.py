@@ -75,7 +75,7 @@ def bert(
     """
     if num_layers < 1:
         raise ValueError(f"num_layers={num_layers} must be at least 1")
-    if hidden_size % num_heads:
+    if num_heads < 1 or hidden_size % num_heads:
         raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
     if seq_length is not None and seq_length > max_positions:
         raise ValueError(

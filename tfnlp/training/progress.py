@@ -45,8 +45,10 @@ class Progress:
             self.bar.clear()
             tqdm.write(f"step {step} held out: {values}", file=sys.stderr)
 
-    def close(self):
-        """Leaves the bar as it stands."""
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
         self.bar.close()
 
 

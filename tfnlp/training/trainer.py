@@ -144,10 +144,9 @@ class Trainer:
         )
         self.task.model.stop_training = False
         callbacks.on_train_begin()
-        bar = Progress(first, steps, progress)
         iterator = iter(self._distribute(data, first)) if first < steps else None
         summaries = Summaries(self.directory)
-        with StopSignal() as stop_signal:
+        with StopSignal() as stop_signal, Progress(first, steps, progress) as bar:
             saved = first
             while (step := self.step) < steps:
                 if step % evaluate_every == 0 or step == first:
@@ -193,7 +192,6 @@ class Trainer:
                     saved = step
                 if stopping:
                     break
-        bar.close()
         callbacks.on_train_end()
         if stop_signal.received:
             kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""

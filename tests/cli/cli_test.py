@@ -1,0 +1,254 @@
+"""The command line from text to SavedModel, and what it says to bad input."""
+
+import gzip
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tfnlp import books
+from tfnlp.cli import main, parse
+from tfnlp.text import SPECIAL_TOKENS
+
+ROOT = pathlib.Path(__file__).parents[2]
+TOY = ["--size", "tiny", "--num-layers", "1", "--hidden-size", "16", "--num-heads", "2"]
+TOY += ["--seq-length", "16", "--batch-size", "8", "--steps", "4", "--steps-per-call", "2"]
+
+
+def tfnlp(*arguments):
+    """The exit code of `tfnlp ARGUMENTS`."""
+    return main(parse(["tfnlp", *map(str, arguments)]))
+
+
+def pretrain(text, output, *more):
+    return tfnlp("pretrain", "bert", "--input", text, "--output", output, *TOY, *more)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A chapter or two of a book."""
+    path = tmp_path_factory.mktemp("text") / "book.txt"
+    path.write_text(books.path().read_text(encoding="utf-8")[:60_000], encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(text, tmp_path_factory):
+    """A finished toy run."""
+    folder = tmp_path_factory.mktemp("run")
+    assert tfnlp("vocab", "--input", text, "--output", folder / "vocab.txt", "--size", 300) == 0
+    assert pretrain(text, folder / "run", "--vocab", folder / "vocab.txt") == 0
+    return folder / "run"
+
+
+def test_run_leaves_what_it_promises(run):
+    assert sorted(os.listdir(run)) == [
+        "checkpoints",
+        "config.json",
+        "curve.png",
+        "logs",
+        "vocab.txt",
+    ]
+    assert (run / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    lines = (run / "vocab.txt").read_text().split("\n")
+    assert lines[:5] == list(SPECIAL_TOKENS) and len(lines) == 301
+
+
+def test_evaluate_prints_what_training_measured(run, text, capsys):
+    command = ["evaluate", "--model", run, "--input", text, "--seq-length", "16"]
+    assert tfnlp(*command, "--batch-size", "8", "--batches", "5", "--json") == 0
+    first = json.loads(capsys.readouterr().out)
+    assert set(first) == {
+        "loss",
+        "masked_lm_loss",
+        "masked_lm_accuracy",
+        "next_sentence_loss",
+        "next_sentence_accuracy",
+    }
+    assert 4 < first["masked_lm_loss"] < 6  # about log(300) after four updates
+    assert tfnlp(*command, "--batch-size", "8", "--batches", "5", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == first
+
+
+def test_predict_fills_masks_and_draws(run, capsys, tmp_path):
+    picture = tmp_path / "attention.png"
+    assert (
+        tfnlp("predict", "--model", run, "The [MASK] was", "--top", 3, "--attention", picture) == 0
+    )
+    out = capsys.readouterr().out.split("\n")
+    assert out[0] == "The [MASK] was"
+    guesses = out[1].split("  ")[1:]
+    probabilities = [float(g.split()[1]) for g in guesses]
+    assert len(guesses) == 3 and probabilities == sorted(probabilities, reverse=True)
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_predict_judges_pairs(run, capsys):
+    assert tfnlp("predict", "--model", run, "She went in.", "--pair", "It was dark.") == 0
+    probability = float(capsys.readouterr().out.split()[0])
+    assert 0 < probability < 1
+
+
+def test_export_writes_the_pair(run, tmp_path):
+    assert tfnlp("export", "--model", run, "--output", tmp_path / "m", "--seq-length", 16) == 0
+    for name in ("encoder", "preprocessor"):
+        assert (tmp_path / "m" / name / "saved_model.pb").exists()
+    assert tfnlp("export", "--model", run, "--output", tmp_path / "m") == 1
+    assert tfnlp("export", "--model", run, "--output", tmp_path / "m", "--overwrite") == 0
+
+
+def test_export_script_does_the_same(run, tmp_path):
+    command = [sys.executable, ROOT / "export" / "bert.py"]
+    command += ["--model", run, "--output", tmp_path / "m", "--seq_length", "16"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m" / "encoder" / "saved_model.pb").exists()
+
+
+def test_same_command_resumes_and_another_setting_is_refused(run, text, capsys):
+    vocab = run.parent / "vocab.txt"
+    before = sorted(os.listdir(run / "checkpoints"))
+    assert pretrain(text, run, "--vocab", vocab) == 0  # nothing left to do
+    assert sorted(os.listdir(run / "checkpoints")) == before
+    capsys.readouterr()
+    assert pretrain(text, run, "--vocab", vocab, "--learning-rate", "0.1") == 1
+    error = capsys.readouterr().err
+    assert "training.learning_rate was 0.0005, now 0.1" in error and "another --output" in error
+
+
+def write(path, data):
+    path.write_bytes(data)
+    return path
+
+
+BAD_TEXT = {
+    "missing": (lambda f: f / "none.txt", "none.txt"),
+    "no match": (lambda f: f / "*.nothing", "*.nothing"),
+    "a folder": (lambda f: f, "folder"),
+    "empty": (lambda f: write(f / "empty.txt", b""), "empty.txt"),
+    "only blank lines": (lambda f: write(f / "blank.txt", b"\n \n\n"), "blank.txt"),
+    "binary": (lambda f: write(f / "a.bin", b"\x00\x01\x02" * 99), "a.bin"),
+    "not UTF-8": (lambda f: write(f / "latin.txt", b"caf\xe9 au lait.\n" * 9), "latin.txt"),
+    "truncated gzip": (
+        lambda f: write(f / "t.gz", gzip.compress(b"One sentence. " * 999)[:-12]),
+        "t.gz",
+    ),
+    "one sentence": (lambda f: write(f / "one.txt", b"Only one sentence.\n"), "sentence"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TEXT)
+def test_bad_text_is_named_in_one_line_and_nothing_is_written(name, tmp_path, capsys):
+    make, said = BAD_TEXT[name]
+    (tmp_path / "text").mkdir()
+    source = make(tmp_path / "text")
+    assert pretrain(source, tmp_path / "run") == 1
+    error = capsys.readouterr().err.strip().split("\n")[-1]
+    assert error.startswith("tfnlp: error: ") and said in error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "vocabulary, said",
+    [
+        (b"the\ncat\n", "[PAD]"),
+        (b"", "empty"),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nthe\n", "the"),
+        (b"\xff\xfe\n", "UTF-8"),
+    ],
+)
+def test_bad_vocabulary_is_named(vocabulary, said, text, tmp_path, capsys):
+    path = write(tmp_path / "vocab.txt", vocabulary)
+    assert pretrain(text, tmp_path / "run", "--vocab", path) == 1
+    error = capsys.readouterr().err
+    assert "vocab.txt" in error and said in error and len(error.strip().split("\n")) == 1
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (["--seq-length", "600", "--max-positions", "512"], "--seq-length 600 is longer"),
+        (["--hidden-size", "17"], "--hidden-size 17 is not a multiple of --num-heads 2"),
+        (["--seq-length", "4"], "seq_length"),
+        (["--batch-size", "9", "--accumulation", "2"], "batch of 9 does not divide"),
+        (["--warmup", "3"], "--warmup 3"),
+        (["--steps", "0"], "steps"),
+        (["--valid", "nowhere.txt"], "nowhere.txt"),
+    ],
+)
+def test_bad_settings_are_named(more, said, text, tmp_path, capsys):
+    assert pretrain(text, tmp_path / "run", "--vocab-size", 300, *more) == 1
+    error = capsys.readouterr().err.strip().split("\n")[-1]
+    assert error.startswith("tfnlp: error: ") and said in error
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "--model", "MODEL", "--input", "TEXT"],
+        ["export", "--model", "MODEL", "--output", "OUT"],
+        ["predict", "--model", "MODEL", "a [MASK]"],
+    ],
+)
+def test_model_that_is_not_there_is_named(command, text, tmp_path, capsys):
+    known = {"MODEL": tmp_path / "nothing", "TEXT": text, "OUT": tmp_path / "out"}
+    assert tfnlp(*[known.get(word, word) for word in command]) == 1
+    assert str(tmp_path / "nothing") in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_text_without_a_mask_and_text_too_long(run, capsys):
+    assert tfnlp("predict", "--model", run, "no mask here") == 1
+    assert "has no [MASK]" in capsys.readouterr().err
+    assert tfnlp("predict", "--model", run, "[MASK] " + "a " * 600) == 1
+    assert "the model reads 512" in capsys.readouterr().err
+
+
+def test_google_checkpoint_goes_all_the_way(tmp_path, capsys):
+    from tests.support import golden
+
+    model = golden("bert_google_tf_generated")
+    assert tfnlp("export", "--model", model, "--output", tmp_path / "m", "--seq-length", 32) == 0
+    assert (tmp_path / "m" / "encoder" / "saved_model.pb").exists()
+
+
+FULL = """
+import resource, signal, sys
+from tfnlp.cli import main, parse
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
+sys.exit(main(parse(sys.argv[1:])))
+"""
+
+
+def test_full_disk_is_one_line_and_nothing_half_written(text, tmp_path):
+    # A limit on file size fails the same writes as a full disk.
+    command = [sys.executable, "-c", FULL, "tfnlp", "pretrain", "bert", "--input", text]
+    command += ["--output", tmp_path / "run", "--vocab-size", "300", *TOY, "--checkpoint-every"]
+    done = subprocess.run([*command, "2"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 1
+    last = done.stderr.strip().split("\n")[-1]
+    assert last.startswith("tfnlp: error: checkpoint") and "free some space" in last
+    assert "Traceback" not in done.stderr
+    assert os.listdir(tmp_path / "run" / "checkpoints") == []
+
+
+def test_help_and_package_import_are_light():
+    code = "import sys, tfnlp, tfnlp.cli; print([m for m in sys.modules if m in HEAVY])"
+    heavy = "HEAVY = {'tensorflow', 'keras', 'numpy', 'tensorflow_text', 'matplotlib'}; "
+    done = subprocess.run(
+        [sys.executable, "-c", heavy + code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert done.stdout.strip() == "[]"
+    done = subprocess.run(
+        [sys.executable, "-m", "tfnlp", "--help"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode == 0 and "pretrain" in done.stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "tfnlp", "dance"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.returncode != 0 and "dance" in done.stderr

@@ -1,0 +1,62 @@
+"""A tiny BERT, a batch for it, and its formula in float64 numpy."""
+
+import numpy as np
+
+from tests.layers import reference
+from tfnlp.models import bert
+
+B, T, V, P = 4, 9, 23, 3
+SIZE = dict(vocab_size=V, num_layers=3, hidden_size=16, num_heads=4, intermediate_size=24)
+SMALL = dict(**SIZE, max_positions=12)
+LENGTHS = (9, 5, 1, 7)
+CLOSE = dict(rtol=1e-4, atol=1e-4)
+
+
+def batch(rng, positions=False):
+    """Inputs of `B` sequences, the real tokens first as a tokenizer packs them."""
+    mask = np.arange(T) < np.array(LENGTHS)[:, None]
+    inputs = {
+        "input_word_ids": np.where(mask, rng.integers(1, V, (B, T)), 0),
+        "input_mask": mask,
+        "input_type_ids": np.where(mask & (np.arange(T) > 3), 1, 0),
+    }
+    if positions:
+        inputs["masked_lm_positions"] = rng.integers(0, LENGTHS, (P, B)).T
+    return {name: value.astype("int32") for name, value in inputs.items()}
+
+
+def randomized(model, rng, scale=0.3):
+    reference.randomize(model, rng, scale)
+    return model
+
+
+def small(rng, **kwargs):
+    return randomized(bert(**{**SMALL, **kwargs}), rng)
+
+
+def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4):
+    """`x_0 = LN(E[ids] + P + S[types])`, `x_l = block_l(x_{l-1})`, `tanh(W x_L[CLS] + b)`."""
+    w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+
+    def part(name):
+        return reference.inside(w, name)
+
+    ids, types = inputs["input_word_ids"], inputs["input_type_ids"]
+    x = (
+        part("token_embedding")["embeddings"][ids]
+        + part("position_embedding")["embeddings"][: ids.shape[1]]
+        + part("segment_embedding")["embeddings"][types]
+    )
+    layers = [reference.layer_norm(x, part("embedding_norm"), epsilon)]
+    while part(f"layer_{len(layers) - 1}"):
+        weights = part(f"layer_{len(layers) - 1}")
+        mask = inputs["input_mask"].astype(bool)
+        layers.append(
+            reference.block(layers[-1], weights, num_heads, activation, epsilon=epsilon, mask=mask)
+        )
+    pooled = np.tanh(reference.dense(layers[-1][:, 0], part("pooler/dense")))
+    return layers, pooled
+
+
+def weight_count(model):
+    return sum(int(np.prod(w.shape)) for w in model.trainable_variables)
