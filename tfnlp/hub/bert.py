@@ -102,9 +102,17 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
         return self.pack(inputs, self._seq_length if seq_length is None else seq_length)
 
     def pack(self, inputs, seq_length):
+        pieces = [x.merge_dims(1, 2) if x.shape.rank == 3 else x for x in inputs]
+        packed = self._pack(pieces, tf.convert_to_tensor(seq_length, "int32"))
+        length = tf.get_static_value(seq_length)
+        return {name: tf.ensure_shape(x, [None, length]) for name, x in packed.items()}
+
+    @tf.function
+    def _pack(self, pieces, seq_length):
+        # One graph for each number of segments, called by every trace above.
         cls_id, sep_id, pad_id = self._ids
         return pack_segments(
-            inputs, seq_length=seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
+            pieces, seq_length=seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
         )
 
 

@@ -8,6 +8,18 @@ from tfnlp.layers.dense import built_dense
 MASKED = -1e9  # added to a masked score: exp() of it is 0 in float32, and no row becomes NaN
 
 
+def _check_cache(cache, cache_index, length):
+    """Where the sizes are known: a write past the end would land on earlier slots, silently."""
+    if cache_index is None:
+        raise ValueError("`cache` needs `cache_index`, how many of its positions are filled")
+    size = cache.shape[3]
+    if isinstance(cache_index, int) and None not in (length, size) and cache_index + length > size:
+        raise ValueError(
+            f"cache_index={cache_index} and {length} new positions need a cache of "
+            f"{cache_index + length} positions, but it has {size}; make it longer"
+        )
+
+
 @keras.saving.register_keras_serializable(package="tfnlp")
 class MultiHeadAttention(keras.layers.Layer):
     """`softmax(Q K^T / sqrt(D) + mask) V` per head, heads joined and projected.
@@ -53,7 +65,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def build(self, inputs_shape, context_shape=None):
         hidden = inputs_shape[-1]
-        if hidden % self.num_heads:
+        if self.num_heads < 1 or hidden % self.num_heads:
             raise ValueError(
                 f"hidden size {hidden} is not a multiple of num_heads={self.num_heads}"
             )
@@ -91,6 +103,7 @@ class MultiHeadAttention(keras.layers.Layer):
         else:
             q, k, v = self._project(self.qkv, inputs, 3, length)  # each [B, N, T, D]
         if cache is not None:
+            _check_cache(cache, cache_index, k.shape[2])
             start = ops.cast(cache_index, "int32")
             update = ops.cast(ops.stack([k, v], axis=1), cache.dtype)  # [B, 2, N, T, D]
             cache = ops.slice_update(cache, (0, 0, 0, start, 0), update)

@@ -82,6 +82,8 @@ class PositionEmbedding(keras.layers.Layer):
 
     def __init__(self, max_positions, initializer="uniform", **kwargs):
         super().__init__(**kwargs)
+        if max_positions < 1:
+            raise ValueError(f"max_positions={max_positions} must be positive")
         self.max_positions = max_positions
         self.initializer = keras.initializers.get(initializer)
 
@@ -140,6 +142,10 @@ class SegmentEmbedding(keras.layers.Layer):
 
     def __init__(self, num_segments, hidden_size, initializer="uniform", **kwargs):
         super().__init__(**kwargs)
+        if num_segments < 1 or hidden_size < 1:
+            raise ValueError(
+                f"num_segments={num_segments} and hidden_size={hidden_size} must be positive"
+            )
         self.num_segments = num_segments
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
