@@ -8,6 +8,7 @@ import argparse
 import contextlib
 import os
 import sys
+import warnings
 
 from absl import app, flags, logging
 from absl.flags import argparse_flags
@@ -49,6 +50,7 @@ def parse(argv):
 def main(args):
     """Runs the sub-command; returns the exit code."""
     logging.set_verbosity(logging.DEBUG if _DEBUG.value else logging.WARNING)
+    warnings.showwarning = _show_warning
     try:
         _import_tensorflow()
         COMMANDS[args.command].run(args)
@@ -89,6 +91,11 @@ def _silent_stderr():
         finally:
             os.dup2(kept, 2)
             os.close(kept)
+
+
+def _show_warning(message, category, *place, **more):
+    if issubclass(category, UserWarning) or _DEBUG.value:
+        print(f"tfnlp: warning: {_one_line(message)}", file=sys.stderr)
 
 
 def _one_line(error):

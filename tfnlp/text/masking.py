@@ -22,6 +22,8 @@ def mask_tokens(
 ) -> dict[str, tf.Tensor]:
     """Chooses tokens to predict and hides them; a pure function of its inputs and the seed.
 
+    (XLA numbers its random bits in another order, so compiled code draws others than plain code.)
+
     In a row of M maskable tokens, min(max_predictions, max(1, round(rate * M))) are chosen
     uniformly (none if M = 0; round is Python's, half to even).  Of the chosen, 80 % become
     `mask_id`, 10 % a random token and 10 % stay (BERT, section 3.1; `create_masked_lm_predictions`
@@ -143,7 +145,7 @@ def _choose_words(scores, maskable, continues, chosen, slots):
 
 
 def _uniform(shape, seed):
-    # The algorithm is named because the default depends on the device.
+    # The algorithm is named because the default one depends on the device.
     return tf.random.stateless_uniform(shape, seed, alg="philox")
 
 

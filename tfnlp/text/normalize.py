@@ -34,10 +34,10 @@ SPLITTING = (
     r" \t\n\r!-/:-@\[-`{-~\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FFF}"
     r"\x{FF01}\x{FF08}\x{FF09}\x{FF0C}\x{FF1A}\x{FF1B}\x{FF1F}"
 )
-# Characters of words that stay as they are, apart from ASCII lower-casing: without case, without
-# decomposition (the uncased list), or any assigned or unassigned letter or mark (the cased one).
+# Characters of words that stay as they are but for ASCII lower-casing: in the uncased list those
+# without case and decomposition, in the cased one all up to the first character to be dropped.
 # Few ranges on purpose: the automaton holds this class 200 times over, once per character of a
-# word.  A character in neither list only costs time.
+# word.  A character that is in neither list only costs time.
 UNCASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{BF}\x{20A0}-\x{20BF}"
 CASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{5FF}\x{20A0}-\x{20BF}"
 
@@ -54,17 +54,16 @@ _IDEOGRAPHS = (
 _LONG = rf"[^{_WHITE}]{{{MAX_WORD_CHARS + 1},}}"
 
 
-def _short_words(split: str, word: str) -> str:
-    """Matches text of these two (disjoint) classes without a run of over 200 word characters.
+def _simple(word: str) -> str:
+    """Matches text of `SPLITTING` and `word` characters without a run of over 200 of the latter.
 
-    Deterministic, hence linear in time and in states.
+    The classes are disjoint, so the automaton is deterministic: linear in time and in states.
     """
     run = rf"[{word}]{{0,{MAX_WORD_CHARS}}}"
-    return rf"(?:{run}[{split}])*{run}"
+    return rf"(?:{run}[{SPLITTING}])*{run}"
 
 
-_SIMPLE = {True: _short_words(SPLITTING, UNCASED_WORD), False: _short_words(SPLITTING, CASED_WORD)}
-_SHORT = _short_words(r" \t\n\r", r"^ \t\n\r")
+_SIMPLE = {True: _simple(UNCASED_WORD), False: _simple(CASED_WORD)}
 
 
 def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
@@ -87,8 +86,9 @@ def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
         strings = tf.strings.lower(strings, encoding="utf-8")
         strings = tf_text.normalize_utf8(strings, "NFD")
         strings = tf.strings.regex_replace(strings, _ACCENTS, "")
-    long = ~tf.strings.regex_full_match(strings, _SHORT)
-    return _apply_where(long, _replace_long_words, strings)
+    # A long run need not be a long word: it may hold punctuation or ideographs.
+    replaced = tf.strings.regex_replace(strings, _LONG, _LONG_WORD)
+    return _apply_where(replaced != strings, _replace_long_words, strings)
 
 
 def _drop_invalid(strings: tf.Tensor) -> tf.Tensor:
@@ -96,17 +96,16 @@ def _drop_invalid(strings: tf.Tensor) -> tf.Tensor:
 
 
 def _replace_long_words(strings: tf.Tensor) -> tf.Tensor:
-    apart = tf.strings.regex_replace(strings, rf"([{_PUNCTUATION}{_IDEOGRAPHS}])", r" \1 ")
+    apart = tf.strings.regex_replace(strings, rf"[{_PUNCTUATION}{_IDEOGRAPHS}]", r" \0 ")
     return tf.strings.regex_replace(apart, _LONG, _LONG_WORD)
 
 
 def _apply_where(
     condition: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor
 ) -> tf.Tensor:
-    """`function` applied to the rows where `condition` holds; not run at all if there are none."""
+    """`function` applied to the rows where `condition` holds.
+
+    Without `tf.cond`: on no rows the ops cost next to nothing, control flow costs more.
+    """
     rows = tf.where(condition)  # [N, 1]
-    return tf.cond(
-        tf.size(rows) > 0,
-        lambda: tf.tensor_scatter_nd_update(strings, rows, function(tf.gather_nd(strings, rows))),
-        lambda: strings,
-    )
+    return tf.tensor_scatter_nd_update(strings, rows, function(tf.gather_nd(strings, rows)))

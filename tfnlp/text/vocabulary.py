@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
+MAX_TOKEN_BYTES = 256  # of a token without its `##`: the limit of tensorflow_text's trie
 
 
 def train_wordpiece(
@@ -66,7 +67,11 @@ def train_wordpiece(
     )
     tokenizer.train_from_iterator(_repeat_words(counts), trainer)
     ids = tokenizer.get_vocab()
-    return sorted(ids, key=ids.get)
+    return [token for token in sorted(ids, key=ids.get) if _token_bytes(token) <= MAX_TOKEN_BYTES]
+
+
+def _token_bytes(token: str) -> int:
+    return len(token.removeprefix(CONTINUATION).encode())
 
 
 def _count_words(texts: Iterable[str], lowercase: bool) -> collections.Counter:
@@ -125,6 +130,11 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
                 f"{source} has {token!r} as token {index} (line {index + 1}); expected a "
                 "non-empty string without line breaks"
             )
+        if _token_bytes(token) > MAX_TOKEN_BYTES:
+            raise ValueError(
+                f"{source} has a token of {_token_bytes(token)} bytes as token {index} (line "
+                f"{index + 1}); at most {MAX_TOKEN_BYTES} are possible"
+            )
         if token in seen:
             raise ValueError(
                 f"{source} has the token {token!r} twice, as {seen[token]} and {index} (lines "
@@ -147,8 +157,8 @@ def read_vocabulary(path: str | os.PathLike) -> list[str]:
 
     Raises:
       FileNotFoundError: there is no such file.
-      ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
-        one of `SPECIAL_TOKENS`.
+      ValueError: the file is empty, binary or not UTF-8, has blank lines, duplicates or tokens
+        of more than 256 bytes, or lacks one of `SPECIAL_TOKENS`.
     """
     path = os.fspath(path)
     if not os.path.exists(path):

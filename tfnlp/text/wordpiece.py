@@ -61,25 +61,30 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
             tokens = read_vocabulary(vocabulary)
         else:
             tokens = check_vocabulary(vocabulary, "vocabulary")
-        # A tuple of attributes would be tracked element by element; the array is left alone.
+        # A list would be tracked, and wrapped, element by element; an array is left alone.
         self._tokens = np.array([token.encode() for token in tokens], dtype=object)
         self.lowercase = bool(lowercase)
         self.vocab_size = len(tokens)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
             tokens.index(token) for token in (PAD, UNK, CLS, SEP, MASK)
         )
-        self._wordpiece = tf_text.FastWordpieceTokenizer(
-            tokens,
-            suffix_indicator=CONTINUATION,
-            max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
-            unknown_token=UNK,
-            token_out_type=tf.int32,
-        )
-        with tf.init_scope():
+        # On the host, where strings are and where tf.data runs.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._wordpiece = tf_text.FastWordpieceTokenizer(
+                tokens,
+                suffix_indicator=CONTINUATION,
+                max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
+                unknown_token=UNK,
+                token_out_type=tf.int32,
+            )
             self._token_table = tf.constant(self._tokens)  # [V]
+            self._text_table = tf.constant([_as_text(token) for token in tokens])  # [V]
             self.is_continuation = tf.constant([_continues(token) for token in tokens])  # [V]
         self.vocabulary_asset = _vocabulary_asset(tokens)
-        # Every layout a SavedModel shall accept must be traced before it is saved.
+        # Traced here, since a SavedModel accepts only what was traced before, and since a trace
+        # needs the object alive: `WordPieceTokenizer(path).tokenize(texts)` would not be.
+        self.tokenize.get_concrete_function()
+        self.tokenize_words.get_concrete_function()
         for spec in (_PIECES, _WORDS, _DENSE):
             self.detokenize.get_concrete_function(spec)
             self.id_to_token.get_concrete_function(spec)
@@ -114,16 +119,10 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         Pieces are joined to words, words by spaces; [PAD], [CLS] and [SEP] are left out.  Case,
         accents and the spaces around punctuation are gone for good if tokenizing removed them.
         """
-        if not isinstance(ids, tf.RaggedTensor):
-            ids = tf.RaggedTensor.from_tensor(ids)
-        elif ids.shape.rank == 3:
-            ids = ids.merge_dims(1, 2)
-        framing = tf.constant([self.pad_id, self.cls_id, self.sep_id])
-        keep = tf.reduce_all(ids.values[:, None] != framing, axis=1)  # [N]
-        ids = tf.ragged.boolean_mask(ids, ids.with_values(keep))
-        words = ids.with_values(tf.gather(self._token_table, ids.values))
-        joined = tf.strings.reduce_join(words, axis=1, separator=" ")
-        return tf.strings.regex_replace(joined, rf"(?:^| ){CONTINUATION}(\S)", r"\1")
+        pieces = tf.ragged.map_flat_values(tf.gather, self._text_table, ids)
+        if pieces.shape.rank == 3:
+            pieces = pieces.merge_dims(1, 2)
+        return tf.strings.strip(tf.strings.reduce_join(pieces, axis=1))
 
     @tf.function(autograph=False)
     def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
@@ -144,6 +143,13 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
 
 def _continues(token: str) -> bool:
     return token.startswith(CONTINUATION) and token != CONTINUATION
+
+
+def _as_text(token: str) -> str:
+    """What a piece adds to a string: words bring the space before them along."""
+    if token in (PAD, CLS, SEP):
+        return ""
+    return token.removeprefix(CONTINUATION) if _continues(token) else f" {token}"
 
 
 def _vocabulary_asset(tokens: list[str]) -> tf.saved_model.Asset:

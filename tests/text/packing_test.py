@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from tfnlp.text import pack_segments
+
+CLS, SEP, PAD = 101, 102, 7
+NAMES = ("input_word_ids", "input_mask", "input_type_ids")
+
+
+def ragged(rows):
+    return tf.ragged.constant(rows, dtype=tf.int32, ragged_rank=1)
+
+
+def pack_row(segments, length):
+    """One row, a token at a time: every segment in turn, until nothing fits or is left."""
+    room = length - len(segments) - 1
+    kept = [[] for _ in segments]
+    while room and any(len(k) < len(s) for k, s in zip(kept, segments, strict=True)):
+        for k, s in zip(kept, segments, strict=True):
+            if room and len(k) < len(s):
+                k.append(s[len(k)])
+                room -= 1
+    ids, types = [CLS], [0]
+    for index, k in enumerate(kept):
+        ids += [*k, SEP]
+        types += [index] * (len(k) + 1)
+    padding = length - len(ids)
+    mask = [1] * len(ids) + [0] * padding
+    return ids + [PAD] * padding, mask, types + [0] * padding
+
+
+def random_segments(rng, batch, count, longest):
+    sizes = rng.integers(0, longest + 1, [count, batch])
+    return [[rng.integers(200, 999, size).tolist() for size in row] for row in sizes]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+@pytest.mark.parametrize("length", [6, 7, 13, 64])
+def test_equals_plain_python(count, length):
+    rng = np.random.default_rng(count * 100 + length)
+    segments = random_segments(rng, 200, count, 20)
+    packed = pack_segments([ragged(s) for s in segments], length, CLS, SEP, PAD)
+    rows = [pack_row(row, length) for row in zip(*segments, strict=True)]
+    for index, name in enumerate(NAMES):
+        assert packed[name].dtype == tf.int32 and packed[name].shape == [200, length]
+        np.testing.assert_array_equal(packed[name], [row[index] for row in rows], name)
+
+
+def test_equals_tensorflow_text():
+    rng = np.random.default_rng(0)
+    segments = [ragged(s) for s in random_segments(rng, 300, 2, 30)]
+    trimmed = tf_text.RoundRobinTrimmer(max_seq_length=29).trim(segments)
+    ids, types = tf_text.combine_segments(trimmed, CLS, SEP)
+    ids, mask = tf_text.pad_model_inputs(ids, 32, pad_value=PAD)
+    types, _ = tf_text.pad_model_inputs(types, 32)
+    packed = pack_segments(segments, 32, CLS, SEP, PAD)
+    for name, expected in zip(NAMES, (ids, mask, types), strict=True):
+        np.testing.assert_array_equal(packed[name], expected, name)
+
+
+def test_layout_by_hand():
+    packed = pack_segments([ragged([[1, 2], []]), ragged([[3], [4, 5]])], 7, CLS, SEP, PAD)
+    assert packed["input_word_ids"].numpy().tolist() == [
+        [CLS, 1, 2, SEP, 3, SEP, PAD],
+        [CLS, SEP, 4, 5, SEP, PAD, PAD],
+    ]
+    assert packed["input_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0, 0]]
+    assert packed["input_type_ids"].numpy().tolist() == [
+        [0, 0, 0, 0, 1, 1, 0],
+        [0, 0, 1, 1, 1, 0, 0],
+    ]
+
+
+def test_words_are_merged():
+    words = tf.ragged.constant([[[1, 2], [3]], [[], [4]]], dtype=tf.int32)
+    flat = ragged([[1, 2, 3], [4]])
+    for a, b in zip(
+        pack_segments([words, flat], 8, CLS, SEP, PAD).values(),
+        pack_segments([flat, flat], 8, CLS, SEP, PAD).values(),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_smallest_length_keeps_only_special_tokens():
+    packed = pack_segments([ragged([[1]]), ragged([[2]])], 3, CLS, SEP, PAD)
+    assert packed["input_word_ids"].numpy().tolist() == [[CLS, SEP, SEP]]
+
+
+def test_in_a_dataset_shapes_are_static():
+    dataset = tf.data.Dataset.from_tensor_slices(ragged([[1, 2, 3]])).batch(8)
+    dataset = dataset.map(lambda x: pack_segments([x], 4, CLS, SEP, PAD))
+    for name in NAMES:
+        assert dataset.element_spec[name] == tf.TensorSpec([None, 4], tf.int32)
+    assert next(iter(dataset))["input_word_ids"].numpy().tolist() == [[CLS, 1, 2, SEP]]
+
+
+def test_length_as_a_tensor():
+    @tf.function(input_signature=[tf.TensorSpec([], tf.int32)])
+    def pack(length):
+        return pack_segments([ragged([[1, 2, 3]])], length, CLS, SEP, PAD)["input_word_ids"]
+
+    assert pack(4).numpy().tolist() == [[CLS, 1, 2, SEP]]
+    assert pack(6).numpy().tolist() == [[CLS, 1, 2, 3, SEP, PAD]]
+
+
+def test_int64_and_int32_splits():
+    segment = tf.RaggedTensor.from_row_splits(
+        tf.constant([1, 2], tf.int64), tf.constant([0, 2], tf.int32)
+    )
+    packed = pack_segments([segment, ragged([[3]])], 6, CLS, SEP, PAD)
+    assert packed["input_word_ids"].dtype == tf.int32
+    assert packed["input_word_ids"].numpy().tolist() == [[CLS, 1, 2, SEP, 3, SEP]]
+
+
+def test_faulty_arguments():
+    with pytest.raises(ValueError, match="segments is empty"):
+        pack_segments([], 8, CLS, SEP, PAD)
+    with pytest.raises(ValueError, match="seq_length=2 is too small for 2 segment.* >= 3"):
+        pack_segments([ragged([[1]])] * 2, 2, CLS, SEP, PAD)
+    with pytest.raises(ValueError, match=r"segments\[1\] must be a ragged tensor"):
+        pack_segments([ragged([[1]]), tf.constant([[1]])], 8, CLS, SEP, PAD)

@@ -1,0 +1,165 @@
+import collections
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tfnlp.text import (
+    SPECIAL_TOKENS,
+    WordPieceTokenizer,
+    read_vocabulary,
+    train_wordpiece,
+    write_vocabulary,
+)
+
+SENTENCES = ["The lower, the better: lower prices!", "A lowly newt lowers the newer price."] * 3
+
+
+def test_specials_first_then_alphabet_then_merges():
+    tokens = train_wordpiece(SENTENCES, 90)
+    assert tuple(tokens[:5]) == SPECIAL_TOKENS
+    assert len(tokens) == len(set(tokens)) <= 90
+    chars = [t for t in tokens[5:] if len(t.removeprefix("##")) == 1]
+    assert chars == tokens[5 : 5 + len(chars)]
+    starting = [t for t in chars if not t.startswith("##")]
+    continuing = [t for t in chars if t.startswith("##")]
+    assert starting == sorted(set("".join(SENTENCES).lower()) - {" "})
+    assert continuing == sorted(continuing) and chars == starting + continuing
+    assert {"the", "lower", "newt"} <= set(tokens)
+    assert all(t == t.lower() for t in tokens[5:])
+
+
+def test_merges_follow_pair_counts():
+    # Pairs: (h, ##u) 15, (##u, ##g) 20, (##u, ##n) 16, (p, ##u) 17, (##g, ##s) 5, (b, ##u) 4.
+    texts = ["hug " * 10, "pug " * 5, "pun " * 12, "bun " * 4, "hugs " * 5]
+    base = 5 + len("bghnpsu") + len("gnsu")
+    assert train_wordpiece(texts, base + 3)[base:] == ["##ug", "##un", "hug"]
+
+
+def test_min_frequency_and_limit_alphabet():
+    texts = ["aa aa aa bb cd"]
+    assert train_wordpiece(texts, 100, min_frequency=3)[5:] == [
+        "a", "b", "c", "d", "##a", "##b", "##d", "aa",
+    ]  # fmt: skip
+    # Two a's and two b's are kept; of the single c and d neither.
+    assert train_wordpiece(texts, 100, min_frequency=9, limit_alphabet=2)[5:] == [
+        "a", "b", "##a", "##b",
+    ]  # fmt: skip
+
+
+def test_longest_tokens():
+    """Every result can be used: no token is longer than the tokenizer allows."""
+    texts = ["a" * 256, "b" * 300] * 2
+    tokens = train_wordpiece(texts, 100)
+    assert "a" * 256 in tokens and "b" * 300 not in tokens
+    ids = WordPieceTokenizer(tokens).tokenize(["a" * 200, "b" * 200])
+    assert [tokens[i] for i in ids.values if tokens[i] == "[UNK]"] == []
+
+
+def test_casing():
+    assert "É" in train_wordpiece(["Été Été"], 30, lowercase=False)
+    assert set(train_wordpiece(["Été Été"], 30)[5:]) >= {"e", "t", "##e", "ete"}
+
+
+def test_same_tokens_in_every_process_and_from_a_generator():
+    code = (
+        "import sys\n"
+        "from tfnlp.text import train_wordpiece\n"
+        "words = ('w%xq%xz' % (i * 7919 % 251, i) for i in range(400))\n"
+        "print(*train_wordpiece(words, 300, min_frequency=1, limit_alphabet=12), sep='\\n')\n"
+    )
+    outputs = set()
+    for threads, seed in (("1", "1"), ("2", "2")):
+        env = os.environ | {"RAYON_NUM_THREADS": threads, "PYTHONHASHSEED": seed}
+        run = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        assert run.returncode == 0, run.stderr
+        outputs.add(run.stdout)
+    assert len(outputs) == 1 and len(outputs.pop().split()) == 300
+
+
+def test_every_word_counts_as_often_as_it_occurs():
+    from tfnlp.text import vocabulary
+
+    counts = collections.Counter({"a": 2500, "b": 1, "c": 999, "d": 1000})
+    lines = list(vocabulary._repeat_words(counts))
+    assert collections.Counter(" ".join(lines).split()) == counts
+    assert max(len(line.split()) for line in lines) == 1000
+
+
+@pytest.mark.parametrize("texts", [[], [""], [" \n\t"], ["\u200b\x00"]])
+def test_no_text(texts):
+    with pytest.raises(ValueError, match="texts holds no words"):
+        train_wordpiece(texts, 100)
+
+
+def test_unusable_texts():
+    with pytest.raises(ValueError, match="single string"):
+        train_wordpiece("abc", 100)
+    with pytest.raises(ValueError, match="one is a bytes"):
+        train_wordpiece([b"abc"], 100)
+    with pytest.raises(ValueError, match=r"vocab_size=9 cannot hold .* vocab_size >= 10"):
+        train_wordpiece(["abc"], 9)
+
+
+def test_write_read(tmp_path):
+    tokens = [*SPECIAL_TOKENS, "a", "##a", "é", "\u2028", "博"]
+    path = tmp_path / "vocab.txt"
+    path.write_text("old")
+    write_vocabulary(path, tokens)
+    assert path.read_bytes() == ("\n".join(tokens) + "\n").encode()
+    assert read_vocabulary(str(path)) == tokens
+    assert os.listdir(tmp_path) == ["vocab.txt"]
+
+
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "vocab.txt"
+    path.write_text("old")
+    with pytest.raises(ValueError, match="vocab.txt has 'a\\\\nb' as token 5"):
+        write_vocabulary(path, [*SPECIAL_TOKENS, "a\nb"])
+
+    def broken_replace(source, target):
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(os, "replace", broken_replace)
+    with pytest.raises(OSError, match="disk on fire"):
+        write_vocabulary(path, SPECIAL_TOKENS)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["vocab.txt"]
+
+
+@pytest.mark.parametrize("ending", [True, False])
+@pytest.mark.parametrize("separator", ["\n", "\r\n"])
+def test_line_endings(tmp_path, separator, ending):
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(
+        (separator.join([*SPECIAL_TOKENS, "a"]) + (separator if ending else "")).encode()
+    )
+    assert read_vocabulary(path) == [*SPECIAL_TOKENS, "a"]
+
+
+SPECIAL_LINES = "\n".join(SPECIAL_TOKENS).encode()
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"", "is empty"),
+        (SPECIAL_LINES + b"\nab\xff\n", f"is not valid UTF-8 .byte {len(SPECIAL_LINES) + 3}."),
+        (SPECIAL_LINES + b"\n\0\x01", f"is binary .NUL at byte {len(SPECIAL_LINES) + 1}."),
+        (SPECIAL_LINES + b"\na\nb\na\n", "has the token 'a' twice, as 5 and 7"),
+        (SPECIAL_LINES + b"\n##" + b"a" * 257, "has a token of 257 bytes as token 5 .line 6."),
+        (SPECIAL_LINES + b"\n\na\n", "has '' as token 5 .line 6."),
+        (b"a\nb\n[PAD]\n[UNK]\n[SEP]\n", r"lacks \[CLS\], \[MASK\]"),
+    ],
+)
+def test_faulty_files_are_named(tmp_path, data, message):
+    path = tmp_path / "broken.txt"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=f"^vocabulary file .*broken.txt {message}") as caught:
+        read_vocabulary(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="vocabulary file .*nowhere.txt does not exist"):
+        read_vocabulary(tmp_path / "nowhere.txt")
