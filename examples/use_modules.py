@@ -60,8 +60,9 @@ def main():
     vocabulary = open(path, encoding="utf-8").read().split("\n")
 
     print(f"\n{arguments.fill}")
-    for tokens, values in zip(*fill(preprocessor, encoder, arguments.fill), strict=True):
-        print("  " + "  ".join(f"{vocabulary[t]} {v:.3f}" for t, v in zip(tokens, values, strict=True)))
+    for row in zip(*fill(preprocessor, encoder, arguments.fill), strict=True):
+        guesses = [f"{vocabulary[i]} {value:.3f}" for i, value in zip(*row, strict=True)]
+        print("  " + "  ".join(guesses))
 
     text = " ".join(open(arguments.text, encoding="utf-8").read().split())
     sentences = [s for s in re.split(r"(?<=[.!?])\s+", text) if 20 <= len(s) <= 120]
