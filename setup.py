@@ -46,7 +46,6 @@ setup(
     },
     entry_points={"console_scripts": ["tfnlp = tfnlp.cli:run"]},
     classifiers=[
-        "License :: OSI Approved :: Apache Software License",
         "Programming Language :: Python :: 3",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],

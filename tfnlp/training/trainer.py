@@ -155,7 +155,7 @@ class Trainer:
                 stop_at = min(steps, step + self.steps_per_call)
                 stop_at = min(stop_at, *((step // n + 1) * n for n in boundaries))
                 callbacks.on_train_batch_begin(step)
-                totals = self._train_steps(iterator, tf.constant(stop_at - step))
+                totals = self.train_steps(iterator, tf.constant(stop_at - step))
                 totals = {name: float(value) for name, value in totals.items()}
                 step = stop_at
                 logs = means(totals)
@@ -238,7 +238,8 @@ class Trainer:
             )
 
     @tf.function
-    def _train_steps(self, iterator, count):
+    def train_steps(self, iterator, count):
+        """Runs `count` (int tensor) steps on the next batches; returns the sums over them."""
         totals = self._one_step(iterator)
         for _ in tf.range(count - 1):
             more = self._one_step(iterator)
