@@ -352,7 +352,9 @@ def test_every_layer_has_a_row():
         for value in (getattr(layers, name) for name in layers.__all__)
         if inspect.isclass(value) and issubclass(value, keras.layers.Layer)
     }
-    assert public == {row.layer for row in ROWS}
+    # Without weights and without an effect at inference most of the table says nothing:
+    # tests/layers/dropout_test.py has its own checks.
+    assert public - {layers.Dropout} == {row.layer for row in ROWS}
 
 
 @table()

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.dense import built_dense
+from tfnlp.layers.dropout import Dropout
 
 MASKED = -1e9  # added to a masked score: exp() of it is 0 in float32, and no row becomes NaN
 
@@ -61,7 +62,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.causal = causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.supports_masking = True
-        self.probability_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self.probability_dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape, context_shape=None):
         hidden = inputs_shape[-1]

@@ -83,7 +83,7 @@ class MaskedLMHead(keras.layers.Layer):
         self.norm = LayerNorm(self.norm_epsilon, dtype=self.dtype_policy, name="norm")
         self.norm.build((None, hidden))
 
-    def call(self, inputs, positions):
+    def call(self, inputs, positions, training=False):
         batch, length = ops.shape(inputs)[0], inputs.shape[1] or ops.shape(inputs)[1]
         hidden = inputs.shape[-1]
         # One row index into [B*T, H] a prediction: a gather whose gradient is one scatter.
@@ -91,11 +91,11 @@ class MaskedLMHead(keras.layers.Layer):
         flat = ops.take(
             ops.reshape(inputs, (-1, hidden)), ops.reshape(rows, (-1,)), axis=0
         )  # [B*P, H]
-        y = self.norm(self._function(self.dense(flat)))
+        y = self.norm(self._function(self.dense(flat), training))
         predictions = positions.shape[1] or ops.shape(positions)[1]
         return ops.reshape(y, (-1, predictions, hidden))  # [B, P, H]
 
-    def compute_output_spec(self, inputs, positions):
+    def compute_output_spec(self, inputs, positions, training=False):
         return keras.KerasTensor(
             (positions.shape[0], positions.shape[1], inputs.shape[-1]), dtype=self.compute_dtype
         )

@@ -6,6 +6,7 @@ from keras import ops
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
 from tfnlp.layers.dense import built_dense
+from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.normalization import LayerNorm
 
 
@@ -79,8 +80,8 @@ class TransformerBlock(keras.layers.Layer):
         self.output_dense = dense(self.intermediate_size, hidden, "output")
         self.output_norm = LayerNorm(self.norm_epsilon, dtype=policy, name="output_norm")
         self.output_norm.build((None, hidden))
-        self.attention_output_dropout = keras.layers.Dropout(self.dropout, dtype=policy)
-        self.output_dropout = keras.layers.Dropout(self.dropout, dtype=policy)
+        self.attention_output_dropout = Dropout(self.dropout, dtype=policy)
+        self.output_dropout = Dropout(self.dropout, dtype=policy)
 
     def call(
         self,
@@ -109,9 +110,8 @@ class TransformerBlock(keras.layers.Layer):
 
         # [B*T, H]: plain 2-D products, which the CPU library fuses with bias and activation.
         flat = ops.reshape(y, (-1, y.shape[-1]))
-        wide = self._function(
-            self.intermediate(self.output_norm(flat) if self.norm_first else flat)
-        )
+        wide = self.intermediate(self.output_norm(flat) if self.norm_first else flat)
+        wide = self._function(wide, training)
         z = flat + self.output_dropout(self.output_dense(wide), training=training)
         if not self.norm_first:
             z = self.output_norm(z)

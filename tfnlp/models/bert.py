@@ -3,6 +3,7 @@
 import keras
 
 from tfnlp.layers import (
+    Dropout,
     LayerNorm,
     LogitBias,
     MaskedLMHead,
@@ -104,7 +105,7 @@ def bert(
         num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
     )(types)
     x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(tokens + segments + positions)
-    x = embedding_output = keras.layers.Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
+    x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
 
     encoder_outputs = []
     for index in range(num_layers):
