@@ -1,0 +1,66 @@
+"""What each room may import, and that importing one stays light."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tfnlp
+
+ROOMS = ["layers", "models", "text", "data", "tasks", "training", "hub", "convert"]
+SOURCE = pathlib.Path(tfnlp.__file__).parent
+
+
+def imported(path):
+    """Names of all modules that a file imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("room", ["layers", "models"])
+def test_layers_and_models_import_keras_only(room):
+    files = sorted((SOURCE / room).glob("**/*.py"))
+    assert files
+    roots = {name.split(".")[0] for file in files for name in imported(file)}
+    foreign = {"tensorflow", "tensorflow_text", "tensorflow_hub", "jax", "torch", "tf_keras"}
+    assert "keras" in roots and not roots & foreign
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_rooms_import_only_from_rooms_above(room):
+    below = ROOMS[ROOMS.index(room) + 1 :] + ["cli"]
+    for file in sorted((SOURCE / room).glob("**/*.py")):
+        for name in imported(file):
+            wrong = [r for r in below if f"{name}.".startswith(f"tfnlp.{r}.")]
+            assert not wrong, f"{file.name} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "module, unwanted",
+    [
+        ("tfnlp", ["keras", "tensorflow"]),
+        ("tfnlp.layers", ["tensorflow_text", "tensorflow_hub", "tensorflow_datasets"]),
+        ("tfnlp.models", ["tensorflow_text", "tensorflow_hub", "tensorflow_datasets"]),
+    ],
+)
+def test_import_stays_light(module, unwanted):
+    program = (
+        f"import sys, {module}\n"
+        f"print([name for name in {unwanted} if name in sys.modules], {module}.__name__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        cwd=SOURCE.parent,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == f"[] {module}"
