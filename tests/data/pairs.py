@@ -1,0 +1,44 @@
+"""What the tests of `BertPairs` share: synthetic pairs, and reading a batch back."""
+
+import numpy as np
+
+from tests.data.synthetic import make_corpus
+from tfnlp.data import BertPairs
+
+
+def make_pairs(document_sizes=(40,) * 30, longest=40, **arguments):
+    corpus, tokenizer = make_corpus(document_sizes, longest=longest)
+    return BertPairs(corpus, tokenizer, **{"batch_size": 8, "seq_length": 64, **arguments})
+
+
+def as_numpy(batch):
+    return {key: value.numpy() for key, value in batch.items()}
+
+
+def assert_equal(left, right):
+    assert left.keys() == right.keys()
+    for key, value in left.items():
+        np.testing.assert_array_equal(value, right[key], err_msg=key)
+
+
+def unmasked(batch):
+    """Token ids of a batch with the answers filled in where they were masked."""
+    ids = batch["input_word_ids"].copy()
+    for row, position, answer, weight in zip(
+        ids,
+        batch["masked_lm_positions"],
+        batch["masked_lm_ids"],
+        batch["masked_lm_weights"],
+        strict=True,
+    ):
+        row[position[weight > 0]] = answer[weight > 0]
+    return ids
+
+
+def places(corpus, token):
+    """(document, sentence) of a position in the corpus."""
+    sentence = np.searchsorted(corpus.sentence_starts, token, "right") - 1
+    return np.searchsorted(corpus.document_starts, sentence, "right") - 1, sentence
+
+
+# ---- batches
