@@ -10,6 +10,14 @@ from tfnlp.models.bert import (
     bert,
     bert_pretrainer,
 )
+from tfnlp.models.elmo import (
+    ELMO_MEDIUM,
+    ELMO_ORIGINAL,
+    ELMO_SMALL,
+    elmo,
+    elmo_lstm,
+    elmo_pretrainer,
+)
 
 __all__ = [
     "BERT_BASE",
@@ -18,6 +26,12 @@ __all__ = [
     "BERT_MINI",
     "BERT_SMALL",
     "BERT_TINY",
+    "ELMO_MEDIUM",
+    "ELMO_ORIGINAL",
+    "ELMO_SMALL",
     "bert",
     "bert_pretrainer",
+    "elmo",
+    "elmo_lstm",
+    "elmo_pretrainer",
 ]

@@ -1,0 +1,162 @@
+"""The bidirectional language model's body: two stacks of LSTMs that never see each other."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.projected_lstm import ProjectedLSTM
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class BiLM(keras.layers.Layer):
+    """A forward and a backward stack of `ProjectedLSTM`s, every layer returned.
+
+        f_l = LSTM(drop(f_{l-1})), b_l = LSTM over time backwards(drop(b_{l-1})), f_0 = b_0 = x
+        h_l = [f_l | b_l]
+
+    Peters et al. 2018, section 3.1. From the second layer on `residual` adds a layer's input to
+    its output. As a state passes by padding unchanged, the backward stack starts at the last real
+    token of each row, wherever that is.
+
+    Args:
+        num_layers: L.
+        units, projection_size, cell_clip, projection_clip: of each LSTM.
+        residual: connect layers 2..L with their inputs (the released models do).
+        dropout: rate on the input of each LSTM while training.
+
+    Call:
+        inputs: `[B, T, P]`.
+        mask: bool `[B, T]` or None, True for real tokens.
+        initial_state: float32 `[B, 2L, U + P]` or None for zeros; row `2l` is layer l forward,
+            `2l + 1` backward, c and h side by side.
+        backward_inputs: `[B, T, P]` or None. While training on windows of running text the
+            backward stack reads a stream of its own, *already in the order in which it is read*;
+            the second half of each output is then in that order too.
+        resets: bool `[B, T]` or None, for both stacks in their order of reading; only with
+            `backward_inputs`.
+
+    Returns:
+        list of L `[B, T, 2P]`, zero at padding, and the state, float32 `[B, 2L, U + P]`.
+
+    Raises:
+        ValueError: for sizes below 1, or inputs whose width is not P while `residual`.
+    """
+
+    def __init__(
+        self,
+        num_layers=2,
+        units=4096,
+        projection_size=512,
+        cell_clip=3.0,
+        projection_clip=3.0,
+        residual=True,
+        dropout=0.1,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        if num_layers < 1:
+            raise ValueError(f"num_layers={num_layers} must be at least 1")
+        self.num_layers = num_layers
+        self.units = units
+        self.projection_size = projection_size
+        self.cell_clip = cell_clip
+        self.projection_clip = projection_clip
+        self.residual = residual
+        self.dropout = dropout
+
+        def stack(direction):
+            return [
+                ProjectedLSTM(
+                    units,
+                    projection_size,
+                    cell_clip,
+                    projection_clip,
+                    residual=residual and index > 0,
+                    dtype=self.dtype_policy,
+                    name=f"{direction}_{index}",
+                )
+                for index in range(num_layers)
+            ]
+
+        self.forward, self.backward = stack("forward"), stack("backward")
+        self.dropouts = [
+            Dropout(dropout, dtype=self.dtype_policy, name=f"dropout_{i}")
+            for i in range(2 * num_layers)
+        ]
+
+    @property
+    def state_shape(self):
+        """`(2L, U + P)`, the shape of one row's state."""
+        return 2 * self.num_layers, self.units + self.projection_size
+
+    def build(self, input_shape):
+        for lstms in (self.forward, self.backward):
+            for index, lstm in enumerate(lstms):
+                lstm.build((None, None, input_shape[-1] if index == 0 else self.projection_size))
+
+    def call(
+        self,
+        inputs,
+        mask=None,
+        initial_state=None,
+        backward_inputs=None,
+        resets=None,
+        training=False,
+    ):
+        if resets is not None and backward_inputs is None:
+            raise ValueError("resets needs backward_inputs, whose order of reading they refer to")
+        mirrored = backward_inputs is None
+        f = inputs
+        b = ops.flip(inputs, axis=1) if mirrored else backward_inputs
+        b_mask = ops.flip(mask, axis=1) if mirrored and mask is not None else mask
+        layers, states = [], []
+        for index in range(self.num_layers):
+            new = []
+            for x, x_mask, lstm, row in (
+                (f, mask, self.forward[index], 2 * index),
+                (b, b_mask, self.backward[index], 2 * index + 1),
+            ):
+                y, state = lstm(
+                    self.dropouts[row](x, training=training),
+                    mask=x_mask,
+                    initial_state=None if initial_state is None else initial_state[:, row],
+                    resets=resets,
+                    training=training,
+                )
+                new.append(y)
+                states.append(state)
+            f, b = new
+            layer = ops.concatenate([f, ops.flip(b, axis=1) if mirrored else b], -1)
+            layers.append(layer)  # [B, T, 2P]
+        return layers, ops.stack(states, axis=1)
+
+    def compute_mask(self, inputs, mask=None):
+        return None  # masks are passed by hand in this house
+
+    def compute_output_spec(
+        self,
+        inputs,
+        mask=None,
+        initial_state=None,
+        backward_inputs=None,
+        resets=None,
+        training=False,
+    ):
+        shape = (*inputs.shape[:2], 2 * self.projection_size)
+        return (
+            [keras.KerasTensor(shape, dtype=self.compute_dtype) for _ in range(self.num_layers)],
+            keras.KerasTensor((inputs.shape[0], *self.state_shape), dtype="float32"),
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "units": self.units,
+            "projection_size": self.projection_size,
+            "cell_clip": self.cell_clip,
+            "projection_clip": self.projection_clip,
+            "residual": self.residual,
+            "dropout": self.dropout,
+        }

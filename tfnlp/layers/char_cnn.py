@@ -1,0 +1,159 @@
+"""Words from their characters: convolutions, max over time, highways, projection."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.activations import activation as activation_of
+from tfnlp.layers.highway import Highway
+
+FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class CharCNN(keras.layers.Layer):
+    """A vector for every word from its character ids.
+
+    With character vectors e_1..e_C and, for every filter width w, a kernel `[w, E, n_w]`:
+    `y_w = f(max_t(sum_k e_{t+k} K_w[k]) + b_w)` over the C - w + 1 places where the filter lies
+    inside, `y = highway(...highway([y_1 | y_2 | ...]))`, output `y W + b`.
+    Kim et al. 2016 (sections 2.2 and 2.3) as in Peters et al. 2018 and bilm-tf. `f` and the bias
+    come after the maximum, where they are cheap: both are monotone, so nothing changes.
+
+    Args:
+        num_characters: ids, that of padding included; 262 in the published models.
+        embedding_size: E.
+        filters: pairs (width, number); the paper's by default.
+        activation: f, "relu" (the released weights) or "tanh".
+        num_highway: highway layers.
+        projection_size: P, or None for no projection.
+
+    Call: int32 `[..., C]` to `[..., P]` in the compute dtype. Id 0 is padding and stands for the
+    zero vector, which is not trained; C may be any length that the widest filter fits in.
+
+    Raises:
+        ValueError: for filters or sizes below 1, or C below the widest filter.
+    """
+
+    def __init__(
+        self,
+        num_characters=262,
+        embedding_size=16,
+        filters=FILTERS,
+        activation="relu",
+        num_highway=2,
+        projection_size=512,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        filters = tuple((int(width), int(number)) for width, number in filters)
+        if not filters or min(min(pair) for pair in filters) < 1:
+            raise ValueError(f"filters={filters} must be pairs (width, number), all at least 1")
+        if num_characters < 2 or embedding_size < 1 or num_highway < 0:
+            raise ValueError(
+                f"num_characters={num_characters}, embedding_size={embedding_size}, "
+                f"num_highway={num_highway}: expected at least 2, 1 and 0"
+            )
+        self.num_characters = num_characters
+        self.embedding_size = embedding_size
+        self.filters = filters
+        self.activation = activation
+        self.num_highway = num_highway
+        self.projection_size = projection_size
+        self._f = activation_of(activation)
+        self.highways = [
+            Highway(activation="relu", dtype=self.dtype_policy, name=f"highway_{i}")
+            for i in range(num_highway)
+        ]
+
+    @property
+    def num_filters(self):
+        """F, the filters of all widths together."""
+        return sum(number for _, number in self.filters)
+
+    def build(self, input_shape):
+        self._check(input_shape)
+        uniform = keras.initializers.RandomUniform
+        self.character_embedding = self.add_weight(
+            name="character_embedding",
+            shape=(self.num_characters - 1, self.embedding_size),
+            initializer=uniform(-1.0, 1.0),
+        )  # row i is id i + 1
+        self.kernels, self.biases = [], []
+        for width, number in self.filters:
+            # bilm-tf: uniform for ReLU; for tanh a normal as wide as the filter's inputs allow.
+            initializer = (
+                uniform(-0.05, 0.05)
+                if self.activation == "relu"
+                else keras.initializers.RandomNormal(stddev=(width * self.embedding_size) ** -0.5)
+            )
+            shape = (width, self.embedding_size, number)
+            self.kernels.append(
+                self.add_weight(name=f"kernel_{width}", shape=shape, initializer=initializer)
+            )
+            self.biases.append(
+                self.add_weight(name=f"bias_{width}", shape=(number,), initializer="zeros")
+            )
+        for highway in self.highways:
+            highway.build((None, self.num_filters))
+        if self.projection_size is not None:
+            self.projection_kernel = self.add_weight(
+                name="projection_kernel",
+                shape=(self.num_filters, self.projection_size),
+                initializer=keras.initializers.RandomNormal(stddev=self.num_filters**-0.5),
+            )
+            self.projection_bias = self.add_weight(
+                name="projection_bias", shape=(self.projection_size,), initializer="zeros"
+            )
+
+    def call(self, inputs):
+        length = inputs.shape[-1]
+        leading = ops.shape(inputs)[:-1]
+        ids = ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1]))  # [N, C]
+        table = ops.pad(self.character_embedding, [[1, 0], [0, 0]])
+        # Time first: a filter's patches are then slices, and the maximum runs over rows.
+        x = ops.take(table, ops.transpose(ids), axis=0)  # [C, N, E]
+        x = ops.cast(x, self.compute_dtype)
+        strongest = [
+            self._strongest(x, kernel, width)
+            for kernel, (width, _) in zip(self.kernels, self.filters, strict=True)
+        ]
+        biases = [ops.cast(b, self.compute_dtype) for b in self.biases]
+        y = self._f(ops.concatenate(strongest, -1) + ops.concatenate(biases))  # [N, F]
+        for highway in self.highways:
+            y = highway(y)
+        if self.projection_size is not None:
+            y = ops.add(ops.matmul(y, self.projection_kernel), self.projection_bias)  # [N, P]
+        return ops.reshape(y, (*leading, y.shape[-1]))
+
+    def _strongest(self, x, kernel, width):
+        """The largest answer of each filter of one width, over all places: `[N, n]`."""
+        places = ops.shape(x)[0] - width + 1
+        patches = ops.concatenate([x[i : places + i] for i in range(width)], -1)  # [C', N, wE]
+        patches = ops.reshape(patches, (-1, width * self.embedding_size))
+        kernel = ops.reshape(kernel, (width * self.embedding_size, -1))
+        answers = ops.matmul(patches, ops.cast(kernel, self.compute_dtype))  # [C' N, n]
+        return ops.max(ops.reshape(answers, (places, -1, kernel.shape[-1])), axis=0)
+
+    def _check(self, input_shape):
+        widest = max(width for width, _ in self.filters)
+        if input_shape[-1] is not None and input_shape[-1] < widest:
+            raise ValueError(
+                f"words of {input_shape[-1]} characters are narrower than the widest filter, "
+                f"{widest}; pad the character axis"
+            )
+
+    def compute_output_spec(self, inputs):
+        self._check(inputs.shape)
+        size = self.num_filters if self.projection_size is None else self.projection_size
+        return keras.KerasTensor((*inputs.shape[:-1], size), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_characters": self.num_characters,
+            "embedding_size": self.embedding_size,
+            "filters": self.filters,
+            "activation": self.activation,
+            "num_highway": self.num_highway,
+            "projection_size": self.projection_size,
+        }

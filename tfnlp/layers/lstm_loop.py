@@ -1,0 +1,153 @@
+"""The recurrence of `ProjectedLSTM` over time, and its gradient.
+
+Derived by autodiff, the gradient of a loop adds an outer product to the whole of each weight
+matrix at every step. Written out, the loop backwards only makes the gradients of the gates; those
+of the weights are then one matrix product over all steps.
+"""
+
+from keras import ops
+
+
+def lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
+    """Runs the cell over the first axis.
+
+    Args:
+        gates: `x_t W_x + b`, `[T, B, 4U]`.
+        c, h: float32 `[B, U]` and `[B, P]`.
+        recurrent, projection: `[P, 4U]`, `[U, P]`.
+        live: bool `[T, B, 1]`, False where the state stays as it is, or None.
+        keep: float32 `[T, B, 1]`, 0 where the state is zeroed first, or None.
+        constants: `(cell_clip, projection_clip, forget_bias)`.
+
+    Returns:
+        h of all steps, float32 `[T, B, P]`, and the last c `[B, U]`.
+    """
+
+    def step(carry, x):
+        new = _cell(*carry, x, recurrent, projection, constants)[:2]
+        return new, new
+
+    (c, _), (_, outputs) = ops.scan(step, (c, h), _given(gates=gates, live=live, keep=keep))
+    return outputs, c
+
+
+def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
+    """`lstm_loop` with a gradient of its own, for all arguments but `live` and `keep`."""
+
+    @ops.custom_gradient
+    def loop(gates, c_0, h_0, recurrent, projection):
+        def step(carry, x):
+            c, h, active = _cell(carry[0], carry[1], x, recurrent, projection, constants)
+            new = (c, h, ops.concatenate(active, -1))
+            return new, new
+
+        start = (c_0, h_0, ops.zeros_like(gates[0], dtype="float32"))
+        xs = _given(gates=gates, live=live, keep=keep)
+        (c, _, _), (cells, outputs, active) = ops.scan(step, start, xs)
+
+        def gradient(*args, upstream=None):
+            d_outputs, d_c = args if upstream is None else upstream
+            before = [
+                ops.concatenate([first[None], all_steps[:-1]]) * (1.0 if keep is None else keep)
+                for first, all_steps in ((c_0, cells), (h_0, outputs))
+            ]  # what each step started from: [T, B, U], [T, B, P]
+
+            def back(carry, x):
+                new = _cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
+                return new, new
+
+            xs = _given(
+                active=active,
+                c=cells,
+                h=outputs,
+                c_before=before[0],
+                d_output=d_outputs,
+                live=live,
+                keep=keep,
+            )
+            end = (d_c, ops.zeros_like(h_0), start[2], ops.zeros_like(h_0))
+            xs = {name: ops.flip(x, 0) for name, x in xs.items()}  # time backwards
+            (d_c, d_h, _, _), (_, _, d_gates, d_projected) = ops.scan(back, end, xs)
+            d_gates, d_projected = ops.flip(d_gates, 0), ops.flip(d_projected, 0)
+            unprojected = active[..., 3 * c_0.shape[-1] :] * ops.tanh(cells)  # [T, B, U]
+            d_recurrent = _outer(before[1], d_gates, recurrent.dtype)
+            d_projection = _outer(unprojected, d_projected, projection.dtype)
+            return ops.cast(d_gates, gates.dtype), d_c, d_h, d_recurrent, d_projection
+
+        return (outputs, c), gradient
+
+    return loop(gates, c, h, recurrent, projection)
+
+
+def _cell(c, h, x, recurrent, projection, constants):
+    """One step: c, h and the active gates (i, j, f, o), all float32."""
+    cell_clip, projection_clip, forget_bias = constants
+    if "keep" in x:
+        c, h = c * x["keep"], h * x["keep"]
+    gates = ops.cast(x["gates"] + _matmul(h, recurrent), "float32")  # [B, 4U]
+    i, j, f, o = ops.split(gates, 4, axis=-1)
+    i, j, f, o = ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + forget_bias), ops.sigmoid(o)
+    new_c = _clip(f * c + i * j, cell_clip)
+    new_h = ops.cast(_matmul(o * ops.tanh(new_c), projection), "float32")  # [B, P]
+    new_h = _clip(new_h, projection_clip)
+    if "live" in x:
+        new_c, new_h = ops.where(x["live"], new_c, c), ops.where(x["live"], new_h, h)
+    return new_c, new_h, (i, j, f, o)
+
+
+def _cell_gradient(d_c, d_h, x, recurrent, projection, constants):
+    """From the gradients of c_t and h_t those of c_{t-1}, h_{t-1}, the gates, and the h unclipped.
+
+    With a = sigmoid or tanh of z: dz = da a (1 - a) or da (1 - a^2).
+    """
+    cell_clip, projection_clip, _ = constants
+    i, j, f, o = ops.split(x["active"], 4, axis=-1)
+    d_h = d_h + x["d_output"]
+    passed_c = passed_h = 0.0
+    if "live" in x:
+        zero = ops.zeros((), "float32")
+        passed_c, passed_h = ops.where(x["live"], zero, d_c), ops.where(x["live"], zero, d_h)
+        d_c, d_h = ops.where(x["live"], d_c, zero), ops.where(x["live"], d_h, zero)
+    d_projected = _unclip(d_h, x["h"], projection_clip)  # [B, P]
+    d_m = ops.cast(_matmul(d_projected, ops.transpose(projection)), "float32")  # [B, U]
+    tanh_c = ops.tanh(x["c"])
+    d_c = _unclip(d_c + d_m * o * (1.0 - ops.square(tanh_c)), x["c"], cell_clip)
+    d_gates = ops.concatenate(
+        [
+            d_c * j * i * (1.0 - i),
+            d_c * i * (1.0 - ops.square(j)),
+            d_c * x["c_before"] * f * (1.0 - f),
+            d_m * tanh_c * o * (1.0 - o),
+        ],
+        -1,
+    )  # [B, 4U]
+    d_c = d_c * f + passed_c
+    d_h = ops.cast(_matmul(d_gates, ops.transpose(recurrent)), "float32") + passed_h
+    if "keep" in x:
+        d_c, d_h = d_c * x["keep"], d_h * x["keep"]
+    return d_c, d_h, d_gates, d_projected
+
+
+def _given(**arrays):
+    return {name: x for name, x in arrays.items() if x is not None}
+
+
+def _matmul(x, weights):
+    return ops.matmul(ops.cast(x, weights.dtype), weights)
+
+
+def _outer(x, y, dtype):
+    """`sum_tb x_tb y_tb^T` of `[T, B, X]` and `[T, B, Y]`."""
+    x, y = (ops.cast(ops.reshape(z, (-1, z.shape[-1])), dtype) for z in (x, y))
+    return ops.matmul(ops.transpose(x), y)
+
+
+def _clip(x, bound):
+    return x if bound is None else ops.clip(x, -bound, bound)
+
+
+def _unclip(gradient, clipped, bound):
+    """The gradient of what was clipped: none where the bound was reached."""
+    if bound is None:
+        return gradient
+    return ops.where(ops.abs(clipped) < bound, gradient, ops.zeros((), "float32"))

@@ -1,0 +1,149 @@
+"""The LSTM of ELMo: a projected, clipped recurrent state that can be carried on."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.lstm_loop import lstm_loop, trainable_lstm_loop
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class ProjectedLSTM(keras.layers.Layer):
+    """One LSTM with a projection of its output, as TensorFlow 1's `LSTMCell`.
+
+        i, j, f, o = split(x_t W_x + h_{t-1} W_h + b)
+        c_t = clip(sigmoid(f + forget_bias) c_{t-1} + sigmoid(i) tanh(j))
+        h_t = clip((sigmoid(o) tanh(c_t)) W_p)
+        y_t = h_t            (+ x_t with `residual`)
+
+    Sak, Senior & Beaufays 2014, eqs. 1-7, without peepholes; clips and order of the gates are
+    bilm-tf's. The gates, c and h stay float32 under any dtype policy.
+
+    Stateless by default: the state starts at zero. Stateful by handing it on: the second output
+    is the state to give as `initial_state` next time.
+
+    Args:
+        units: U, the size of c.
+        projection_size: P, the size of h.
+        cell_clip, projection_clip: bounds of |c| and |h|; None: none.
+        forget_bias: added to f.
+        residual: add the input to the output; needs I = P.
+
+    Call:
+        inputs: `[B, T, I]`.
+        mask: bool `[B, T]` or None, True for real tokens, anywhere in the row: the state passes by
+            the others unchanged, and their output is zero.
+        initial_state: float32 `[B, U + P]`, c and h side by side, or None for zeros.
+        resets: bool `[B, T]` or None; where True the state is zeroed before the token is read.
+        training: whether a gradient will be asked for. It only decides what is kept for it: the
+            gradient written by hand is faster than the one derived from the loop.
+
+    Returns:
+        outputs `[B, T, P]` in the compute dtype, state float32 `[B, U + P]`.
+
+    Raises:
+        ValueError: for sizes below 1, clips that are not positive, or `residual` with I != P.
+    """
+
+    def __init__(
+        self,
+        units,
+        projection_size,
+        cell_clip=3.0,
+        projection_clip=3.0,
+        forget_bias=1.0,
+        residual=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        if units < 1 or projection_size < 1:
+            raise ValueError(
+                f"units={units} and projection_size={projection_size} must be at least 1"
+            )
+        for name, clip in (("cell_clip", cell_clip), ("projection_clip", projection_clip)):
+            if clip is not None and not clip > 0:
+                raise ValueError(f"{name}={clip} must be positive, or None for no clipping")
+        self.units = units
+        self.projection_size = projection_size
+        self.cell_clip = cell_clip
+        self.projection_clip = projection_clip
+        self.forget_bias = forget_bias
+        self.residual = residual
+
+    def build(self, input_shape):
+        size = input_shape[-1]
+        if self.residual and size != self.projection_size:
+            raise ValueError(
+                f"residual=True adds inputs of width {size} to outputs of width "
+                f"{self.projection_size}; they must be equal"
+            )
+        # One draw for both, as in TF1, where they are one matrix [I + P, 4U].
+        limit = (6.0 / (size + self.projection_size + 4 * self.units)) ** 0.5
+        uniform = lambda: keras.initializers.RandomUniform(-limit, limit)  # noqa: E731
+        self.kernel = self.add_weight(
+            name="kernel", shape=(size, 4 * self.units), initializer=uniform()
+        )
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(self.projection_size, 4 * self.units),
+            initializer=uniform(),
+        )
+        self.bias = self.add_weight(name="bias", shape=(4 * self.units,), initializer="zeros")
+        self.projection_kernel = self.add_weight(
+            name="projection_kernel", shape=(self.units, self.projection_size)
+        )
+
+    def call(self, inputs, mask=None, initial_state=None, resets=None, training=False):
+        batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
+        if initial_state is None:
+            initial_state = ops.zeros((batch, units + self.projection_size))
+        x = ops.cast(ops.transpose(inputs, (1, 0, 2)), self.compute_dtype)  # [T, B, I]
+        # What does not wait for the state before is done for all times at once.
+        flat = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), self.kernel)
+        gates = ops.reshape(ops.add(flat, self.bias), (time, batch, 4 * units))
+        live = None if mask is None else ops.transpose(mask)[:, :, None]
+        keep = None
+        if resets is not None:
+            keep = 1.0 - ops.cast(ops.transpose(resets), "float32")[:, :, None]
+        loop = trainable_lstm_loop if training else lstm_loop
+        state = ops.cast(initial_state, "float32")
+        outputs, cell = loop(
+            gates,
+            state[:, :units],
+            state[:, units:],
+            ops.cast(self.recurrent_kernel, self.compute_dtype),
+            ops.cast(self.projection_kernel, self.compute_dtype),
+            live,
+            keep,
+            (self.cell_clip, self.projection_clip, self.forget_bias),
+        )  # [T, B, P], [B, U]
+        state = ops.concatenate([cell, outputs[-1]], -1)
+        outputs = ops.cast(ops.transpose(outputs, (1, 0, 2)), self.compute_dtype)  # [B, T, P]
+        if self.residual:
+            outputs = outputs + inputs
+        if mask is not None:
+            outputs = ops.where(mask[:, :, None], outputs, ops.zeros((), outputs.dtype))
+        return outputs, state
+
+    def compute_mask(self, inputs, mask=None):
+        return None  # masks are passed by hand in this house
+
+    def compute_output_spec(
+        self, inputs, mask=None, initial_state=None, resets=None, training=False
+    ):
+        batch, time, _ = inputs.shape
+        return (
+            keras.KerasTensor((batch, time, self.projection_size), dtype=self.compute_dtype),
+            keras.KerasTensor((batch, self.units + self.projection_size), dtype="float32"),
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "units": self.units,
+            "projection_size": self.projection_size,
+            "cell_clip": self.cell_clip,
+            "projection_clip": self.projection_clip,
+            "forget_bias": self.forget_bias,
+            "residual": self.residual,
+        }

@@ -1,0 +1,135 @@
+"""A softmax over many words that looks at a sample of them while it learns."""
+
+import keras
+import numpy as np
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class SampledSoftmax(keras.layers.Layer):
+    """`-log softmax(x W^T + b)[y]`, in training with an estimate of the sum under the fraction.
+
+    With scores `s_w = x . W_w + b_w` the loss is `log Z - s_y`, `Z = sum_w exp s_w`. At inference
+    Z is taken in full. While training it is estimated from sampled words as
+
+        Z' = exp s_y + sum over samples w != y of exp(s_w) / n_w
+
+    n_w being the number of times that w is expected in the sample. A sampled target ("accidental
+    hit") is left out, as it is there already; so E[Z'] = Z, and as the sample grows Z' -> Z.
+    Jean et al. 2015, section 3.1; the correction is that of Bengio & Senecal 2008, eq. 5.
+
+    Words are sampled log-uniformly, `p_w = log((w + 2) / (w + 1)) / log(V + 1)`, so ids must be
+    sorted by falling frequency. `n_w = min(1, k p_w)` with k such that the n_w add up to
+    `num_samples`: the frequent words are in every sample once (sampled with replacement, the
+    first would be there hundreds of times), the rest is drawn by one uniform number in each unit
+    of the cumulated n_w. Nothing but uniform numbers, searches and gathers: XLA compiles it.
+
+    Args:
+        vocab_size: V.
+        num_samples: sampled words, the same for all targets of a call; None or V and above: the
+            full softmax in training too.
+
+    Call:
+        inputs: `[..., P]`, any float.
+        targets: int32 `[...]`.
+
+    Returns:
+        losses, float32 `[...]`.
+
+    Raises:
+        ValueError: for sizes below 1.
+    """
+
+    def __init__(self, vocab_size, num_samples=8192, seed=None, **kwargs):
+        super().__init__(**kwargs)
+        if vocab_size < 1 or (num_samples is not None and num_samples < 1):
+            raise ValueError(
+                f"vocab_size={vocab_size} and num_samples={num_samples} must be at least 1"
+            )
+        self.vocab_size = vocab_size
+        self.num_samples = num_samples
+        self.seed = seed
+        self.autocast = False  # scores and losses are float32 under any policy
+        self._sampled = num_samples is not None and num_samples < vocab_size
+        if self._sampled:
+            self.seed_generator = keras.random.SeedGenerator(seed)
+            # Fixed-point numbers, int32: the n_w used are exactly those drawn with.
+            self._unit = 1 << int(np.log2((2**31 - 1) // num_samples))
+            cumulated = np.cumsum(expected_counts(vocab_size, num_samples)) * self._unit
+            self._ends = np.rint(cumulated).astype("int32")
+            self._log_expected = np.log(np.diff(self._ends, prepend=0) / self._unit)
+
+    def build(self, input_shape, targets_shape=None):
+        size = input_shape[-1]
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.vocab_size, size),
+            initializer=keras.initializers.RandomNormal(stddev=size**-0.5),
+            dtype="float32",
+            autocast=False,
+        )
+        self.bias = self.add_weight(
+            name="bias",
+            shape=(self.vocab_size,),
+            initializer="zeros",
+            dtype="float32",
+            autocast=False,
+        )
+
+    def call(self, inputs, targets, training=False):
+        x = ops.cast(ops.reshape(inputs, (-1, inputs.shape[-1])), "float32")  # [N, P]
+        y = ops.reshape(targets, (-1,))  # [N]
+        losses = (
+            self._sampled_losses(x, y) if training and self._sampled else self._full_losses(x, y)
+        )
+        return ops.reshape(losses, ops.shape(targets))
+
+    def _full_losses(self, x, y):
+        logits = ops.matmul(x, ops.transpose(self.kernel)) + self.bias  # [N, V]
+        return ops.sparse_categorical_crossentropy(y, logits, from_logits=True)
+
+    def _sampled_losses(self, x, y):
+        words = self._sample()  # [K]
+        weights = ops.take(self.kernel, words, axis=0)
+        # Log of the expected count, taken off every sampled score.
+        biases = ops.take(self.bias, words) - ops.take(
+            ops.convert_to_tensor(self._log_expected, "float32"), words
+        )
+        logits = ops.matmul(x, ops.transpose(weights)) + biases  # [N, K]
+        hits = ops.equal(y[:, None], words[None])
+        logits = ops.where(hits, ops.full((), -1e30, "float32"), logits)
+        true = ops.sum(x * ops.take(self.kernel, y, axis=0), -1) + ops.take(self.bias, y)
+        everything = ops.concatenate([true[:, None], logits], -1)  # [N, 1 + K]
+        return ops.logsumexp(everything, axis=-1) - true
+
+    def _sample(self):
+        """`num_samples` word ids, one from each unit of the cumulated expected counts."""
+        shape = (self.num_samples,)
+        places = keras.random.randint(shape, 0, self._unit, "int32", seed=self.seed_generator)
+        places = places + ops.arange(self.num_samples, dtype="int32") * self._unit
+        ends = ops.convert_to_tensor(self._ends, "int32")
+        return ops.cast(ops.searchsorted(ends, places, side="right"), "int32")
+
+    def compute_output_spec(self, inputs, targets, training=False):
+        return keras.KerasTensor(targets.shape, dtype="float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "num_samples": self.num_samples,
+            "seed": self.seed,
+        }
+
+
+def expected_counts(vocab_size, num_samples):
+    """n_w, float64 `[V]`: `min(1, k p_w)` with k such that the sum is `num_samples`."""
+    words = np.arange(vocab_size)
+    p = np.log((words + 2) / (words + 1)) / np.log(vocab_size + 1)  # falling
+    # With the first m words taken for certain, k shares what is left among the others.
+    rest = p[::-1].cumsum()[::-1]
+    for certain in range(num_samples):
+        k = (num_samples - certain) / rest[certain]
+        if k * p[certain] <= 1:
+            return np.minimum(1.0, k * p)
+    return np.minimum(1.0, k * p)

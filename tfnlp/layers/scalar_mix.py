@@ -1,0 +1,93 @@
+"""ELMo's weighted sum of the layers of a biLM."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class ScalarMix(keras.layers.Layer):
+    """`gamma sum_j softmax(s)_j N(h_j)`.
+
+    Peters et al. 2018, eq. 1. N is the identity or, with `layer_norm`, `(h - mean) / sqrt(variance
+    + 1e-12)` with mean and variance over the real tokens and all features of one sentence. (bilm-tf
+    takes them over the whole batch; here a batch's other rows never change a row. With one
+    sentence a batch both are the same.)
+
+    Args:
+        num_layers: how many layers are mixed.
+        layer_norm: normalise each layer first.
+        l2: lambda of the penalty `lambda sum_j s_j^2`; the larger, the nearer to the plain mean
+            (section 3.4). 0: none.
+        last_only: take the last layer alone; s is then not made.
+
+    Call:
+        inputs: list of L `[B, T, D]`.
+        mask: bool `[B, T]` or None; only `layer_norm` looks at it.
+
+    Returns:
+        `[B, T, D]` in the compute dtype; the mixing itself is float32.
+
+    Raises:
+        ValueError: for another number of layers, or a negative l2.
+    """
+
+    def __init__(self, num_layers=3, layer_norm=False, l2=0.0, last_only=False, **kwargs):
+        super().__init__(**kwargs)
+        if num_layers < 1 or l2 < 0:
+            raise ValueError(f"num_layers={num_layers} must be at least 1 and l2={l2} at least 0")
+        self.num_layers = num_layers
+        self.layer_norm = layer_norm
+        self.l2 = l2
+        self.last_only = last_only
+
+    def build(self, input_shape):
+        self._check(len(input_shape))
+        float32 = dict(dtype="float32", autocast=False)
+        if not self.last_only:
+            self.scalars = self.add_weight(
+                name="scalars",
+                shape=(self.num_layers,),
+                initializer="zeros",
+                regularizer=keras.regularizers.L2(self.l2) if self.l2 else None,
+                **float32,
+            )
+        self.gamma = self.add_weight(name="gamma", shape=(), initializer="ones", **float32)
+
+    def call(self, inputs, mask=None):
+        self._check(len(inputs))
+        layers = [ops.cast(x, "float32") for x in (inputs[-1:] if self.last_only else inputs)]
+        if self.layer_norm:
+            layers = [_normalized(x, mask) for x in layers]
+        mixed = layers[0]
+        if not self.last_only:
+            weights = ops.softmax(ops.copy(self.scalars))
+            mixed = sum(weights[j] * x for j, x in enumerate(layers))
+        return ops.cast(self.gamma * mixed, self.compute_dtype)
+
+    def _check(self, count):
+        if count != self.num_layers:
+            raise ValueError(f"got {count} layers, expected num_layers={self.num_layers}")
+
+    def compute_output_spec(self, inputs, mask=None):
+        self._check(len(inputs))
+        return keras.KerasTensor(inputs[0].shape, dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_layers": self.num_layers,
+            "layer_norm": self.layer_norm,
+            "l2": self.l2,
+            "last_only": self.last_only,
+        }
+
+
+def _normalized(x, mask):
+    """Each sentence `[T, D]` to mean 0 and variance 1 over its real tokens."""
+    real = ops.ones_like(x[:, :, :1])
+    if mask is not None:
+        real = ops.cast(mask, "float32")[:, :, None]  # [B, T, 1]
+    count = ops.maximum(ops.sum(real, axis=(1, 2), keepdims=True) * x.shape[-1], 1.0)
+    mean = ops.sum(x * real, axis=(1, 2), keepdims=True) / count
+    variance = ops.sum(ops.square((x - mean) * real), axis=(1, 2), keepdims=True) / count
+    return (x - mean) * ops.rsqrt(variance + 1e-12)
