@@ -28,6 +28,7 @@ setup(
         "keras-hub>=0.32",
         "keras-nlp>=0.32",
         "absl-py",
+        "h5py",
         "matplotlib",
         "numpy",
         "safetensors",

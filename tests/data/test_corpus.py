@@ -88,7 +88,7 @@ def test_wrong_names_are_reported_at_once(tmp_path):
         read_documents([good, f"{tmp_path}/*.text"])
     with pytest.raises(IsADirectoryError, match="is a folder"):
         read_documents(str(tmp_path))
-    with pytest.raises(ValueError, match="layout must be one of auto, lines, prose; got 'verse'"):
+    with pytest.raises(ValueError, match="one of auto, lines, prose, words; got 'verse'"):
         read_documents(good, "verse")
     with pytest.raises(ValueError, match="sources is empty"):
         read_documents([])

@@ -9,7 +9,9 @@ from tfnlp import books
 from tfnlp.data.sentences import (
     documents_from_lines,
     documents_from_prose,
+    documents_from_words,
     looks_like_sentences,
+    looks_like_words,
     split_sentences,
 )
 
@@ -90,6 +92,33 @@ def test_lines_layout():
     assert list(documents_from_lines(lines)) == [["One.", "Two words."], ["Three."], ["Four"]]
 
 
+def test_words_layout():
+    text = "The|cat|.||It| sat \t|.|||Night|.|||| New  York |-DOCSTART- -X- O||End|-DOCSTART-|Go|"
+    assert list(documents_from_words(text.split("|"))) == [
+        ["The cat .", "It sat ."],
+        ["Night ."],
+        ["New York"],
+        ["End"],
+        ["Go"],
+    ]
+    assert list(documents_from_words(["", " ", "-DOCSTART-", "", ""])) == []
+    # However many blank lines come first, and without one at the end.
+    assert list(documents_from_words(["", "", "", "a", "", "b"])) == [["a", "b"]]
+
+
+def test_looks_like_words():
+    words = ["The", "cat", "sat", ".", "", "It", "ran", "away", "!"]
+    assert looks_like_words(words)
+    assert looks_like_words(["-DOCSTART- -X-", "", *(words + [""]) * 20])
+    assert not looks_like_words(words[:4])  # a list of words
+    assert not looks_like_words(["It rained.", "She left.", "", "Why?", "Night fell."])
+    assert not looks_like_words(["Rain.", "Snow.", "", "Night.", "Fog."])  # sentences of a word
+    assert not looks_like_words(["Rain", "", "Snow", "", "Fog"])
+    assert not looks_like_words([f"{word} X" for word in words if word] + [""] + words)
+    assert not looks_like_words(["", " "])
+    assert not looks_like_words([])
+
+
 def test_looks_like_sentences_on_small_texts():
     sentences = ["It rained.", 'She said "no."', "Why?", "", "He left (early.)", "Then night fell!"]
     assert looks_like_sentences(sentences)
@@ -114,7 +143,9 @@ def test_looks_like_sentences_on_small_texts():
 )
 @pytest.mark.parametrize("sample", [200, 2000, 100_000])
 def test_looks_like_sentences_on_real_texts(name, expected, sample):
-    assert looks_like_sentences(read(shared_data(name))[:sample]) is expected
+    lines = read(shared_data(name))[:sample]
+    assert looks_like_sentences(lines) is expected
+    assert not looks_like_words(lines)
 
 
 def test_every_title_of_wikitext_is_a_document():

@@ -13,9 +13,10 @@ def add_corpus(parser):
     )
     parser.add_argument(
         "--layout",
-        choices=["auto", "lines", "prose"],
+        choices=["auto", "lines", "prose", "words"],
         default="auto",
-        help="lines: a sentence a line, blank line between documents; prose: split into sentences",
+        help="lines: a sentence a line, blank line between documents; prose: split into sentences; "
+        "words: a word a line, blank line between sentences",
     )
 
 

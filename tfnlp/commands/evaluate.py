@@ -33,9 +33,7 @@ def run(args):
         raise ValueError(
             f"--seq-length {args.seq_length} is longer than the model's {positions} positions"
         )
-    corpus = TokenizedCorpus.build(
-        list(read_documents(args.input, args.layout)), loaded.tokenizer
-    )
+    corpus = TokenizedCorpus.build(list(read_documents(args.input, args.layout)), loaded.tokenizer)
     pairs = BertPairs(
         corpus,
         loaded.tokenizer,

@@ -1,4 +1,4 @@
-"""A trained BERT from wherever it is: a run's folder or somebody's checkpoint."""
+"""A trained model from wherever it is: a run's folder or somebody's checkpoint."""
 
 import os
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ def load_bert(path):
     """
     from tfnlp import convert, models
     from tfnlp.text import WordPieceTokenizer
-    from tfnlp.training.run import is_run, read_config, restore_weights
+    from tfnlp.training.run import is_run, restore_weights
 
     if not is_run(path):
         converted = convert.load_bert(path)
         return LoadedBert(
             converted.encoder, converted.pretrainer, converted.tokenizer(), converted.config
         )
-    config = read_config(path)
+    config = _config(path, "bert")
     encoder = models.bert(**config["arguments"])
     pretrainer = models.bert_pretrainer(encoder, **config["heads"])
     _, history = restore_weights(path, pretrainer)
@@ -38,3 +38,48 @@ def load_bert(path):
         os.path.join(path, "vocab.txt"), lowercase=config["text"]["lowercase"]
     )
     return LoadedBert(encoder, pretrainer, tokenizer, config, history)
+
+
+@dataclass
+class LoadedElmo:
+    """`encoder` and `pretrainer` (Keras models) and `words`, what the pretrainer predicts.
+
+    A bilm-tf checkpoint has no list of words, and mostly no pretrainer: None.
+    """
+
+    encoder: object
+    pretrainer: object
+    words: list | None
+    config: dict
+    history: object = None
+
+
+def load_elmo(path):
+    """Loads an ELMo from a run's folder or from a bilm-tf (AllenNLP) checkpoint's.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp import convert, models
+    from tfnlp.text import read_words
+    from tfnlp.training.run import is_run, restore_weights
+
+    if not is_run(path):
+        converted = convert.load_elmo(path)
+        return LoadedElmo(converted.encoder, converted.pretrainer, None, converted.config)
+    config = _config(path, "elmo")
+    encoder = models.elmo(**config["arguments"])
+    pretrainer = models.elmo_pretrainer(encoder, **config["heads"])
+    _, history = restore_weights(path, pretrainer)
+    words = read_words(os.path.join(path, "vocab.txt"))
+    return LoadedElmo(encoder, pretrainer, words, config["arguments"], history)
+
+
+def _config(path, model):
+    """The configuration of a run, which must be one of `model`."""
+    from tfnlp.training.run import read_config
+
+    config = read_config(path)
+    if config["model"] != model:
+        raise ValueError(f"{path} is a run of {config['model']}, expected one of {model}")
+    return config

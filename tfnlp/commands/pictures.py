@@ -3,21 +3,32 @@
 import numpy as np
 
 
-def plot_history(history, path):
-    """Loss and accuracies against the step, training and held out; returns `path`."""
+def plot_history(history, path, names=None, report=None):
+    """Values against the step, training and held out; returns `path`.
+
+    Args:
+        history: a `tfnlp.training.History`.
+        path: of the PNG file.
+        names: what to show; None: the loss and all accuracies.
+        report: the task's, which derives values from means; None: there are none to derive.
+    """
     plt = _pyplot()
-    names = [n for n in ("loss", *_accuracies(history)) if history.train and n in history.train[0]]
+    train = [report(row) if report else row for row in history.train]
+    if names is None:
+        names = [n for n in ("loss", *_accuracies(history)) if train and n in train[0]]
     figure, axes = plt.subplots(
         1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False, layout="constrained"
     )
     for axis, name in zip(axes[0], names, strict=True):
-        for label, rows in (("training", history.train), ("held out", history.validation)):
+        for label, rows in (("training", train), ("held out", history.validation)):
             steps, values = [r["step"] for r in rows], [r[name] for r in rows]
             style = {"linewidth": 1} if label == "training" else {"marker": "o", "markersize": 3}
             axis.plot(steps, values, label=label, **style)
         axis.set_title(name.replace("_", " "))
         axis.set_xlabel("updates")
         axis.grid(alpha=0.3)
+        if name == "perplexity":
+            axis.set_yscale("log")
     axes[0][0].legend()
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -2,14 +2,18 @@
 
 from tfnlp.convert.bert import Converted, load_bert
 from tfnlp.convert.bert_export import google_tensors, huggingface_tensors, save_huggingface
+from tfnlp.convert.elmo import ConvertedElmo, load_elmo, save_elmo
 from tfnlp.convert.tensors import Tensors, open_tensors
 
 __all__ = [
     "Converted",
+    "ConvertedElmo",
     "Tensors",
     "google_tensors",
     "huggingface_tensors",
     "load_bert",
+    "load_elmo",
     "open_tensors",
+    "save_elmo",
     "save_huggingface",
 ]

@@ -2,14 +2,33 @@
 
 from tfnlp.data.bert_pairs import BertPairs
 from tfnlp.data.corpus import read_documents, split_documents
-from tfnlp.data.sentences import looks_like_sentences, split_sentences
+from tfnlp.data.labelled import (
+    index_labels,
+    index_words,
+    read_conllu,
+    read_labelled_text,
+    word_ids,
+)
+from tfnlp.data.labelled_batches import LabelledBatches
+from tfnlp.data.lm_corpus import LanguageModelCorpus
+from tfnlp.data.lm_windows import LanguageModelWindows
+from tfnlp.data.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.tokens import TokenizedCorpus
 
 __all__ = [
     "BertPairs",
+    "LabelledBatches",
+    "LanguageModelCorpus",
+    "LanguageModelWindows",
     "TokenizedCorpus",
+    "index_labels",
+    "index_words",
     "looks_like_sentences",
+    "looks_like_words",
+    "read_conllu",
     "read_documents",
+    "read_labelled_text",
     "split_documents",
     "split_sentences",
+    "word_ids",
 ]

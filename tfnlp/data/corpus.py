@@ -15,10 +15,18 @@ from tfnlp import books
 from tfnlp.data.sentences import (
     documents_from_lines,
     documents_from_prose,
+    documents_from_words,
     looks_like_sentences,
+    looks_like_words,
 )
 
-LAYOUTS = ("auto", "lines", "prose")
+LAYOUTS = ("auto", "lines", "prose", "words")
+
+_FINDERS = {
+    "lines": documents_from_lines,
+    "prose": documents_from_prose,
+    "words": documents_from_words,
+}
 
 _SAMPLE_LINES = 2000  # what layout="auto" looks at
 _SNIFFED_BYTES = 1 << 16  # where a NUL byte shows a binary file
@@ -38,7 +46,8 @@ def read_documents(sources: str | Sequence[str], layout: str = "auto") -> Iterat
         any prepared TFDS data set with a string feature ("text", else the first one), of which
         every example is one document. The split is "train" if left out; data sets are looked for
         in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
-      layout: "lines" (a sentence a line, a blank line between documents), "prose" (see
+      layout: "lines" (a sentence a line, a blank line between documents), "words" (a word a line,
+        a blank line between sentences and two between documents), "prose" (see
         `tfnlp.data.sentences`), or "auto", which decides for each file from its first 2,000 lines
         and takes TFDS examples for prose.
 
@@ -150,9 +159,13 @@ def _read_file(path: str, layout: str) -> Iterator[list[str]]:
     lines = _read_lines(path)
     if layout == "auto":
         sample = list(itertools.islice(lines, _SAMPLE_LINES))
-        layout = "lines" if looks_like_sentences(sample) else "prose"
+        layout = "prose"
+        if looks_like_words(sample):
+            layout = "words"
+        elif looks_like_sentences(sample):
+            layout = "lines"
         lines = itertools.chain(sample, lines)
-    yield from documents_from_lines(lines) if layout == "lines" else documents_from_prose(lines)
+    yield from _FINDERS[layout](lines)
 
 
 def _read_lines(path: str) -> Iterator[str]:
@@ -222,7 +235,7 @@ def _tfds_reader(source: str, layout: str) -> Callable[[], Iterator[list[str]]]:
             f"{', '.join(builder.info.features)}"
         )
     text = "text" if "text" in texts else texts[0]
-    find_documents = documents_from_lines if layout == "lines" else documents_from_prose
+    find_documents = _FINDERS["prose" if layout == "auto" else layout]
 
     def read() -> Iterator[list[str]]:
         dataset = builder.as_dataset(

@@ -1,9 +1,12 @@
 """Raw prose to documents of sentences.
 
-A document is a `list[str]` of sentences. Two layouts of plain text are understood:
+A document is a `list[str]` of sentences. Three layouts of plain text are understood:
 
 * "lines": one sentence a line, a blank line between documents. It is the input format of the
   reference BERT code (`create_pretraining_data.py`).
+* "words": one word a line, a blank line between sentences, two or more between documents, or a
+  line that begins with `-DOCSTART-`. It is the layout of tagged corpora without their tags; what
+  is a word has been decided, and no sentence is cut or joined.
 * "prose": anything people wrote for people. Blank lines end paragraphs, two or more blank lines in
   a row end a document (the gap between chapters), lines broken by hand are joined again, and the
   sentences are found by `sentencex`, Wikimedia's rule-based segmenter. Headings in the style of
@@ -21,6 +24,8 @@ import sentencex
 _FINAL = re.compile(r"""[.!?…。！？]["'”’»)\]}*_]*$""")
 # The markers of a WikiText heading, whose number is its level: "= Title =", "= = Section = =".
 _HEADING = re.compile(r"(=(?: =)*) \S.* \1")
+# What begins a document in the files of the CoNLL 2003 shared task.
+_DOCUMENT_START = "-DOCSTART-"
 # Nobody breaks lines by hand beyond this column, so a longer line is a paragraph of its own.
 _WRAP_COLUMN = 120
 
@@ -66,6 +71,29 @@ def looks_like_sentences(lines: Sequence[str]) -> bool:
     )
 
 
+def looks_like_words(lines: Sequence[str]) -> bool:
+    """True if a sample of lines is in layout "words".
+
+    That takes three signs together: more than 95 % of the non-blank lines hold a single word, fewer
+    than half of them end as sentences end (one-word sentences would), and blank lines stand between
+    groups of lines, 2 or more on average (a list of words has none).
+
+    Args:
+      lines: the first lines of a text, blank ones included. 2,000 are plenty.
+    """
+    lines = [line.split() for line in lines]
+    written = [line for line in lines if line]
+    groups = sum(filled for filled, _ in itertools.groupby(lines, key=bool))
+    single = sum(len(line) == 1 for line in written)
+    ended = sum(bool(_FINAL.search(line[-1])) for line in written)
+    return (
+        groups > 1
+        and single > 0.95 * len(written)
+        and ended < 0.5 * len(written)
+        and len(written) >= 2 * groups
+    )
+
+
 def documents_from_lines(lines: Iterable[str]) -> Iterator[list[str]]:
     """Documents of a text in layout "lines"; documents without sentences are skipped."""
     document = []
@@ -76,6 +104,31 @@ def documents_from_lines(lines: Iterable[str]) -> Iterator[list[str]]:
         elif document:
             yield document
             document = []
+    if document:
+        yield document
+
+
+def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Documents of a text in layout "words"; documents without sentences are skipped.
+
+    The words of a sentence are joined by single spaces. A line with several words gives them all.
+    """
+    document, sentence = [], []
+    blanks = 0
+    for line in lines:
+        words = line.split()
+        blanks = 0 if words else blanks + 1
+        starts = bool(words) and words[0] == _DOCUMENT_START
+        if (starts or blanks) and sentence:
+            document.append(" ".join(sentence))
+            sentence = []
+        if (starts or blanks > 1) and document:
+            yield document
+            document = []
+        if not starts:
+            sentence.extend(words)
+    if sentence:
+        document.append(" ".join(sentence))
     if document:
         yield document
 

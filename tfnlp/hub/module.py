@@ -25,13 +25,13 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
 
     def __init__(self, model, default=None):
         super().__init__()
-        self._model = _Hidden(model)
+        self._model = Hidden(model)
         self._default = default
         seeds = {id(v) for v in seed_variables(model)}
         self.variables = [v.value for v in model.variables if id(v) not in seeds]
         self.trainable_variables = [v.value for v in model.trainable_variables]
         self.regularization_losses = [
-            _regularization_loss(v) for v in model.trainable_variables if v.regularizer is not None
+            regularization_loss(v) for v in model.trainable_variables if v.regularizer is not None
         ]
         for training in (False, True):  # every call that a user may make
             self.__call__.get_concrete_function(self.input_spec(), training=training)
@@ -65,14 +65,15 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         return tf.function(serve).get_concrete_function(**self.input_spec())
 
 
-def _regularization_loss(variable):
+def regularization_loss(variable):
+    """What `regularization_losses` lists: a function without arguments, traced."""
     loss = tf.function(lambda: variable.regularizer(variable), input_signature=[])
     loss.get_concrete_function()
     return loss
 
 
-class _Hidden:
-    """Keeps the Keras model out of the object graph that SavedModel walks."""
+class Hidden:
+    """Keeps a Keras object out of the object graph that SavedModel walks: `Hidden(x).value`."""
 
     def __init__(self, value):
         self.value = value

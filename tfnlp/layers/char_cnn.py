@@ -79,7 +79,7 @@ class CharCNN(keras.layers.Layer):
             initializer=uniform(-1.0, 1.0),
         )  # row i is id i + 1
         self.kernels, self.biases = [], []
-        for width, number in self.filters:
+        for index, (width, number) in enumerate(self.filters, start=1):
             # bilm-tf: uniform for ReLU; for tanh a normal as wide as the filter's inputs allow.
             initializer = (
                 uniform(-0.05, 0.05)
@@ -88,10 +88,10 @@ class CharCNN(keras.layers.Layer):
             )
             shape = (width, self.embedding_size, number)
             self.kernels.append(
-                self.add_weight(name=f"kernel_{width}", shape=shape, initializer=initializer)
+                self.add_weight(name=f"kernel_{index}", shape=shape, initializer=initializer)
             )
             self.biases.append(
-                self.add_weight(name=f"bias_{width}", shape=(number,), initializer="zeros")
+                self.add_weight(name=f"bias_{index}", shape=(number,), initializer="zeros")
             )
         for highway in self.highways:
             highway.build((None, self.num_filters))

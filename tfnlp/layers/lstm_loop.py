@@ -24,10 +24,9 @@ def lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
     """
 
     def step(carry, x):
-        new = _cell(*carry, x, recurrent, projection, constants)[:2]
-        return new, new
+        return _cell(*carry, x, recurrent, projection, constants)[:2]
 
-    (c, _), (_, outputs) = ops.scan(step, (c, h), _given(gates=gates, live=live, keep=keep))
+    (c, _), (_, outputs) = _scan(step, (c, h), gates=gates, live=live, keep=keep)
     return outputs, c
 
 
@@ -38,12 +37,10 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
     def loop(gates, c_0, h_0, recurrent, projection):
         def step(carry, x):
             c, h, active = _cell(carry[0], carry[1], x, recurrent, projection, constants)
-            new = (c, h, ops.concatenate(active, -1))
-            return new, new
+            return c, h, ops.concatenate(active, -1)
 
         start = (c_0, h_0, ops.zeros_like(gates[0], dtype="float32"))
-        xs = _given(gates=gates, live=live, keep=keep)
-        (c, _, _), (cells, outputs, active) = ops.scan(step, start, xs)
+        (c, _, _), (cells, outputs, active) = _scan(step, start, gates=gates, live=live, keep=keep)
 
         def gradient(*args, upstream=None):
             d_outputs, d_c = args if upstream is None else upstream
@@ -53,10 +50,12 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
             ]  # what each step started from: [T, B, U], [T, B, P]
 
             def back(carry, x):
-                new = _cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
-                return new, new
+                return _cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
 
-            xs = _given(
+            (d_c, d_h, _, _), (_, _, d_gates, d_projected) = _scan(
+                back,
+                (d_c, ops.zeros_like(h_0), start[2], ops.zeros_like(h_0)),
+                backwards=True,
                 active=active,
                 c=cells,
                 h=outputs,
@@ -65,10 +64,6 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
                 live=live,
                 keep=keep,
             )
-            end = (d_c, ops.zeros_like(h_0), start[2], ops.zeros_like(h_0))
-            xs = {name: ops.flip(x, 0) for name, x in xs.items()}  # time backwards
-            (d_c, d_h, _, _), (_, _, d_gates, d_projected) = ops.scan(back, end, xs)
-            d_gates, d_projected = ops.flip(d_gates, 0), ops.flip(d_projected, 0)
             unprojected = active[..., 3 * c_0.shape[-1] :] * ops.tanh(cells)  # [T, B, U]
             d_recurrent = _outer(before[1], d_gates, recurrent.dtype)
             d_projection = _outer(unprojected, d_projected, projection.dtype)
@@ -128,8 +123,20 @@ def _cell_gradient(d_c, d_h, x, recurrent, projection, constants):
     return d_c, d_h, d_gates, d_projected
 
 
-def _given(**arrays):
-    return {name: x for name, x in arrays.items() if x is not None}
+def _scan(step, start, backwards=False, **arrays):
+    """`step(carry, {name: array[t]})` for all t: the last carry, and every carry at its t.
+
+    Only the index is scanned over: `ops.scan` takes several arrays only if T is static.
+    """
+    arrays = {name: x for name, x in arrays.items() if x is not None}
+    times = ops.arange(ops.shape(next(iter(arrays.values())))[0])
+
+    def at(carry, t):
+        new = step(carry, {name: ops.take(x, t, axis=0) for name, x in arrays.items()})
+        return new, new
+
+    last, carries = ops.scan(at, start, ops.flip(times) if backwards else times)
+    return last, [ops.flip(x, 0) for x in carries] if backwards else carries
 
 
 def _matmul(x, weights):

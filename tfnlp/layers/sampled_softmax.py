@@ -59,8 +59,8 @@ class SampledSoftmax(keras.layers.Layer):
             self._ends = np.rint(cumulated).astype("int32")
             self._log_expected = np.log(np.diff(self._ends, prepend=0) / self._unit)
 
-    def build(self, input_shape, targets_shape=None):
-        size = input_shape[-1]
+    def build(self, inputs_shape, targets_shape=None):
+        size = inputs_shape[-1]
         self.kernel = self.add_weight(
             name="kernel",
             shape=(self.vocab_size, size),

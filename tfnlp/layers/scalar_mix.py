@@ -33,6 +33,7 @@ class ScalarMix(keras.layers.Layer):
 
     def __init__(self, num_layers=3, layer_norm=False, l2=0.0, last_only=False, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         if num_layers < 1 or l2 < 0:
             raise ValueError(f"num_layers={num_layers} must be at least 1 and l2={l2} at least 0")
         self.num_layers = num_layers

@@ -12,12 +12,14 @@ from tfnlp.models.bert import (
 )
 from tfnlp.models.elmo import (
     ELMO_MEDIUM,
+    ELMO_MINI,
     ELMO_ORIGINAL,
     ELMO_SMALL,
     elmo,
     elmo_lstm,
     elmo_pretrainer,
 )
+from tfnlp.models.elmo_tasks import elmo_classifier, elmo_tagger
 
 __all__ = [
     "BERT_BASE",
@@ -27,11 +29,14 @@ __all__ = [
     "BERT_SMALL",
     "BERT_TINY",
     "ELMO_MEDIUM",
+    "ELMO_MINI",
     "ELMO_ORIGINAL",
     "ELMO_SMALL",
     "bert",
     "bert_pretrainer",
     "elmo",
+    "elmo_classifier",
     "elmo_lstm",
     "elmo_pretrainer",
+    "elmo_tagger",
 ]

@@ -17,6 +17,13 @@ from tfnlp.layers.char_cnn import FILTERS
 ELMO_ORIGINAL = dict(units=4096, projection_size=512, num_highway=2)
 ELMO_MEDIUM = dict(units=2048, projection_size=256, num_highway=1)
 ELMO_SMALL = dict(units=1024, projection_size=128, num_highway=1)
+# For two cores and an hour; not published.
+ELMO_MINI = dict(
+    units=512,
+    projection_size=128,
+    num_highway=1,
+    filters=((1, 32), (2, 32), (3, 64), (4, 128), (5, 128), (6, 128)),
+)
 
 MAX_CHARACTERS = 50
 
@@ -85,7 +92,7 @@ def elmo(
         filters,
         activation,
         num_highway,
-        # bilm-tf leaves the projection out where it would change nothing.
+        # bilm-tf projects only where the widths differ.
         None if projection_size == sum(n for _, n in filters) else projection_size,
         dtype=dtype,
         name="char_cnn",

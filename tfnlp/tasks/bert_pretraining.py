@@ -2,14 +2,14 @@
 
 import tensorflow as tf
 
+from tfnlp.tasks.task import Task
 
-class BertPretraining:
+
+class BertPretraining(Task):
     """Masked LM and next-sentence prediction (BERT, section 3.1).
 
     `loss = -mean_p log softmax(mlm_logits_p)[id_p] - mean_b log softmax(nsp_logits_b)[label_b]`,
-    each mean taken over the real targets of the whole global batch. The trainer divides the
-    sums returned here by the counts of the whole batch, so that one device, many devices and
-    accumulated micro-batches give the same number.
+    each mean taken over the real targets of the whole global batch.
 
     Args:
         model: from `tfnlp.models.bert_pretrainer`, with one head or both.
@@ -20,7 +20,7 @@ class BertPretraining:
     """
 
     def __init__(self, model):
-        self.model = model
+        super().__init__(model)
         self.masked_lm = "mlm_logits" in model.output
         self.next_sentence = "next_sentence_logits" in model.output
         if not (self.masked_lm or self.next_sentence):

@@ -1,5 +1,13 @@
 """Strings to ids inside the TensorFlow graph, and what BERT does with the ids."""
 
+from tfnlp.text.characters import (
+    BEGIN_OF_SENTENCE,
+    END_OF_SENTENCE,
+    MAX_CHARACTERS,
+    NUM_CHARACTERS,
+    UNKNOWN,
+    character_ids,
+)
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
 from tfnlp.text.vocabulary import (
@@ -9,13 +17,24 @@ from tfnlp.text.vocabulary import (
     write_vocabulary,
 )
 from tfnlp.text.wordpiece import WordPieceTokenizer
+from tfnlp.text.words import SPECIAL_WORDS, read_words, train_words, write_words
 
 __all__ = [
+    "BEGIN_OF_SENTENCE",
+    "END_OF_SENTENCE",
+    "MAX_CHARACTERS",
+    "NUM_CHARACTERS",
     "SPECIAL_TOKENS",
+    "SPECIAL_WORDS",
+    "UNKNOWN",
     "WordPieceTokenizer",
+    "character_ids",
     "mask_tokens",
     "pack_segments",
     "read_vocabulary",
+    "read_words",
     "train_wordpiece",
+    "train_words",
     "write_vocabulary",
+    "write_words",
 ]

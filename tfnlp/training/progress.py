@@ -7,6 +7,7 @@ from tqdm import tqdm
 # What fits beside the bar, under shorter names.
 _SHOWN = {
     "loss": "loss",
+    "perplexity": "perplexity",
     "masked_lm_accuracy": "mlm acc",
     "next_sentence_accuracy": "nsp acc",
 }

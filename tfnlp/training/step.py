@@ -23,16 +23,25 @@ class Step:
         jit_compile: compile forward and backward pass with XLA.
         seed: of dropout.
         replicas: number of replicas in sync.
+        loss_scale: what the loss is multiplied by before its gradient is taken.
     """
 
     def __init__(
-        self, task, optimizer, rate, clip_norm, accumulation, jit_compile, seed, replicas
+        self,
+        task,
+        optimizer,
+        rate,
+        clip_norm,
+        accumulation,
+        jit_compile,
+        seed,
+        replicas,
+        loss_scale,
     ):
         self.task, self.model = task, task.model
         self.optimizer, self.rate = optimizer, rate
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
-        self.replicas = replicas
-        self.inputs = list(task.model.input)
+        self.replicas, self.loss_scale = replicas, loss_scale
         # Communication between replicas can't be compiled; the arithmetic before it can.
         self._gradients = tf.function(self._all_gradients, jit_compile=jit_compile or None)
         self._sums = tf.function(self._evaluation_sums, jit_compile=jit_compile or None)
@@ -42,7 +51,9 @@ class Step:
         context = tf.distribute.get_replica_context()
         counts = self._reduce(self.task.targets(batch))
         replica = context.replica_id_in_sync_group
-        gradients, sums = self._gradients(batch, counts, step, replica)
+        state = {name: v.read_value() for name, v in self.task.state.items()}
+        batch = {**batch, **self._rows(state, batch)}
+        gradients, sums, state = self._gradients(batch, counts, step, replica)
         gradients = self._reduce(gradients)
         totals = {**self._reduce(sums), **_count_keys(counts)}
 
@@ -52,14 +63,49 @@ class Step:
             gradients = [g * tf.cast(scale, g.dtype) for g in gradients]
         rate = self.rate(step)
         self.optimizer.apply(gradients, rate, step)
+        self._keep(self._all_rows(state))
         totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
         return {name: tf.cast(value, "float32") for name, value in totals.items()}
 
-    def evaluate(self, batch):
-        """Global sums and counts of one batch, without dropout and without an update."""
+    def evaluate(self, batch, state):
+        """One batch without dropout and without an update.
+
+        Args:
+            batch: this replica's share.
+            state: dict of what the batch before handed on, `[B, ...]` for the global batch.
+
+        Returns:
+            global sums and counts, and the new state.
+        """
         totals = _count_keys(self.task.targets(batch))
-        totals.update(self._sums(batch))
-        return self._reduce(totals)
+        sums, state = self._sums({**batch, **self._rows(state, batch)})
+        return self._reduce({**totals, **sums}), self._all_rows(state)
+
+    def _rows(self, state, batch):
+        """The rows of `state` that belong to this replica's share of the batch."""
+        if self.replicas == 1:
+            return state
+        size = tf.shape(next(iter(batch.values())))[0]
+        first = tf.distribute.get_replica_context().replica_id_in_sync_group * size
+        return {name: x[first : first + size] for name, x in state.items()}
+
+    def _all_rows(self, state):
+        """The rows of all replicas, in order."""
+        if self.replicas == 1:
+            return state
+        context = tf.distribute.get_replica_context()
+        return {name: context.all_gather(x, axis=0) for name, x in state.items()}
+
+    def _keep(self, state):
+        """Every replica holds the state of all rows, as it holds all weights."""
+        if self.replicas == 1:
+            for name, value in state.items():
+                self.task.state[name].assign(value)
+        elif state:
+            variables = [self.task.state[name] for name in state]
+            tf.distribute.get_replica_context().merge_call(
+                _assign, args=(variables, list(state.values()))
+            )
 
     def _reduce(self, values):
         if self.replicas == 1:
@@ -68,7 +114,10 @@ class Step:
         return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
     def _call_model(self, batch, training):
-        return self.model({name: batch[name] for name in self.inputs}, training=training)
+        return self.model(self.task.inputs(batch), training=training)
+
+    def _state(self, outputs):
+        return {name: outputs[name] for name in self.task.state}
 
     def _task_sums(self, batch, outputs):
         sums = {f"loss/{k}": v for k, v in self.task.losses(batch, outputs).items()}
@@ -77,33 +126,38 @@ class Step:
         return sums
 
     def _evaluation_sums(self, batch):
-        return self._task_sums(batch, self._call_model(batch, training=False))
+        outputs = self._call_model(batch, training=False)
+        return self._task_sums(batch, outputs), self._state(outputs)
 
     def _all_gradients(self, batch, counts, step, replica):
-        """Gradients and sums of this replica's share, over all of its micro-batches."""
+        """Gradients, sums and new state of this replica's share, over all its micro-batches."""
         if self.accumulation == 1:
             return self._micro_gradients(batch, counts, step, 0, replica)
         parts = {
             k: tf.reshape(v, [self.accumulation, -1, *v.shape[1:]]) for k, v in batch.items()
         }  # [A, B/A, ...]
 
-        def body(index, gradients, sums):
+        def body(index, gradients, sums, state):
             part = {k: v[index] for k, v in parts.items()}
-            more, more_sums = self._micro_gradients(part, counts, step, index, replica)
+            more, more_sums, new = self._micro_gradients(part, counts, step, index, replica)
             return (
                 index + 1,
                 [a + b for a, b in zip(gradients, more, strict=True)],
                 {k: sums[k] + more_sums[k] for k in sums},
+                {k: _with_part(x, index, new[k]) for k, x in state.items()},
             )
 
-        first = self._micro_gradients({k: v[0] for k, v in parts.items()}, counts, step, 0, replica)
-        _, gradients, sums = tf.while_loop(
+        part = {k: v[0] for k, v in parts.items()}
+        gradients, sums, new = self._micro_gradients(part, counts, step, 0, replica)
+        state = {k: _with_part(tf.zeros_like(parts[k]), 0, x) for k, x in new.items()}
+        _, gradients, sums, state = tf.while_loop(
             lambda index, *_: index < self.accumulation,
             body,
-            (tf.constant(1), *first),
+            (tf.constant(1), gradients, sums, state),
             maximum_iterations=self.accumulation - 1,
         )
-        return gradients, sums
+        state = {k: tf.reshape(x, tf.shape(batch[k])) for k, x in state.items()}  # [B, ...]
+        return gradients, sums, state
 
     def _micro_gradients(self, batch, counts, step, micro_batch, replica):
         variables = [v.value for v in self.model.trainable_variables]
@@ -120,10 +174,22 @@ class Step:
             )
             if penalties:  # every share of the batch adds its part
                 loss += tf.add_n(penalties) / (self.replicas * self.accumulation)
+            loss *= self.loss_scale
         gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         # An embedding's gradient comes as rows, the same row several times; as a dense tensor
         # its norm and its squares are those of the summed rows.
-        return [tf.convert_to_tensor(g) for g in gradients], sums
+        gradients = [tf.convert_to_tensor(g) for g in gradients]
+        return gradients, sums, self._state(outputs)
+
+
+def _assign(strategy, variables, values):
+    for variable, value in zip(variables, values, strict=True):
+        strategy.extended.update(variable, lambda v, x: v.assign(x), args=(value,), group=False)
+
+
+def _with_part(x, index, part):
+    """`x` `[A, ...]` with `part` at `index`."""
+    return tf.tensor_scatter_nd_update(x, [[index]], part[None])
 
 
 def _count_keys(counts):

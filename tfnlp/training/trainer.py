@@ -30,6 +30,8 @@ class Trainer:
         seed: of dropout.
         directory: where checkpoints and TensorBoard logs go; None keeps nothing.
         keep: how many of the last checkpoints to keep; the best is kept besides.
+        loss_scale: the gradient is that of `loss_scale * loss`. Only the clipping and optimizers
+            whose step depends on the gradient's size (Adagrad's first ones) notice.
 
     Raises:
         ValueError: for arguments out of range.
@@ -49,6 +51,7 @@ class Trainer:
         seed=0,
         directory=None,
         keep=3,
+        loss_scale=1.0,
     ):
         for name, value in (("accumulation", accumulation), ("steps_per_call", steps_per_call)):
             if value < 1:
@@ -68,7 +71,7 @@ class Trainer:
             optimizer.build(task.model.trainable_variables)
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
         self._body = Step(
-            task, optimizer, rate, clip_norm, accumulation, jit_compile, seed, replicas
+            task, optimizer, rate, clip_norm, accumulation, jit_compile, seed, replicas, loss_scale
         )
         self.history = History()
         self._checkpoints = None
@@ -84,7 +87,8 @@ class Trainer:
 
     def _saved_variables(self):
         slots = {f"optimizer/{name}": v for name, v in self.optimizer.slots.items()}
-        return {**model_variables(self.task.model), **slots, "step": self._step}
+        state = {f"state/{name}": v for name, v in self.task.state.items()}
+        return {**model_variables(self.task.model), **slots, **state, "step": self._step}
 
     def fit(
         self,
@@ -158,7 +162,7 @@ class Trainer:
                 totals = self.train_steps(iterator, tf.constant(stop_at - step))
                 totals = {name: float(value) for name, value in totals.items()}
                 step = stop_at
-                logs = means(totals)
+                logs = self.task.report(means(totals))
                 if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
                     raise FloatingPointError(
                         f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step "
@@ -200,15 +204,18 @@ class Trainer:
 
     def evaluate(self, batches):
         """Held-out means over all batches: a dict such as `{"loss": ..., "..._accuracy": ...}`."""
-        totals = {}
+        totals, state = {}, None
         for batch in batches:
             size = next(iter(batch.values())).shape[0]
             self._check_batch(size, accumulation=1)
-            for name, value in self._evaluate_batch(self._split(batch)).items():
+            if state is None:
+                state = {k: tf.zeros((size, *v.shape[1:])) for k, v in self.task.state.items()}
+            sums, state = self._evaluate_batch(self._split(batch), state)
+            for name, value in sums.items():
                 totals[name] = totals.get(name, 0.0) + float(value)
         if not totals:
             raise ValueError("there is nothing to evaluate on: no held-out batch was given")
-        return means(totals)
+        return self.task.report(means(totals))
 
     def restore(self, best=False):
         """Loads the newest whole checkpoint (or the best) and its history, if there is one.
@@ -253,9 +260,12 @@ class Trainer:
         return {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
 
     @tf.function
-    def _evaluate_batch(self, batch):
-        totals = self.strategy.run(self._body.evaluate, args=(batch,))
-        return {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
+    def _evaluate_batch(self, batch, state):
+        # Every replica returns the same global sums and states.
+        results = self.strategy.run(self._body.evaluate, args=(batch, state))
+        return tf.nest.map_structure(
+            lambda x: self.strategy.experimental_local_results(x)[0], results
+        )
 
     def _split(self, batch):
         """One global batch as one value a replica."""

@@ -1,0 +1,257 @@
+"""What is no ELMo is refused in one line, before a model is built."""
+
+import json
+import re
+
+import h5py
+import numpy as np
+import pytest
+
+import tfnlp.convert.elmo
+from tests.convert.elmo_reference import random_arrays, small_options, write
+from tfnlp.convert import load_elmo
+
+CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
+
+
+@pytest.fixture
+def no_model(monkeypatch):
+    """Fails the test if a model is built."""
+
+    def refuse(*args, **kwargs):
+        pytest.fail("a model was built")
+
+    monkeypatch.setattr(tfnlp.convert.elmo, "elmo", refuse)
+    monkeypatch.setattr(tfnlp.convert.elmo, "elmo_pretrainer", refuse)
+
+
+def fails(pattern, error=ValueError, path=None, **arguments):
+    with pytest.raises(error) as raised:
+        load_elmo(path, **arguments)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert re.search(pattern, message), message
+    return message
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path / "model", small_options(), random_arrays(small_options()))
+
+
+@pytest.mark.parametrize(
+    "lstm, cnn, pattern",
+    [
+        (dict(dim=0), {}, "lstm.dim=0, expected a whole number from 1"),
+        (dict(dim="7"), {}, "lstm.dim='7'"),
+        (dict(dim=7.0), {}, r"lstm.dim=7\.0"),
+        (dict(dim=True), {}, "lstm.dim=True"),
+        (dict(dim=None), {}, "lstm.dim=None"),
+        (dict(dim=4), {}, "lstm.dim=4 is not above lstm.projection_dim=4"),
+        (dict(projection_dim=-1), {}, "lstm.projection_dim=-1"),
+        (dict(projection_dim=2**31), {}, "lstm.projection_dim=2147483648"),
+        (dict(n_layers=0), {}, "lstm.n_layers=0"),
+        (dict(n_layers=10**9), {}, "lstm.n_layers=1000000000, expected .* from 1 to 1000"),
+        (dict(cell_clip=-1), {}, "lstm.cell_clip=-1, expected a number from 0"),
+        (dict(cell_clip=[3]), {}, r"lstm.cell_clip=\[3\]"),
+        (dict(proj_clip=float("nan")), {}, "lstm.proj_clip=nan"),
+        (dict(proj_clip=10**400), {}, "lstm.proj_clip=1000"),
+        (dict(use_skip_connections=1), {}, "lstm.use_skip_connections=1, expected true or false"),
+        (dict(use_skip_connections=None), {}, "lstm.use_skip_connections=None"),
+        ({}, dict(activation="gelu"), r"char_cnn.activation='gelu', expected .*'relu', 'tanh'"),
+        ({}, dict(activation=["relu"]), "char_cnn.activation="),
+        ({}, dict(embedding=16), "missing char_cnn.embedding.dim"),
+        ({}, dict(embedding={"dim": 0}), "char_cnn.embedding.dim=0"),
+        ({}, dict(n_highway=-1), "char_cnn.n_highway=-1"),
+        ({}, dict(n_characters=260), "char_cnn.n_characters=260, expected 262"),
+        ({}, dict(max_characters_per_token=25), "max_characters_per_token=25, expected 50"),
+        ({}, dict(filters=[]), "char_cnn.filters=.* expected pairs"),
+        ({}, dict(filters={"1": 32}), "char_cnn.filters="),
+        ({}, dict(filters=[[1, 2], [3]]), "char_cnn.filters="),
+        ({}, dict(filters=[[1, 2, 3]]), "char_cnn.filters="),
+        ({}, dict(filters=[3, 4]), "char_cnn.filters="),
+        ({}, dict(filters=[[1, "2"]]), "char_cnn.filters="),
+        ({}, dict(filters=[[0, 2]]), "char_cnn.filters="),
+        ({}, dict(filters=[[51, 2]]), "char_cnn.filters="),
+        ({}, dict(filters=[[2, 0]]), "char_cnn.filters="),
+    ],
+)
+def test_options_that_make_no_sense(tmp_path, no_model, lstm, cnn, pattern):
+    write(tmp_path, small_options(lstm, cnn), random_arrays(small_options()))
+    fails(f"options.json does not fit ELMo in 1 places: .*{pattern}", path=tmp_path)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["lstm.dim", "lstm.projection_dim", "lstm.use_skip_connections", "char_cnn.activation",
+     "char_cnn.embedding.dim", "char_cnn.filters", "char_cnn.n_characters",
+     "char_cnn.max_characters_per_token"],
+)  # fmt: skip
+def test_any_missing_option_is_named(tmp_path, no_model, key):
+    options = small_options()
+    *sections, last = key.split(".")
+    holder = options
+    for section in sections:
+        holder = holder[section]
+    del holder[last]
+    write(tmp_path, options, {})
+    fails(f"in 1 places: missing {key}, expected", path=tmp_path)
+
+
+def test_all_faults_of_the_options_are_listed(tmp_path, no_model):
+    options = small_options({"dim": -7, "cell_clip": "3"}, {"filters": [1]})
+    del options["lstm"]["projection_dim"]
+    message = fails("in 4 places", path=write(tmp_path, options, {}))
+    for fault in ("lstm.dim=-7", "lstm.cell_clip='3'", "char_cnn.filters=[1]",
+                  "missing lstm.projection_dim"):  # fmt: skip
+        assert fault in message
+    message = fails("in 8 places", path=write(tmp_path, {"lstm": 3, "char_cnn": None}, {}))
+    assert message.count("missing") == 8
+
+
+@pytest.mark.parametrize(
+    "text, pattern",
+    [(b"", "is not a JSON file"), (b'{"lstm": {', "is not a JSON file"),
+     (b"\xff\xfe", "is not a JSON file"), (b"[1]", "holds a JSON list"),
+     (b'{"lstm": ' + b"[" * 100_000, "is not a JSON file")],
+)  # fmt: skip
+def test_options_that_are_not_json(folder, no_model, text, pattern):
+    (folder / "options.json").write_bytes(text)
+    fails(f"options.json {pattern}", path=folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["softmax/W", "softmax/b", *random_arrays(small_options())]
+)  # fmt: skip
+def test_any_missing_dataset_is_named(tmp_path, no_model, name):
+    arrays = random_arrays(small_options())
+    arrays |= {"softmax/W": np.ones((9, 4), "f4"), "softmax/b": np.ones(9, "f4")}
+    shape = list(arrays.pop(name).shape)
+    folder = write(tmp_path, small_options(), arrays)
+    message = fails("in 1 tensors: missing", path=folder)
+    assert f"missing '{name}', expected {shape}" in message
+
+
+def test_missing_surplus_and_misshapen_are_listed_together(tmp_path, no_model):
+    arrays = random_arrays(small_options())
+    del arrays["CNN_proj/b_proj"]
+    arrays[f"{CELL}/W_P_0"] = np.ascontiguousarray(arrays[f"{CELL}/W_P_0"].T)
+    arrays["char_embed"] = np.ones((262, 3), "f4")  # with a row for padding: another format
+    arrays["CNN/b_cnn_1"] = np.ones(5, "i8")
+    arrays[CELL.replace("Cell1", "Cell2") + "/B"] = np.ones(28, "f4")
+    arrays["softmax/W"] = np.ones((9, 3), "f4")
+    arrays["softmax/b"] = np.ones(8, "f4")
+    message = fails("weights.hdf5 does not fit .* in 7 ten.*sizes from .*options.json",
+                    path=write(tmp_path, small_options(), arrays))  # fmt: skip
+    for fault in (
+        "missing 'CNN_proj/b_proj', expected [4]",
+        f"misshapen '{CELL}/W_P_0', found [4, 7], expected [7, 4]",
+        "misshapen 'char_embed', found [262, 3], expected [261, 3]",
+        "'CNN/b_cnn_1' has dtype int64",
+        "surplus 'RNN_1/RNN/MultiRNNCell/Cell2/LSTMCell/B', found [28]",
+        "misshapen 'softmax/W', found [9, 3], expected [9, 4]",
+        "misshapen 'softmax/b', found [8], expected [9]",
+    ):
+        assert fault in message
+
+
+def test_options_of_another_model(folder, no_model):
+    (folder / "options.json").write_text(json.dumps(small_options({"n_layers": 1})))
+    message = fails("in 6 tensors", path=folder)
+    assert message.count("surplus '") == 6
+    (folder / "options.json").write_text(json.dumps(small_options({"dim": 2**31 - 1})))
+    fails(r"expected \[2147483647, 4\]", path=folder)
+    (folder / "options.json").write_text(json.dumps(small_options({"n_layers": 1000})))
+    fails("in 5988 tensors: .*; and 5978 more", path=folder)
+
+
+def test_projection_that_bilm_tf_would_pass_over(tmp_path, no_model):
+    """As many filters as the projection is wide: bilm-tf has no such layer then."""
+    options = small_options(cnn={"filters": [[1, 4]]})
+    arrays = random_arrays(options) | {"CNN_proj/W_proj": np.eye(4, dtype="f4")}
+    fails("surplus 'CNN_proj/W_proj'", path=write(tmp_path, options, arrays))
+
+
+def test_ignored_datasets(tmp_path):
+    arrays = random_arrays(small_options())
+    arrays |= {"softmax/W": np.ones((9, 4), "f4"), "softmax/b": np.ones(9, "f4")}
+    arrays["extra/thing"] = np.ones(2, "f4")
+    folder = write(tmp_path, small_options(), arrays)
+    fails("surplus 'extra/thing', found", path=folder)
+    assert load_elmo(folder, ignore="extra/").pretrainer is not None
+    assert load_elmo(folder, ignore=["extra", "softmax/"]).pretrainer is None
+
+
+@pytest.mark.parametrize("shape", [(), (0, 4)])
+def test_softmax_without_words(tmp_path, no_model, shape):
+    arrays = random_arrays(small_options()) | {"softmax/W": np.zeros(shape, "f4")}
+    fails("softmax/W", path=write(tmp_path, small_options(), arrays))
+
+
+def test_files_that_are_not_hdf5(folder, no_model):
+    weights = folder / "weights.hdf5"
+    content = weights.read_bytes()
+    for text in (b"", b"PK\x03\x04" + bytes(500), content[8:]):
+        weights.write_bytes(text)
+        fails("weights.hdf5 is not an HDF5 file", path=folder)
+    weights.write_bytes(content[: len(content) // 2])
+    fails("weights.hdf5 is truncated or corrupt .*truncated", path=folder)
+
+
+def test_datasets_without_data_of_their_own(folder, no_model, tmp_path):
+    """HDF5 reads zeros where nothing was written, and can point to other files."""
+    np.zeros((261, 3), "f4").tofile(tmp_path / "raw")
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        del file["char_embed"], file["CNN/b_cnn_0"]
+        file.create_dataset("CNN/b_cnn_0", (2,), "f4")  # as a dump that was interrupted
+        file.create_dataset("char_embed", (261, 3), "f4", external=str(tmp_path / "raw"))
+    fails(r"no data of its own for 2 datasets \(CNN/b_cnn_0, char_embed\)", path=folder)
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        del file["char_embed"], file["CNN/b_cnn_0"]
+        file["CNN/b_cnn_0"] = np.ones(2, "f4")
+        file["char_embed"] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "x")
+    with h5py.File(tmp_path / "other.hdf5", "w") as file:
+        file["x"] = np.ones((261, 3), "f4")
+    fails("missing 'char_embed'", path=folder)
+
+
+def test_damaged_dataset(tmp_path, no_model):
+    """Only a compressed or checksummed dataset can tell."""
+    arrays = random_arrays(small_options())
+    folder = write(tmp_path, small_options(), {n: a for n, a in arrays.items() if "embed" not in n})
+    with h5py.File(folder / "weights.hdf5", "a") as file:
+        dataset = file.create_dataset("char_embed", data=arrays["char_embed"], fletcher32=True,
+                                      chunks=(261, 3))  # fmt: skip
+        place = dataset.id.get_chunk_info(0).byte_offset
+    content = bytearray((folder / "weights.hdf5").read_bytes())
+    content[place] ^= 1
+    (folder / "weights.hdf5").write_bytes(content)
+    fails("weights.hdf5 is truncated, corrupt .*char_embed", path=folder)
+
+
+def test_which_files_are_taken(folder, tmp_path):
+    (folder / "options.json").rename(folder / "elmo_2x7_options.json")
+    (folder / "weights.hdf5").rename(folder / "elmo_2x7_weights.hdf5")
+    (folder / "vocab.txt").write_text("the")
+    expected = load_elmo(folder).config
+    apart = tmp_path / "apart.json"
+    (folder / "elmo_2x7_options.json").rename(apart)
+    message = fails(r"holds no \*options\*.json", FileNotFoundError, folder)
+    assert "['elmo_2x7_weights.hdf5', 'vocab.txt']" in message
+    assert load_elmo(folder, options=apart).config == expected
+    weights = folder / "elmo_2x7_weights.hdf5"
+    assert load_elmo(options=str(apart), weights=str(weights)).config == expected
+    (folder / "old_weights.hdf5").write_bytes(b"")
+    fails("2 files .*: elmo_2x7_weights.hdf5, old_weights.hdf5; say which",
+          path=folder, options=apart)  # fmt: skip
+    assert load_elmo(folder, options=apart, weights=weights).config == expected
+
+
+def test_nothing_there(tmp_path, no_model):
+    fails("options=None: give a folder")
+    fails("there is no folder .*absent", FileNotFoundError, tmp_path / "absent")
+    fails(r"holds no \*options\*.json; found \[\]", FileNotFoundError, tmp_path)
+    (tmp_path / "options.json").write_text("{}")
+    fails(r"holds no \*weights\*.hdf5; found \['options.json'\]", FileNotFoundError, tmp_path)
+    fails("options x.json does not exist", FileNotFoundError, tmp_path, options="x.json")
+    fails("weights x.hdf5 does not exist", FileNotFoundError, tmp_path, weights="x.hdf5")

@@ -1,0 +1,138 @@
+import numpy as np
+import pytest
+
+from tests.text.characters_test import reference
+from tfnlp.data import LanguageModelCorpus, read_documents
+from tfnlp.text import train_words
+
+VOCABULARY = ["<S>", "</S>", "<UNK>", "the", "cat", "."]
+DOCUMENTS = [["the cat ran .", "The  naïve\tcat"], ["cats ran", ". ."]]
+
+
+def build(documents, vocabulary=VOCABULARY, lexicon=None):
+    return LanguageModelCorpus.build(documents, vocabulary, lexicon, progress=False)
+
+
+def check(corpus, documents):
+    """Every document, sentence and word is found again."""
+    assert corpus.ids.dtype == np.int32
+    assert corpus.sentence_starts.dtype == corpus.document_starts.dtype == np.int64
+    words = [[sentence.split() for sentence in document] for document in documents]
+    found = [
+        [
+            [corpus.lexicon[i] for i in corpus.ids[slice(*corpus.sentence_starts[s : s + 2])]]
+            for s in range(*corpus.document_starts[d : d + 2])
+        ]
+        for d in range(len(corpus.document_starts) - 1)
+    ]
+    assert found == words
+    assert corpus.num_documents == len(words)
+    assert corpus.num_sentences == sum(map(len, words))
+    assert corpus.num_words == sum(len(s) for document in words for s in document)
+    assert corpus.num_tokens == corpus.num_words + corpus.num_sentences
+    assert len(set(corpus.lexicon)) == len(corpus.lexicon)
+
+
+def test_by_hand():
+    corpus = build(DOCUMENTS)
+    assert corpus.lexicon == [*VOCABULARY, "ran", "The", "naïve", "cats"]
+    assert corpus.vocab_size == 6
+    assert corpus.ids.tolist() == [3, 4, 6, 5, 7, 8, 4, 9, 6, 5, 5]
+    assert corpus.sentence_starts.tolist() == [0, 4, 7, 9, 11]
+    assert corpus.document_starts.tolist() == [0, 2, 4]
+    assert (corpus.begin_id, corpus.end_id, corpus.unknown_id) == (0, 1, 2)
+    assert corpus.num_tokens == 15
+    check(corpus, DOCUMENTS)
+
+
+def test_special_words_may_stand_anywhere():
+    corpus = build([["the <UNK> cat"]], ["the", "</S>", "cat", "<S>", "<UNK>"])
+    assert (corpus.begin_id, corpus.end_id, corpus.unknown_id) == (3, 1, 4)
+    assert corpus.ids.tolist() == [0, 4, 2]
+
+
+def test_what_has_no_words_is_dropped():
+    documents = [[" "], ["a b", "", "b"], [], ["  ", ""], ["a"], [" "]]
+    check(build(iter(documents)), [["a b", "b"], ["a"]])
+
+
+def test_random_documents():
+    rng = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(300)]
+    documents = [
+        [" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(rng.integers(1, 6))]
+        for _ in range(300)
+    ]
+    vocabulary = train_words((s for d in documents for s in d), max_size=100)
+    corpus = build(documents, vocabulary)
+    assert corpus.lexicon[:100] == vocabulary and corpus.vocab_size == 100
+    text = " ".join(" ".join(document) for document in documents).split()
+    new = dict.fromkeys(word for word in text if word not in vocabulary)
+    assert corpus.lexicon[100:] == list(new)
+    check(corpus, documents)
+
+
+def test_held_out_text_shares_the_lexicon():
+    train = build(DOCUMENTS)
+    before = list(train.lexicon)
+    held_out = build([["dogs ran", "the dogs"]], lexicon=train.lexicon)
+    assert train.lexicon == before
+    assert held_out.lexicon == [*before, "dogs"] and held_out.vocab_size == 6
+    check(held_out, [["dogs ran", "the dogs"]])
+    table = held_out.characters()
+    np.testing.assert_array_equal(table[: len(before)], train.characters())
+
+
+def test_characters():
+    documents = [["naïve " + "x" * 60, "<S> </S> 🙂"]]
+    corpus = build(documents)
+    table = corpus.characters()
+    assert table.dtype == np.int16 and table.shape == (len(corpus.lexicon), 50)
+    assert table.tolist() == [reference(word) for word in corpus.lexicon]
+
+
+def test_characters_of_a_lexicon_of_several_chunks():
+    words = [str(i) for i in range(140_000)]
+    corpus = build([[" ".join(words)]])
+    table = corpus.characters()
+    for i in [0, 5, 65_535, 65_536, 65_537, 131_071, 131_072, len(table) - 1]:
+        assert table[i].tolist() == reference(corpus.lexicon[i])
+    assert (table[:, 0] == 259).all() and len(table) == 140_006
+
+
+def test_files_of_both_layouts_give_the_same_corpus(tmp_path):
+    documents = [["The cat sat .", "It purred loudly ."], ["Night fell .", "It slept ."]]
+    text = {
+        "words": "\n\n\n".join("\n\n".join(s.replace(" ", "\n") for s in d) for d in documents),
+        "lines": "\n\n".join("\n".join(d) for d in documents),
+    }
+    for layout, content in text.items():
+        path = tmp_path / layout
+        path.write_text(content)
+        for asked in (layout, "auto"):
+            check(build(read_documents(path, asked)), documents)
+
+
+@pytest.mark.parametrize(
+    ("documents", "vocabulary", "lexicon", "message"),
+    [
+        ([], VOCABULARY, None, "the corpus holds no words; give more text"),
+        ([[" "]], VOCABULARY, None, "the corpus holds no words"),
+        ([["a"]], ["<S>", "<UNK>"], None, "vocabulary lacks </S>"),
+        ([["a"]], [*VOCABULARY, "cat"], None, "vocabulary has the word 'cat' twice"),
+        ([["a"]], VOCABULARY, VOCABULARY[:-1], "lexicon does not begin with the 6 words"),
+        ([["a"]], VOCABULARY, VOCABULARY[::-1], "lexicon does not begin with the 6 words"),
+        ([["a"]], VOCABULARY, [*VOCABULARY, "x", "x"], "lexicon has the word 'x' twice"),
+    ],
+)
+def test_errors(documents, vocabulary, lexicon, message):
+    with pytest.raises(ValueError, match=message):
+        build(documents, vocabulary, lexicon)
+
+
+def test_progress_is_shown_on_stderr_alone(capfd):
+    build(DOCUMENTS)
+    assert "reading words" not in capfd.readouterr().err
+    LanguageModelCorpus.build([["a"] * 10], VOCABULARY)
+    out, err = capfd.readouterr()
+    assert "10 sentences" in err and not out

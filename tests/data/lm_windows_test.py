@@ -1,0 +1,278 @@
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
+from tfnlp.text import train_words
+
+NAMES = {"forward_ids", "forward_targets", "backward_ids", "backward_targets", "weights"}
+
+
+def make_documents(count=20, seed=0):
+    rng = np.random.default_rng(seed)
+    words = [f"w{i}" for i in range(60)]
+    return [
+        [" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(rng.integers(1, 6))]
+        for _ in range(count)
+    ]
+
+
+def make_corpus(documents, vocab_size=40):
+    vocabulary = train_words((s for d in documents for s in d), max_size=vocab_size)
+    return LanguageModelCorpus.build(documents, vocabulary, progress=False)
+
+
+def streams(documents, vocabulary):
+    """What bilm-tf reads and predicts, in words, and where sentences and documents begin."""
+    known = set(vocabulary)
+    place = {name: [] for name in [*sorted(NAMES - {"weights"}), "sentence", "document"]}
+    for document in documents:
+        for number, sentence in enumerate(document):
+            words = sentence.split()
+            targets = [word if word in known else "<UNK>" for word in words]
+            place["forward_ids"] += ["<S>", *words]
+            place["forward_targets"] += [*targets, "</S>"]
+            place["backward_ids"] += ["</S>", *words[::-1]]
+            place["backward_targets"] += [*targets[::-1], "<S>"]
+            place["sentence"] += [True] + [False] * len(words)
+            place["document"] += [number == 0] + [False] * len(words)
+    return {name: np.array(values) for name, values in place.items()}
+
+
+def joined(batches, name):
+    """The rows of consecutive batches, [B, steps T]."""
+    return np.concatenate([np.asarray(batch[name]) for batch in batches], axis=1)
+
+
+def equal(one, other):
+    assert set(one) == set(other)
+    for name in one:
+        assert np.asarray(one[name]).dtype == np.asarray(other[name]).dtype
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def offset_of(rows, stream, names):
+    """Where the first row begins in the ring; it must be one place alone."""
+    count = len(stream[names[0]])
+    places = np.arange(rows[names[0]].shape[1])
+    found = [
+        start
+        for start in range(count)
+        if all((stream[name][(start + places) % count] == rows[name][0]).all() for name in names)
+    ]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_a_sentence_by_hand():
+    corpus = LanguageModelCorpus.build(
+        [["a b x", "c"], ["x a"]], ["<S>", "</S>", "<UNK>", "a", "b", "c"], progress=False
+    )  # x is word 6, behind the vocabulary
+    windows = LanguageModelWindows(corpus, batch_size=1, window=9, reset="document")
+    assert windows.steps_per_epoch == 1
+    (batch,) = windows.evaluation_batches()
+    expected = {
+        "forward_ids": [0, 3, 4, 6, 0, 5, 0, 6, 3],
+        "forward_targets": [3, 4, 2, 1, 5, 1, 2, 3, 1],
+        "backward_ids": [1, 6, 4, 3, 1, 5, 1, 3, 6],
+        "backward_targets": [2, 4, 3, 0, 5, 0, 3, 2, 0],
+        "resets": [1, 0, 0, 0, 0, 0, 1, 0, 0],
+        "weights": [1] * 9,
+    }
+    assert {name: value.numpy()[0].tolist() for name, value in batch.items()} == expected
+
+
+@pytest.mark.parametrize("reset", ["never", "document", "sentence"])
+@pytest.mark.parametrize(("batch_size", "window"), [(1, 20), (4, 5), (7, 3), (3, 1), (5, 50)])
+def test_epochs_go_round_the_streams(batch_size, window, reset):
+    documents = make_documents()
+    corpus = make_corpus(documents)
+    stream = streams(documents, corpus.lexicon[: corpus.vocab_size])
+    total = len(stream["sentence"])
+    assert corpus.num_tokens == total
+    assert "<UNK>" in stream["forward_targets"]
+    windows = LanguageModelWindows(
+        corpus, batch_size=batch_size, window=window, seed=3, reset=reset
+    )
+    steps = windows.steps_per_epoch
+    length = total // batch_size
+    assert steps == length // window
+    names = sorted(NAMES - {"weights"})
+    offsets = []
+    for epoch in range(3):
+        batches = [windows.batch(epoch * steps + step) for step in range(steps)]
+        for batch in batches:
+            assert set(batch) == NAMES | ({"resets"} if reset != "never" else set())
+            for name, value in batch.items():
+                kind = {"weights": np.float32, "resets": np.bool_}.get(name, np.int32)
+                assert value.shape == (batch_size, window) and value.dtype == kind
+        words = np.array(corpus.lexicon)
+        rows = {name: words[joined(batches, name)] for name in names}
+        offsets.append(offset_of(rows, stream, names))
+        # Row by row they are the streams, one after another.
+        places = offsets[-1] + length * np.arange(batch_size)[:, None] + np.arange(steps * window)
+        places %= total
+        for name in names:
+            np.testing.assert_array_equal(rows[name], stream[name][places], err_msg=name)
+        assert (joined(batches, "weights") == 1).all()
+        assert len(set(places.ravel())) == places.size  # nothing twice
+        assert total - places.size < batch_size + batch_size * window
+        if reset != "never":
+            expected = stream[reset][places]
+            expected[:, 0] = True  # where the epoch begins
+            np.testing.assert_array_equal(joined(batches, "resets"), expected)
+    assert len(set(offsets)) == 3
+
+
+def test_targets_are_below_the_size_of_the_vocabulary_and_ids_are_not():
+    corpus = make_corpus(make_documents())
+    batch = LanguageModelWindows(corpus, batch_size=8, window=20).batch(0)
+    for direction in ("forward", "backward"):
+        ids, targets = batch[f"{direction}_ids"], batch[f"{direction}_targets"]
+        assert 0 <= targets.min() and targets.max() < corpus.vocab_size <= ids.max()
+        # Inputs are the targets one place on, except at unknown words and borders.
+        border = {corpus.begin_id, corpus.end_id}
+        for read, predicted in zip(ids[:, 1:].flat, targets[:, :-1].flat, strict=True):
+            if read in border:
+                assert predicted == (border - {read}).pop()
+            elif read >= corpus.vocab_size:
+                assert predicted == corpus.unknown_id
+            else:
+                assert predicted == read
+
+
+@pytest.mark.parametrize("reset", ["never", "document", "sentence"])
+@pytest.mark.parametrize(("batch_size", "window"), [(1, 1), (4, 5), (7, 20), (16, 3), (5, 50)])
+def test_evaluation_has_every_target_once(batch_size, window, reset):
+    documents = make_documents()
+    corpus = make_corpus(documents)
+    stream = streams(documents, corpus.lexicon[: corpus.vocab_size])
+    windows = LanguageModelWindows(corpus, batch_size=batch_size, window=window, reset=reset)
+    dataset = windows.evaluation_batches()
+    batches = list(dataset.as_numpy_iterator())
+    assert len(batches) == len(dataset)
+    weights = joined(batches, "weights").astype(bool)
+    assert weights.sum() == corpus.num_tokens
+    # Behind padding only padding follows.
+    assert not (weights[:, 1:] & ~weights[:, :-1]).any()
+    words = np.array(corpus.lexicon)
+    for name in NAMES - {"weights"}:
+        rows = joined(batches, name)
+        np.testing.assert_array_equal(words[rows[weights]], stream[name])
+        assert (rows[~weights] == corpus.end_id).all()
+    if reset != "never":
+        resets = joined(batches, "resets")
+        assert resets[:, 0][weights[:, 0]].all()
+        assert not resets[~weights].any()
+        starts = np.zeros(weights.shape, bool)
+        starts[:, 0] = True
+        np.testing.assert_array_equal(resets[weights], stream[reset] | starts[weights])
+
+
+def test_the_first_evaluation_batches():
+    corpus = make_corpus(make_documents())
+    windows = LanguageModelWindows(corpus, batch_size=4, window=5, reset="sentence")
+    whole = list(windows.evaluation_batches())
+    for count in (1, 3, len(whole), len(whole) + 10):
+        batches = windows.evaluation_batches(count)
+        assert len(batches) == min(count, len(whole))
+        for one, other in zip(whole, batches, strict=False):
+            equal(one, other)
+    assert LanguageModelWindows(corpus, batch_size=1, window=corpus.num_tokens).steps_per_epoch == 1
+
+
+def test_a_batch_depends_on_corpus_seed_and_step_alone():
+    corpus = make_corpus(make_documents())
+
+    def make(seed=5):
+        return LanguageModelWindows(corpus, batch_size=4, window=7, seed=seed, reset="document")
+
+    windows = make()
+    steps = 3 * windows.steps_per_epoch + 2
+    expected = [windows.batch(step) for step in range(steps)]
+    for step in (steps - 1, 0, windows.steps_per_epoch, 1):
+        equal(make().batch(step), expected[step])
+        equal(windows.batch(np.int64(step)), expected[step])
+    for first in (0, 1, windows.steps_per_epoch - 1, steps - 2):
+        dataset = make().dataset(first).take(steps - first)
+        for step, batch in enumerate(dataset, first):
+            equal(batch, expected[step])
+    assert any(
+        (make(6).batch(0)[name] != expected[0][name]).any() for name in ("forward_ids", "resets")
+    )
+
+
+def test_the_dataset_is_endless_and_its_shapes_are_static():
+    corpus = make_corpus(make_documents())
+    for reset in ("never", "sentence"):
+        windows = LanguageModelWindows(corpus, batch_size=4, window=7, reset=reset)
+        for dataset in (windows.dataset(), windows.evaluation_batches()):
+            spec = dict.fromkeys(NAMES, tf.TensorSpec([4, 7], tf.int32))
+            spec["weights"] = tf.TensorSpec([4, 7], tf.float32)
+            if reset == "sentence":
+                spec["resets"] = tf.TensorSpec([4, 7], tf.bool)
+            assert dataset.element_spec == spec
+        assert len(list(windows.dataset(10**9).take(2))) == 2
+
+
+def test_batches_do_not_share_memory_with_the_corpus():
+    corpus = make_corpus(make_documents())
+    windows = LanguageModelWindows(corpus, batch_size=1, window=20)
+    first = windows.batch(0)
+    kept = {name: value.copy() for name, value in first.items()}
+    for value in first.values():
+        value[:] = 0
+    equal(windows.batch(0), kept)
+
+
+@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.given(
+    st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
+def test_any_lengths(lengths, batch_size, window):
+    numbers = iter(range(1000))
+    documents = [[" ".join(f"w{next(numbers)}" for _ in range(n)) for n in d] for d in lengths]
+    corpus = make_corpus(documents, vocab_size=6)
+    total = corpus.num_tokens
+    hypothesis.assume(total >= batch_size * window)
+    stream = streams(documents, corpus.lexicon[: corpus.vocab_size])
+    windows = LanguageModelWindows(corpus, batch_size=batch_size, window=window)
+    batches = [windows._evaluation_batch(n) for n in range(len(windows.evaluation_batches()))]
+    weights = joined(batches, "weights").astype(bool)
+    for name in NAMES - {"weights"}:
+        ids = joined(batches, name)[weights]
+        np.testing.assert_array_equal(np.array(corpus.lexicon)[ids], stream[name])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be 1 or more; got 0"),
+        ({"window": 0}, "window must be 1 or more; got 0"),
+        ({"seed": -1}, r"seed must lie in \[0, 2\^63\); got -1"),
+        ({"reset": "epoch"}, "reset must be one of never, document, sentence; got 'epoch'"),
+        (
+            {"batch_size": 4, "window": 4},
+            "has 15 targets, too few for one batch of 4 rows .* x 4 places .*; at most window=3 or "
+            "batch_size=3 would fit",
+        ),
+        ({"batch_size": 2, "window": 20}, "has 15 targets,.*; at most window=7 would fit"),
+        ({"batch_size": 20, "window": 5}, "has 15 targets,.*; at most batch_size=3 would fit"),
+        ({"batch_size": 20, "window": 20}, "; at most batch_size=1 and window=15 would fit"),
+    ],
+)
+def test_errors(options, message):
+    corpus = make_corpus([["a b c d e f"], ["g h i j k l m"]])
+    with pytest.raises(ValueError, match=message) as caught:
+        LanguageModelWindows(corpus, **{"batch_size": 1, "window": 1, **options})
+    assert "\n" not in str(caught.value)
+
+
+def test_evaluation_needs_a_batch():
+    windows = LanguageModelWindows(make_corpus([["a b c"]]), batch_size=1, window=2)
+    with pytest.raises(ValueError, match="count must be None, 1 or more; got 0"):
+        windows.evaluation_batches(0)

@@ -1,0 +1,134 @@
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.text import MAX_CHARACTERS, NUM_CHARACTERS, character_ids
+
+# bilm-tf's ids (256 to 260 there) after AllenNLP's shift by one.
+SPECIAL = {"<S>": [257], "</S>": [258]}
+EDGES = ["", "a", "<S>", "</S>", "<s>", "<S> ", "<UNK>", "naïve", "日本語", "🙂", "a\0b", "\0"]
+EDGES += ["x" * n for n in (47, 48, 49, 50, 200)]
+# The cut after 48 bytes falls after each byte of a character in turn.
+EDGES += ["x" * (48 - n) + "🙂é" for n in range(6)]
+
+
+def reference(word, width=50):
+    """One word's ids, byte by byte."""
+    word = word if isinstance(word, bytes) else word.encode()
+    ids = SPECIAL.get(word.decode(errors="replace"), [byte + 1 for byte in word][: width - 2])
+    ids = [259, *ids, 260]
+    return ids + [261] * (width - len(ids))
+
+
+def test_by_hand():
+    ids = character_ids(tf.constant(["cat", "é", ""])).numpy()
+    assert ids.shape == (3, 50) and ids.dtype == np.int32
+    assert ids[:, :6].tolist() == [
+        [259, 100, 98, 117, 260, 261],
+        [259, 196, 170, 260, 261, 261],
+        [259, 260, 261, 261, 261, 261],
+    ]
+    assert (ids[:, 6:] == 261).all()
+    assert (MAX_CHARACTERS, NUM_CHARACTERS) == (50, 262)
+
+
+@pytest.mark.parametrize("width", [3, 8, 50, 64])
+def test_edges(width):
+    expected = [reference(word, width) for word in EDGES]
+    assert character_ids(tf.constant(EDGES), width).numpy().tolist() == expected
+
+
+@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.given(st.lists(st.binary(max_size=60) | st.sampled_from(["<S>", "</S>"]), max_size=5))
+def test_any_bytes(words):
+    words = [word if isinstance(word, bytes) else word.encode() for word in words]
+    ids = character_ids(tf.constant(words, tf.string, shape=[len(words)])).numpy()
+    assert ids.tolist() == [reference(word) for word in words]
+
+
+@pytest.mark.parametrize("shape", [[], [24], [2, 12], [2, 3, 4], [0], [2, 0], [4, 1, 3, 2]])
+@pytest.mark.parametrize("trim", [None, 2])
+def test_any_shape(shape, trim):
+    size = int(np.prod(shape))
+    words = [f"{'w' * (i % 7)}{i}" for i in range(size)]
+    ids = character_ids(tf.reshape(tf.constant(words, tf.string, [size]), shape), trim=trim).numpy()
+    width = 50 if trim is None else 2 + trim + max(map(len, words), default=0)
+    expected = np.array([reference(word, width) for word in words], np.int32)
+    np.testing.assert_array_equal(ids, expected.reshape([*shape, width]))
+
+
+@pytest.mark.parametrize("trim", [0, 1, 7, 60])
+@pytest.mark.parametrize(
+    ("words", "longest"),
+    [
+        (["cat", "horse"], 5),
+        (["", ""], 0),
+        (["<S>", "</S>"], 1),  # one character each, however they are spelt
+        (["<S>", "", "ab"], 2),
+        (["x" * 47, "a"], 47),
+        (["x" * 48, "a"], 48),
+        (["x" * 300], 48),
+    ],
+)
+def test_trimming_cuts_padding_only(words, longest, trim):
+    ids = character_ids(tf.constant(words), trim=trim).numpy()
+    width = min(50, longest + 2 + trim)
+    whole = np.array([reference(word) for word in words])
+    np.testing.assert_array_equal(ids, whole[:, :width])
+    assert (whole[:, width:] == 261).all()
+
+
+def test_static_shape():
+    @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.string)])
+    def shapes(words):
+        assert character_ids(words).shape.as_list() == [None, 4, 50]
+        assert character_ids(words, 20).shape.as_list() == [None, 4, 20]
+        assert character_ids(words, trim=3).shape.as_list() == [None, 4, None]
+        return character_ids(words)
+
+    assert shapes(tf.fill([2, 4], "a")).shape == [2, 4, 50]
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.string)])
+    def any_rank(words):
+        return character_ids(words, trim=1)
+
+    np.testing.assert_array_equal(any_rank(tf.constant("ab")), reference("ab", 5))
+    np.testing.assert_array_equal(any_rank(tf.constant([["ab"]])), [[reference("ab", 5)]])
+
+
+@pytest.mark.parametrize("trim", [None, 7])
+def test_export(tmp_path, trim):
+    module = tf.Module()
+    module.ids = tf.function(
+        lambda words: character_ids(words, trim=trim),
+        input_signature=[tf.TensorSpec([None, None], tf.string)],
+    )
+    tf.saved_model.save(module, str(tmp_path / "module"))
+    loaded = tf.saved_model.load(str(tmp_path / "module"))
+    for words in ([EDGES, EDGES[::-1]], [["a", "<S>"]], [[]]):
+        words = tf.constant(words, tf.string)
+        np.testing.assert_array_equal(loaded.ids(words), character_ids(words, trim=trim))
+
+
+def test_python_strings_and_arrays():
+    expected = [reference("ab"), reference("<S>")]
+    for words in (["ab", "<S>"], np.array(["ab", "<S>"]), np.array([b"ab", b"<S>"], object)):
+        assert character_ids(words).numpy().tolist() == expected
+    assert character_ids([]).shape == [0, 50]
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "message"),
+    [
+        (["a"], {"max_characters": 2}, "max_characters must be 3 or more.*got 2"),
+        (["a"], {"trim": -1}, "trim must be None, 0 or more; got -1"),
+        ([1, 2], {}, "words must be strings; got int32"),
+        (tf.ragged.constant([["a"], []]), {}, "words must be a dense tensor; got a RaggedTensor"),
+    ],
+)
+def test_errors(words, options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        character_ids(words, **options)
+    assert "\n" not in str(caught.value)

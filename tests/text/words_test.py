@@ -1,0 +1,107 @@
+import collections
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from tfnlp.text import SPECIAL_WORDS, read_words, train_words, write_words
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_train_by_hand():
+    sentences = ["the cat saw the dog .", "", "A\tdog  ran .", ".  "]
+    assert train_words(sentences) == [
+        *["<S>", "</S>", "<UNK>"],
+        *[".", "dog", "the", "A", "cat", "ran", "saw"],
+    ]
+    assert train_words(sentences, max_size=5) == ["<S>", "</S>", "<UNK>", ".", "dog"]
+    assert train_words(sentences, min_count=2) == ["<S>", "</S>", "<UNK>", ".", "dog", "the"]
+    assert train_words(sentences, min_count=3) == ["<S>", "</S>", "<UNK>", "."]
+    assert train_words(iter(["b a"]), 100) == ["<S>", "</S>", "<UNK>", "a", "b"]
+
+
+def test_special_words_of_the_text_are_not_listed_twice():
+    assert train_words(["<UNK> <UNK> a <S> </S>"]) == ["<S>", "</S>", "<UNK>", "a"]
+
+
+@hypothesis.settings(deadline=None)
+@hypothesis.given(st.lists(st.lists(st.sampled_from("abcdeéfg")).map(" ".join)), st.integers(1, 3))
+def test_train_does_not_depend_on_the_order(sentences, min_count):
+    counts = collections.Counter(c for sentence in sentences for c in sentence if c != " ")
+    hypothesis.assume(max(counts.values(), default=0) >= min_count)
+    words = train_words(sentences, min_count=min_count)
+    assert words == train_words(sentences[::-1], min_count=min_count)
+    assert words[:3] == list(SPECIAL_WORDS)
+    assert set(words[3:]) == {word for word, count in counts.items() if count >= min_count}
+    for one, other in zip(words[3:], words[4:], strict=False):
+        assert (counts[one], other) > (counts[other], one)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "options", "message"),
+    [
+        ("a b", {}, "sentences is a single string"),
+        ([], {}, "hold no words"),
+        ([" ", "<S>"], {}, "hold no words"),
+        (["a"], {"max_size": 3}, "max_size must be 4 or more.*<S>, </S>, <UNK>; got 3"),
+        (["a"], {"min_count": 0}, "min_count must be 1 or more; got 0"),
+        (["a b a"], {"min_count": 3}, "no word occurs min_count=3 times, the most frequent one 2"),
+    ],
+)
+def test_train_errors(sentences, options, message):
+    with pytest.raises(ValueError, match=message):
+        train_words(sentences, **options)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_read(tmp_path, end):
+    words = ["</S>", "<S>", "the", "<UNK>", "na\u2028ïve", "a\xa0b", "🙂", '"']
+    text = end.join(words)
+    assert read_words(write(tmp_path / "a.txt", text)) == words
+    assert read_words(str(write(tmp_path / "b.txt", text + end))) == words
+    assert read_words(write(tmp_path / "c.txt", "\ufeff" + text)) == words
+    assert read_words(write(tmp_path / "d.txt", text + end + "!!!MAXTERMID" + end)) == words
+
+
+def test_write_and_read_again(tmp_path):
+    words = train_words(["the cat saw the naïve 🙂 ."])
+    write_words(tmp_path / "a.txt", words)
+    assert read_words(tmp_path / "a.txt") == words
+    assert (tmp_path / "a.txt").read_bytes() == ("\n".join(words) + "\n").encode()
+    write_words(tmp_path / "a.txt", words[:4])
+    assert read_words(tmp_path / "a.txt") == words[:4]
+    with pytest.raises(ValueError, match="to be written to .*a.txt lacks <UNK>"):
+        write_words(tmp_path / "a.txt", words[:2])
+    assert read_words(tmp_path / "a.txt") == words[:4]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty; expected one word per line"),
+        ("!!!MAXTERMID\n", "is empty"),
+        ("a\nb\n", "lacks <S>, </S>, <UNK>; a vocabulary"),
+        ("<S>\n<UNK>\na\n", "lacks </S>; a vocabulary"),
+        ("<S>\n</S>\n[UNK]\n", "lacks <UNK>; a vocabulary"),
+        ("<S>\n</S>\n<UNK>\na\nb\na\n", r"has the word 'a' twice, as 3 and 5 \(lines 4 and 6\)"),
+        ("<S>\n\n</S>\n<UNK>\n", r"has '' as word 1 \(line 2\)"),
+        ("<S>\n</S>\n<UNK>\na\n\n", r"has '' as word 4 \(line 5\)"),
+        (b"<S>\n</S>\n<UNK>\ncaf\xe9\n", r"is not valid UTF-8 \(byte 18\); save it"),
+        (b"<S>\n\0\n", r"is binary \(NUL at byte 4\)"),
+    ],
+)
+def test_read_errors(tmp_path, content, message):
+    path = write(tmp_path / "words.txt", content)
+    with pytest.raises(ValueError, match=f"words.txt {message}") as caught:
+        read_words(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing.txt does not exist"):
+        read_words(tmp_path / "missing.txt")

@@ -1,0 +1,143 @@
+"""A corpus of whole words for language models that read characters and predict words."""
+
+import collections
+import dataclasses
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from tfnlp.text.characters import (
+    BEGIN_OF_SENTENCE,
+    END_OF_SENTENCE,
+    MAX_CHARACTERS,
+    UNKNOWN,
+    character_ids,
+)
+from tfnlp.text.words import check_words
+
+_CHUNK = 1 << 16  # words whose characters are looked up at once
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LanguageModelCorpus:
+    """Words of a corpus as numbers in a lexicon, 4 bytes a word, without marks of sentences.
+
+    The lexicon begins with the words a model predicts, its vocabulary, and goes on with all other
+    words it may read: those have characters of their own, but as a target they are `<UNK>`.
+
+    Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`, document d holds the sentences
+    `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
+
+    Attributes:
+      lexicon: distinct words; the first `vocab_size` are the vocabulary.
+      vocab_size: how many words can be targets.
+      ids: int32 [W], indices into `lexicon`.
+      sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
+      document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
+      begin_id, end_id, unknown_id: indices of `<S>`, `</S>` and `<UNK>`.
+    """
+
+    lexicon: list[str]
+    vocab_size: int
+    ids: np.ndarray
+    sentence_starts: np.ndarray
+    document_starts: np.ndarray
+    begin_id: int = dataclasses.field(init=False)
+    end_id: int = dataclasses.field(init=False)
+    unknown_id: int = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "begin_id", self.lexicon.index(BEGIN_OF_SENTENCE))
+        object.__setattr__(self, "end_id", self.lexicon.index(END_OF_SENTENCE))
+        object.__setattr__(self, "unknown_id", self.lexicon.index(UNKNOWN))
+
+    @property
+    def num_words(self) -> int:
+        return len(self.ids)
+
+    @property
+    def num_sentences(self) -> int:
+        return len(self.sentence_starts) - 1
+
+    @property
+    def num_documents(self) -> int:
+        return len(self.document_starts) - 1
+
+    @property
+    def num_tokens(self) -> int:
+        """What a model predicts in one direction: the words and an end of each sentence."""
+        return self.num_words + self.num_sentences
+
+    @classmethod
+    def build(
+        cls,
+        documents: Iterable[list[str]],
+        vocabulary: Sequence[str],
+        lexicon: Sequence[str] | None = None,
+        progress: bool = True,
+    ) -> "LanguageModelCorpus":
+        """Numbers the words of a stream of documents, split at whitespace.
+
+        Sentences without words are dropped, and so are documents without any sentence. New words
+        are numbered in the order of their first appearance.
+
+        Args:
+          documents: lists of sentences, as `read_documents` gives them; read once.
+          vocabulary: the words to predict, see `tfnlp.text.read_words`.
+          lexicon: words numbered before, such as `train.lexicon` for held-out text, so that both
+            share one table of characters; it begins with the vocabulary and is left as it is. The
+            corpus' lexicon begins with it.
+          progress: show a progress bar on stderr.
+
+        Raises:
+          ValueError: an unusable vocabulary, a lexicon that does not begin with it or has
+            duplicates, or a corpus without words.
+        """
+        vocabulary = check_words(vocabulary, "vocabulary")
+        if lexicon is None:
+            lexicon = vocabulary
+        elif list(lexicon[: len(vocabulary)]) != vocabulary:
+            raise ValueError(
+                f"lexicon does not begin with the {len(vocabulary)} words of the vocabulary; pass "
+                "the lexicon of a corpus that was built with the same vocabulary"
+            )
+        else:
+            lexicon = check_words(lexicon, "lexicon")
+        # A dict that numbers what it has not seen: the one lookup a word is all that is done.
+        numbers = collections.defaultdict(None, zip(lexicon, range(len(lexicon)), strict=True))
+        numbers.default_factory = numbers.__len__
+        number = numbers.__getitem__
+        ids, sentence_starts, document_starts = array("i"), array("q", [0]), array("q", [0])
+        with tqdm.tqdm(desc="reading words", unit=" sentences", disable=not progress) as bar:
+            for document in documents:
+                for sentence in document:
+                    ids.extend(map(number, sentence.split()))
+                    if len(ids) > sentence_starts[-1]:
+                        sentence_starts.append(len(ids))
+                if len(sentence_starts) - 1 > document_starts[-1]:
+                    document_starts.append(len(sentence_starts) - 1)
+                bar.update(len(document))
+        if not ids:
+            raise ValueError("the corpus holds no words; give more text or another layout")
+        return cls(
+            lexicon=list(numbers),
+            vocab_size=len(vocabulary),
+            ids=np.frombuffer(ids, np.int32),
+            sentence_starts=np.frombuffer(sentence_starts, np.int64),
+            document_starts=np.frombuffer(document_starts, np.int64),
+        )
+
+    def characters(self) -> np.ndarray:
+        """Character ids of the lexicon, int16 [len(lexicon), 50], see `tfnlp.text.character_ids`.
+
+        100 bytes a word: a table to look up by the ids of the corpus.
+        """
+        table = np.empty([len(self.lexicon), MAX_CHARACTERS], np.int16)
+        with tf.device("CPU:0"):
+            for start in range(0, len(table), _CHUNK):
+                words = tf.constant(self.lexicon[start : start + _CHUNK])
+                table[start : start + _CHUNK] = character_ids(words).numpy()
+        return table

@@ -1,0 +1,93 @@
+"""Words to the character ids of ELMo, with core TensorFlow operations alone.
+
+The ids are those of bilm-tf (`Batcher`, `UnicodeCharsVocabulary`), raised by one as AllenNLP and
+the published weights have it at inference, so that 0 is left for padding tokens:
+
+    0          a token that is padding (never returned: who pads, masks)
+    b + 1      the byte b of the word's UTF-8 encoding
+    257, 258   begin and end of a sentence, each the only character of its token
+    259, 260   begin and end of a word
+    261        padding after the end of a word
+"""
+
+import numpy as np
+import tensorflow as tf
+
+MAX_CHARACTERS = 50
+NUM_CHARACTERS = 262
+
+BEGIN_OF_SENTENCE = "<S>"
+END_OF_SENTENCE = "</S>"
+UNKNOWN = "<UNK>"
+
+_SENTENCE_BEGIN, _SENTENCE_END, _WORD_BEGIN, _WORD_END, _PADDING = range(257, 262)
+
+
+def character_ids(
+    words: tf.Tensor, max_characters: int = MAX_CHARACTERS, trim: int | None = None
+) -> tf.Tensor:
+    """Character ids of words: 259, the bytes of the word plus one, 260, then 261 to the end.
+
+    Of a long word the first `max_characters - 2` bytes count, even if that cuts a character in
+    two. The words `<S>` and `</S>` are 259, 257, 260 and 259, 258, 260. An empty string is a word
+    without bytes, not padding.
+
+    Args:
+      words: string tensor of any shape; not ragged.
+      max_characters: length C of the last axis.
+      trim: None, or how many ids to keep behind the end of the tensor's longest word. C is then
+        `min(max_characters, longest + 2 + trim)`, which depends on the words. With `trim` at least
+        the width of the widest filter, a convolution and a maximum over the characters give the
+        same values as without.
+
+    Returns:
+      int32 `[..., C]`, in [1, 261].
+
+    Raises:
+      ValueError: `words` are not a dense tensor of strings, max_characters < 3, or trim < 0.
+    """
+    if max_characters < 3:
+        raise ValueError(
+            f"max_characters must be 3 or more, two marks and a byte; got {max_characters}"
+        )
+    if trim is not None and trim < 0:
+        raise ValueError(f"trim must be None, 0 or more; got {trim}")
+    if isinstance(words, tf.RaggedTensor | tf.SparseTensor):
+        raise ValueError(
+            f"words must be a dense tensor; got a {type(words).__name__}, so pass its "
+            "flat values, or to_tensor() and a mask"
+        )
+    words = tf.convert_to_tensor(words, dtype_hint=tf.string)
+    if words.dtype != tf.string:
+        raise ValueError(f"words must be strings; got {words.dtype.name}")
+    begins, ends = words == BEGIN_OF_SENTENCE, words == END_OF_SENTENCE
+    special = begins | ends
+    length = tf.minimum(tf.strings.length(words), max_characters - 2)  # in bytes
+    marks, width, room = tf.constant(_marks(max_characters)), max_characters, max_characters - 2
+    if trim is not None:
+        longest = tf.reduce_max(tf.where(special, 1, length))
+        longest = tf.maximum(longest, 0)  # of no words at all it is a huge negative number
+        width = tf.minimum(max_characters, longest + 2 + trim)
+        room = tf.maximum(width - 2, 1)
+    row = tf.where(begins, max_characters - 1, tf.where(ends, max_characters, length))
+    # decode_raw cuts long words and puts zeros behind short ones: [..., C - 2].
+    raw = tf.io.decode_raw(tf.where(special, "", words), tf.uint8, fixed_length=room)
+    last_axis = tf.pad([[1, 1]], [[tf.rank(words), 0], [0, 0]])  # whatever the rank
+    ids = tf.pad(tf.cast(raw, tf.int32), last_axis)[..., :width]
+    ids += tf.gather(marks[:, :width], row)
+    ids.set_shape(words.shape.concatenate([max_characters if trim is None else None]))
+    return ids  # [..., C]
+
+
+def _marks(max_characters: int) -> np.ndarray:
+    """What is to be added to a word's bytes, int32 [C + 1, C].
+
+    Row n < C - 1 is for words of n bytes, the last two are for `<S>` and `</S>` without any.
+    """
+    place = np.arange(max_characters)
+    length = np.arange(max_characters - 1)[:, np.newaxis]
+    rows = np.where(place <= length, 1, np.where(place == length + 1, _WORD_END, _PADDING))
+    rows[:, 0] = _WORD_BEGIN
+    special = rows[[1, 1]]
+    special[:, 1] = _SENTENCE_BEGIN, _SENTENCE_END
+    return np.concatenate([rows, special]).astype(np.int32)

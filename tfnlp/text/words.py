@@ -1,0 +1,136 @@
+"""Vocabularies of whole words, as language models with one output a word have them.
+
+The file format is bilm-tf's: UTF-8, one word a line, the line number is the id, the special words
+`<S>`, `</S>` and `<UNK>` among them and the frequent words first, which is what a sampled softmax
+with a log-uniform sampler counts on.
+"""
+
+import collections
+import os
+from collections.abc import Iterable, Sequence
+
+from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
+
+SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
+
+_NOT_A_WORD = "!!!MAXTERMID"  # ends the file of the published model; bilm-tf skips it too
+
+
+def train_words(
+    sentences: Iterable[str], max_size: int | None = None, min_count: int = 1
+) -> list[str]:
+    """The words of `sentences` by falling frequency; of equally frequent ones in code point order.
+
+    Args:
+      sentences: strings of words with whitespace between, read once.
+      max_size: the largest number of words to return, the three special ones included.
+      min_count: words seen fewer times are left out.
+
+    Returns:
+      `<S>`, `</S>`, `<UNK>`, then the words.
+
+    Raises:
+      ValueError: `sentences` is a single string or holds no words, max_size < 4, min_count < 1, or
+        no word is left.
+    """
+    if isinstance(sentences, str | bytes):
+        raise ValueError("sentences is a single string; pass an iterable of strings")
+    if max_size is not None and max_size <= len(SPECIAL_WORDS):
+        raise ValueError(
+            f"max_size must be {len(SPECIAL_WORDS) + 1} or more, since it includes "
+            f"{', '.join(SPECIAL_WORDS)}; got {max_size}"
+        )
+    if min_count < 1:
+        raise ValueError(f"min_count must be 1 or more; got {min_count}")
+    counts = collections.Counter()
+    for sentence in sentences:
+        counts.update(sentence.split())
+    for word in SPECIAL_WORDS:
+        counts.pop(word, None)
+    if not counts:
+        raise ValueError("sentences hold no words to make a vocabulary of; pass some text")
+    words = sorted(
+        (word for word, count in counts.items() if count >= min_count),
+        key=lambda word: (-counts[word], word),
+    )
+    if not words:
+        raise ValueError(
+            f"no word occurs min_count={min_count} times, the most frequent one "
+            f"{max(counts.values())} times; lower min_count"
+        )
+    words = [*SPECIAL_WORDS, *words]
+    return words if max_size is None else words[:max_size]
+
+
+def check_words(words: Sequence[str], source: str) -> list[str]:
+    """Returns `words` as a list; raises a ValueError that begins with `source` if unusable."""
+    if isinstance(words, str | bytes):
+        raise ValueError(f"{source} is a single string; expected a list of words")
+    if not len(words):
+        raise ValueError(f"{source} is empty; expected one word per line")
+    seen = {}
+    for index, word in enumerate(words):
+        if not isinstance(word, str) or not word or "\n" in word or "\r" in word:
+            raise ValueError(
+                f"{source} has {word!r} as word {index} (line {index + 1}); expected a non-empty "
+                "string without line breaks"
+            )
+        if word in seen:
+            raise ValueError(
+                f"{source} has the word {word!r} twice, as {seen[word]} and {index} (lines "
+                f"{seen[word] + 1} and {index + 1}); remove one"
+            )
+        seen[word] = index
+    missing = [word for word in SPECIAL_WORDS if word not in seen]
+    if missing:
+        raise ValueError(
+            f"{source} lacks {', '.join(missing)}; a vocabulary of words needs "
+            f"{', '.join(SPECIAL_WORDS)}, best as its first lines"
+        )
+    return list(words)
+
+
+def read_words(path: str | os.PathLike) -> list[str]:
+    """Reads a vocabulary of words: UTF-8, one word per line, the line number is the id.
+
+    Both line endings are accepted, and so is a missing last one. A last line `!!!MAXTERMID`, which
+    the published vocabulary has, is no word.
+
+    Raises:
+      FileNotFoundError: there is no such file.
+      ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
+        one of `SPECIAL_WORDS`.
+    """
+    path = os.fspath(path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"vocabulary file {path} does not exist")
+    with open(path, "rb") as file:
+        data = file.read()
+    source = f"vocabulary file {path}"
+    if b"\0" in data:
+        raise ValueError(f"{source} is binary (NUL at byte {data.index(0)}); expected text")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{source} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from error
+    # Not splitlines(): that would also split at Unicode's line breaks.
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    if lines[-1] == _NOT_A_WORD:
+        del lines[-1]
+    return check_words([] if lines == [""] else lines, source)
+
+
+def write_words(path: str | os.PathLike, words: Sequence[str]) -> None:
+    """Writes a vocabulary of words, whole or not at all: a file beside is renamed to `path`.
+
+    Raises:
+      ValueError: `words` is not a usable vocabulary (see `read_words`).
+    """
+    path = os.fspath(path)
+    words = check_words(words, f"the vocabulary to be written to {path}")
+    partial = f"{path}.partial"
+    with open(partial, "w", encoding="utf-8", newline="") as file:
+        file.write("\n".join(words) + "\n")
+    os.replace(partial, path)
