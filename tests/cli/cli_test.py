@@ -76,7 +76,7 @@ def test_evaluate_prints_what_training_measured(run, text, capsys):
 def test_predict_fills_masks_and_draws(run, capsys, tmp_path):
     picture = tmp_path / "attention.png"
     assert (
-        tfnlp("predict", "--model", run, "The [MASK] was", "--top", 3, "--attention", picture) == 0
+        tfnlp("predict", "bert", "--model", run, "The [MASK] was", "--top", 3, "--attention", picture) == 0
     )
     out = capsys.readouterr().out.split("\n")
     assert out[0] == "The [MASK] was"
@@ -87,7 +87,7 @@ def test_predict_fills_masks_and_draws(run, capsys, tmp_path):
 
 
 def test_predict_judges_pairs(run, capsys):
-    assert tfnlp("predict", "--model", run, "She went in.", "--pair", "It was dark.") == 0
+    assert tfnlp("predict", "bert", "--model", run, "She went in.", "--pair", "It was dark.") == 0
     probability = float(capsys.readouterr().out.split()[0])
     assert 0 < probability < 1
 
@@ -191,7 +191,7 @@ def test_bad_settings_are_named(more, said, text, tmp_path, capsys):
     [
         ["evaluate", "--model", "MODEL", "--input", "TEXT"],
         ["export", "--model", "MODEL", "--output", "OUT"],
-        ["predict", "--model", "MODEL", "a [MASK]"],
+        ["predict", "bert", "--model", "MODEL", "a [MASK]"],
     ],
 )
 def test_model_that_is_not_there_is_named(command, text, tmp_path, capsys):
@@ -202,9 +202,9 @@ def test_model_that_is_not_there_is_named(command, text, tmp_path, capsys):
 
 
 def test_text_without_a_mask_and_text_too_long(run, capsys):
-    assert tfnlp("predict", "--model", run, "no mask here") == 1
+    assert tfnlp("predict", "bert", "--model", run, "no mask here") == 1
     assert "has no [MASK]" in capsys.readouterr().err
-    assert tfnlp("predict", "--model", run, "[MASK] " + "a " * 600) == 1
+    assert tfnlp("predict", "bert", "--model", run, "[MASK] " + "a " * 600) == 1
     assert "the model reads 512" in capsys.readouterr().err
 
 

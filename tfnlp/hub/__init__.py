@@ -2,6 +2,7 @@
 
 from tfnlp.hub.bert import BertPreprocessorModule, bert_encoder_module, export_bert
 from tfnlp.hub.elmo import ElmoModule, export_elmo
+from tfnlp.hub.elmo_layers import running_layers, sentence_layers
 from tfnlp.hub.module import KerasModule
 from tfnlp.hub.save import save
 
@@ -12,5 +13,7 @@ __all__ = [
     "bert_encoder_module",
     "export_bert",
     "export_elmo",
+    "running_layers",
     "save",
+    "sentence_layers",
 ]

@@ -1,0 +1,75 @@
+"""All layers of an ELMo for many sentences."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+
+
+def sentence_layers(module, sentences, tokens=4096):
+    """Yields for each sentence all layers of the biLM, float32 `[L + 1, n, 2P]`, in order.
+
+    Layer 0 is the word's own vector, once for each direction (as bilm-tf writes it). Sentences of
+    like length run together, which changes none of their vectors: each starts from a state of
+    zeros.
+
+    Args:
+        module: a `tfnlp.hub.ElmoModule`.
+        sentences: iterable of lists of words; an empty list gives `[L + 1, 0, 2P]`.
+        tokens: about as many run at once.
+    """
+    sentences = iter(sentences)
+    while chunk := list(itertools.islice(sentences, max(1, tokens // 8))):
+        layers = [None] * len(chunk)
+        order = sorted(range(len(chunk)), key=lambda i: -len(chunk[i]))
+        while order:
+            longest = max(1, len(chunk[order[0]]))
+            count = max(1, tokens // longest)
+            rows, order = order[:count], order[count:]
+            lengths = [len(chunk[i]) for i in rows]
+            words = [[*chunk[i], *[""] * (longest - len(chunk[i]))] for i in rows]
+            outputs = module({"tokens": tf.constant(words), "sequence_len": tf.constant(lengths)})
+            stacked = _stacked(outputs)  # [L + 1, B, T, 2P]
+            for row, (i, length) in enumerate(zip(rows, lengths, strict=True)):
+                layers[i] = stacked[:, row, :length].copy()
+        yield from layers
+
+
+def running_layers(encoder, sentences):
+    """As `sentence_layers`, but the LSTM state goes on from each sentence to the next.
+
+    That is what bilm-tf's `dump_bilm_embeddings` does: there a sentence's vectors depend on all
+    sentences before it.
+
+    Args:
+        encoder: from `tfnlp.models.elmo`.
+        sentences: iterable of lists of words.
+    """
+    from tfnlp.models import elmo_lstm
+    from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
+
+    lstm, char_cnn = elmo_lstm(encoder), encoder.get_layer("char_cnn")
+
+    @tf.function(input_signature=[tf.TensorSpec([None], "string"), tf.TensorSpec([1, None, None])])
+    def run(words, state):
+        vectors = char_cnn(character_ids(words))[None]
+        inputs = {
+            "word_embeddings": vectors,
+            "word_mask": tf.ones((1, tf.size(words)), "bool"),
+            "state": tf.ensure_shape(state, (1, *encoder.get_layer("bilm").state_shape)),
+        }
+        return lstm(inputs)
+
+    state = tf.zeros((1, *encoder.get_layer("bilm").state_shape))
+    for words in sentences:
+        outputs = dict(run(tf.constant([BEGIN_OF_SENTENCE, *words, END_OF_SENTENCE]), state))
+        state = outputs["state"]
+        yield _stacked(outputs)[:, 0]
+
+
+def _stacked(outputs):
+    """All layers of a batch, `[L + 1, B, T, 2P]`."""
+    words = outputs["word_emb"].numpy()
+    count = sum(name.startswith("lstm_outputs") for name in outputs)
+    lstm = [outputs[f"lstm_outputs{j + 1}"].numpy() for j in range(count)]
+    return np.stack([np.concatenate([words, words], -1), *lstm]).astype("float32")
