@@ -4,7 +4,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from tfnlp.text import SPECIAL_WORDS, read_words, train_words, write_words
+from tfnlp.text import SPECIAL_WORDS, read_words, split_words, train_words, write_words
 
 
 def write(path, content):
@@ -105,3 +105,19 @@ def test_read_errors(tmp_path, content, message):
 def test_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match="missing.txt does not exist"):
         read_words(tmp_path / "missing.txt")
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ('"It\'s mine," said Mary.', "\" It 's mine , \" said Mary ."),
+        ("He didn't, couldn’t and won't!", "He did n't , could n’t and wo n't !"),
+        ("A well-known 3.5 % of 10,000 ...", "A well-known 3.5 % of 10,000 . . ."),
+        ("the boys' rooms; they'll go", "the boys ' rooms ; they 'll go"),
+        ("Über-Größe… naïve", "Über-Größe … naïve"),
+        ("", ""),
+    ],
+)
+def test_split_words(text, words):
+    assert split_words(text) == words
+    assert split_words(words).replace(" ", "") == words.replace(" ", "")  # nothing is lost

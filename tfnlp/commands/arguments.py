@@ -28,3 +28,21 @@ def add_model(parser):
         metavar="DIR",
         help="a run's folder, or a Google or Hugging Face BERT checkpoint",
     )
+
+
+def add_tokenize(parser):
+    """`--tokenize`, for models that read words."""
+    parser.add_argument(
+        "--tokenize",
+        action="store_true",
+        help="split punctuation off the words first, if the text has not been tokenized yet",
+    )
+
+
+def tokenized(documents, args):
+    """`documents` with a space between words and punctuation if --tokenize was given."""
+    from tfnlp.text import split_words
+
+    if not args.tokenize:
+        return documents
+    return [[split_words(sentence) for sentence in document] for document in documents]

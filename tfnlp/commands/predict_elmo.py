@@ -2,7 +2,7 @@
 
 import os
 
-from tfnlp.commands.arguments import add_model
+from tfnlp.commands.arguments import add_model, add_tokenize, tokenized
 
 
 def add_arguments(parser):
@@ -21,6 +21,7 @@ def add_arguments(parser):
         default="auto",
         help="of --corpus, as in `tfnlp pretrain`",
     )
+    add_tokenize(parser)
     parser.add_argument("--same", action="store_true", help="only neighbours that are --word too")
     parser.add_argument("--top", type=int, default=5, help="neighbours a sentence")
     parser.add_argument(
@@ -67,7 +68,8 @@ def _print_neighbours(args, encoder):
     names = ["word_emb", *(n for n in encoder.output if n.startswith("lstm_outputs"))]
     if args.layer not in names:
         raise ValueError(f"--layer {args.layer} is unknown; choose one of {', '.join(names)}")
-    corpus = [s.split() for d in read_documents(args.corpus, args.layout) for s in d]
+    documents = tokenized(read_documents(args.corpus, args.layout), args)
+    corpus = [sentence.split() for document in documents for sentence in document]
     found = nearest(
         encoder,
         [sentence.split() for sentence in args.sentence],

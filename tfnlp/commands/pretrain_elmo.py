@@ -4,6 +4,7 @@ import os
 import sys
 import zlib
 
+from tfnlp.commands.arguments import add_tokenize, tokenized
 from tfnlp.commands.pretraining import (
     add_run,
     add_training,
@@ -20,6 +21,7 @@ SIZES = ("mini", "small", "medium", "original")
 def add_arguments(elmo):
     """Arguments of `tfnlp pretrain elmo`; the defaults are the recipe of bilm-tf."""
     add_run(elmo)
+    add_tokenize(elmo)
     elmo.add_argument("--max-vocab", type=int, help="words to predict, if the vocabulary is built")
     elmo.add_argument("--min-count", type=int, default=1, help="leave rarer words out of it")
     elmo.add_argument(
@@ -81,7 +83,7 @@ def run(args):
     if args.restart:
         delete_run(args.output)
     before = _start(args)
-    train_documents, valid_documents = documents(args)
+    train_documents, valid_documents = (tokenized(d, args) for d in documents(args))
     words = _vocabulary(args, train_documents, before)
     train = LanguageModelCorpus.build(train_documents, words)
     valid = LanguageModelCorpus.build(valid_documents, words, lexicon=train.lexicon)

@@ -1,4 +1,4 @@
-"""Strings to ids inside the TensorFlow graph, and what BERT does with the ids."""
+"""Strings to ids inside the TensorFlow graph, and what the models do with the ids."""
 
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
@@ -17,7 +17,7 @@ from tfnlp.text.vocabulary import (
     write_vocabulary,
 )
 from tfnlp.text.wordpiece import WordPieceTokenizer
-from tfnlp.text.words import SPECIAL_WORDS, read_words, train_words, write_words
+from tfnlp.text.words import SPECIAL_WORDS, read_words, split_words, train_words, write_words
 
 __all__ = [
     "BEGIN_OF_SENTENCE",
@@ -33,6 +33,7 @@ __all__ = [
     "pack_segments",
     "read_vocabulary",
     "read_words",
+    "split_words",
     "train_wordpiece",
     "train_words",
     "write_vocabulary",

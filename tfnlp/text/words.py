@@ -7,13 +7,31 @@ with a log-uniform sampler counts on.
 
 import collections
 import os
+import re
 from collections.abc import Iterable, Sequence
 
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
 
+# In this order: a verb before its n't, the n't, the endings after an apostrophe, words with hyphens
+# or with dots or commas between digits, single marks.
+_WORD = re.compile(
+    r"\w+?(?=n['’]t\b)|n['’]t\b|['’](?:s|re|ve|ll|d|m)\b|\d+(?:[.,]\d+)+|\w+(?:-\w+)*|[^\w\s]",
+    re.IGNORECASE,
+)
+
 _NOT_A_WORD = "!!!MAXTERMID"  # ends the file of the published model; bilm-tf skips it too
+
+
+def split_words(text: str) -> str:
+    """`text` with a space between words and punctuation: what `str.split` then takes apart.
+
+    English as the Penn Treebank writes it, roughly: "didn't" -> "did n't", "Mary's" -> "Mary 's",
+    hyphenated words stay whole. For text that no tokenizer has seen yet; the language models here
+    read words, and "hard." would be another one than "hard".
+    """
+    return " ".join(_WORD.findall(text))
 
 
 def train_words(
