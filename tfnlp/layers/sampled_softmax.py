@@ -4,6 +4,8 @@ import keras
 import numpy as np
 from keras import ops
 
+_BLOCK = 65536  # words of the full softmax that are looked at together
+_NEVER = -1e30  # a score that stands for probability 0
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class SampledSoftmax(keras.layers.Layer):
@@ -85,8 +87,30 @@ class SampledSoftmax(keras.layers.Layer):
         return ops.reshape(losses, ops.shape(targets))
 
     def _full_losses(self, x, y):
-        logits = ops.matmul(x, ops.transpose(self.kernel)) + self.bias  # [N, V]
-        return ops.sparse_categorical_crossentropy(y, logits, from_logits=True)
+        """In blocks of words where V is large: `[N, V]` scores might not fit into memory."""
+        true = self._true_scores(x, y)
+        count = -(-self.vocab_size // _BLOCK)
+        size = -(-self.vocab_size // count)
+
+        def block(index, log_z):
+            first = index * size
+            start = ops.minimum(first, self.vocab_size - size)  # the last one looks back
+            weights = ops.slice(self.kernel, (start, 0), (size, x.shape[-1]))
+            scores = ops.matmul(x, ops.transpose(weights)) + ops.slice(self.bias, (start,), (size,))
+            if self.vocab_size % size:  # what it sees for the second time is left out
+                seen = ops.arange(size) + start < first
+                scores = ops.where(seen, ops.full((), _NEVER, "float32"), scores)
+            return index + 1, ops.logaddexp(log_z, ops.logsumexp(scores, axis=-1))
+
+        if count == 1:
+            scores = ops.matmul(x, ops.transpose(self.kernel)) + self.bias  # [N, V]
+            return ops.logsumexp(scores, axis=-1) - true
+        start = (0, ops.full(ops.shape(y), _NEVER, "float32"))
+        log_z = ops.while_loop(lambda index, _: index < count, block, start, count)[1]
+        return log_z - true
+
+    def _true_scores(self, x, y):
+        return ops.sum(x * ops.take(self.kernel, y, axis=0), -1) + ops.take(self.bias, y)
 
     def _sampled_losses(self, x, y):
         words = self._sample()  # [K]
@@ -97,8 +121,8 @@ class SampledSoftmax(keras.layers.Layer):
         )
         logits = ops.matmul(x, ops.transpose(weights)) + biases  # [N, K]
         hits = ops.equal(y[:, None], words[None])
-        logits = ops.where(hits, ops.full((), -1e30, "float32"), logits)
-        true = ops.sum(x * ops.take(self.kernel, y, axis=0), -1) + ops.take(self.bias, y)
+        logits = ops.where(hits, ops.full((), _NEVER, "float32"), logits)
+        true = self._true_scores(x, y)
         everything = ops.concatenate([true[:, None], logits], -1)  # [N, 1 + K]
         return ops.logsumexp(everything, axis=-1) - true
 
