@@ -13,7 +13,10 @@ def add_arguments(parser):
     )
     parser.add_argument("--word", help="print its nearest neighbours in --corpus")
     parser.add_argument(
-        "--corpus", nargs="+", metavar="FILE", help="text to look for neighbours in"
+        "--corpus",
+        action="append",
+        metavar="FILE",
+        help="text to look for neighbours in; may be given several times, also a glob in quotes",
     )
     parser.add_argument(
         "--layout",

@@ -1,0 +1,105 @@
+"""`tfnlp predict elmo`: neighbours, HDF5 files, and what it says to bad input."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.cli.cli_test import tfnlp
+from tests.support import golden
+from tfnlp.convert import load_elmo
+from tfnlp.text import character_ids
+
+MODEL = golden("elmo_bilm_tf")
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory):
+    """Thirty sentences, one a line, and an empty line."""
+    texts = json.loads((MODEL / "lm_embeddings_sentences.json").read_text())
+    path = tmp_path_factory.mktemp("text") / "sentences.txt"
+    lines = [sentence for text in texts for sentence in text]
+    path.write_text("\n".join([*lines[:3], "", *lines[3:]]) + "\n", encoding="utf-8")
+    return path
+
+
+def predict(*arguments):
+    return tfnlp("predict", "elmo", "--model", MODEL, *arguments)
+
+
+def vectors(words):
+    """Unit vectors of the first LSTM layer, `[n, D]`, of a sentence alone."""
+    encoder = load_elmo(MODEL).encoder
+    x = np.array(encoder({"character_ids": character_ids([words])})["lstm_outputs1"][0])
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def test_neighbours_are_those_of_a_search_by_hand(sentences, capsys):
+    query = "He said that the bank closed ."
+    assert predict("--word", "bank", "--corpus", sentences, "--top", 3, query) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "He said that the [bank] closed ."
+    target = vectors(query.split())[4]
+    scores = []
+    for line in sentences.read_text(encoding="utf-8").split("\n"):
+        if words := line.split():
+            cosines = vectors(words) @ target
+            scores.append((cosines.max(), words[cosines.argmax()]))
+    best = sorted(scores, reverse=True)[:3]
+    for line, (score, word) in zip(shown[1:], best, strict=True):
+        assert line.startswith(f"  {score:.3f}  ") and f"[{word}]" in line
+
+
+def test_only_the_same_word_and_not_the_sentence_itself(sentences, capsys):
+    query = next(s for s in sentences.read_text("utf-8").split("\n") if " the " in s)
+    assert predict("--word", "the", "--corpus", sentences, "--same", query) == 0
+    shown = capsys.readouterr().out.splitlines()[1:]
+    assert len(shown) == 5 and all("[the]" in line for line in shown)
+    place = query.split().index("the")
+    nearby = " ".join(query.split()[max(0, place - 3) : place])
+    assert not any(nearby in line for line in shown)
+
+
+@pytest.mark.parametrize("carry", [False, True])
+def test_hdf5_has_a_dataset_a_line(sentences, carry, tmp_path, capsys):
+    output = tmp_path / "layers.hdf5"
+    more = ["--carry-state"] if carry else []
+    assert predict("--input", sentences, "--hdf5", output, *more) == 0
+    lines = sentences.read_text(encoding="utf-8").split("\n")[:-1]
+    with h5py.File(output) as file:
+        assert len(file) == len(lines) == 31
+        for number, line in enumerate(lines):
+            assert file[str(number)].shape == (3, len(line.split()), 32)
+            assert file[str(number)].dtype == "float32"
+        if carry:  # bilm-tf's own recording of the first text, whose first three lines these are
+            with h5py.File(MODEL / "lm_embeddings_0.hdf5") as recorded:
+                for number in range(3):
+                    both = np.concatenate(list(recorded[str(number)]), -1)
+                    np.testing.assert_allclose(file[str(number)][2], both, atol=2e-6)
+    assert list(tmp_path.iterdir()) == [output]
+    assert predict("--input", sentences, "--hdf5", output) == 1  # never overwritten
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "nothing to do"),
+        (["--word", "bank", "the bank"], "--corpus"),
+        (["--word", "bank", "--corpus", "TEXT"], "sentences that hold it"),
+        (["--word", "bank", "--corpus", "TEXT", "a river"], "not a word of 'a river'"),
+        (["--word", "zyx", "--corpus", "TEXT", "--same", "a zyx"], "does not hold the word"),
+        (["--word", "a", "--corpus", "TEXT", "--layer", "top", "a b"], "choose one of word_emb"),
+        (["--word", "a", "--corpus", "missing.txt", "a b"], "no such file: missing.txt"),
+        (["--hdf5", "out.hdf5"], "needs --input"),
+        (["--hdf5", "out.hdf5", "--input", "missing.txt"], "missing.txt"),
+        (["--hdf5", "nowhere/out.hdf5", "--input", "TEXT"], "nowhere"),
+    ],
+)
+def test_bad_input_gets_one_line(sentences, arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert predict(*[sentences if a == "TEXT" else a for a in arguments]) == 1
+    error = capsys.readouterr().err.strip().split("\n")[-1]
+    assert error.startswith("tfnlp: error: ") and message in error
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,43 @@
+"""All layers of many sentences: against each sentence alone, and against bilm-tf's recordings."""
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+
+from tests.support import golden
+from tfnlp.convert import load_elmo
+from tfnlp.hub import ElmoModule, running_layers, sentence_layers
+from tfnlp.text import character_ids
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return load_elmo(golden("elmo_bilm_tf")).encoder
+
+
+def texts():
+    path = golden("elmo_bilm_tf") / "lm_embeddings_sentences.json"
+    return [[s.split() for s in text] for text in json.loads(path.read_text())]
+
+
+def test_running_layers_are_what_bilm_tf_recorded(encoder):
+    for number, text in enumerate(texts()):
+        with h5py.File(golden("elmo_bilm_tf") / f"lm_embeddings_{number}.hdf5") as recorded:
+            for index, layers in enumerate(running_layers(encoder, text)):
+                both = np.concatenate(list(recorded[str(index)]), -1)  # forward | backward
+                np.testing.assert_allclose(layers[2], both, rtol=0, atol=2e-6)
+
+
+def test_sentences_in_batches_equal_each_alone(encoder):
+    sentences = [*texts()[0], [], ["a"], *texts()[1]]
+    together = list(sentence_layers(ElmoModule(encoder), sentences, tokens=100))
+    assert [x.shape for x in together] == [(3, len(s), 32) for s in sentences]
+    for words, layers in zip(sentences, together, strict=True):
+        if words:
+            alone = encoder({"character_ids": character_ids([words])})
+            twice = np.concatenate([alone["word_emb"][0]] * 2, -1)
+            np.testing.assert_allclose(layers[0], twice, atol=1e-6)
+            np.testing.assert_allclose(layers[1], alone["lstm_outputs1"][0], atol=1e-6)
+            np.testing.assert_allclose(layers[2], alone["lstm_outputs2"][0], atol=1e-6)
