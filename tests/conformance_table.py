@@ -13,16 +13,19 @@ B, T, H, V, N, F, M, C, P = 4, 5, 8, 11, 2, 12, 6, 6, 3  # all different where t
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-    """What one tensor argument of a call looks like; integers are drawn below `limit`."""
+    """What one tensor argument of a call looks like.
+
+    Integers are drawn below `limit`; of booleans one in `limit` is True, two in three if it is 0.
+    """
 
     shape: tuple
     dtype: str = "float32"
     limit: int = 0
 
     def draw(self, rng):
-        if self.dtype == "bool":  # holes at other places in each row, never a row of holes
+        if self.dtype == "bool":  # other places in each row, never a whole row of one kind
             rows, columns = np.indices(self.shape)
-            return (rows + columns) % 3 != 0
+            return (rows + columns) % self.limit == 1 if self.limit else (rows + columns) % 3 != 0
         if self.limit:
             return rng.integers(0, self.limit, self.shape).astype(self.dtype)
         return rng.standard_normal(self.shape).astype(self.dtype)
@@ -50,6 +53,16 @@ def cache_at_real(outputs, real):
     return [outputs[0], np.moveaxis(outputs[1], 3, 1)[real]]
 
 
+def all_but_the_last(outputs, real):
+    """For outputs `[B, T, ...]` and a state that has read what follows, too: the outputs."""
+    return at_real(outputs[:-1], real)
+
+
+def state_too(outputs, real):
+    """For outputs `[B, T, ...]` and a state that padding passes by: all real of it."""
+    return [*all_but_the_last(outputs, real), outputs[-1]]
+
+
 def first_positions(outputs, real):
     """For `[1, T, H]`, the same for all examples: the T positions that were there before."""
     return [outputs[0][:, :T]]
@@ -61,9 +74,12 @@ class Row:
 
     `inputs` are the tensor arguments by name, `options` the other arguments of the call, `time`
     the axis that may have any length, by input name, `padded` the inputs that can be lengthened
-    by padding (`mask` is lengthened with them), `keep(outputs, real)` what padding must not
-    change, `bf16` the dtypes of the outputs under a bf16 policy. `gradient` is False for decoding
-    with a cache: TensorFlow has no gradient for the op that writes into one.
+    by padding (`mask` and `resets` are lengthened with them), `keep(outputs, real)` what padding
+    must not change, `bf16` the dtypes of the outputs under a bf16 policy. `gradient` is False for
+    decoding with a cache: TensorFlow has no gradient for the op that writes into one.
+    `xla_gradient` is False where the gradient is TensorFlow's own of a loop: XLA compiles none of
+    these. `listed` is how many of the first inputs are one argument, a list; 0: the first is a
+    tensor.
     """
 
     name: str
@@ -76,6 +92,8 @@ class Row:
     keep: Callable = at_real
     bf16: tuple = ("bfloat16",)
     gradient: bool = True
+    xla_gradient: bool = True
+    listed: int = 0
 
     def make(self, **kwargs):
         return self.layer(**self.args, **kwargs)
@@ -85,9 +103,15 @@ class Row:
 
     def call(self, layer, inputs, **kwargs):
         """Calls the layer; always a list of outputs."""
-        first, *others = inputs
-        named = {name: inputs[name] for name in others}
-        return keras.tree.flatten(layer(inputs[first], **named, **self.options, **kwargs))
+        first, named = self.split(inputs)
+        return keras.tree.flatten(layer(first, **named, **self.options, **kwargs))
+
+    def split(self, values):
+        """The values by input name as the first argument of a call, and the others by name."""
+        count = self.listed or 1
+        first, others = list(values)[:count], list(values)[count:]
+        together = [values[name] for name in first] if self.listed else values[first[0]]
+        return together, {name: values[name] for name in others}
 
 
 tokens = {"inputs": Array((B, T, H))}
@@ -98,6 +122,16 @@ decoding = {"inputs": Array((B, 2, H)), "cache": Array((B, 2, N, M, H // N))}
 masked_decoding = {**decoding, "mask": Array((B, M), "bool")}
 decoding_time = {"inputs": 1, "cache": 3}
 attention_args = {"num_heads": N, "kernel_initializer": "he_normal"}
+
+
+stack = {f"layer_{i}": Array((B, T, H)) for i in range(3)}
+stack_time = dict.fromkeys(stack, 1)
+# Clips that are reached, by the cell and by the output, but not everywhere.
+lstm_args = dict(units=F, projection_size=H, cell_clip=0.7, projection_clip=0.5)
+bilm_args = dict(lstm_args, num_layers=2, dropout=0.0)
+resets = {"resets": Array((B, T), "bool", 4)}
+lstm_dtypes = ("bfloat16", "float32")
+bilm_dtypes = ("bfloat16", "bfloat16", "float32")
 
 
 def attention_row(name, args, inputs, **kwargs):
@@ -255,6 +289,100 @@ ROWS = [
         {"kernel_initializer": "he_normal"},
         {"inputs": Array((B, H))},
         padded=(),
+        bf16=("float32",),
+    ),
+    Row("Highway", layers.Highway, {"activation": "tanh"}, tokens, time=token_time),
+    Row(
+        "CharCNN",
+        layers.CharCNN,
+        {
+            "num_characters": V,
+            "embedding_size": P,
+            "filters": ((1, 4), (3, 5)),
+            "activation": "tanh",
+            "num_highway": 1,
+            "projection_size": H,
+        },
+        {"inputs": Array((B, T, C), "int32", V)},
+        time=token_time,
+    ),
+    Row(
+        "ProjectedLSTM",
+        layers.ProjectedLSTM,
+        {"units": F, "projection_size": P},
+        tokens,
+        time=token_time,
+        keep=all_but_the_last,
+        bf16=lstm_dtypes,
+        xla_gradient=False,
+    ),
+    *[
+        Row(
+            f"ProjectedLSTM everything{' training' if training else ''}",
+            layers.ProjectedLSTM,
+            {**lstm_args, "residual": True},
+            {**masked_tokens, "initial_state": Array((B, F + H)), **resets},
+            options={"training": training},
+            time={**masked_time, "resets": 1},
+            keep=state_too,
+            bf16=lstm_dtypes,
+            xla_gradient=training,
+        )
+        for training in (False, True)
+    ],
+    Row(
+        "BiLM masked",
+        layers.BiLM,
+        {**bilm_args, "num_layers": 1},
+        masked_tokens,
+        time=masked_time,
+        keep=state_too,
+        bf16=lstm_dtypes,
+        xla_gradient=False,
+    ),
+    Row(
+        "BiLM windows training",
+        layers.BiLM,
+        bilm_args,
+        {
+            **tokens,
+            "initial_state": Array((B, 4, F + H)),
+            "backward_inputs": Array((B, T, H)),
+            **resets,
+        },
+        options={"training": True},
+        time={**token_time, "backward_inputs": 1, "resets": 1},
+        padded=("inputs", "backward_inputs"),
+        keep=all_but_the_last,
+        bf16=bilm_dtypes,
+    ),
+    Row("ScalarMix", layers.ScalarMix, {}, stack, time=stack_time, padded=tuple(stack), listed=3),
+    Row(
+        "ScalarMix layer norm",
+        layers.ScalarMix,
+        {"layer_norm": True, "l2": 0.1},
+        {**stack, "mask": Array((B, T), "bool")},
+        time={**stack_time, "mask": 1},
+        padded=tuple(stack),
+        listed=3,
+    ),
+    Row(
+        "ScalarMix last",
+        layers.ScalarMix,
+        {"last_only": True},
+        stack,
+        time=stack_time,
+        padded=tuple(stack),
+        listed=3,
+    ),
+    # Without `training`, where it is random: tests/layers/sampled_softmax_test.py.
+    Row(
+        "SampledSoftmax",
+        layers.SampledSoftmax,
+        {"vocab_size": V, "num_samples": 4},
+        {"inputs": Array((B, T, P, H)), "targets": Array((B, T, P), "int32", V)},
+        time={"inputs": 1, "targets": 1},
+        padded=("inputs", "targets"),
         bf16=("float32",),
     ),
 ]

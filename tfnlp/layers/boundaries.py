@@ -33,7 +33,7 @@ class SentenceBoundaries(keras.layers.Layer):
             raise ValueError(f"tokens have {inputs.shape[-1]} ids, the marks {len(self.begin)}")
         places = ops.arange(ops.shape(inputs)[1])
         real = ops.cast(ops.not_equal(inputs[:, :, 0], 0), "int32")  # [B, T]
-        length = ops.max(real * (places + 1), axis=1)  # [B]
+        length = ops.max(real * (places + 1), axis=1, initial=0)  # [B]
         padded = ops.pad(inputs, [[0, 0], [1, 1], [0, 0]])
         places = ops.arange(ops.shape(padded)[1])[None, :, None]
         begin, end = (ops.convert_to_tensor(mark, inputs.dtype) for mark in (self.begin, self.end))

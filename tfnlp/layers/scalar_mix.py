@@ -56,6 +56,8 @@ class ScalarMix(keras.layers.Layer):
 
     def call(self, inputs, mask=None):
         self._check(len(inputs))
+        if isinstance(mask, list):
+            mask = None  # where none is passed Keras puts a None for each of the inputs
         layers = [ops.cast(x, "float32") for x in (inputs[-1:] if self.last_only else inputs)]
         if self.layer_norm:
             layers = [_normalized(x, mask) for x in layers]

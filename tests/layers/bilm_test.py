@@ -1,0 +1,173 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.projected_lstm_test import reference as lstm
+from tests.layers.reference import randomize
+from tfnlp.layers import BiLM
+
+B, T, L, U, P = 3, 6, 2, 5, 4
+# Padding at the end, at the start, and in the middle.
+MASK = np.array([[1, 1, 1, 1, 0, 0], [0, 1, 1, 1, 1, 1], [1, 1, 0, 0, 1, 0]], bool)
+RESETS = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], bool)
+
+
+def make(rng, **arguments):
+    arguments = {"cell_clip": 0.6, "projection_clip": 0.4, "dropout": 0.0, **arguments}
+    layer = BiLM(L, U, P, **arguments)
+    layer.build((None, None, P))
+    randomize(layer, rng, 0.8)
+    return layer
+
+
+def case(seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((B, T, P)).astype("float32")
+    return rng, x, rng.uniform(-0.3, 0.3, (B, 2 * L, U + P)).astype("float32")
+
+
+def stack(lstms, x, state=None, resets=None):
+    """One direction over one row without padding: outputs of each layer, and the states."""
+    outputs, states = [], []
+    for index, layer in enumerate(lstms):
+        assert layer.residual == (index > 0 and lstms[-1].residual)
+        before = None if state is None else state[index][None]
+        y, after, _ = lstm(x[None], layer, None, before, None if resets is None else resets[None])
+        x = y[0]
+        outputs.append(x)
+        states.append(after[0])
+    return outputs, states
+
+
+def reference(layer, x, mask=None, state=None):
+    """Row by row, over the real tokens alone, in their order and in the opposite one."""
+    layers, states = np.zeros((L, B, T, 2 * P)), np.zeros((B, 2 * L, U + P))
+    for b in range(B):
+        real = np.flatnonzero(np.ones(T) if mask is None else mask[b])
+        tokens = x[b, real].astype("float64")
+        rows = [None, None] if state is None else [state[b, 0::2], state[b, 1::2]]
+        forward, states[b, 0::2] = stack(layer.forward, tokens, rows[0])
+        backward, states[b, 1::2] = stack(layer.backward, tokens[::-1], rows[1])
+        for index in range(L):
+            layers[index, b, real, :P] = forward[index]
+            layers[index, b, real, P:] = backward[index][::-1]
+    return layers, states
+
+
+def check(got, expected):
+    layers, state = got
+    assert isinstance(layers, list) and len(layers) == L
+    np.testing.assert_allclose(np.array(layers), expected[0], rtol=1e-5, atol=5e-6)
+    np.testing.assert_allclose(state, expected[1], rtol=1e-5, atol=5e-6)
+
+
+@pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "masked"])
+@pytest.mark.parametrize("carried", [False, True])
+@pytest.mark.parametrize("residual", [False, True])
+def test_each_direction_reads_the_real_tokens(mask, carried, residual):
+    rng, x, state = case()
+    layer = make(rng, residual=residual)
+    state = state if carried else None
+    expected = reference(layer, x, mask, state)
+    check(layer(x, mask=mask, initial_state=state), expected)
+    check(layer(x, mask=mask, initial_state=state, training=True), expected)  # no dropout here
+
+
+def test_the_directions_never_meet():
+    rng, x, _ = case(1)
+    layer = make(rng)
+    before = np.array(layer(x)[0])
+    other = x.copy()
+    other[:, 3] += 1
+    after = np.array(layer(other)[0])
+    changed = (before != after).any((0, 1, 3), where=np.arange(2 * P) < P)
+    np.testing.assert_array_equal(changed, np.arange(T) >= 3)
+    changed = (before != after).any((0, 1, 3), where=np.arange(2 * P) >= P)
+    np.testing.assert_array_equal(changed, np.arange(T) <= 3)
+
+
+@pytest.mark.parametrize("resets", [None, RESETS], ids=["running", "resets"])
+@pytest.mark.parametrize("training", [False, True])
+def test_backward_inputs_are_in_the_order_of_reading(resets, training):
+    rng, x, state = case(2)
+    layer, backward = make(rng), rng.standard_normal((B, T, P)).astype("float32")
+    layers, states = np.zeros((L, B, T, 2 * P)), np.zeros((B, 2 * L, U + P))
+    for b in range(B):
+        at = None if resets is None else resets[b]
+        for side, (lstms, tokens) in enumerate(((layer.forward, x), (layer.backward, backward))):
+            outputs, states[b, side::2] = stack(
+                lstms, tokens[b].astype("float64"), state[b, side::2], at
+            )
+            layers[:, b, :, side * P : (side + 1) * P] = outputs
+    got = layer(x, initial_state=state, backward_inputs=backward, resets=resets, training=training)
+    check(got, (layers, states))
+
+
+def test_own_inputs_backwards_are_what_is_read_without_backward_inputs():
+    rng, x, state = case(3)
+    layer = make(rng)
+    plain, end = layer(x, initial_state=state)
+    given, same_end = layer(x, initial_state=state, backward_inputs=x[:, ::-1])
+    for one, two in zip(plain, given, strict=True):
+        np.testing.assert_allclose(one[..., :P], two[..., :P], atol=1e-6)
+        np.testing.assert_allclose(one[..., P:], two[:, ::-1, P:], atol=1e-6)
+    np.testing.assert_allclose(end, same_end, atol=1e-6)
+
+
+def test_windows_with_the_state_carried_equal_one_run():
+    rng, x, state = case(4)
+    layer, backward = make(rng), rng.standard_normal((B, T, P)).astype("float32")
+
+    def run(window, state):
+        return layer(
+            x[:, window],
+            initial_state=state,
+            backward_inputs=backward[:, window],
+            resets=RESETS[:, window],
+            training=True,
+        )
+
+    whole, end = run(slice(None), state)
+    first, state = run(slice(0, 4), state)
+    second, state = run(slice(4, T), state)
+    np.testing.assert_allclose(np.concatenate([first, second], 2), np.array(whole), atol=1e-6)
+    np.testing.assert_allclose(state, end, atol=1e-6)
+
+
+def test_dropout_is_in_front_of_each_lstm_and_only_while_training():
+    rng, x, _ = case(5)
+    layer = make(rng, dropout=0.5)
+    check(layer(x), reference(layer, x))
+    one, two = (np.array(layer(x, training=True)[0]) for _ in range(2))
+    for side in (slice(0, P), slice(P, 2 * P)):  # the second layer has a mask of its own
+        assert (one[0, ..., side] != two[0, ..., side]).any()
+    assert len({d.name for d in layer.dropouts}) == 2 * L
+    # With the first layer's input gone in both, layer 1 is the same; layer 2 drops what it reads.
+    one, two = (np.array(layer(np.zeros_like(x), training=True)[0]) for _ in range(2))
+    np.testing.assert_array_equal(one[0], two[0])
+    for side in (slice(0, P), slice(P, 2 * P)):
+        assert (one[1, ..., side] != two[1, ..., side]).any()
+
+
+def test_state_shape_and_names():
+    layer = make(np.random.default_rng(0))
+    assert layer.state_shape == (2 * L, U + P)
+    assert len(layer.forward) == len(layer.backward) == L
+    shapes = {w.path.split("/", 1)[1]: tuple(w.shape) for w in layer.weights}
+    for direction in ("forward", "backward"):
+        for index in range(L):
+            assert shapes[f"{direction}_{index}/kernel"] == (P, 4 * U)
+            assert shapes[f"{direction}_{index}/projection_kernel"] == (U, P)
+    assert len(shapes) == len(layer.weights) == 4 * 2 * L
+
+
+def test_errors():
+    rng, x, _ = case()
+    with pytest.raises(ValueError, match="resets needs backward_inputs"):
+        make(rng)(tf.constant(x), resets=RESETS)
+    with pytest.raises(ValueError, match="num_layers=0"):
+        BiLM(0, U, P)
+    with pytest.raises(ValueError, match="units=0"):
+        BiLM(L, 0, P)
+    with pytest.raises(ValueError, match="cell_clip=0"):
+        BiLM(L, U, P, cell_clip=0)

@@ -1,0 +1,94 @@
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.layers import SentenceBoundaries
+
+BEGIN, END = [7, 8, 9], [7, 5, 9]
+C = 3
+
+
+def reference(ids):
+    """Row by row, as lists; tokens count up to the last one whose first id is not 0."""
+    found = []
+    for row in ids.tolist():
+        real = [t for t, token in enumerate(row) if token[0]]
+        length = real[-1] + 1 if real else 0
+        rest = [[0] * C] * (len(row) - length)
+        found.append([BEGIN, *row[:length], END, *rest])
+    return np.array(found, "int32")
+
+
+def draw(lengths, time, seed=0):
+    ids = np.random.default_rng(seed).integers(1, 7, (len(lengths), time, C)).astype("int32")
+    for row, length in zip(ids, lengths, strict=True):
+        row[length:] = 0
+    return ids
+
+
+CASES = {
+    "full": draw([4, 4], 4),
+    "ragged": draw([4, 1, 2, 3], 4),
+    "rows of zero words": draw([0, 2, 0], 3),
+    "all empty": draw([0, 0], 2),
+    "no places": np.zeros((3, 0, C), "int32"),
+    "one": draw([1], 1),
+}
+
+
+def layer():
+    return SentenceBoundaries(BEGIN, END)
+
+
+@pytest.mark.parametrize("ids", CASES.values(), ids=CASES)
+def test_against_lists(ids):
+    expected = reference(ids)
+    got = layer()(ids)
+    assert got.dtype == "int32" and got.shape == (ids.shape[0], ids.shape[1] + 2, C)
+    np.testing.assert_array_equal(got, expected)
+    compiled = tf.function(layer(), jit_compile=True)
+    np.testing.assert_array_equal(compiled(ids), expected)
+
+
+def test_a_hole_is_kept_and_only_the_first_id_decides():
+    ids = np.array([[[1, 2, 3], [0, 0, 0], [4, 0, 0], [0, 5, 5]]], "int32")
+    expected = [BEGIN, [1, 2, 3], [0, 0, 0], [4, 0, 0], END, [0, 0, 0]]
+    np.testing.assert_array_equal(layer()(ids)[0], expected)
+
+
+@pytest.mark.parametrize("ids", [CASES["ragged"], CASES["no places"]])
+def test_unknown_length(ids):
+    inputs = keras.Input((None, C), dtype="int32")
+    model = keras.Model(inputs, layer()(inputs))
+    assert model.output_shape == (None, None, C) and model.output.dtype == "int32"
+    np.testing.assert_array_equal(model(ids), reference(ids))
+    assert layer()(keras.Input((4, C), dtype="int32")).shape == (None, 6, C)
+
+
+def test_no_weights_and_no_dtype_policy():
+    under = SentenceBoundaries(BEGIN, END, dtype="mixed_bfloat16")
+    assert under.weights == []
+    assert under(CASES["ragged"]).dtype == "int32"
+
+
+def test_round_trips(tmp_path):
+    copy = SentenceBoundaries.from_config(json.loads(json.dumps(layer().get_config())))
+    ids, inputs = CASES["ragged"], keras.Input((None, C), dtype="int32")
+    np.testing.assert_array_equal(copy(ids), reference(ids))
+    model = keras.Model(inputs, copy(inputs))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(ids), reference(ids))
+    model.export(tmp_path / "module", verbose=False)
+    served = tf.saved_model.load(str(tmp_path / "module")).serve(tf.constant(ids))
+    np.testing.assert_array_equal(served, reference(ids))
+
+
+def test_errors():
+    with pytest.raises(ValueError, match="begin has 2 ids and end 3"):
+        SentenceBoundaries([1, 2], END)
+    with pytest.raises(ValueError, match="tokens have 4 ids, the marks 3"):
+        layer()(np.ones((1, 2, 4), "int32"))

@@ -1,0 +1,151 @@
+import keras
+import numpy as np
+import pytest
+
+from tests.layers.reference import ACTIVATIONS, randomize
+from tfnlp.layers import CharCNN
+
+WIDTHS = ((1, 3), (2, 2), (3, 4), (4, 2), (5, 3), (6, 2), (7, 5))
+V, E = 20, 3
+
+
+def make(rng, filters=WIDTHS, length=12, **arguments):
+    arguments = {"num_highway": 2, "projection_size": 6, **arguments}
+    layer = CharCNN(V, E, filters, **arguments)
+    layer.build((None, None, length))
+    randomize(layer, rng)
+    return layer
+
+
+def array(weight):
+    return np.asarray(weight, "float64")
+
+
+def reference(ids, layer):
+    """One word after the other, f and the bias at every place as in the paper."""
+    f = ACTIVATIONS[layer.activation]
+    table = np.concatenate([np.zeros((1, E)), array(layer.character_embedding)])
+    vectors = []
+    for word in ids.reshape(-1, ids.shape[-1]):
+        e, found = table[word], []
+        for (width, number), kernel, bias in zip(
+            layer.filters, layer.kernels, layer.biases, strict=True
+        ):
+            kernel, best = array(kernel), np.full(number, -np.inf)
+            for t in range(len(word) - width + 1):
+                score = sum(e[t + k] @ kernel[k] for k in range(width)) + array(bias)
+                best = np.maximum(best, f(score))
+            found.append(best)
+        y = np.concatenate(found)
+        for highway in layer.highways:
+            gate = y @ array(highway.carry_kernel) + array(highway.carry_bias_weight)
+            gate = 1 / (1 + np.exp(-gate))
+            new = y @ array(highway.transform_kernel) + array(highway.transform_bias)
+            y = gate * np.maximum(new, 0) + (1 - gate) * y
+        if layer.projection_size is not None:
+            y = y @ array(layer.projection_kernel) + array(layer.projection_bias)
+        vectors.append(y)
+    return np.reshape(vectors, (*ids.shape[:-1], -1))
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize(
+    "filters, arguments, shape",
+    [
+        (WIDTHS, {}, (2, 3, 50)),
+        (WIDTHS, {}, (4, 7)),  # the widest filter fits in once
+        (((2, 3), (2, 4), (1, 2)), {"num_highway": 1}, (2, 2, 9)),  # a width twice, any order
+        (((3, 4),), {"num_highway": 0, "projection_size": None}, (5, 6)),
+        (((1, 2), (4, 3)), {"num_highway": 1, "projection_size": None}, (2, 1, 2, 8)),
+        (((1, 3), (2, 3)), {"num_highway": 0}, (11,)),  # a single word
+    ],
+)
+def test_formula(activation, filters, arguments, shape):
+    rng = np.random.default_rng(0)
+    layer = make(rng, filters, activation=activation, **arguments)
+    ids = rng.integers(0, V, shape).astype("int32")
+    expected = reference(ids, layer)
+    got = layer(ids)
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got, expected, rtol=1e-5, atol=2e-5)
+
+
+def words(rng, lengths, size):
+    """Ids as of `tfnlp.text.character_ids`: a begin mark, characters, an end mark, padding."""
+    ids = np.full((len(lengths), size), V - 1, "int32")
+    for row, length in zip(ids, lengths, strict=True):
+        row[0], row[1 : length - 1], row[length - 1] = 1, rng.integers(3, V - 1, length - 2), 2
+    return ids
+
+
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_padding_cut_to_the_widest_filter_gives_the_same_bits(activation):
+    rng = np.random.default_rng(1)
+    layer = make(rng, activation=activation)
+    # Where all it sees is padding the widest filter answers most; it must still have such a place.
+    table = array(layer.character_embedding)
+    table[V - 2] = 1
+    layer.character_embedding.assign(table)
+    layer.kernels[-1].assign(np.full(layer.kernels[-1].shape, 0.1))
+    ids = words(rng, [3, 12, 5, 8], 50)
+    ids[2] = 0  # a padding word
+    whole = np.asarray(layer(ids))
+    np.testing.assert_array_equal(layer(ids[:, : 12 + 7]), whole)
+    assert not np.allclose(layer(ids[:, : 12 + 6]), whole)
+
+
+def test_id_zero_is_the_zero_vector_and_ids_are_one_more_than_rows():
+    layer = make(np.random.default_rng(2), ((1, 4),), num_highway=0, projection_size=None)
+    assert layer.character_embedding.shape == (V - 1, E)
+    bias = np.maximum(array(layer.biases[0]), 0)
+    np.testing.assert_allclose(layer(np.zeros((2, 5), "int32")), [bias, bias], rtol=1e-6)
+    last = array(layer.character_embedding)[V - 2] @ array(layer.kernels[0])[0]
+    expected = np.maximum(last + array(layer.biases[0]), 0)
+    np.testing.assert_allclose(layer(np.full((1, 5), V - 1, "int32"))[0], expected, rtol=1e-5)
+
+
+def test_unknown_numbers_of_words_and_characters():
+    rng = np.random.default_rng(3)
+    layer = make(rng)
+    inputs = keras.Input((None, None), dtype="int32")
+    model = keras.Model(inputs, layer(inputs))
+    assert model.output_shape == (None, None, 6)
+    for shape in ((2, 3, 9), (1, 4, 50)):
+        ids = rng.integers(0, V, shape).astype("int32")
+        np.testing.assert_allclose(model(ids), reference(ids, layer), rtol=1e-5, atol=2e-5)
+
+
+def test_the_papers_size():
+    layer = CharCNN()
+    layer.build((None, None, 50))
+    widths = [1, 2, 3, 4, 5, 6, 7]
+    numbers = [32, 32, 64, 128, 256, 512, 1024]
+    convolutions = sum(w * 16 * n + n for w, n in zip(widths, numbers, strict=True))
+    highways = 2 * 2 * (2048 * 2048 + 2048)
+    assert layer.count_params() == 261 * 16 + convolutions + highways + 2048 * 512 + 512
+
+
+def test_too_few_characters_are_an_error():
+    layer = make(np.random.default_rng(4))
+    message = "words of 6 characters are narrower than the widest filter, 7"
+    with pytest.raises(ValueError, match=message):
+        layer(keras.Input((3, 6), dtype="int32"))
+    with pytest.raises(ValueError, match=message):
+        CharCNN(V, E, WIDTHS).build((None, 3, 6))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"filters": ()}, r"filters=\(\) must be pairs"),
+        ({"filters": ((0, 3),)}, r"filters=\(\(0, 3\),\) must be pairs"),
+        ({"filters": ((2, 0),)}, "all at least 1"),
+        ({"num_characters": 1}, "num_characters=1"),
+        ({"embedding_size": 0}, "embedding_size=0"),
+        ({"num_highway": -1}, "num_highway=-1"),
+        ({"activation": "swish"}, "activation='swish'"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CharCNN(**arguments)

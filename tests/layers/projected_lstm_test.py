@@ -1,0 +1,242 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tfnlp.layers import ProjectedLSTM
+
+B, T, U, P = 3, 6, 5, 4
+MASK = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0]], bool)  # with holes
+RESETS = np.array([[0, 0, 1, 0, 1, 0], [1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0]], bool)
+BITING = {"cell_clip": 0.6, "projection_clip": 0.3}
+FREE = {"cell_clip": None, "projection_clip": None}
+
+# What a call is given besides the inputs.
+OTHERS = {
+    "alone": {},
+    "mask": {"mask": MASK},
+    "state": {"initial_state": True},
+    "resets": {"resets": RESETS, "initial_state": True},
+    "everything": {"mask": MASK, "initial_state": True, "resets": RESETS},
+}
+others_of = pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def reference(x, layer, mask=None, initial_state=None, resets=None):
+    """One token of one row after the other; outputs, state, and how often each clip was reached."""
+    kernel, recurrent, bias, projection = (
+        np.asarray(w, "float64")
+        for w in (layer.kernel, layer.recurrent_kernel, layer.bias, layer.projection_kernel)
+    )
+    units, size = projection.shape
+    outputs, states, clipped = np.zeros((*x.shape[:2], size)), [], np.zeros(2, int)
+    for b, row in enumerate(x):
+        c, h = np.zeros(units), np.zeros(size)
+        if initial_state is not None:
+            c, h = initial_state[b, :units], initial_state[b, units:]
+        for t, token in enumerate(row):
+            if resets is not None and resets[b, t]:
+                c, h = np.zeros(units), np.zeros(size)
+            if mask is not None and not mask[b, t]:
+                continue
+            i, j, f, o = np.split(token @ kernel + h @ recurrent + bias, 4)
+            c = sigmoid(f + layer.forget_bias) * c + sigmoid(i) * np.tanh(j)
+            if layer.cell_clip is not None:
+                clipped[0] += (np.abs(c) > layer.cell_clip).sum()
+                c = np.clip(c, -layer.cell_clip, layer.cell_clip)
+            h = (sigmoid(o) * np.tanh(c)) @ projection
+            if layer.projection_clip is not None:
+                clipped[1] += (np.abs(h) > layer.projection_clip).sum()
+                h = np.clip(h, -layer.projection_clip, layer.projection_clip)
+            outputs[b, t] = h + token if layer.residual else h
+        states.append(np.concatenate([c, h]))
+    return outputs, np.array(states), clipped
+
+
+def make(rng, size=P, **arguments):
+    layer = ProjectedLSTM(U, P, **{**BITING, **arguments})
+    layer.build((None, None, size))
+    randomize(layer, rng, 0.8)
+    return layer
+
+
+def case(others, size=P, seed=0):
+    """Inputs, and the other arguments with numbers in place of True."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((B, T, size)).astype("float32")
+    others = dict(others)
+    if "initial_state" in others:
+        others["initial_state"] = rng.uniform(-0.3, 0.3, (B, U + P)).astype("float32")
+    return rng, x, others
+
+
+@others_of
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    "size, arguments",
+    [
+        (P, {"residual": True}),
+        (3, {"forget_bias": 0.3}),
+        (P, {**FREE, "residual": True}),
+        (6, {"projection_clip": None}),
+    ],
+)
+def test_formula(others, training, size, arguments):
+    rng, x, others = case(others, size)
+    layer = make(rng, size, **arguments)
+    outputs, state = layer(x, training=training, **others)
+    expected, expected_state, clipped = reference(x.astype("float64"), layer, **others)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=2e-6)
+    np.testing.assert_allclose(state, expected_state, rtol=1e-5, atol=2e-6)
+    bounds = np.array([layer.cell_clip is not None, layer.projection_clip is not None])
+    np.testing.assert_array_equal(clipped > 0, bounds)  # or the test says nothing of clips
+
+
+def test_two_halves_with_the_state_carried_equal_the_whole():
+    rng, x, others = case(OTHERS["everything"])
+    layer = make(rng, residual=True)
+    whole, end = layer(x, **others)
+    state, halves = others["initial_state"], []
+    for half in (slice(0, 2), slice(2, T)):
+        y, state = layer(
+            x[:, half], mask=MASK[:, half], initial_state=state, resets=RESETS[:, half]
+        )
+        halves.append(np.asarray(y))
+    np.testing.assert_allclose(np.concatenate(halves, 1), whole, atol=1e-6)
+    np.testing.assert_allclose(state, end, atol=1e-6)
+
+
+def test_a_reset_forgets_all_before():
+    rng, x, _ = case({})
+    layer = make(rng)
+    resets = np.zeros((B, T), bool)
+    resets[:, 3] = True
+    got, state = layer(x, resets=resets)
+    fresh, fresh_state = layer(x[:, 3:])
+    np.testing.assert_allclose(got[:, 3:], fresh, atol=1e-6)
+    np.testing.assert_allclose(state, fresh_state, atol=1e-6)
+
+
+def gradients_of(layer, x, others, cotangents, training):
+    """Values and the gradients of a weighted sum by inputs, state and weights."""
+    x = tf.constant(x)
+    others = {name: tf.constant(value) for name, value in others.items()}
+    sources = [x] + [others[n] for n in ("initial_state",) if n in others]
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        outputs, state = layer(x, training=training, **others)
+        loss = tf.reduce_sum(outputs * cotangents[0]) + tf.reduce_sum(state * cotangents[1])
+    variables = [w.value for w in layer.trainable_variables]
+    return (outputs, state), tape.gradient(loss, sources + variables)
+
+
+WAYS = {
+    "eager": lambda f: f,
+    "graph": tf.function,
+    "xla": lambda f: tf.function(f, jit_compile=True),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    "others, arguments",
+    [
+        (OTHERS["alone"], FREE),
+        (OTHERS["mask"], {"residual": True}),
+        (OTHERS["resets"], {}),
+        (OTHERS["everything"], {"residual": True}),
+    ],
+    ids=["alone", "mask", "resets", "everything"],
+)
+def test_the_written_gradient_equals_the_derived_one(others, arguments, way):
+    rng, x, others = case(others)
+    layer = make(rng, **arguments)
+    cotangents = [rng.standard_normal(s).astype("float32") for s in ((B, T, P), (B, U + P))]
+    values, gradients = gradients_of(layer, x, others, cotangents, training=False)
+    run = way(lambda: gradients_of(layer, x, others, cotangents, training=True))
+    got_values, got_gradients = run()
+    for got, expected in zip(got_values, values, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+    assert len(gradients) == 5 + ("initial_state" in others)
+    for got, expected in zip(got_gradients, gradients, strict=True):
+        assert np.abs(expected).max() > 1e-2
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_gradient_by_central_differences(training):
+    """Against differences of the float64 reference, so independent of TensorFlow; no bound is
+    within reach of a step."""
+    rng, x, others = case(OTHERS["everything"])
+    layer = make(rng, residual=True)
+    cotangents = [rng.standard_normal(s) for s in ((B, T, P), (B, U + P))]
+    float32 = [c.astype("float32") for c in cotangents]
+    _, gradients = gradients_of(layer, x, others, float32, training)
+    names = ("kernel", "recurrent_kernel", "bias", "projection_kernel")
+
+    class Weights:
+        """The layer's constants, and its weights as float64."""
+
+        cell_clip, projection_clip = layer.cell_clip, layer.projection_clip
+        forget_bias, residual = layer.forget_bias, layer.residual
+
+    for name in names:
+        setattr(Weights, name, np.asarray(getattr(layer, name), "float64"))
+    points = {
+        "inputs": x.astype("float64"),
+        "initial_state": others["initial_state"].astype("float64"),
+        **{name: getattr(Weights, name) for name in names},
+    }
+
+    def loss():
+        outputs, state, _ = reference(
+            points["inputs"], Weights, MASK, points["initial_state"], RESETS
+        )
+        return (outputs * cotangents[0]).sum() + (state * cotangents[1]).sum()
+
+    step = 1e-6
+    for (name, point), gradient in zip(points.items(), gradients, strict=True):
+        flat = point.reshape(-1)
+        assert np.shares_memory(flat, point)
+        for place in rng.choice(flat.size, min(flat.size, 12), replace=False):
+            middle, losses = flat[place], []
+            for side in (1, -1):
+                flat[place] = middle + side * step
+                losses.append(loss())
+            flat[place] = middle
+            expected = (losses[0] - losses[1]) / (2 * step)
+            got = np.asarray(gradient).reshape(-1)[place]
+            assert abs(got - expected) < 1e-4 * max(1, abs(expected)), (name, place)
+
+
+def test_state_stays_float32_under_bf16():
+    layer = ProjectedLSTM(U, P, dtype="mixed_bfloat16")
+    _, x, _ = case({})
+    outputs, state = layer(x)
+    assert outputs.dtype == "bfloat16" and state.dtype == "float32"
+    # c has bits that bfloat16 has no room for.
+    cell = state[:, :U]
+    assert np.mean(tf.cast(tf.cast(cell, "bfloat16"), "float32") != cell) > 0.5
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"units": 0}, "units=0 and projection_size=4"),
+        ({"projection_size": 0}, "projection_size=0"),
+        ({"cell_clip": 0}, "cell_clip=0 must be positive"),
+        ({"projection_clip": -1.0}, "projection_clip=-1.0 must be positive"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ProjectedLSTM(**{"units": U, "projection_size": P, **arguments})
+
+
+def test_residual_needs_equal_widths():
+    with pytest.raises(ValueError, match="inputs of width 3 to outputs of width 4"):
+        ProjectedLSTM(U, P, residual=True).build((None, None, 3))

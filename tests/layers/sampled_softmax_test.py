@@ -1,0 +1,274 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tfnlp.layers import SampledSoftmax, sampled_softmax
+from tfnlp.layers.sampled_softmax import expected_counts
+
+V, P, N = 40, 5, 6
+
+
+def make(num_samples, vocab_size=V, seed=1, scale=0.5):
+    layer = SampledSoftmax(vocab_size, num_samples, seed=seed)
+    layer.build((None, P))
+    randomize(layer, np.random.default_rng(0), scale)
+    return layer
+
+
+def draw(vocab_size=V, seed=0):
+    rng = np.random.default_rng(seed)
+    targets = rng.integers(0, vocab_size, N).astype("int32")
+    targets[0] = 0  # a word that is in every sample
+    return rng.standard_normal((N, P)).astype("float32"), targets
+
+
+def scores_of(layer, x):
+    kernel, bias = np.asarray(layer.kernel, "float64"), np.asarray(layer.bias, "float64")
+    return x.astype("float64") @ kernel.T + bias  # [N, V]
+
+
+def full_losses(layer, x, y):
+    scores = scores_of(layer, x)
+    return np.log(np.exp(scores).sum(-1)) - scores[np.arange(len(y)), y]
+
+
+def log_uniform(vocab_size):
+    ends = np.log(np.arange(1, vocab_size + 2)) / np.log(vocab_size + 1)  # from 0 to 1
+    return ends[1:] - ends[:-1]
+
+
+def next_words(layer):
+    """The words of the next call, which is not used up by looking at them."""
+    state = layer.seed_generator.state
+    before = state.numpy()
+    words = np.asarray(layer._sample())
+    state.assign(before)
+    return words
+
+
+def losses_of_many_draws(layer, x, y, draws):
+    step = tf.function(lambda: layer(x, y, training=True))
+    return np.array([step() for _ in range(draws)], "float64")
+
+
+@pytest.mark.parametrize(
+    "vocab_size, samples",
+    [(40, 1), (40, 12), (40, 39), (1000, 64), (5000, 4999), (2, 1), (800_000, 8192)],
+)
+def test_expected_counts(vocab_size, samples):
+    counts = expected_counts(vocab_size, samples)
+    assert counts.shape == (vocab_size,) and counts.dtype == "float64"
+    np.testing.assert_allclose(counts.sum(), samples, rtol=1e-9)
+    assert counts.min() > 0 and counts.max() <= 1
+    rare = counts < 1
+    assert np.all(np.diff(rare.astype(int)) >= 0)  # the frequent words are the certain ones
+    ratio = counts[rare] / log_uniform(vocab_size)[rare]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-6)
+    if not rare.all():  # and no more are certain than must be
+        assert ratio[0] * log_uniform(vocab_size)[~rare].min() >= 1 - 1e-6
+
+
+def test_drawn_frequencies_equal_the_expected_counts():
+    samples, draws = 12, 4000
+    layer = make(samples)
+    sample = tf.function(layer._sample)
+    words = np.array([sample() for _ in range(draws)])
+    assert words.shape == (draws, samples) and words.min() >= 0 and words.max() < V
+    frequencies = np.bincount(words.ravel(), minlength=V) / draws
+    expected = expected_counts(V, samples)
+    certain = expected == 1
+    assert certain.any() and not certain.all()
+    np.testing.assert_array_equal(frequencies[certain], 1)
+    # Five standard errors; a count that lies across two units has a variance below its mean.
+    error = np.sqrt(expected / draws)
+    assert np.all(np.abs(frequencies - expected) < 5 * error)
+
+
+def test_formula_of_a_draw_and_accidental_hits():
+    samples = 12
+    layer, (x, y) = make(samples), draw()
+    scores, counts = scores_of(layer, x), expected_counts(V, samples)
+    hits = 0
+    for _ in range(20):
+        words = next_words(layer)
+        expected = []
+        for score, target in zip(scores, y, strict=True):
+            z = np.exp(score[target])
+            for word in words:
+                if word == target:
+                    hits += 1
+                else:
+                    z += np.exp(score[word]) / counts[word]
+            expected.append(np.log(z) - score[target])
+        np.testing.assert_allclose(layer(x, y, training=True), expected, rtol=1e-5, atol=1e-6)
+    assert hits >= 20 and 0 in words
+
+
+def test_all_samples_hit():
+    layer = make(1, vocab_size=2)
+    x, y = draw(2)
+    for _ in range(5):
+        (word,) = next_words(layer)
+        losses = np.asarray(layer(x, y, training=True))
+        np.testing.assert_array_equal(losses[y == word], 0)  # Z' is the target's share alone
+        assert np.all(losses[y != word] > 0)
+
+
+def test_estimate_of_z_is_unbiased():
+    draws = 3000
+    layer, (x, y) = make(12), draw()
+    scores = scores_of(layer, x)
+    true = scores[np.arange(N), y]
+    z = np.exp(losses_of_many_draws(layer, x, y, draws) + true)
+    error = z.std(0) / np.sqrt(draws)
+    assert np.all(np.abs(z.mean(0) - np.exp(scores).sum(-1)) < 4 * error)
+    assert np.all(error > 0)
+
+
+def test_loss_nears_the_full_loss_as_samples_grow():
+    x, y = draw()
+    distances = []
+    for samples in (2, 8, 20, 36):
+        layer = make(samples)
+        losses = losses_of_many_draws(layer, x, y, 200)
+        distances.append(np.abs(losses - full_losses(layer, x, y)).mean())
+    assert all(more < 0.7 * less for less, more in zip(distances, distances[1:], strict=False))
+    assert distances[-1] < 0.1
+
+
+@pytest.mark.parametrize("samples", [None, V, V + 5])
+def test_with_enough_samples_training_is_the_full_softmax(samples):
+    layer, (x, y) = make(samples), draw()
+    assert not hasattr(layer, "seed_generator")
+    for training in (False, True):
+        np.testing.assert_allclose(
+            layer(x, y, training=training), full_losses(layer, x, y), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_inference_is_the_full_softmax_of_any_shape():
+    layer, (x, y) = make(3), draw()
+    expected = full_losses(layer, x, y)
+    np.testing.assert_allclose(layer(x, y), expected, rtol=1e-5, atol=1e-6)
+    shaped = layer(x.reshape(2, 3, P), y.reshape(2, 3))
+    np.testing.assert_allclose(shaped, expected.reshape(2, 3), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "block, compiled", [(1, False), (7, False), (20, False), (39, False), (40, False), (7, True)]
+)
+def test_full_softmax_in_blocks(block, compiled, monkeypatch):
+    layer, (x, y) = make(None, scale=3.0), draw()
+
+    def losses_and_gradients():
+        with tf.GradientTape() as tape:
+            losses = layer(x, y, training=True)
+        return losses, tape.gradient(losses, [w.value for w in layer.trainable_variables])
+
+    losses, gradients = losses_and_gradients()  # one block
+    monkeypatch.setattr(sampled_softmax, "_BLOCK", block)
+    run = tf.function(losses_and_gradients, jit_compile=True) if compiled else losses_and_gradients
+    got, got_gradients = run()
+    np.testing.assert_allclose(got, full_losses(layer, x, y), rtol=1e-5, atol=1e-5)
+    for one, other in zip(got_gradients, gradients, strict=True):
+        np.testing.assert_allclose(
+            tf.convert_to_tensor(one), tf.convert_to_tensor(other), rtol=1e-4, atol=1e-5
+        )
+
+
+def gradients(layer, x, y, training):
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_mean(layer(x, y, training=training))
+    sources = [x, layer.kernel.value, layer.bias.value]
+    return [tf.convert_to_tensor(g) for g in tape.gradient(loss, sources)]
+
+
+def test_mean_gradient_is_near_the_full_one():
+    layer, (x, y) = make(30), draw()
+    x = tf.constant(x)
+    step = tf.function(lambda: gradients(layer, x, y, True))
+    draws = [step() for _ in range(500)]
+    for index, full in enumerate(gradients(layer, x, y, False)):
+        mean = np.mean([d[index] for d in draws], 0)
+        distance = np.linalg.norm(mean - full) / np.linalg.norm(full)
+        one = np.linalg.norm(draws[0][index] - full) / np.linalg.norm(full)
+        assert distance < 0.05 and distance < one / 4
+
+
+def test_xla_equals_eager_at_the_same_seed():
+    x, y = draw()
+    x = tf.constant(x)
+    eager = make(12, seed=3)
+    expected = [(eager(x, y, training=True), gradients(eager, x, y, True)) for _ in range(2)]
+    compiled = make(12, seed=3)
+
+    @tf.function(jit_compile=True)
+    def step(x, y):
+        return compiled(x, y, training=True), gradients(compiled, x, y, True)
+
+    got = [step(x, y) for _ in range(2)]
+    for one, other in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    assert not np.allclose(got[0][0], got[1][0])  # every call draws anew
+
+
+def test_trains_on_two_replicas():
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        layer = make(12)
+    x, y = draw()
+
+    @tf.function
+    def step():
+        return strategy.run(lambda: layer(x, y, training=True))
+
+    first, second = strategy.experimental_local_results(step())
+    expected = full_losses(layer, x, y)
+    for losses in (first, second):
+        assert np.abs(losses - expected).mean() < 0.5
+
+
+def test_bf16_policy_is_float32_inside():
+    x, y = draw()
+    whole, half = (
+        SampledSoftmax(V, 12, seed=5, dtype=dtype) for dtype in ("float32", "mixed_bfloat16")
+    )
+    for layer in (whole, half):
+        layer.build((None, P))
+        randomize(layer, np.random.default_rng(0))
+    for training in (False, True):
+        losses = half(x, y, training=training)
+        assert losses.dtype == "float32"
+        np.testing.assert_array_equal(losses, whole(x, y, training=training))
+
+
+def test_fixed_point_numbers_of_a_large_vocabulary():
+    samples, vocab_size = 8192, 800_000
+    layer = SampledSoftmax(vocab_size, samples, seed=0)
+    ends = layer._ends.astype("int64")
+    assert layer._ends.dtype == "int32"
+    assert ends[-1] == samples * layer._unit < 2**31 and layer._unit >= 2**16
+    drawn_with = np.diff(ends, prepend=0)
+    assert drawn_with.min() > 0  # every word can be drawn
+    counts = expected_counts(vocab_size, samples)
+    np.testing.assert_allclose(drawn_with / layer._unit, counts, rtol=0.01)
+    np.testing.assert_allclose(np.exp(layer._log_expected), drawn_with / layer._unit, rtol=1e-9)
+    words = np.asarray(layer._sample())
+    assert words.shape == (samples,) and words.dtype == "int32"
+    assert np.all(np.diff(words) >= 0) and words[0] == 0 and 790_000 < words[-1] < vocab_size
+    certain = int((counts == 1).sum())
+    np.testing.assert_array_equal(words[:certain], np.arange(certain))
+
+
+def test_symbolic_shape_and_dtype():
+    losses = SampledSoftmax(V, 3)(keras.Input((None, P)), keras.Input((None,), dtype="int32"))
+    assert losses.shape == (None, None) and losses.dtype == "float32"
+
+
+@pytest.mark.parametrize("arguments", [(0, 3), (5, 0), (5, -1)])
+def test_bad_sizes_are_named(arguments):
+    with pytest.raises(ValueError, match="vocab_size={} and num_samples={}".format(*arguments)):
+        SampledSoftmax(*arguments)

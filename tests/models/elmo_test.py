@@ -1,0 +1,302 @@
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+from tests.convert import elmo_reference
+from tests.layers.reference import randomize
+from tfnlp.models import (
+    ELMO_MEDIUM,
+    ELMO_ORIGINAL,
+    ELMO_SMALL,
+    elmo,
+    elmo_lstm,
+)
+
+L, U, P, E = 2, 7, 4, 3
+SMALL = dict(
+    num_layers=L,
+    units=U,
+    projection_size=P,
+    embedding_size=E,
+    filters=((1, 2), (3, 5)),
+    num_highway=1,
+)
+OPTIONS = elmo_reference.small_options()  # the same sizes, in bilm-tf's words
+SENTENCES = [["It", "seems", "so"], ["Mo"], [], ["naïve", "北京", ".", "x" * 60, "a"]]
+LENGTHS = [len(sentence) for sentence in SENTENCES]
+T = max(LENGTHS)
+
+
+def small(seed=0, **arguments):
+    model = elmo(**{**SMALL, **arguments})
+    rng = np.random.default_rng(seed)
+    for layer in model.layers:
+        randomize(layer, rng, 0.6)
+    return model
+
+
+def batch(sentences=SENTENCES, length=T):
+    ids = np.zeros((len(sentences), length, 50), "int32")
+    for row, sentence in zip(ids, sentences, strict=True):
+        row[: len(sentence)] = elmo_reference.sentence_ids(sentence)
+    return {"character_ids": ids}
+
+
+def float64(weight):
+    return np.asarray(weight, "float64")
+
+
+def arrays_of(model):
+    """The weights by bilm-tf's names, as the reference reads them."""
+    cnn, bilm = model.get_layer("char_cnn"), model.get_layer("bilm")
+    arrays = {"char_embed": float64(cnn.character_embedding)}
+    for i, (kernel, bias) in enumerate(zip(cnn.kernels, cnn.biases, strict=True)):
+        arrays[f"CNN/W_cnn_{i}"], arrays[f"CNN/b_cnn_{i}"] = float64(kernel)[None], float64(bias)
+    for i, highway in enumerate(cnn.highways):
+        arrays[f"CNN_high_{i}/W_carry"] = float64(highway.carry_kernel)
+        arrays[f"CNN_high_{i}/b_carry"] = float64(highway.carry_bias_weight)
+        arrays[f"CNN_high_{i}/W_transform"] = float64(highway.transform_kernel)
+        arrays[f"CNN_high_{i}/b_transform"] = float64(highway.transform_bias)
+    arrays["CNN_proj/W_proj"] = float64(cnn.projection_kernel)
+    arrays["CNN_proj/b_proj"] = float64(cnn.projection_bias)
+    for direction, lstms in enumerate((bilm.forward, bilm.backward)):
+        for i, lstm in enumerate(lstms):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{i}/LSTMCell/"
+            kernels = [float64(lstm.kernel), float64(lstm.recurrent_kernel)]
+            arrays[cell + "W_0"] = np.concatenate(kernels)
+            arrays[cell + "B"] = float64(lstm.bias)
+            arrays[cell + "W_P_0"] = float64(lstm.projection_kernel)
+    return arrays
+
+
+def mixed(model, layers, normalized=False):
+    """`gamma sum_j softmax(s)_j h_j`, the token vectors twice as h_0."""
+    mix = model.get_layer("scalar_mix")
+    share = np.exp(float64(mix.scalars))
+    layers = [np.concatenate([layers[0], layers[0]], -1), *layers[1:]]
+    if normalized:
+        layers = [(h - h.mean()) / h.std() for h in layers]
+    return float64(mix.gamma) * sum(s * h for s, h in zip(share / share.sum(), layers, strict=True))
+
+
+def reference(model, keep_boundaries=False, normalized=False):
+    """Outputs by name, sentence by sentence from bilm-tf's formulas."""
+    places = T + 2 if keep_boundaries else T
+    names = ["word_emb", "lstm_outputs1", "lstm_outputs2", "elmo"]
+    expected = {n: np.zeros((len(SENTENCES), places, 2 * P)) for n in names}
+    expected["word_emb"] = expected["word_emb"][..., :P]
+    expected["default"] = np.zeros((len(SENTENCES), 2 * P))
+    arrays = arrays_of(model)
+    for row, sentence in enumerate(SENTENCES):
+        ids = elmo_reference.with_boundaries(elmo_reference.sentence_ids(sentence))
+        layers, _ = elmo_reference.layers(arrays, OPTIONS, ids)
+        if not keep_boundaries:
+            layers = [x[1:-1] for x in layers]
+        if not len(layers[0]):
+            continue
+        layers.append(mixed(model, layers, normalized))
+        for name, x in zip(names, layers, strict=True):
+            expected[name][row, : len(x)] = x
+        expected["default"][row] = layers[-1].mean(0)
+    return expected
+
+
+def assert_close(got, expected, tolerance=2e-5):
+    assert set(got) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize("keep_boundaries", [False, True])
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_formula(keep_boundaries, layer_norm):
+    model = small(keep_sentence_boundaries=keep_boundaries, layer_norm=layer_norm)
+    outputs = model(batch())
+    assert_close(outputs, reference(model, keep_boundaries, layer_norm))
+    for name, value in outputs.items():
+        if name != "default":
+            for row, length in zip(np.asarray(value), LENGTHS, strict=True):
+                count = length + 2 if keep_boundaries else length
+                assert not row[count:].any()  # zeros, not small numbers
+                assert (row[:count] != 0).all(-1).all()
+
+
+def parameter_count(units, projection_size, num_highway):
+    """Counted by hand for the published filters."""
+    numbers = {1: 32, 2: 32, 3: 64, 4: 128, 5: 256, 6: 512, 7: 1024}
+    width = sum(numbers.values())
+    characters = 261 * 16 + sum(w * 16 * n + n for w, n in numbers.items())
+    characters += num_highway * 2 * (width * width + width)
+    characters += width * projection_size + projection_size
+    lstm = (2 * projection_size + 1) * 4 * units + units * projection_size
+    return characters + 4 * lstm + 3 + 1  # and the mix of three layers
+
+
+@pytest.mark.parametrize(
+    "size, published",
+    [(ELMO_ORIGINAL, 93_600_852), (ELMO_MEDIUM, 28_027_732), (ELMO_SMALL, 13_593_300)],
+    ids=["original", "medium", "small"],
+)
+def test_published_parameter_counts(size, published):
+    assert elmo(**size).count_params() == published == parameter_count(**size)
+
+
+def test_default_arguments_are_the_papers():
+    defaults = {n: p.default for n, p in inspect.signature(elmo).parameters.items()}
+    assert ELMO_ORIGINAL.items() <= defaults.items()
+    assert (defaults["num_layers"], defaults["residual"], defaults["activation"]) == (
+        2,
+        True,
+        "relu",
+    )
+    assert defaults["cell_clip"] == defaults["projection_clip"] == 3.0
+
+
+@pytest.mark.parametrize("seq_length", [None, T])
+@pytest.mark.parametrize("keep_boundaries", [False, True])
+def test_names_and_shapes(seq_length, keep_boundaries):
+    model = small(seq_length=seq_length, keep_sentence_boundaries=keep_boundaries, num_layers=3)
+    assert model.input["character_ids"].shape == (None, seq_length, 50)
+    assert {"char_cnn", "bilm", "scalar_mix"} <= {layer.name for layer in model.layers}
+    more = 2 if keep_boundaries else 0
+
+    def shapes(batch_size, places):
+        found = {f"lstm_outputs{j}": (batch_size, places, 2 * P) for j in (1, 2, 3)}
+        found["word_emb"] = (batch_size, places, P)
+        found["elmo"] = (batch_size, places, 2 * P)
+        return {**found, "default": (batch_size, 2 * P)}
+
+    symbolic = None if seq_length is None else seq_length + more
+    assert {n: tuple(y.shape) for n, y in model.output.items()} == shapes(None, symbolic)
+    got = {n: tuple(y.shape) for n, y in model(batch()).items()}
+    assert got == shapes(len(SENTENCES), T + more)
+
+
+def test_other_rows_and_padding_change_nothing():
+    model = small(layer_norm=True)  # the one layer that takes means over places
+    together = {n: np.asarray(y) for n, y in model(batch(length=T + 3)).items()}
+    for row, sentence in enumerate(SENTENCES):
+        alone = model(batch([sentence], max(len(sentence), 1)))
+        for name, value in alone.items():
+            value, whole = np.asarray(value[0]), together[name][row]
+            if name != "default":
+                whole = whole[: len(value)]
+            np.testing.assert_allclose(value, whole, atol=2e-6)
+
+
+def test_no_words_at_all():
+    outputs = small()({"character_ids": np.zeros((2, 0, 50), "int32")})
+    assert outputs["elmo"].shape == (2, 0, 2 * P)
+    np.testing.assert_array_equal(outputs["default"], np.zeros((2, 2 * P)))
+
+
+def test_penalty_of_the_mix():
+    model = small(l2=0.1)
+    (loss,) = model.losses
+    expected = 0.1 * (float64(model.get_layer("scalar_mix").scalars) ** 2).sum()
+    np.testing.assert_allclose(loss, expected, rtol=1e-6)
+
+
+def with_boundaries():
+    """Ids with boundaries `[B, T + 2, 50]` and which are real."""
+    ids = np.zeros((len(SENTENCES), T + 2, 50), "int32")
+    for row, sentence in zip(ids, SENTENCES, strict=True):
+        words = elmo_reference.with_boundaries(elmo_reference.sentence_ids(sentence))
+        row[: len(words)] = words
+    return ids, ids[:, :, 0] > 0
+
+
+def vectors(encoder, ids):
+    return np.asarray(encoder.get_layer("char_cnn")(ids))
+
+
+@pytest.mark.parametrize("keep_boundaries", [False, True])
+def test_lstm_part_equals_the_whole_and_shares_its_weights(keep_boundaries):
+    encoder = small(keep_sentence_boundaries=keep_boundaries)
+    recurrent = elmo_lstm(encoder, keep_sentence_boundaries=keep_boundaries)
+    shared = {id(w) for w in encoder.weights}
+    assert recurrent.weights and {id(w) for w in recurrent.weights} < shared
+    ids, mask = with_boundaries()
+    state = np.zeros((len(SENTENCES), 2 * L, U + P), "float32")
+    outputs = recurrent(
+        {"word_embeddings": vectors(encoder, ids), "word_mask": mask, "state": state}
+    )
+    outputs.pop("state")
+    assert_close(outputs, {n: np.asarray(y) for n, y in encoder(batch()).items()}, 1e-6)
+
+
+def test_lstm_part_carries_a_state():
+    encoder = small()
+    recurrent, arrays = elmo_lstm(encoder), arrays_of(encoder)
+    ids, mask = with_boundaries()
+    rng = np.random.default_rng(5)
+    state = rng.uniform(-1, 1, (len(SENTENCES), 2 * L, U + P)).astype("float32")
+    outputs = recurrent(
+        {"word_embeddings": vectors(encoder, ids), "word_mask": mask, "state": state}
+    )
+    for row, length in enumerate(LENGTHS):
+        layers, after = elmo_reference.layers(
+            arrays, OPTIONS, ids[row, : length + 2], state[row].astype("float64")
+        )
+        np.testing.assert_allclose(outputs["state"][row], after, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            outputs["lstm_outputs2"][row, :length], layers[2][1:-1], rtol=1e-5, atol=1e-5
+        )
+
+
+def test_keras_file_round_trip(tmp_path):
+    encoder = small(layer_norm=True)
+    recurrent = elmo_lstm(encoder)
+    ids, mask = with_boundaries()
+    state = np.ones((len(SENTENCES), 2 * L, U + P), "float32")
+    given = {"word_embeddings": vectors(encoder, ids), "word_mask": mask, "state": state}
+    inputs = [batch(), given]
+    for model, given in zip((encoder, recurrent), inputs, strict=True):
+        path = tmp_path / f"{model.name}.keras"
+        model.save(path)
+        loaded = keras.models.load_model(path)
+        expected = {n: np.asarray(y) for n, y in model(given).items()}
+        assert_close(loaded(given), expected, 1e-6)
+
+
+def test_fit_changes_every_weight():
+    encoder = small(dropout=0.2, l2=0.01)
+    scores = keras.layers.Dense(2)(encoder.output["elmo"])
+    model = keras.Model(encoder.input, scores)
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    before = [np.array(w) for w in encoder.trainable_weights]
+    y = np.random.default_rng(0).integers(0, 2, (len(SENTENCES), T))
+    history = model.fit(batch(), y, epochs=1, batch_size=4, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+    for weight, old in zip(encoder.trainable_weights, before, strict=True):
+        assert np.isfinite(weight).all() and (np.asarray(weight) != old).any(), weight.path
+
+
+def test_bf16_is_near_float32():
+    model, half = small(), small(dtype="mixed_bfloat16")
+    half.set_weights(model.get_weights())
+    expected, got = model(batch()), half(batch())
+    assert {w.dtype for w in half.weights} == {"float32"}
+    for name, value in expected.items():
+        assert got[name].dtype == "bfloat16" == half.output[name].dtype, name
+        distance = np.abs(np.asarray(got[name], "float32") - value).max()
+        assert distance < 0.03 * max(1, np.abs(value).max()), name
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"units": 0}, "units=0"),
+        ({"num_layers": 0}, "num_layers=0"),
+        ({"filters": ()}, "filters="),
+        ({"filters": ((51, 4),)}, "narrower than the widest filter, 51"),
+        ({"activation": "swish"}, "activation='swish'"),
+        ({"l2": -1.0}, "l2=-1.0"),
+        ({"cell_clip": -3.0}, "cell_clip=-3.0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        elmo(**{**SMALL, **arguments})
