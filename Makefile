@@ -1,7 +1,8 @@
-# make demo   the whole way from a book to a SavedModel that is used without tfnlp
-# make test   the test suite
-# make bench  side by side with keras-hub
-# make clean  removes what the other targets made
+# make demo       the whole way from a book to a BERT SavedModel that is used without tfnlp
+# make demo-elmo  the same with an ELMo
+# make test       the test suite
+# make bench      side by side with keras-hub
+# make clean      removes what the other targets made
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -10,7 +11,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo test bench lint clean
+.PHONY: demo demo-elmo test bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -21,6 +22,9 @@ $(VENV)/installed: setup.py
 
 demo: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo.sh
+
+demo-elmo: $(VENV)/installed
+	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_elmo.sh
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest

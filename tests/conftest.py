@@ -22,5 +22,8 @@ def clean_state():
     """The same random numbers for each test, and no dtype policy left over from another."""
     keras.utils.set_random_seed(1234)
     keras.config.set_dtype_policy("float32")
+    # TensorFlow numbers the collectives of every new strategy from the same key and remembers
+    # their shapes, so a process's second strategy would trip over its first one's.
+    tf.distribute.MirroredStrategy._collective_key_base += 1000
     yield
     keras.config.set_dtype_policy("float32")

@@ -4,7 +4,6 @@ Exit codes: 0 done, 1 the input was at fault (one line on stderr says how), 2 th
 was, 130 interrupted.
 """
 
-import argparse
 import contextlib
 import os
 import sys
@@ -15,6 +14,7 @@ from absl.flags import argparse_flags
 
 from tfnlp import __version__
 from tfnlp.commands import evaluate, export, predict, pretrain, vocab
+from tfnlp.commands.arguments import HelpFormatter
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 COMMANDS = {
@@ -31,7 +31,7 @@ def parse(argv):
     parser = argparse_flags.ArgumentParser(
         prog="tfnlp",
         description="Pretrain language models on your own text and export them as SavedModels.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tfnlp {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -41,7 +41,7 @@ def parse(argv):
             name,
             help=summary,
             description=summary,
-            formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+            formatter_class=HelpFormatter,
         )
         module.add_arguments(command)
     return parser.parse_args(argv[1:])

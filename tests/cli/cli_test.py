@@ -75,9 +75,8 @@ def test_evaluate_prints_what_training_measured(run, text, capsys):
 
 def test_predict_fills_masks_and_draws(run, capsys, tmp_path):
     picture = tmp_path / "attention.png"
-    assert (
-        tfnlp("predict", "bert", "--model", run, "The [MASK] was", "--top", 3, "--attention", picture) == 0
-    )
+    more = ["--top", 3, "--attention", picture]
+    assert tfnlp("predict", "bert", "--model", run, "The [MASK] was", *more) == 0
     out = capsys.readouterr().out.split("\n")
     assert out[0] == "The [MASK] was"
     guesses = out[1].split("  ")[1:]

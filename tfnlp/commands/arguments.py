@@ -1,5 +1,16 @@
 """Arguments that several sub-commands share."""
 
+import argparse
+
+
+class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
+    """Help with the defaults, where there are some."""
+
+    def _get_help_string(self, action):
+        if action.default is None or action.default is False:
+            return action.help
+        return super()._get_help_string(action)
+
 
 def add_corpus(parser):
     """`--input` and `--layout`."""

@@ -1,20 +1,72 @@
-"""Export a BERT as a pair of SavedModels: preprocessor and encoder."""
+"""Export a BERT as a pair of SavedModels, preprocessor and encoder, or an ELMo as one."""
+
+import argparse
 
 from tfnlp.commands.arguments import add_model
 
+_ONLY = {
+    "seq_length": "bert",
+    "trainable": "elmo",
+    "cache": "elmo",
+    "l2": "elmo",
+    "format": "elmo",
+}  # arguments that one kind of model alone has
+
 
 def add_arguments(parser):
-    """Arguments of `tfnlp export`."""
+    """Arguments of `tfnlp export`; the folder says which model it is."""
     add_model(parser)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the pair")
     parser.add_argument(
-        "--seq-length", type=int, default=128, help="length that the preprocessor packs to"
+        "--output", required=True, metavar="DIR", help="BERT: folder for the pair; ELMo: the module"
     )
+    # What is not given stays away from the namespace: an argument of the other kind is an error.
+    for name, more in (
+        ("seq-length", dict(type=int, help="BERT: length to pack to (default: 128)")),
+        (
+            "trainable",
+            dict(
+                choices=["mix", "all"],
+                help="ELMo: what users of the module train, the mixing scalars or all weights "
+                "(default: mix)",
+            ),
+        ),
+        (
+            "cache",
+            dict(metavar="FILE", help="ELMo: words, one a line, to compute the vectors of now"),
+        ),
+        (
+            "l2",
+            dict(type=float, help="ELMo: penalty of the squared mixing scalars (default: 0)"),
+        ),
+        (
+            "format",
+            dict(
+                choices=["savedmodel", "bilm"],
+                help="ELMo: a SavedModel, or the files that bilm-tf and AllenNLP read "
+                "(default: savedmodel)",
+            ),
+        ),
+    ):
+        parser.add_argument(f"--{name}", default=argparse.SUPPRESS, **more)
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
 
 
 def run(args):
-    """Writes DIR/encoder and DIR/preprocessor."""
+    """Writes DIR/encoder and DIR/preprocessor of a BERT, or DIR of an ELMo."""
+    from tfnlp.commands.loading import kind_of
+
+    kind = kind_of(args.model)
+    given = {name: vars(args)[name] for name in _ONLY if name in vars(args)}
+    for name in given:
+        if _ONLY[name] != kind:
+            written = name.replace("_", "-")
+            raise ValueError(
+                f"--{written} is for {_name(_ONLY[name])}; {args.model} is {_name(kind)}"
+            )
+    (_export_elmo if kind == "elmo" else _export_bert)(args, **given)
+
+
+def _export_bert(args, seq_length=128):
     from tfnlp.commands.loading import load_bert
     from tfnlp.hub import export_bert
 
@@ -25,7 +77,27 @@ def run(args):
         loaded.encoder,
         loaded.tokenizer,
         loaded.pretrainer,
-        seq_length=min(args.seq_length, positions),
+        seq_length=min(seq_length, positions),
         overwrite=args.overwrite,
     )
     print(f"encoder: {encoder}\npreprocessor: {preprocessor}")
+
+
+def _export_elmo(args, format="savedmodel", **options):
+    from tfnlp import convert
+    from tfnlp.commands.loading import load_elmo
+    from tfnlp.hub import export_elmo
+
+    if format == "bilm" and options:
+        raise ValueError(f"--{next(iter(options))} is for a SavedModel, not for --format bilm")
+    loaded = load_elmo(args.model)
+    if format == "bilm":
+        convert.save_elmo(args.output, loaded.encoder, loaded.pretrainer, args.overwrite)
+        print(f"checkpoint: {args.output}")
+    else:
+        module = export_elmo(args.output, loaded.encoder, overwrite=args.overwrite, **options)
+        print(f"module: {module}")
+
+
+def _name(kind):
+    return {"bert": "a BERT", "elmo": "an ELMo"}[kind]

@@ -54,8 +54,12 @@ class LoadedElmo:
     history: object = None
 
 
-def load_elmo(path):
+def load_elmo(path, dtype=None):
     """Loads an ELMo from a run's folder or from a bilm-tf (AllenNLP) checkpoint's.
+
+    Args:
+        path: the folder.
+        dtype: a Keras dtype policy; None takes the global one.
 
     Raises:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
@@ -65,14 +69,28 @@ def load_elmo(path):
     from tfnlp.training.run import is_run, restore_weights
 
     if not is_run(path):
-        converted = convert.load_elmo(path)
+        converted = convert.load_elmo(path, dtype=dtype)
         return LoadedElmo(converted.encoder, converted.pretrainer, None, converted.config)
     config = _config(path, "elmo")
-    encoder = models.elmo(**config["arguments"])
-    pretrainer = models.elmo_pretrainer(encoder, **config["heads"])
+    encoder = models.elmo(**config["arguments"], dtype=dtype)
+    resets = config["training"]["reset"] != "never"
+    pretrainer = models.elmo_pretrainer(encoder, **config["heads"], resets=resets)
     _, history = restore_weights(path, pretrainer)
     words = read_words(os.path.join(path, "vocab.txt"))
     return LoadedElmo(encoder, pretrainer, words, config["arguments"], history)
+
+
+def kind_of(path):
+    """The kind of model in the folder `path`: "bert" or "elmo".
+
+    A run says so itself; `*.hdf5` is bilm-tf's (AllenNLP's); any other checkpoint is a BERT's.
+    """
+    from tfnlp.training.run import is_run, read_config
+
+    if is_run(path):
+        return read_config(path)["model"]
+    bilm = os.path.isdir(path) and any(name.endswith(".hdf5") for name in os.listdir(path))
+    return "elmo" if bilm else "bert"
 
 
 def _config(path, model):

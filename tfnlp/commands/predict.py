@@ -1,6 +1,7 @@
 """Use a pretrained model: fill in words, find neighbours in context, write vectors."""
 
 from tfnlp.commands import predict_bert, predict_elmo
+from tfnlp.commands.arguments import HelpFormatter
 
 MODELS = {"bert": predict_bert, "elmo": predict_elmo}
 
@@ -10,7 +11,10 @@ def add_arguments(parser):
     models = parser.add_subparsers(dest="kind", required=True, metavar="MODEL")
     for name, module in MODELS.items():
         summary = module.__doc__.strip().split("\n")[0]
-        module.add_arguments(models.add_parser(name, help=summary, description=summary))
+        model = models.add_parser(
+            name, help=summary, description=summary, formatter_class=HelpFormatter
+        )
+        module.add_arguments(model)
 
 
 def run(args):

@@ -9,9 +9,10 @@ from tfnlp.commands.pretraining import (
     add_training,
     check_training,
     documents,
-    kept_vocabulary,
     make_trainer,
+    start_run,
     training_settings,
+    vocabulary,
 )
 
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
@@ -62,18 +63,18 @@ def run(args):
     from tfnlp.commands.pictures import plot_history
     from tfnlp.data import BertPairs, TokenizedCorpus
     from tfnlp.tasks import BertPretraining
-    from tfnlp.training.run import delete_run, write_config
+    from tfnlp.text import WordPieceTokenizer, read_vocabulary, write_vocabulary
 
+    strategy = training.make_strategy(args.strategy)
+    check_training(args, strategy)
     sizes = _sizes(args)
     predictions = args.max_predictions or max(1, -(-args.seq_length * 15 // 100))
-    if args.restart:
-        delete_run(args.output)
     train_documents, valid_documents = documents(args)
-    tokenizer = _tokenizer(args, train_documents)
+    tokens = _vocabulary(args, train_documents)
+    tokenizer = WordPieceTokenizer(tokens, lowercase=not args.cased)
     train = TokenizedCorpus.build(train_documents, tokenizer)
     valid = TokenizedCorpus.build(valid_documents, tokenizer)
     config = _config(args, sizes, tokenizer, predictions, train)
-    write_config(args.output, config)
 
     def pairs(corpus, seed):
         return BertPairs(
@@ -86,8 +87,11 @@ def run(args):
             whole_word=args.whole_word,
         )
 
+    training_pairs = pairs(train, args.seed)
+    held_out = list(pairs(valid, args.seed + 1).evaluation_batches(args.evaluate_batches))
+    start_run(args, config, tokens, read_vocabulary, write_vocabulary)
+
     keras.utils.set_random_seed(args.seed)
-    strategy = training.make_strategy(args.strategy)
     with strategy.scope():
         dtype = "mixed_bfloat16" if args.bf16 else None
         encoder = models.bert(**config["arguments"], dtype=dtype)
@@ -98,9 +102,8 @@ def run(args):
         f"held out: {len(valid.tokens):,} tokens"
     )
     trainer = make_trainer(args, BertPretraining(pretrainer), strategy)
-    held_out = list(pairs(valid, args.seed + 1).evaluation_batches(args.evaluate_batches))
     history = trainer.fit(
-        pairs(train, args.seed),
+        training_pairs,
         args.steps,
         validation=held_out,
         evaluate_every=args.evaluate_every,
@@ -140,26 +143,19 @@ def _sizes(args):
             f"--hidden-size {sizes['hidden_size']} is not a multiple of --num-heads "
             f"{sizes['num_heads']}"
         )
-    check_training(args)
     return sizes
 
 
-def _tokenizer(args, documents):
-    """The tokenizer, from --vocab, from an earlier start of this run, or from the documents."""
-    from tfnlp.text import (
-        WordPieceTokenizer,
-        read_vocabulary,
-        train_wordpiece,
-        write_vocabulary,
-    )
+def _vocabulary(args, documents):
+    """The tokens, from --vocab, from an earlier start of this run, or from the documents."""
+    from tfnlp.text import read_vocabulary, train_wordpiece
 
     def make():
         print(f"building a vocabulary of {args.vocab_size} tokens", file=sys.stderr)
         sentences = (s for d in documents for s in d)
         return train_wordpiece(sentences, args.vocab_size, lowercase=not args.cased)
 
-    path = kept_vocabulary(args, make, read_vocabulary, write_vocabulary)
-    return WordPieceTokenizer(path, lowercase=not args.cased)
+    return vocabulary(args, make, read_vocabulary)
 
 
 def _config(args, sizes, tokenizer, predictions, corpus):

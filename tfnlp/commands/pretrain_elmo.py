@@ -5,14 +5,16 @@ import sys
 import zlib
 
 from tfnlp.commands.arguments import add_tokenize, tokenized
+from tfnlp.commands.evaluate_elmo import held_out_windows, summary
 from tfnlp.commands.pretraining import (
     add_run,
     add_training,
     check_training,
     documents,
-    kept_vocabulary,
     make_trainer,
+    start_run,
     training_settings,
+    vocabulary,
 )
 
 SIZES = ("mini", "small", "medium", "original")
@@ -77,11 +79,11 @@ def run(args):
     from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
     from tfnlp.models import elmo, elmo_pretrainer
     from tfnlp.tasks import ElmoPretraining
-    from tfnlp.training.run import delete_run, write_config
+    from tfnlp.text import read_words, write_words
 
-    check_training(args)
-    if args.restart:
-        delete_run(args.output)
+    strategy = training.make_strategy(args.strategy)
+    check_training(args, strategy)
+    _check_settings(args)
     before = _start(args)
     train_documents, valid_documents = (tokenized(d, args) for d in documents(args))
     words = _vocabulary(args, train_documents, before)
@@ -91,11 +93,12 @@ def run(args):
     windows = LanguageModelWindows(
         train, batch_size=args.batch_size, window=args.window, seed=args.seed, reset=args.reset
     )
-    strategy = training.make_strategy(args.strategy)
-    held_out = _evaluation(valid, args.batch_size, args.window, strategy, args.reset)
+    held_out = held_out_windows(
+        valid, args.batch_size, args.window, args.reset, strategy.num_replicas_in_sync
+    )
     args.steps = args.steps or max(1, round(args.epochs * windows.steps_per_epoch))
     config = _config(args, before, train)
-    write_config(args.output, config)
+    start_run(args, config, words, read_words, write_words)
 
     keras.utils.set_random_seed(args.seed)
     with strategy.scope():
@@ -111,13 +114,13 @@ def run(args):
         )
     print(
         f"ELMo with {encoder.count_params() / 1e6:.2f} M parameters and a softmax over "
-        f"{train.vocab_size:,} words ({train.vocab_size * (encoder_width(encoder) + 1) / 1e6:.2f} "
+        f"{train.vocab_size:,} words ({train.vocab_size * (_width(encoder) + 1) / 1e6:.2f} "
         f"M); {train.num_tokens:,} tokens of {train.num_sentences:,} sentences, "
         f"{windows.steps_per_epoch:,} updates an epoch; held out: {valid.num_tokens:,} tokens"
     )
     trainer = make_trainer(args, task, strategy, loss_scale=args.window / 2)
     if before is not None and not trainer.restore():
-        show("before", trainer.evaluate(held_out.evaluation_batches()))
+        _show("before", trainer.evaluate(held_out.evaluation_batches()))
     history = trainer.fit(
         windows,
         args.steps,
@@ -130,66 +133,70 @@ def run(args):
         history, os.path.join(args.output, "curve.png"), ["perplexity"], task.report
     )
     trainer.restore(best=True)
-    show(f"after {trainer.step} updates", trainer.evaluate(held_out.evaluation_batches()))
+    _show(f"after {trainer.step} updates", trainer.evaluate(held_out.evaluation_batches()))
     print(f"training curve: {curve}")
     print(f"run: {args.output}")
 
 
-def show(when, results):
-    """Prints the perplexities of an evaluation."""
-    print(
-        f"held out, full softmax, {when}: perplexity {results['perplexity']:.2f} "
-        f"(forward {results['forward_perplexity']:.2f}, "
-        f"backward {results['backward_perplexity']:.2f})",
-        flush=True,
-    )
+def _show(when, results):
+    print(f"held out, full softmax, {when}: {summary(results)}", flush=True)
 
 
-def encoder_width(encoder):
+def _width(encoder):
     """P, the width of the word vectors."""
     return encoder.get_layer("bilm").projection_size
 
 
+def _check_settings(args):
+    """Raises ValueError for what makes no sense, before any work is done."""
+    bounds = dict(num_layers=1, units=1, projection_size=1, num_highway=0, samples=0)
+    for name, least in bounds.items():
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise ValueError(f"--{name.replace('_', '-')} {value} must be at least {least}")
+    if not args.epochs > 0:
+        raise ValueError(f"--epochs {args.epochs} must be above 0")
+    if args.start is None:
+        return
+    if os.path.realpath(args.start) == os.path.realpath(args.output):
+        raise ValueError(
+            f"--from and --output are the same folder, {args.output}; give a new --output, or "
+            "leave --from out to resume the run"
+        )
+    for name in ("num_layers", "units", "projection_size", "num_highway"):
+        if getattr(args, name) is not None:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} can't be changed when going on --from {args.start}")
+
+
 def _start(args):
     """The model to go on from, or None."""
-    if args.start is None:
-        return None
     from tfnlp.commands.loading import load_elmo
 
-    changed = [
-        f"--{name.replace('_', '-')}"
-        for name in ("num_layers", "units", "projection_size", "num_highway")
-        if getattr(args, name) is not None
-    ]
-    if changed:
-        raise ValueError(f"{changed[0]} can't be changed when going on --from {args.start}")
-    return load_elmo(args.start)
+    return None if args.start is None else load_elmo(args.start)
 
 
 def _vocabulary(args, documents, before):
     """The words to predict: those of the model gone on from, of --vocab, or of the text."""
-    from tfnlp.text import read_words, train_words, write_words
+    from tfnlp.text import read_words, train_words
 
     if before is not None and before.words is not None:
-        if args.vocab:
-            raise ValueError(f"--vocab can't be given with --from {args.start}, which has its own")
-        return read_words(kept_vocabulary(args, lambda: before.words, read_words, write_words))
+        for name, given in (
+            ("vocab", args.vocab),
+            ("max-vocab", args.max_vocab),
+            ("min-count", args.min_count > 1),
+        ):
+            if given:
+                raise ValueError(
+                    f"--{name} can't be given with --from {args.start}, which has a vocabulary"
+                )
+        return before.words
 
     def make():
         print("counting words", file=sys.stderr)
         return train_words((s for d in documents for s in d), args.max_vocab, args.min_count)
 
-    return read_words(kept_vocabulary(args, make, read_words, write_words))
-
-
-def _evaluation(valid, batch_size, window, strategy, reset):
-    """Held-out windows, in fewer rows than training has where the text is short."""
-    from tfnlp.data import LanguageModelWindows
-
-    replicas = strategy.num_replicas_in_sync
-    # A row starts without context; let that be one window in ten.
-    rows = min(batch_size, valid.num_tokens // (10 * window)) // replicas * replicas
-    return LanguageModelWindows(valid, batch_size=max(rows, replicas), window=window, reset=reset)
+    return vocabulary(args, make, read_words)
 
 
 def _copy_weights(before, encoder, pretrainer):
@@ -218,6 +225,7 @@ def _config(args, before, corpus):
         "model": "elmo",
         "arguments": sizes,
         "heads": {"vocab_size": corpus.vocab_size, "num_samples": args.samples or None},
+        "text": {"tokenize": args.tokenize},
         "training": {
             "from": args.start,
             "window": args.window,

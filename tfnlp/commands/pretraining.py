@@ -4,14 +4,16 @@ import os
 
 from tfnlp.commands.arguments import add_corpus
 
+VOCABULARY = "vocab.txt"
+
 
 def add_run(parser):
     """Text, output folder and vocabulary."""
     add_corpus(parser)
     parser.add_argument("--output", required=True, metavar="DIR", help="the run's folder")
-    parser.add_argument("--valid", nargs="+", metavar="FILE", help="held-out text; else see below")
+    parser.add_argument("--valid", nargs="+", metavar="FILE", help="held-out text")
     parser.add_argument(
-        "--held-out", type=float, default=0.05, help="share of --input held out without --valid"
+        "--held-out", type=float, default=0.05, help="without --valid: share of --input held out"
     )
     parser.add_argument("--vocab", metavar="FILE", help="vocabulary; built from --input if absent")
     parser.add_argument("--restart", action="store_true", help="delete an earlier run there first")
@@ -33,25 +35,55 @@ def add_training(
         default=schedule,
         help="what the learning rate does after the warm-up",
     )
-    parser.add_argument("--optimizer", choices=["adamw", "lamb", "adagrad"], default=optimizer)
-    parser.add_argument("--weight-decay", type=float, default=weight_decay)
+    parser.add_argument(
+        "--optimizer",
+        choices=["adamw", "lamb", "adagrad"],
+        default=optimizer,
+        help="rule of the updates",
+    )
+    parser.add_argument("--weight-decay", type=float, default=weight_decay, help="strength")
     parser.add_argument("--clip-norm", type=float, default=clip_norm, help="0 for no clipping")
     parser.add_argument("--bf16", action="store_true", help="matrix products in bfloat16")
     parser.add_argument("--jit", action="store_true", help="compile the step with XLA")
-    parser.add_argument("--steps-per-call", type=int, default=10)
-    parser.add_argument("--strategy", choices=["auto", "cpu", "gpu", "mirrored"], default="auto")
+    parser.add_argument(
+        "--steps-per-call", type=int, default=10, help="steps a call into TensorFlow"
+    )
+    parser.add_argument(
+        "--strategy", choices=["auto", "cpu", "gpu", "mirrored"], default="auto", help="devices"
+    )
     parser.add_argument("--evaluate-every", type=int, help="steps (default: ten times a run)")
     parser.add_argument("--evaluate-batches", type=int, default=50, help="held-out batches")
     parser.add_argument("--checkpoint-every", type=int, help="steps (default: each evaluation)")
     parser.add_argument("--keep", type=int, default=3, help="checkpoints to keep")
     parser.add_argument("--patience", type=int, help="evaluations without progress before stopping")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of weights, dropout and the batches")
 
 
-def check_training(args):
-    """Raises ValueError for numbers that no training can have."""
-    if not 0 <= args.warmup <= 1:
-        raise ValueError(f"--warmup {args.warmup} must lie between 0 and 1")
+def check_training(args, strategy):
+    """Raises ValueError for numbers that no training can have, before anything is written."""
+    at_least_one = (
+        "batch_size accumulation steps steps_per_call evaluate_every evaluate_batches "
+        "checkpoint_every keep patience"
+    )
+    for name in at_least_one.split():
+        _check(args, name, "at least 1", lambda value: value >= 1)
+    for name in ("weight_decay", "clip_norm", "seed"):
+        _check(args, name, "0 or more", lambda value: value >= 0)
+    _check(args, "learning_rate", "above 0", lambda value: value > 0)
+    _check(args, "warmup", "between 0 and 1", lambda value: 0 <= value <= 1)
+    _check(args, "dropout", "between 0 and 1", lambda value: 0 <= value < 1)
+    replicas = strategy.num_replicas_in_sync
+    if args.batch_size % (replicas * args.accumulation):
+        raise ValueError(
+            f"batch of {args.batch_size} does not divide by {replicas} devices x --accumulation "
+            f"{args.accumulation}; let --batch-size be a multiple of {replicas * args.accumulation}"
+        )
+
+
+def _check(args, name, wanted, holds):
+    value = getattr(args, name)
+    if value is not None and not holds(value):
+        raise ValueError(f"--{name.replace('_', '-')} {value} must be {wanted}")
 
 
 def documents(args):
@@ -95,30 +127,46 @@ def make_trainer(args, task, strategy, **more):
     )
 
 
-def kept_vocabulary(args, make, read, write):
-    """The path of the run's vocabulary, which is written there unless an earlier start did.
+def vocabulary(args, make, read):
+    """The tokens of --vocab, of an earlier start of the run, or those that `make()` returns.
+
+    Nothing is written: that is left to `start_run`, when all else is known to be right.
 
     Args:
-        make: function without arguments that makes the tokens if neither --vocab nor an earlier
-            start of the run has them.
+        make: function without arguments to the tokens.
+        read: function of a path to the tokens.
+    """
+    kept = os.path.join(args.output, VOCABULARY)
+    if args.vocab:
+        return read(args.vocab)
+    if os.path.exists(kept) and not args.restart:
+        return read(kept)
+    return make()
+
+
+def start_run(args, config, tokens, read, write):
+    """Makes the run's folder, or checks that the one there is this run's.
+
+    Args:
+        config: see `tfnlp.training.run`.
+        tokens: the vocabulary.
         read, write: functions of a path to the tokens, and of a path and tokens.
 
     Raises:
-        ValueError: if the run has another vocabulary than --vocab.
+        ValueError: if the folder holds another run.
     """
-    kept = os.path.join(args.output, "vocab.txt")
-    if args.vocab:
-        tokens = read(args.vocab)
-    elif os.path.exists(kept):
-        return kept
-    else:
-        tokens = make()
-    os.makedirs(args.output, exist_ok=True)
-    if not os.path.exists(kept):
-        write(kept, tokens)
-    elif read(kept) != tokens:
+    from tfnlp.training.run import delete_run, write_config
+
+    if args.restart:
+        delete_run(args.output)
+    kept = os.path.join(args.output, VOCABULARY)
+    known = os.path.exists(kept)
+    if known and read(kept) != tokens:
         raise ValueError(
-            f"{args.output} holds a run with another vocabulary than {args.vocab}; give the same "
-            "one to resume it, or another --output to start a new one"
+            f"{args.output} holds a run with another vocabulary than "
+            f"{args.vocab or 'the one to be used'}; give the same one to resume it, or another "
+            "--output to start a new one"
         )
-    return kept
+    write_config(args.output, config)
+    if not known:
+        write(kept, tokens)

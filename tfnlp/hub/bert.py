@@ -116,9 +116,7 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
         )
 
 
-def export_bert(
-    directory, encoder, tokenizer, pretrainer=None, seq_length=128, overwrite=False
-):
+def export_bert(directory, encoder, tokenizer, pretrainer=None, seq_length=128, overwrite=False):
     """Writes `directory/encoder` and `directory/preprocessor`; returns both paths.
 
     Raises:
@@ -144,7 +142,5 @@ def export_bert(
     signatures = {"serving_default": module.signature(SERVED)}
     save(module, encoder_path, signatures, overwrite)
     preprocessor = BertPreprocessorModule(tokenizer, seq_length)
-    save(
-        preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite
-    )
+    save(preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite)
     return encoder_path, preprocessor_path

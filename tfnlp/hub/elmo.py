@@ -2,27 +2,26 @@
 
 import os
 
-import numpy as np
 import tensorflow as tf
 
 from tfnlp.hub.module import Hidden, regularization_loss
 from tfnlp.hub.save import save
+from tfnlp.hub.word_cache import WordCache
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
 from tfnlp.training.randomness import seed_variables, seeded
 
 TRAINABLE = ("mix", "all")
-_CHUNK = 4096  # words whose vectors are computed at once for a cache
 
 
 class ElmoModule(tf.__internal__.tracking.AutoTrackable):
     """Sentences to contextual vectors, with the interface of `google/elmo/3` and of TF2 modules.
 
-    `module(inputs, training=False)` takes strings `[B]`, split at white space, or a dict of
-    `tokens`, strings `[B, T]`, and `sequence_len`, int32 `[B]`. It returns a dict: `word_emb`
-    `[B, T, P]`, `lstm_outputs1`, `lstm_outputs2` and `elmo` `[B, T, 2P]`, all zero at padding, and
-    `default` `[B, 2P]`, the mean of `elmo` over the real tokens of a row. A row's values depend on
-    its own tokens alone.
+    `module(inputs, training=False)` takes strings `[B]`, split at spaces (and tabs and line ends),
+    or a dict of `tokens`, strings `[B, T]`, and `sequence_len`, int32 `[B]`, which is clipped to
+    0..T. It returns a dict: `word_emb` `[B, T, P]`, `lstm_outputs1`, `lstm_outputs2` and `elmo`
+    `[B, T, 2P]`, all zero at padding, and `default` `[B, 2P]`, the mean of `elmo` over the real
+    tokens of a row. A row's values depend on its own tokens alone.
 
     The character network is the dearer part of an ELMo. It runs once for each distinct word of a
     batch, over as many characters as the longest of them has; words of `cache` are looked up. None
@@ -30,37 +29,51 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
 
     Args:
         encoder: from `tfnlp.models.elmo`.
-        trainable: "mix": the mixing scalars (three weights and gamma, for two LSTM layers), as in
-            the published module; or "all": all weights, with dropout when `training`.
+        trainable: "mix": the mixing scalars (one for the word vectors, one for each LSTM layer,
+            and gamma), as in the published module, all else being constant; or "all": all weights,
+            with dropout when `training`.
         cache: path of a file of words, one a line, whose vectors are computed beforehand; only for
             `trainable="mix"`, as they would not follow the training of the characters.
+        l2: lambda of `lambda sum_j s_j^2` over the mixing scalars s (Peters et al. 2018, section
+            3.4), listed in `regularization_losses` beside what the encoder's own regularizers ask.
 
     Raises:
-        ValueError: for another `trainable`, or a cache with `trainable="all"`.
+        ValueError: for another `trainable`, a cache with `trainable="all"`, a negative l2, or a
+            cache file that can't be used.
+        FileNotFoundError: if there is no cache file.
     """
 
-    def __init__(self, encoder, trainable="mix", cache=None):
+    def __init__(self, encoder, trainable="mix", cache=None, l2=0.0):
         super().__init__()
         if trainable not in TRAINABLE:
             raise ValueError(f"trainable={trainable!r} must be one of {', '.join(TRAINABLE)}")
         if cache is not None and trainable == "all":
             raise ValueError('cache needs trainable="mix": trained characters change all words')
-        lstm = elmo_lstm(encoder)
-        self._encoder, self._lstm = Hidden(encoder), Hidden(lstm)
-        self._char_cnn = Hidden(encoder.get_layer("char_cnn"))
+        if not l2 >= 0:
+            raise ValueError(f"l2={l2} must be at least 0")
+        char_cnn, mix = encoder.get_layer("char_cnn"), encoder.get_layer("scalar_mix")
+        self._encoder, self._lstm = Hidden(encoder), Hidden(elmo_lstm(encoder))
+        self._char_cnn, self._mix = Hidden(char_cnn), Hidden(mix)
         self._all = trainable == "all"
-        self._margin = max(width for width, _ in encoder.get_layer("char_cnn").filters)
+        self._margin = max(width for width, _ in char_cnn.filters)
         self._state_shape = encoder.get_layer("bilm").state_shape
+        self._cache = None
+        if cache is not None:
+            strings = tf.TensorSpec([None], "string")
+            self._cache = WordCache(
+                cache, tf.function(self._from_characters, input_signature=[strings])
+            )
         seeds = {id(v) for v in seed_variables(encoder)}
         self.variables = [v.value for v in encoder.variables if id(v) not in seeds]
-        trained = encoder if self._all else encoder.get_layer("scalar_mix")
-        self.trainable_variables = [v.value for v in trained.trainable_variables]
+        if self._cache is not None:
+            self.variables.append(self._cache.vectors)
+        trained = (encoder if self._all else mix).trainable_variables
+        self.trainable_variables = [v.value for v in trained]
         self.regularization_losses = [
-            regularization_loss(v) for v in trained.trainable_variables if v.regularizer is not None
+            regularization_loss(v) for v in trained if v.regularizer is not None
         ]
-        self._table = self._cache = None
-        if cache is not None:
-            self._fill_cache(os.fspath(cache))
+        if l2:
+            self.regularization_losses.append(_penalty(mix.scalars.value, l2))
         for training in (False, True):  # every call that a user may make
             for inputs in (_TEXT, _TOKENS):
                 self.__call__.get_concrete_function(inputs, training=training)
@@ -73,11 +86,7 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
                 "tokens": words.to_tensor(""),
                 "sequence_len": tf.cast(words.row_lengths(), "int32"),
             }
-        if training and self._all:
-            seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
-            with seeded(self._encoder.value, seed):
-                return self._outputs(inputs["tokens"], inputs["sequence_len"], training=True)
-        return self._outputs(inputs["tokens"], inputs["sequence_len"], training=False)
+        return self._outputs(inputs["tokens"], inputs["sequence_len"], training and self._all)
 
     def signatures(self):
         """The signatures of the published module, for `tfnlp.hub.save`."""
@@ -93,7 +102,9 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             "tokens": tf.function(tokens).get_concrete_function(**_TOKENS),
         }
 
+    @tf.function
     def _outputs(self, tokens, lengths, training):
+        # One graph for strings and tokens; without dropout one for `training` and not, too.
         batch, time = tf.shape(tokens)[0], tf.shape(tokens)[1]
         lengths = tf.clip_by_value(lengths, 0, time)
         places = tf.range(time + 2)[None]  # [1, T + 2]
@@ -104,53 +115,50 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         words = tf.where(places == lengths[:, None] + 1, END_OF_SENTENCE, words)  # [B, T + 2]
         distinct, index = tf.unique(tf.reshape(words, [-1]))  # [N]
         vectors = self._word_vectors(distinct)  # [N, P]
-        embeddings = tf.gather(vectors, tf.reshape(index, tf.shape(words)))  # [B, T + 2, P]
         inputs = {
-            "word_embeddings": embeddings,
+            "word_embeddings": tf.gather(vectors, tf.reshape(index, tf.shape(words))),
             "word_mask": mask,
             "state": tf.zeros((batch, *self._state_shape)),
         }
-        outputs = dict(self._lstm.value(inputs, training=training))
+        if training:
+            seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
+            with seeded(self._encoder.value, seed):
+                outputs = dict(self._lstm.value(inputs, training=True))
+        else:
+            outputs = dict(self._lstm.value(inputs, training=False))
         del outputs["state"]
-        return outputs
+        return outputs if self._all else self._mixed(outputs, mask[:, 2:])
+
+    def _mixed(self, outputs, real):
+        """The same outputs, mixed once more from layers that are constant.
+
+        Otherwise a tape would keep all that the LSTMs computed, and go back through all of it, for
+        the gradient of four numbers.
+        """
+        outputs = {name: tf.stop_gradient(x) for name, x in outputs.items()}
+        word_emb = outputs["word_emb"]
+        layers = [tf.concat([word_emb, word_emb], -1)]
+        layers += [outputs[f"lstm_outputs{j}"] for j in range(1, self._mix.value.num_layers)]
+        mixed = self._mix.value(layers, mask=real)
+        mixed = tf.where(real[:, :, None], mixed, tf.zeros((), mixed.dtype))  # [B, T, 2P]
+        count = tf.maximum(tf.reduce_sum(tf.cast(real, "float32"), 1, keepdims=True), 1.0)
+        mean = tf.reduce_sum(tf.cast(mixed, "float32"), 1) / count
+        return {**outputs, "elmo": mixed, "default": tf.cast(mean, mixed.dtype)}
 
     def _word_vectors(self, words):
         """Vectors of strings `[N]`: from the cache where it has them, else from characters."""
         if self._cache is None:
             return self._from_characters(words)
-        rows = self._table.lookup(words)  # [N], -1 for words that the cache has not
-        vectors = tf.gather(self._cache, tf.maximum(rows, 0))
-        missing = tf.where(rows < 0)  # [M, 1]
-        return tf.cond(
-            tf.size(missing) > 0,
-            lambda: tf.tensor_scatter_nd_update(
-                vectors, missing, self._from_characters(tf.gather_nd(words, missing))
-            ),
-            lambda: vectors,
-        )
+        return self._cache.lookup(words, self._from_characters)
 
     def _from_characters(self, words):
         return self._char_cnn.value(character_ids(words, trim=self._margin))
 
-    def _fill_cache(self, path):
-        with open(path, encoding="utf-8") as file:
-            words = file.read().splitlines()
-        vectors = [
-            self._from_characters(tf.constant(words[i : i + _CHUNK])).numpy()
-            for i in range(0, len(words), _CHUNK)
-        ]
-        self._cache = tf.Variable(np.concatenate(vectors), trainable=False, name="cache")
-        # The file itself becomes an asset of the SavedModel.
-        self._table = tf.lookup.StaticHashTable(
-            tf.lookup.TextFileInitializer(
-                path,
-                tf.string,
-                tf.lookup.TextFileIndex.WHOLE_LINE,
-                tf.int64,
-                tf.lookup.TextFileIndex.LINE_NUMBER,
-            ),
-            default_value=-1,
-        )
+
+def _penalty(scalars, l2):
+    loss = tf.function(lambda: l2 * tf.reduce_sum(tf.square(scalars)), input_signature=[])
+    loss.get_concrete_function()
+    return loss
 
 
 _TEXT = tf.TensorSpec([None], "string", name="text")
@@ -160,12 +168,12 @@ _TOKENS = {
 }
 
 
-def export_elmo(directory, encoder, trainable="mix", cache=None, overwrite=False):
-    """Writes `ElmoModule(encoder, trainable, cache)` as a SavedModel; returns its path.
+def export_elmo(directory, encoder, trainable="mix", cache=None, l2=0.0, overwrite=False):
+    """Writes `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; returns its path.
 
     Raises:
         ValueError, OSError: see `ElmoModule` and `tfnlp.hub.save`.
     """
-    module = ElmoModule(encoder, trainable, cache)
+    module = ElmoModule(encoder, trainable, cache, l2)
     save(module, directory, module.signatures(), overwrite)
     return os.fspath(directory)

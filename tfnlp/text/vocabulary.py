@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from tfnlp.text.lines import read_lines
+
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
 MAX_TOKEN_BYTES = 256  # of a token without its `##`: the limit of tensorflow_text's trie
@@ -160,23 +162,7 @@ def read_vocabulary(path: str | os.PathLike) -> list[str]:
       ValueError: the file is empty, binary or not UTF-8, has blank lines, duplicates or tokens
         of more than 256 bytes, or lacks one of `SPECIAL_TOKENS`.
     """
-    path = os.fspath(path)
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"vocabulary file {path} does not exist")
-    with open(path, "rb") as file:
-        data = file.read()
-    source = f"vocabulary file {path}"
-    if b"\0" in data:
-        raise ValueError(f"{source} is binary (NUL at byte {data.index(0)}); expected text")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{source} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from error
-    # Not splitlines(): that would also split at the Unicode line breaks some vocabularies hold.
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    return check_vocabulary([] if lines == [""] else lines, source)
+    return check_vocabulary(read_lines(path, "vocabulary file"), f"vocabulary file {path}")
 
 
 def write_vocabulary(path: str | os.PathLike, tokens: Sequence[str]) -> None:

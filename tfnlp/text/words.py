@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
+from tfnlp.text.lines import read_lines
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
 
@@ -119,25 +120,10 @@ def read_words(path: str | os.PathLike) -> list[str]:
       ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
         one of `SPECIAL_WORDS`.
     """
-    path = os.fspath(path)
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"vocabulary file {path} does not exist")
-    with open(path, "rb") as file:
-        data = file.read()
-    source = f"vocabulary file {path}"
-    if b"\0" in data:
-        raise ValueError(f"{source} is binary (NUL at byte {data.index(0)}); expected text")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{source} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
-        ) from error
-    # Not splitlines(): that would also split at Unicode's line breaks.
-    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
-    if lines[-1] == _NOT_A_WORD:
+    lines = read_lines(path, "vocabulary file")
+    if lines[-1:] == [_NOT_A_WORD]:
         del lines[-1]
-    return check_words([] if lines == [""] else lines, source)
+    return check_words(lines, f"vocabulary file {path}")
 
 
 def write_words(path: str | os.PathLike, words: Sequence[str]) -> None:

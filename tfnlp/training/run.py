@@ -50,7 +50,7 @@ def write_config(directory, config):
         if changed:
             raise ValueError(
                 f"{directory} holds a run with other settings ({'; '.join(changed)}); give the "
-                "same settings to resume it, or another --output to start a new one"
+                "same settings to resume it, or another --output (or --restart) to start a new one"
             )
         return
     os.makedirs(directory, exist_ok=True)

@@ -1,5 +1,7 @@
 """Which devices to train on."""
 
+import functools
+
 import tensorflow as tf
 
 
@@ -15,7 +17,7 @@ def make_strategy(name="auto"):
     """
     gpus = tf.config.list_logical_devices("GPU")
     if name == "auto":
-        return tf.distribute.MirroredStrategy() if len(gpus) > 1 else tf.distribute.get_strategy()
+        return _mirrored(gpus) if len(gpus) > 1 else tf.distribute.get_strategy()
     if name == "cpu":
         return tf.distribute.OneDeviceStrategy("/cpu:0")
     if name == "gpu":
@@ -23,6 +25,16 @@ def make_strategy(name="auto"):
             raise ValueError("strategy='gpu', but TensorFlow sees no GPU; use 'cpu' or 'auto'")
         return tf.distribute.OneDeviceStrategy("/gpu:0")
     if name == "mirrored":
-        devices = gpus or tf.config.list_logical_devices("CPU")
-        return tf.distribute.MirroredStrategy([d.name for d in devices])
+        return _mirrored(gpus or tf.config.list_logical_devices("CPU"))
     raise ValueError(f"strategy={name!r} is unknown; choose auto, cpu, gpu or mirrored")
+
+
+def _mirrored(devices):
+    return _one_mirrored(tuple(device.name for device in devices))
+
+
+@functools.cache
+def _one_mirrored(names):
+    """One strategy for a process: a second one would number its collectives from the start again,
+    and TensorFlow would take them for the first one's and stop at their shapes."""
+    return tf.distribute.MirroredStrategy(list(names))

@@ -1,0 +1,155 @@
+"""`tfnlp export` of an ELMo: a run or bilm-tf's files to a module, or to bilm-tf's files."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import h5py
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import golden
+from tfnlp.cli import main, parse
+from tfnlp.commands.loading import kind_of, load_elmo
+from tfnlp.text import character_ids
+
+ROOT = pathlib.Path(__file__).parents[2]
+BILM = "elmo_bilm_tf"
+SENTENCE = "the cat sat on a mat ."
+
+
+def tfnlp(*arguments):
+    """The exit code of `tfnlp ARGUMENTS`."""
+    return main(parse(["tfnlp", *map(str, arguments)]))
+
+
+def failed(capsys, *arguments):
+    """What `tfnlp ARGUMENTS` complains about, in one line."""
+    capsys.readouterr()
+    assert tfnlp(*arguments) == 1
+    (line,) = capsys.readouterr().err.strip().split("\n")
+    assert line.startswith("tfnlp: error: ")
+    return line
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A finished toy run."""
+    folder = tmp_path_factory.mktemp("elmo")
+    words = SENTENCE.split()
+    rng = np.random.default_rng(0)
+    text = "\n".join(" ".join(rng.permutation(words)) for _ in range(300))
+    (folder / "text.txt").write_text(text)
+    command = ["pretrain", "elmo", "--input", folder / "text.txt", "--output", folder / "run"]
+    command += ["--layout", "lines", "--size", "mini", "--units", "8", "--projection-size", "4"]
+    command += ["--batch-size", "4", "--window", "5", "--steps", "2", "--samples", "0"]
+    assert tfnlp(*command) == 0
+    return folder / "run"
+
+
+def vectors(model):
+    return load_elmo(model).encoder({"character_ids": character_ids([SENTENCE.split()])})
+
+
+def test_kind_of_model(run, tmp_path):
+    assert kind_of(run) == kind_of(golden(BILM)) == "elmo"
+    for other in (golden("bert_google_tf_tiny"), tmp_path, tmp_path / "nothing"):
+        assert kind_of(other) == "bert"
+    (tmp_path / "config.json").write_text(json.dumps({"tfnlp": "1", "model": "bert"}))
+    assert kind_of(tmp_path) == "bert"
+
+
+def test_run_to_module_that_trains_everything(run, tmp_path, capsys):
+    path = tmp_path / "m"
+    command = ["export", "--model", run, "--output", path]
+    assert tfnlp(*command, "--trainable", "all", "--l2", "0.5") == 0
+    assert f"module: {path}" in capsys.readouterr().out
+    module = tf.saved_model.load(str(path))
+    want = vectors(run)
+    for name, got in module(tf.constant([SENTENCE])).items():
+        np.testing.assert_allclose(got, want[name], atol=2e-6)
+    assert len(module.trainable_variables) == len(load_elmo(run).encoder.trainable_variables)
+    (loss,) = module.regularization_losses
+    (scalars,) = [v for v in module.trainable_variables if v.shape == (3,)]
+    scalars.assign([1.0, 2.0, 0.0])
+    np.testing.assert_allclose(loss(), 0.5 * 5.0)
+    assert "m exists" in failed(capsys, *command)
+    assert tfnlp(*command, "--overwrite") == 0
+    assert len(tf.saved_model.load(str(path)).trainable_variables) == 2
+
+
+def test_bilm_checkpoint_to_module_with_the_cache_of_a_run(run, tmp_path):
+    command = ["export", "--model", golden(BILM), "--output", tmp_path / "m"]
+    assert tfnlp(*command, "--cache", run / "vocab.txt") == 0
+    module = tf.saved_model.load(str(tmp_path / "m"))
+    assert len(module.trainable_variables) == 2 and not module.regularization_losses
+    words = (tmp_path / "m" / "assets" / "words.txt").read_text()
+    assert words == (run / "vocab.txt").read_text()
+    want = vectors(golden(BILM))
+    for name, got in module.signatures["default"](text=tf.constant([SENTENCE])).items():
+        np.testing.assert_allclose(got, want[name], atol=2e-6)
+
+
+def test_run_to_bilm_format_and_back(run, tmp_path, capsys):
+    command = ["export", "--model", run, "--output", tmp_path / "m", "--format", "bilm"]
+    assert tfnlp(*command) == 0
+    assert f"checkpoint: {tmp_path / 'm'}" in capsys.readouterr().out
+    assert sorted(os.listdir(tmp_path / "m")) == ["options.json", "weights.hdf5"]
+    assert kind_of(tmp_path / "m") == "elmo"
+    before, after = vectors(run), vectors(tmp_path / "m")
+    for name in ("word_emb", "lstm_outputs1", "lstm_outputs2"):
+        np.testing.assert_array_equal(after[name], before[name])
+    with h5py.File(tmp_path / "m" / "weights.hdf5") as file:  # the words' softmax goes along
+        softmax = load_elmo(run).pretrainer.get_layer("softmax")
+        np.testing.assert_array_equal(file["softmax/W"], keras.ops.convert_to_numpy(softmax.kernel))
+    assert "holds ['options.json', 'weights.hdf5']" in failed(capsys, *command)
+    assert tfnlp(*command, "--overwrite") == 0
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (["--seq-length", "8"], "--seq-length is for a BERT; {model} is an ELMo"),
+        (["--format", "bilm", "--l2", "0.1"], "--l2 is for a SavedModel, not for --format bilm"),
+        (["--trainable", "all", "--cache", "x"], 'cache needs trainable="mix"'),
+        (["--cache", "nowhere.txt"], "cache nowhere.txt does not exist"),
+        (["--l2", "-1"], "l2=-1.0 must be at least 0"),
+    ],
+)
+def test_bad_settings_are_named(more, said, tmp_path, capsys):
+    model = golden(BILM)
+    error = failed(capsys, "export", "--model", model, "--output", tmp_path / "m", *more)
+    assert said.format(model=model) in error
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["trainable", "cache", "l2", "format"])
+def test_arguments_of_an_elmo_are_refused_for_a_bert(name, tmp_path, capsys):
+    value = {"trainable": "mix", "cache": "x", "l2": "0", "format": "savedmodel"}[name]
+    model = golden("bert_google_tf_tiny")
+    error = failed(
+        capsys, "export", "--model", model, "--output", tmp_path / "m", f"--{name}", value
+    )
+    assert f"--{name} is for an ELMo; {model} is a BERT" in error
+
+
+def test_weights_without_options(tmp_path, capsys):
+    (tmp_path / "weights.hdf5").write_bytes(b"")
+    command = ["export", "--model", tmp_path, "--output", tmp_path / "m"]
+    assert "holds no *options*.json" in failed(capsys, *command)
+
+
+def test_export_script_does_the_same(tmp_path):
+    (tmp_path / "words.txt").write_text("the\ncat\n")
+    command = [sys.executable, ROOT / "export" / "elmo.py", "--model", golden(BILM)]
+    command += ["--output", tmp_path / "m", "--cache", tmp_path / "words.txt", "--l2", "0.25"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    module = tf.saved_model.load(str(tmp_path / "m"))
+    assert len(module.regularization_losses) == 1 and len(module.trainable_variables) == 2
+    want = vectors(golden(BILM))["default"]
+    np.testing.assert_allclose(module(tf.constant([SENTENCE]))["default"], want, atol=2e-6)

@@ -1,0 +1,148 @@
+"""Uses exported ELMo modules in a process that has TensorFlow and nothing else.
+
+`python elmo_reader.py FOLDER` loads FOLDER/cache (the mix is trained), FOLDER/all and FOLDER/still
+(all weights, no dropout) in the ways people do, and writes what it saw to FOLDER/seen.npz. At the
+end it lets tensorflow_hub and tf_keras in.
+"""
+
+import logging
+import os
+import sys
+import warnings
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+BLOCKED = ("tfnlp", "keras", "tensorflow_text", "tensorflow_hub", "tf_keras")
+sys.modules.update(dict.fromkeys(BLOCKED))  # importing one, or anything in it, now fails
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
+)
+folder = sys.argv[1]
+texts = tf.constant(["the cat  sat", "", "naïve 北京 cat <UNK>"])
+tokens = tf.constant([["the", "cat", "sat", "rest"], ["x"] * 4, ["naïve", "北京", "cat", "<UNK>"]])
+lengths = tf.constant([3, -2, 9])
+seen = {}
+complaints = []
+
+
+class Keep(logging.Handler):
+    def emit(self, record):
+        complaints.append(record.getMessage())
+
+
+def listed(prefix, outputs):
+    seen.update({f"{prefix}/{name}": x.numpy() for name, x in outputs.items()})
+
+
+def gradients(module, training, losses):
+    with tf.GradientTape() as tape:
+        outputs = module(texts, training=training)
+        loss = tf.add_n([tf.reduce_sum(outputs[name] ** 2) for name in losses])
+    return tape.gradient(loss, module.trainable_variables)
+
+
+def dense(gradient):
+    return tf.convert_to_tensor(gradient).numpy()
+
+
+tf.get_logger().addHandler(Keep(logging.WARNING))
+modules = {}
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for name in ("cache", "all", "still"):
+        modules[name] = tf.saved_model.load(f"{folder}/{name}")
+complaints += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+seen["complaints"] = np.array(complaints)
+
+for name, module in modules.items():
+    listed(f"{name}/text", module(texts))
+    listed(f"{name}/tokens", module({"tokens": tokens, "sequence_len": lengths}))
+    listed(f"{name}/default", module.signatures["default"](text=texts))
+    listed(f"{name}/signature", module.signatures["tokens"](tokens=tokens, sequence_len=lengths))
+    first, second = (module(texts, training=True)["default"] for _ in range(2))
+    seen[f"{name}/dropout"] = np.abs(first - second).max()
+    seen[f"{name}/counts"] = np.array([len(module.variables), len(module.trainable_variables)])
+    seen[f"{name}/regularization"] = np.array([x().numpy() for x in module.regularization_losses])
+    for training in (True,) if name == "all" else (True, False):
+        got = gradients(module, training, ("elmo", "default", "lstm_outputs1"))
+        for i, gradient in enumerate(got):  # an absent one would end the script
+            seen[f"{name}/gradient/{training}/{i}"] = dense(gradient)
+trained = {id(v) for v in modules["cache"].trainable_variables}
+others = [v for v in modules["cache"].variables if id(v) not in trained]
+with tf.GradientTape() as tape:
+    loss = tf.reduce_sum(modules["cache"](texts, training=True)["elmo"])
+seen["frozen"] = np.array([g is None for g in tape.gradient(loss, others)])
+
+# Load, save again, and load that where the first is gone.
+tf.saved_model.save(
+    modules["cache"], f"{folder}/again", signatures=dict(modules["cache"].signatures)
+)
+os.rename(f"{folder}/cache", f"{folder}/moved")
+again = tf.saved_model.load(f"{folder}/again")
+listed("again", again(texts))
+listed("again/signature", again.signatures["default"](text=texts))
+os.rename(f"{folder}/moved", f"{folder}/cache")
+
+# Two replicas, with two rows and one: the step being that of all rows together.
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+for name in ("cache", "still"):
+    with strategy.scope():
+        module = tf.saved_model.load(f"{folder}/{name}")
+    rows = strategy.experimental_distribute_values_from_function(
+        lambda context: texts[:2] if context.replica_id_in_sync_group == 0 else texts[2:]
+    )
+
+    @tf.function
+    def step(rows, module=module):
+        with tf.GradientTape() as tape:
+            outputs = module(rows, training=True)
+            loss = tf.add_n(
+                [tf.reduce_sum(outputs[n] ** 2) for n in ("elmo", "default", "lstm_outputs1")]
+            )
+        context = tf.distribute.get_replica_context()
+        found = [tf.convert_to_tensor(g) for g in tape.gradient(loss, module.trainable_variables)]
+        found = context.all_reduce("sum", found)
+        for variable, gradient in zip(module.trainable_variables, found, strict=True):
+            variable.assign_sub(0.01 * gradient)
+        return found
+
+    found = strategy.run(step, (rows,))
+    for i, gradient in enumerate(found):
+        values = [x.numpy() for x in strategy.experimental_local_results(gradient)]
+        seen[f"mirrored/{name}/{i}"] = np.stack(values)
+
+# hub.KerasLayer in a tf_keras model, fine-tuned on strings.
+for name in BLOCKED[1:]:
+    del sys.modules[name]
+import tensorflow_hub as hub  # noqa: E402
+import tf_keras  # noqa: E402
+
+for name in ("cache", "all"):
+    text = tf_keras.Input((), dtype=tf.string)
+    layer = hub.KerasLayer(f"{folder}/{name}", trainable=True)
+    outputs = layer(text)
+    seen[f"keras/{name}/static"] = np.array(
+        [outputs[x].shape[-1] for x in ("elmo", "default", "word_emb")]
+    )
+    pooled = tf_keras.layers.GlobalAveragePooling1D()(outputs["elmo"])
+    features = tf_keras.layers.Concatenate()([pooled, outputs["default"]])
+    model = tf_keras.Model(text, tf_keras.layers.Dense(2)(features))
+    model.compile(
+        tf_keras.optimizers.Adam(1e-2),
+        tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    before = [w.numpy() for w in layer.trainable_weights]
+    fixed = [w.numpy() for w in layer.non_trainable_weights]
+    strings, labels = tf.constant(["the cat sat", "a dog ran"] * 4), tf.constant([0, 1] * 4)
+    losses = model.fit(strings, labels, batch_size=8, epochs=8, verbose=0).history["loss"]
+    seen[f"keras/{name}/losses"] = np.array(losses)
+    seen[f"keras/{name}/moved"] = np.array(
+        [np.abs(w - b).max() for w, b in zip(layer.trainable_weights, before, strict=True)]
+    )
+    seen[f"keras/{name}/fixed"] = np.array(
+        [np.abs(w - b).max() for w, b in zip(layer.non_trainable_weights, fixed, strict=True)]
+    )
+np.savez(f"{folder}/seen.npz", **seen)

@@ -1,0 +1,407 @@
+"""The exported ELMo, against the Keras model on padded character ids."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import hub, models
+from tfnlp.hub import word_cache
+from tfnlp.hub.word_cache import read_cache_words
+from tfnlp.text import character_ids
+
+pytestmark = pytest.mark.timeout(900)  # the reader traces much; a busy machine takes its time
+
+P = 8
+NAMES = ("word_emb", "lstm_outputs1", "lstm_outputs2", "elmo", "default")
+LONG = "x" * 200
+VOCABULARY = "<S>\n</S>\n<UNK>\nthe\ncat\n北京\n"
+
+
+def tiny(dropout=0.3, **arguments):
+    """An encoder with all weights random, so that nothing hides in a zero or in equal scalars."""
+    encoder = models.elmo(
+        units=12,
+        projection_size=P,
+        embedding_size=4,
+        filters=((1, 4), (2, 8), (5, 8)),
+        num_highway=1,
+        dropout=dropout,
+        **arguments,
+    )
+    for variable in encoder.trainable_variables:
+        variable.assign(keras.random.normal(variable.shape, stddev=0.4))
+    return encoder
+
+
+def expected(encoder, rows, training=False):
+    """The model's outputs for lists of words: every word apart, over all 50 characters."""
+    ids = np.zeros((len(rows), max(map(len, rows)), 50), "int32")
+    for filled, row in zip(ids, rows, strict=True):
+        if row:
+            filled[: len(row)] = character_ids(row)
+    return encoder({"character_ids": ids}, training=training)
+
+
+def assert_equal(got, want, atol=2e-6):
+    assert sorted(got) == sorted(NAMES)
+    for name in NAMES:
+        np.testing.assert_allclose(got[name], want[name], rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    keras.utils.set_random_seed(0)
+    return tiny()
+
+
+@pytest.fixture(scope="module")
+def module(encoder):
+    return hub.ElmoModule(encoder)
+
+
+ROWS = [["the", "cat", "sat"], [], ["naïve", "北京", "cat", "<UNK>"]]  # what the reader reads
+
+
+@pytest.fixture(scope="module")
+def folder(encoder, tmp_path_factory):
+    """The folder of two exports."""
+    keras.utils.set_random_seed(1)
+    folder = tmp_path_factory.mktemp("elmo")
+    (folder / "vocab.txt").write_text(VOCABULARY)
+    hub.export_elmo(folder / "cache", encoder, cache=folder / "vocab.txt", l2=0.3)
+    hub.export_elmo(folder / "all", encoder, "all")
+    (folder / "vocab.txt").unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exported(folder):
+    """The exports' folder, the encoder of FOLDER/still, and what TensorFlow alone saw of them."""
+    keras.utils.set_random_seed(2)
+    still = tiny(dropout=0.0)
+    hub.export_elmo(folder / "still", still, "all")
+    script = pathlib.Path(__file__).with_name("elmo_reader.py")
+    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    return folder, still, dict(np.load(folder / "seen.npz"))
+
+
+def outputs(seen, prefix):
+    return {name: seen[f"{prefix}/{name}"] for name in NAMES}
+
+
+# --- What the module computes
+
+
+def test_strings_are_the_models_words(encoder, module):
+    texts = ["  the cat   sat ", "", f"naïve 北京 the the {LONG} 👩‍👩‍👧", "a\tb\nc"]
+    texts.append("<S> </S> <UNK>")
+    want = expected(encoder, [text.split() for text in texts])
+    got = module(tf.constant(texts))
+    assert_equal(got, want)
+    np.testing.assert_array_equal(got["elmo"][0, 3:], 0)
+    np.testing.assert_array_equal(got["default"][1], 0)
+    mean = np.mean(got["elmo"][0, :3], axis=0)  # over three words, not six places
+    np.testing.assert_allclose(got["default"][0], mean, atol=1e-6)
+
+
+def test_tokens_are_read_up_to_sequence_len(encoder, module):
+    tokens = [["the", "cat", "no", "no"], ["no"] * 4, ["a b", "", "c", "d"], ["no"] * 4]
+    got = module(
+        {"tokens": tf.constant(tokens), "sequence_len": tf.constant([2, 0, 99, -1], "int32")}
+    )
+    # A token may be empty or hold a space; lengths are clipped to 0..T.
+    assert_equal(got, expected(encoder, [["the", "cat"], [], ["a b", "", "c", "d"], []]))
+
+
+def test_a_row_depends_on_its_words_alone(module):
+    texts = ["the cat sat", "", f"one {LONG} of many words in a row", "cat"]
+    together = module(tf.constant(texts))
+    for row, text in enumerate(texts):
+        alone = module(tf.constant([text]))
+        length = len(text.split())
+        for name in NAMES[:-1]:
+            np.testing.assert_allclose(
+                together[name][row, :length], alone[name][0], rtol=0, atol=2e-6
+            )
+        np.testing.assert_allclose(together["default"][row], alone["default"][0], atol=2e-6)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_no_words_at_all(encoder, module, cached, tmp_path):
+    if cached:
+        (tmp_path / "words.txt").write_text("the\n")
+        module = hub.ElmoModule(encoder, cache=tmp_path / "words.txt")
+    empty = tf.constant([], "int32")
+    for inputs, shape in (
+        (tf.constant(["", "  "]), (2, 0)),
+        (tf.constant([], "string"), (0, 0)),
+        ({"tokens": tf.zeros((2, 0), "string"), "sequence_len": tf.constant([1, 0])}, (2, 0)),
+        ({"tokens": tf.zeros((0, 3), "string"), "sequence_len": empty}, (0, 3)),
+        ({"tokens": tf.fill((2, 3), "x"), "sequence_len": tf.constant([0, 0])}, (2, 3)),
+    ):
+        got = module(inputs)
+        assert got["word_emb"].shape == (*shape, P)
+        assert got["elmo"].shape == got["lstm_outputs2"].shape == (*shape, 2 * P)
+        assert got["default"].shape == (shape[0], 2 * P)
+        assert not any(np.any(x) for x in got.values())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"layer_norm": True},
+        {"num_layers": 3},
+        {"keep_sentence_boundaries": True, "dropout": 0.0},
+        {"residual": False, "num_layers": 1},
+    ],
+    ids=str,
+)
+def test_other_encoders(arguments):
+    encoder = tiny(**arguments)
+    got = hub.ElmoModule(encoder)(tf.constant([" ".join(row) for row in ROWS]))
+    if arguments.pop("keep_sentence_boundaries", False):
+        same = tiny(**arguments)
+        same.set_weights(encoder.get_weights())
+        encoder = same  # a module's outputs stand at the words, as the published one's do
+    want = expected(encoder, ROWS)
+    assert sorted(got) == sorted(want)
+    for name, x in want.items():
+        np.testing.assert_allclose(got[name], x, rtol=0, atol=3e-6, err_msg=name)
+
+
+def test_bfloat16(encoder, tmp_path):
+    (tmp_path / "words.txt").write_text("the\ncat\n")
+    half = tiny(dtype="mixed_bfloat16")
+    half.set_weights(encoder.get_weights())
+    got = hub.ElmoModule(half, cache=tmp_path / "words.txt")(tf.constant(["the cat sat", "", "a"]))
+    want = expected(encoder, [["the", "cat", "sat"], [], ["a"]])
+    for name, x in got.items():
+        assert x.dtype == tf.bfloat16
+        np.testing.assert_allclose(tf.cast(x, "float32"), want[name], atol=0.05)
+
+
+# --- The cache
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        VOCABULARY,
+        "the\r\ncat\r\n北京",
+        "\n\nthe\n\n\ncat\n\r\n\n",
+        "cat\nthe\ncat\nthe\n",
+        "\ufeffthe\ncat\n",
+        "n\x85l\nthe\nps\u2028ls\u2029\n\x1c\n",
+        f"{LONG}\n{'é' * 60}\nthe\n",
+        "!!!MAXTERMID\ncat",
+    ],
+)
+def test_cache_changes_no_vector(encoder, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(word_cache, "_CHUNK", 2)  # several chunks, and a last one that is short
+    path = tmp_path / "words.txt"
+    path.write_text(data, encoding="utf-8", newline="")
+    asked = []
+
+    def embed(words):
+        asked.extend(words.numpy().tolist())
+        return encoder.get_layer("char_cnn")(character_ids(words))
+
+    cache = word_cache.WordCache(path, embed)
+    words = read_cache_words(path)
+    assert sorted(asked) == sorted(word.encode() for word in words)  # each once
+    other = ["<S>", "</S>", "<UNK>", "the", LONG, "", "the\r", "cat", "\ufeffthe"]
+    tokens = tf.constant(words + other)
+    want = embed(tokens)
+    del asked[:]
+    np.testing.assert_allclose(cache.lookup(tokens, embed), want, rtol=0, atol=1e-6)
+    assert asked == [word.encode() for word in other if word not in words]
+
+
+def test_cache_is_looked_at(encoder, module, tmp_path):
+    (tmp_path / "words.txt").write_text("the\r\nps\u2028ls\r\n", encoding="utf-8", newline="")
+    cached = hub.ElmoModule(encoder, cache=tmp_path / "words.txt")
+    (vectors,) = [v for v in cached.variables if "cache" in v.name]
+    assert vectors.shape == (2, P) and not vectors.trainable
+    vectors.assign(0 * vectors + [[1.0], [2.0]])
+    inputs = {
+        "tokens": tf.constant([["ps\u2028ls", "cat", "the"]]),
+        "sequence_len": tf.constant([3]),
+    }
+    found = cached(inputs)["word_emb"][0]
+    np.testing.assert_array_equal(found[0], np.full(P, 2.0))
+    np.testing.assert_allclose(found[1], module(inputs)["word_emb"][0, 1], atol=1e-6)
+    np.testing.assert_array_equal(found[2], np.ones(P))
+
+
+def test_words_of_a_cache_file(tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_bytes("\ufeff<S>\r\nthe\n\nx\x85y\u2028z\r\nthe\n\u3000\n\x1d".encode())
+    assert read_cache_words(path) == ["<S>", "the", "x\x85y\u2028z", "\u3000", "\x1d"]
+
+
+@pytest.mark.parametrize(
+    "data, said",
+    [
+        (None, "does not exist"),
+        (b"", "holds no words"),
+        (b"\n\r\n", "holds no words"),
+        (b"the\ncaf\xe9\n", "is not valid UTF-8 .byte 7.; save it as UTF-8"),
+        (b"\x89HDF\r\n\0\0", "is binary .NUL at byte 6."),
+        (b"the 123\ncat 7\n", "has 'the 123' in line 1; expected one word"),
+        (b"the\n\ncat\t7\n", "has 'cat.*7' in line 3; expected one word"),
+        (b"old\rmac\r", "has .* in line 1; expected one word"),
+    ],
+)
+def test_bad_cache_is_named(encoder, data, said, tmp_path):
+    path = tmp_path / "words.txt"
+    if data is not None:
+        path.write_bytes(data)
+    said = f"cache .*words.txt {said}"
+    with pytest.raises((ValueError, FileNotFoundError), match=said) as error:
+        hub.ElmoModule(encoder, cache=path)
+    assert "\n" not in str(error.value)
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        hub.ElmoModule(encoder, cache=tmp_path)
+
+
+def test_large_cache_is_no_part_of_the_graph(encoder, tmp_path, capfd):
+    sizes = []
+    for count in (2, 5000):
+        (tmp_path / "words.txt").write_text("".join(f"w{i}\n" for i in range(count)))
+        hub.export_elmo(tmp_path / "m", encoder, cache=tmp_path / "words.txt", overwrite=True)
+        sizes.append(os.path.getsize(tmp_path / "m" / "saved_model.pb"))
+        assert ("word vectors" in capfd.readouterr().err) == (count == 5000)
+    assert abs(sizes[1] - sizes[0]) < 500  # a word would be 3 bytes, its vector 32
+    assert (tmp_path / "m" / "assets" / "words.txt").stat().st_size == sum(
+        len(f"w{i}\n") for i in range(5000)
+    )
+
+
+def test_arguments_are_checked(encoder, tmp_path):
+    for arguments, said in (
+        (("none",), "trainable='none' must be one of mix, all"),
+        (("all", tmp_path / "x"), 'cache needs trainable="mix"'),
+        (("mix", None, -0.1), "l2=-0.1 must be at least 0"),
+        (("mix", None, float("nan")), "l2=nan must be at least 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            hub.export_elmo(tmp_path / "m", encoder, *arguments)
+    assert os.listdir(tmp_path) == []
+
+
+# --- What comes back from the disk
+
+
+def test_graphs_stay_small(folder):
+    # Constants would add the weights, and a graph a call the same graph four times.
+    sizes = {n: os.path.getsize(folder / n / "saved_model.pb") for n in ("cache", "all")}
+    assert sizes["cache"] < 1.3e6 and sizes["all"] < 2.5e6
+
+
+def test_loads_silently(exported):
+    assert exported[2]["complaints"].tolist() == []
+
+
+@pytest.mark.parametrize("name", ["cache", "all", "still"])
+def test_loaded_module_equals_the_model(encoder, exported, name):
+    _, still, seen = exported
+    want = expected(still if name == "still" else encoder, ROWS)
+    for call in ("text", "tokens", "default", "signature"):
+        assert_equal(outputs(seen, f"{name}/{call}"), want)
+
+
+@pytest.mark.parametrize("name", ["again", "again/signature"])
+def test_survives_another_save_with_its_own_words(encoder, exported, name):
+    folder, _, seen = exported
+    assert_equal(outputs(seen, name), expected(encoder, ROWS))
+    for copy in ("cache", "again"):
+        assert (folder / copy / "assets" / "words.txt").read_text() == VOCABULARY
+
+
+def test_dropout_only_where_all_is_trained(exported):
+    seen = exported[2]
+    assert seen["all/dropout"] > 1e-3
+    assert seen["cache/dropout"] == seen["still/dropout"] == 0
+
+
+def test_variables(encoder, exported):
+    seen = exported[2]
+    count = len(encoder.trainable_variables)
+    assert seen["cache/counts"].tolist() == [count + 1, 2]
+    assert seen["all/counts"].tolist() == [count, count]
+    assert seen["frozen"].all() and len(seen["frozen"]) == count - 1
+
+
+def squares(outputs):
+    return tf.add_n([tf.reduce_sum(outputs[n] ** 2) for n in ("elmo", "default", "lstm_outputs1")])
+
+
+def wanted_gradients(encoder, variables, training):
+    with tf.GradientTape() as tape:
+        loss = squares(expected(encoder, ROWS, training))
+    gradients = tape.gradient(loss, [v.value for v in variables])
+    return [tf.convert_to_tensor(g).numpy() for g in gradients]
+
+
+def assert_gradients(got, want):
+    for index, gradient in enumerate(want):
+        scale = np.abs(gradient).max()
+        assert scale > 0
+        np.testing.assert_allclose(got(index), gradient, rtol=0, atol=2e-5 * scale)
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("name", ["cache", "still"])
+def test_loaded_gradients_equal_the_models(encoder, exported, name, training):
+    _, still, seen = exported
+    model, variables = encoder, encoder.get_layer("scalar_mix").trainable_variables
+    if name == "still":
+        model, variables = still, still.trainable_variables
+    # The mix alone is trained without dropout.
+    want = wanted_gradients(model, variables, training and name == "still")
+    assert_gradients(lambda i: seen[f"{name}/gradient/{training}/{i}"], want)
+
+
+def test_gradients_with_dropout_reach_every_weight(encoder, exported):
+    seen = exported[2]
+    for index in range(len(encoder.trainable_variables)):
+        assert np.abs(seen[f"all/gradient/True/{index}"]).max() > 0
+
+
+@pytest.mark.parametrize("name", ["cache", "still"])
+def test_two_replicas(encoder, exported, name):
+    _, still, seen = exported
+    model, variables = encoder, encoder.get_layer("scalar_mix").trainable_variables
+    if name == "still":
+        model, variables = still, still.trainable_variables
+    want = wanted_gradients(model, variables, name == "still")
+    for replica in range(2):
+        assert_gradients(lambda i, r=replica: seen[f"mirrored/{name}/{i}"][r], want)
+
+
+def test_regularization_losses_are_exact(encoder, exported):
+    seen = exported[2]
+    scalars = encoder.get_layer("scalar_mix").scalars.numpy()
+    np.testing.assert_allclose(seen["cache/regularization"], [0.3 * (scalars**2).sum()], rtol=1e-6)
+    assert seen["all/regularization"].size == 0
+    own = tiny(l2=0.1)  # the encoder's regularizer counts too
+    losses = [float(loss()) for loss in hub.ElmoModule(own, "mix", l2=0.2).regularization_losses]
+    squared = (own.get_layer("scalar_mix").scalars.numpy() ** 2).sum()
+    np.testing.assert_allclose(losses, [0.1 * squared, 0.2 * squared], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name, count", [("cache", 2), ("all", None)])
+def test_keras_layer_trains_what_is_trainable(encoder, exported, name, count):
+    seen = exported[2]
+    assert seen[f"keras/{name}/static"].tolist() == [2 * P, 2 * P, P]
+    assert len(seen[f"keras/{name}/moved"]) == (count or len(encoder.trainable_variables))
+    assert (seen[f"keras/{name}/moved"] > 0).all()
+    assert not seen[f"keras/{name}/fixed"].any()
+    losses = seen[f"keras/{name}/losses"]
+    assert losses[-1] < losses[0]

@@ -1,0 +1,183 @@
+"""The language model's task: what a window is worth, and what its perplexity is."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.elmo_toy import UNSEEN, WORDS, toy_corpus, toy_task, toy_windows
+from tfnlp import tasks, training
+from tfnlp.data import LanguageModelCorpus
+from tfnlp.text import SPECIAL_WORDS
+
+DIRECTIONS = ("forward", "backward")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return toy_task(resets=True)
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """One that knows no resets."""
+    return toy_task(resets=False)
+
+
+def run(task, batch, state=None):
+    """Losses `[B, T]` by direction, and the new state, from a batch of numpy arrays."""
+    rows = len(batch["weights"])
+    shape = (rows, *task.state["state"].shape[1:])
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    batch["state"] = tf.zeros(shape) if state is None else tf.constant(state)
+    outputs = task.model(task.inputs(batch), training=False)
+    return {d: outputs[f"{d}_losses"].numpy() for d in DIRECTIONS}, outputs["state"].numpy()
+
+
+def joined(batches):
+    return {name: np.concatenate([b[name] for b in batches], 1) for name in batches[0]}
+
+
+def test_windows_one_after_another_are_one_long_window(plain):
+    windows = toy_windows()
+    parts = [windows.batch(step) for step in range(4)]
+    state, losses = None, {d: [] for d in DIRECTIONS}
+    for part in parts:
+        found, state = run(plain, part, state)
+        for d in DIRECTIONS:
+            losses[d].append(found[d])
+    whole, last = run(plain, joined(parts))
+    np.testing.assert_allclose(state, last, atol=1e-6)
+    for d in DIRECTIONS:
+        np.testing.assert_allclose(np.concatenate(losses[d], 1), whole[d], atol=2e-6)
+        # Without the state it is another story, from the second window on.
+        fresh, _ = run(plain, parts[1])
+        assert np.abs(fresh[d] - losses[d][1]).max() > 0.05
+
+
+def test_what_came_before_a_reset_does_not_matter(task):
+    batch = toy_windows(reset="sentence").batch(2)
+    shape = (8, *task.state["state"].shape[1:])
+    random = np.random.default_rng(0)
+    (one, end), (two, other) = (
+        run(task, batch, random.uniform(-1, 1, shape).astype("float32")) for _ in range(2)
+    )
+    after = np.cumsum(batch["resets"], axis=1) > 0  # [B, T]
+    assert 8 < after.sum() < 0.9 * after.size
+    for d in DIRECTIONS:
+        np.testing.assert_array_equal(one[d][after], two[d][after])
+        assert (np.abs(one[d] - two[d])[~after] > 1e-6).all()
+    begun = after[:, -1]
+    assert begun.any() and not begun.all()
+    np.testing.assert_array_equal(end[begun], other[begun])
+    assert np.abs(end - other)[~begun].max() > 1e-4
+
+
+def test_resets_within_a_window_cut_it_into_sequences_of_their_own(task, plain):
+    batch = joined([toy_windows(reset="sentence").batch(step) for step in range(2)])
+    got, _ = run(task, batch)
+    resets = batch.pop("resets")
+    for row in range(len(resets)):
+        starts = sorted({0, *np.flatnonzero(resets[row])})
+        for start, end in zip(starts, [*starts[1:], None], strict=True):
+            alone = {name: x[row : row + 1, start:end] for name, x in batch.items()}
+            want, _ = run(plain, alone)
+            for d in DIRECTIONS:
+                np.testing.assert_allclose(got[d][row, start:end], want[d][0], atol=2e-6)
+
+
+def test_distinct_words_and_all_words_give_the_same_vectors(plain):
+    batch = toy_windows().batch(2)
+    other = tasks.ElmoPretraining(plain.model, toy_corpus().characters(), 8, distinct=False)
+    words = plain.inputs({**batch, "state": plain.state["state"]})["word_characters"]
+    assert words.shape[0] == len(np.unique([batch["forward_ids"], batch["backward_ids"]]))
+    # No longer than the longest word with its two marks and the widest filter.
+    used = [w for w in (*WORDS, *UNSEEN) if toy_corpus().lexicon.index(w) in batch["forward_ids"]]
+    assert words.shape[1] == max(len(w.encode()) for w in used) + 2 + 3
+    (one, state), (two, same) = run(plain, batch), run(other, batch)
+    for d in DIRECTIONS:
+        np.testing.assert_allclose(one[d], two[d], atol=1e-6)
+    np.testing.assert_allclose(state, same, atol=1e-6)
+
+
+def sentence_losses(task, corpus):
+    """Sums of `-log p` of each sentence alone, by direction, in float64 from the layers' vectors.
+
+    Only the character network and the LSTMs are the model's; order of reading, targets and the
+    softmax are done by hand.
+    """
+    model = task.model
+    char_cnn, bilm = model.get_layer("char_cnn"), model.get_layer("bilm")
+    softmax = model.get_layer("softmax")
+    kernel, bias = softmax.kernel.numpy().astype("float64"), softmax.bias.numpy()
+    vectors = char_cnn(tf.constant(corpus.characters().astype("int32")))  # [W, P]
+    begin, end, unknown = (SPECIAL_WORDS.index(w) for w in ("<S>", "</S>", "<UNK>"))
+    sums = {d: 0.0 for d in DIRECTIONS}
+    for first, last in zip(corpus.sentence_starts, corpus.sentence_starts[1:], strict=False):
+        words = list(corpus.ids[first:last])
+        read = [[begin, *words], [end, *words[::-1]]]
+        targets = [[*words, end], [*words[::-1], begin]]
+        f, b = (tf.gather(vectors, [r]) for r in read)
+        layers, _ = bilm(f, backward_inputs=b)
+        for d, hidden, wanted in zip(
+            DIRECTIONS, np.split(layers[-1].numpy()[0], 2, -1), targets, strict=True
+        ):
+            scores = hidden.astype("float64") @ kernel.T + bias  # [n + 1, V]
+            log_z = np.log(np.exp(scores).sum(-1))
+            wanted = [t if t < corpus.vocab_size else unknown for t in wanted]
+            sums[d] += (log_z - scores[np.arange(len(wanted)), wanted]).sum()
+    return sums
+
+
+@pytest.mark.parametrize("window", [7, 11, 180])
+def test_perplexity_is_that_of_each_sentence_alone(task, window):
+    corpus = toy_corpus()
+    batches = toy_windows(1, window, reset="sentence").evaluation_batches()
+    assert corpus.num_tokens == 180  # for two of the windows the last one is not full
+    trainer = training.Trainer(task, training.Adagrad(), 0.1)
+    got = trainer.evaluate(batches)
+    want = {d: s / corpus.num_tokens for d, s in sentence_losses(task, corpus).items()}
+    for d in DIRECTIONS:
+        np.testing.assert_allclose(got[f"{d}_loss"], want[d], rtol=1e-5)
+        np.testing.assert_allclose(got[f"{d}_perplexity"], np.exp(want[d]), rtol=1e-5)
+    mean = np.sqrt(np.exp(want["forward"]) * np.exp(want["backward"]))
+    np.testing.assert_allclose(got["perplexity"], mean, rtol=1e-5)
+    np.testing.assert_allclose(got["loss"], sum(want.values()), rtol=1e-5)
+
+
+def test_rows_that_do_not_divide_the_text_count_every_token_once(task):
+    # Sentences of three words: six rows of four sentences, the last row one short.
+    random = np.random.default_rng(8)
+    lines = [" ".join(random.choice(WORDS + UNSEEN, 3)) for _ in range(23)]
+    lexicon = toy_corpus().lexicon
+    corpus = LanguageModelCorpus.build(
+        [lines], lexicon[: len(SPECIAL_WORDS) + len(WORDS)], lexicon, progress=False
+    )
+    assert corpus.num_tokens == 23 * 4
+    batches = list(toy_windows(6, 5, "sentence", corpus).evaluation_batches())
+    assert sum(float(tf.reduce_sum(b["weights"])) for b in batches) == corpus.num_tokens
+    got = training.Trainer(task, training.Adagrad(), 0.1).evaluate(batches)
+    for d, value in sentence_losses(task, corpus).items():
+        np.testing.assert_allclose(got[f"{d}_loss"], value / corpus.num_tokens, rtol=1e-5)
+
+
+def test_hopeless_perplexity_is_infinite_and_not_an_error(task):
+    means = task.report({"loss": 1600.0, "forward_loss": 800.0, "backward_loss": 800.0})
+    assert means["perplexity"] == means["forward_perplexity"] == float("inf")
+    assert task.report({"loss": 0.0, "forward_loss": 0.0, "backward_loss": 0.0})["perplexity"] == 1
+
+
+def test_sums_are_weighted_and_counted(task):
+    weights = np.array([[1, 1, 0], [1, 0, 0]], "float32")
+    outputs = {
+        "forward_losses": tf.constant([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]]),
+        "backward_losses": tf.constant([[3.0, 0.0, 9.0], [1.0, 9.0, 9.0]]),
+    }
+    batch = {"weights": tf.constant(weights)}
+    assert {k: float(v) for k, v in task.losses(batch, outputs).items()} == {
+        "forward": 11.0,
+        "backward": 4.0,
+    }
+    assert {k: float(v) for k, v in task.targets(batch).items()} == {
+        "forward": 3.0,
+        "backward": 3.0,
+    }

@@ -1,0 +1,127 @@
+"""Training with a state that goes from step to step: however the batch is cut, and resumed."""
+
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.elmo_toy import state, toy_trainer, toy_windows, weights
+
+STEPS = 4
+
+
+def two_replicas():
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def train(trainer, steps=STEPS, **arguments):
+    return trainer.fit(
+        toy_windows(),
+        steps,
+        **{"validation": toy_windows(4).evaluation_batches(2), **arguments},
+        log_every=1,
+        progress=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def one_device():
+    trainer = toy_trainer()
+    return train(trainer), trainer
+
+
+VARIANTS = {
+    "two replicas": dict(strategy=two_replicas),
+    "accumulated": dict(accumulation=2),
+    "both": dict(strategy=two_replicas, accumulation=2),
+    "every word looked at": dict(task=dict(distinct=False)),
+    "XLA": dict(task=dict(distinct=False), jit_compile=True),
+}
+UNMEASURED = ("accumulated", "two replicas")  # "both" is evaluated; it takes its time
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
+    arguments = dict(VARIANTS[name])
+    trainer = toy_trainer(arguments.pop("strategy", lambda: None)(), **arguments)
+    more = {"validation": None} if name in UNMEASURED else {}
+    history = train(trainer, **more)
+    expected, one = one_device
+    # XLA has a tanh of its own.
+    close = dict(rtol=1e-5, atol=1e-4 if name == "XLA" else 1e-5)
+    assert np.abs(state(one)).max(axis=(1, 2)).min() > 0.1  # no row of it is empty
+    np.testing.assert_allclose(state(trainer), state(one), **close)
+    for a, b in zip(weights(trainer), weights(one), strict=True):
+        np.testing.assert_allclose(a, b, **close)
+    for a, b in zip(history.train, expected.train, strict=True):
+        assert b["gradient_norm"] > 0.5  # so that clipping is at work
+        np.testing.assert_allclose(list(a.values()), list(b.values()), **close)
+    for key, value in (expected.validation[-1] if history.validation else {}).items():
+        np.testing.assert_allclose(history.validation[-1][key], value, **close)
+
+
+def test_training_losses_are_those_of_the_carried_state():
+    # With a rate of zero, training only reads: one long window must say the same.
+    trainer = toy_trainer(steps_per_call=2)
+    trainer._body.rate = lambda step: tf.constant(0.0)
+    history = trainer.fit(toy_windows(), STEPS, log_every=STEPS, progress=False)
+    windows = toy_windows()
+    parts = [windows.batch(step) for step in range(STEPS)]
+    long = {k: np.concatenate([part[k] for part in parts], 1) for k in parts[0]}
+    zeros = tf.zeros_like(trainer.task.state["state"])
+    outputs = trainer.task.model(
+        trainer.task.inputs({**{k: tf.constant(v) for k, v in long.items()}, "state": zeros})
+    )
+    for direction in ("forward", "backward"):
+        want = outputs[f"{direction}_losses"].numpy().mean()
+        np.testing.assert_allclose(history.train[-1][f"{direction}_loss"], want, rtol=1e-5)
+    np.testing.assert_allclose(state(trainer), outputs["state"], atol=1e-5)
+
+
+def test_state_before_an_epoch_is_forgotten_if_states_are():
+    trainer = toy_trainer(task=dict(resets=True))
+    trainer._body.rate = lambda step: tf.constant(0.0)
+    ends = []
+    for before in (0.0, 0.7):
+        trainer.task.state["state"].assign(tf.fill(state(trainer).shape, before))
+        trainer._step.assign(0)
+        trainer.fit(toy_windows(reset="sentence"), 1, progress=False)
+        ends.append(state(trainer))
+    np.testing.assert_array_equal(*ends)
+
+
+def test_evaluation_leaves_the_training_state_alone(one_device):
+    _, trainer = one_device
+    before = state(trainer)
+    batches = toy_windows(2).evaluation_batches()
+    first = trainer.evaluate(batches)
+    np.testing.assert_array_equal(state(trainer), before)
+    assert trainer.evaluate(batches) == first  # and it starts from zero each time
+
+
+RANDOM = dict(task=dict(dropout=0.3, num_samples=5), keep=99)
+
+
+def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
+    # Dropout, sampled words, and the end of an epoch on the way.
+    steps = toy_windows().steps_per_epoch + 3
+    trainer = toy_trainer(directory=tmp_path / "whole", **RANDOM)
+    history = train(trainer, steps, evaluate_every=2, checkpoint_every=1)
+    end = state(trainer)
+    assert np.abs(end).max() > 0.1
+    resumed = toy_trainer(directory=tmp_path / "resumed", **RANDOM)
+    for step in range(1, steps):
+        shutil.rmtree(tmp_path / "resumed", ignore_errors=True)
+        name = f"checkpoints/step-{step:010d}"
+        shutil.copytree(tmp_path / "whole" / name, tmp_path / "resumed" / name)
+        again = train(resumed, steps, evaluate_every=2)
+        np.testing.assert_array_equal(state(resumed), end)
+        for a, b in zip(weights(resumed), weights(trainer), strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert again.train == history.train and again.validation == history.validation
+
+    other = toy_trainer(directory=tmp_path / "whole", task=dict(batch_size=4, **RANDOM["task"]))
+    with pytest.warns(UserWarning, match="cannot be read"):
+        with pytest.raises(ValueError, match="can be read; was the model built with other sizes"):
+            other.restore()
