@@ -18,11 +18,9 @@ import zlib
 
 import keras
 import numpy as np
-import tensorflow as tf
 
-from tfnlp import convert, data, models, tasks, training
-from tfnlp.text import character_ids
-from tfnlp.training.run import is_run, read_config, restore_weights
+from tfnlp import data, hub, models, tasks, training
+from tfnlp.commands.loading import load_elmo
 
 # What served the networks without ELMo best; with ELMo they are the same.
 SETTINGS = {
@@ -48,17 +46,6 @@ SETTINGS = {
     ),
 }
 LENGTHS = (16, 32, 64)  # what training sentences are padded to, besides the longest
-TOKENS = 4096  # that the biLM sees at once
-
-
-def load_encoder(path):
-    """The ELMo in a run's folder or in a folder of bilm-tf's files."""
-    if not is_run(path):
-        return convert.load_elmo(path).encoder
-    config = read_config(path)
-    encoder = models.elmo(**{**config["arguments"], "keep_sentence_boundaries": False})
-    restore_weights(path, models.elmo_pretrainer(encoder, **config["heads"]))
-    return encoder
 
 
 def frozen_layers(encoder, sentences, cache=None):
@@ -72,12 +59,10 @@ def frozen_layers(encoder, sentences, cache=None):
         sentences: lists of words.
         cache: a folder to keep them in, under a name that follows from weights and sentences.
     """
-    names = [name for name in encoder.output if name.startswith("lstm_outputs")]
-    names = sorted(names, key=lambda name: int(name.removeprefix("lstm_outputs")))
-    size = encoder.output[names[0]].shape[-1]
     sizes = np.array([len(words) for words in sentences])
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    shape = (int(starts[-1]), 1 + len(names), size)
+    bilm = encoder.get_layer("bilm")
+    shape = (int(starts[-1]), 1 + bilm.num_layers, 2 * bilm.projection_size)
     path = None
     if cache is None:
         layers = np.empty(shape, np.float16)
@@ -88,22 +73,9 @@ def frozen_layers(encoder, sentences, cache=None):
         os.makedirs(cache, exist_ok=True)
         layers = np.lib.format.open_memmap(f"{path}.partial", "w+", np.float16, shape)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.string)])
-    def run(words):
-        # An empty string stands for padding: no sentence here has words without letters.
-        ids = character_ids(words) * tf.cast(words != "", "int32")[..., None]  # [B, T, C]
-        outputs = encoder({"character_ids": ids}, training=False)
-        first = outputs["word_emb"]
-        stack = [tf.concat([first, first], -1), *(outputs[name] for name in names)]
-        return tf.cast(tf.stack(stack, axis=2), "float16")  # [B, T, L+1, 2P]
-
-    order = np.argsort(-sizes, kind="stable")  # the longest first: too large fails at once
-    while len(order):
-        longest = int(sizes[order[0]])
-        rows, order = np.split(order, [max(1, TOKENS // longest)])
-        words = [[*sentences[i], *[""] * (longest - sizes[i])] for i in rows]
-        for i, values in zip(rows, run(tf.constant(words)).numpy(), strict=True):
-            layers[starts[i] : starts[i + 1]] = values[: sizes[i]]
+    found = hub.sentence_layers(hub.ElmoModule(encoder), sentences)
+    for start, end, values in zip(starts[:-1], starts[1:], found, strict=True):
+        layers[start:end] = values.transpose(1, 0, 2)  # [n, L+1, 2P]
     if path is None:
         return layers
     layers.flush()
@@ -215,7 +187,7 @@ def main(arguments=None):
     variants = {"without ELMo": ((None, None), {})}
     if options.elmo is not None:
         started = time.monotonic()
-        encoder = load_encoder(options.elmo)
+        encoder = load_elmo(options.elmo).encoder
         layers = tuple(
             frozen_layers(encoder, [words for words, _ in part], options.cache)
             for part in sentences

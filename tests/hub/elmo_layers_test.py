@@ -30,9 +30,10 @@ def test_running_layers_are_what_bilm_tf_recorded(encoder):
                 np.testing.assert_allclose(layers[2], both, rtol=0, atol=2e-6)
 
 
-def test_sentences_in_batches_equal_each_alone(encoder):
+@pytest.mark.parametrize("tokens", [1, 100, 4096])
+def test_sentences_in_batches_equal_each_alone(encoder, tokens):
     sentences = [*texts()[0], [], ["a"], *texts()[1]]
-    together = list(sentence_layers(ElmoModule(encoder), sentences, tokens=100))
+    together = list(sentence_layers(ElmoModule(encoder), sentences, tokens))
     assert [x.shape for x in together] == [(3, len(s), 32) for s in sentences]
     for words, layers in zip(sentences, together, strict=True):
         if words:
