@@ -132,7 +132,7 @@ def _scan(step, start, backwards=False, **arrays):
     times = ops.arange(ops.shape(next(iter(arrays.values())))[0])
 
     def at(carry, t):
-        new = step(carry, {name: ops.take(x, t, axis=0) for name, x in arrays.items()})
+        new = step(carry, {name: x[t] for name, x in arrays.items()})
         return new, new
 
     last, carries = ops.scan(at, start, ops.flip(times) if backwards else times)
