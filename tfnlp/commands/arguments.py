@@ -37,7 +37,7 @@ def add_model(parser):
         "--model",
         required=True,
         metavar="DIR",
-        help="a run's folder, or a Google or Hugging Face BERT checkpoint",
+        help="a run's folder, a Google or Hugging Face BERT, or an ELMo of bilm-tf or AllenNLP",
     )
 
 
