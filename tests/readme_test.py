@@ -42,22 +42,36 @@ def test_commands_in_the_readme_exist():
         parse(re.findall(r'"[^"]*"|\S+', command))  # exits where an option is unknown
 
 
-def test_demo_runs_to_its_end(tmp_path):
-    # The whole of `make demo`, with a few updates in place of thousands.
+def run_demo(script, folder, **settings):
+    """The whole of a `make` target, shortened; what it printed."""
     done = subprocess.run(
-        ["bash", str(ROOT / "examples" / "demo.sh")],
+        ["bash", str(ROOT / "examples" / script)],
         capture_output=True,
         text=True,
         env={
             **os.environ,
             "BIN": os.path.dirname(sys.executable),
-            "DEMO": str(tmp_path),
-            "STEPS": "20",
+            "DEMO": str(folder),
+            **settings,
         },
     )
     assert done.returncode == 0, done.stderr
-    assert "nearest to: The robin sang in the tree." in done.stdout
-    assert "Mary went into the [MASK]" in done.stdout
+    return done.stdout
+
+
+def test_demo_runs_to_its_end(tmp_path):
+    # With a few updates in place of thousands.
+    shown = run_demo("demo.sh", tmp_path, STEPS="20")
+    assert "nearest to: The robin sang in the tree." in shown
+    assert "Mary went into the [MASK]" in shown
     for name in ("run/curve.png", "attention.png"):
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
-        assert str(tmp_path / name) in done.stdout
+        assert str(tmp_path / name) in shown
+
+
+def test_elmo_demo_runs_to_its_end(tmp_path):
+    shown = run_demo("demo_elmo.sh", tmp_path, EPOCHS="0.07")
+    assert "full softmax, after" in shown
+    assert "She [left] the room ." in shown and "He turned to the [left] ." in shown
+    assert "moved 4 scalars of the mix" in shown
+    assert (tmp_path / "elmo/curve.png").read_bytes()[:4] == b"\x89PNG"
