@@ -1,6 +1,6 @@
 # make demo       the whole way from a book to a BERT SavedModel that is used without tfnlp
 # make demo-elmo  the same with an ELMo
-# make test       the test suite
+# make test       the test suite, in two processes
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -27,7 +27,7 @@ demo-elmo: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_elmo.sh
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 import gzip
 import os
+import random
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ from tfnlp.data import read_documents, split_documents
 
 LINES = "The rain fell.\nIt was cold.\n\nNight came.\nShe slept.\nHe left.\n"
 DOCUMENTS = [["The rain fell.", "It was cold."], ["Night came.", "She slept.", "He left."]]
+RANDOM = random.Random(0).randbytes(4000)  # does not compress
 
 
 def write(path, content):
@@ -102,10 +104,10 @@ def test_wrong_names_are_reported_at_once(tmp_path):
         ("a.txt", b"text\n" * 9 + b"\x7fELF\x00\x01", ValueError, "a.txt holds NUL bytes"),
         ("a.txt", "Hello.\n".encode("utf-16"), ValueError, "a.txt holds NUL bytes"),
         ("a.txt", b"One.\nT\xffwo.\n", ValueError, "a.txt is not UTF-8.* 0xff at byte 6;"),
-        ("a.gz", gzip.compress(os.urandom(4000))[:-900], OSError, "a.gz is a damaged or trunc"),
-        ("a.gz", gzip.compress(b"One.\n" * 9)[:-4], OSError, "a.gz is a damaged or trunc"),
+        ("a.gz", gzip.compress(RANDOM, mtime=0)[:-900], OSError, "a.gz is a damaged or trunc"),
+        ("a.gz", gzip.compress(b"One.\n" * 9, mtime=0)[:-4], OSError, "a.gz is a damaged or trunc"),
         ("a.gz", b"One.\n", OSError, "a.gz is a damaged or trunc"),
-        ("a.gz", gzip.compress(b"")[:-3], OSError, "a.gz is a damaged or trunc"),
+        ("a.gz", gzip.compress(b"", mtime=0)[:-3], OSError, "a.gz is a damaged or trunc"),
     ],
 )
 def test_bad_files(tmp_path, name, content, error, message):
