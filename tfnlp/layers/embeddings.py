@@ -78,17 +78,19 @@ def _times_transposed(h, table):
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class PositionEmbedding(keras.layers.Layer):
-    """Learned positions: `y_t = P[start + t]` (Gehring et al. 2017; BERT, section 3.2).
+    """Learned positions: `y_t = P[start + t]`, or `y_bt = P[positions_bt]` (Gehring et al. 2017).
 
     Args:
         max_positions: rows of the table, the longest sequence that the model can read.
         initializer: Keras initializer of the table.
 
-    Call: `[B, T, H]` (only its shape is read) and an optional int scalar `start` (for decoding
-    with a cache) to `[1, T, H]` in the compute dtype.
+    Call: `[B, T, H]` (only its shape is read) and at most one of the int scalar `start` (for
+    decoding with a cache) and `positions`, int `[B, T]` (for rows that begin with padding), to
+    `[1, T, H]`, with `positions` to `[B, T, H]`, in the compute dtype.
 
     Raises:
-        ValueError: if `T` is static and greater than `max_positions`.
+        ValueError: if `T` is static and greater than `max_positions`, or if both `start` and
+            `positions` are given.
     """
 
     def __init__(self, max_positions, initializer="uniform", **kwargs):
@@ -98,16 +100,20 @@ class PositionEmbedding(keras.layers.Layer):
         self.max_positions = max_positions
         self.initializer = keras.initializers.get(initializer)
 
-    def build(self, input_shape):
+    def build(self, inputs_shape, positions_shape=None):
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.max_positions, input_shape[-1]),
+            shape=(self.max_positions, inputs_shape[-1]),
             initializer=self.initializer,
             autocast=False,
         )
 
-    def call(self, inputs, start=None):
+    def call(self, inputs, positions=None, start=None):
         _check_length(inputs.shape, self.max_positions)
+        if positions is not None:
+            if start is not None:
+                raise ValueError("give `start` or `positions`, not both")
+            return ops.cast(ops.take(self.embeddings, positions, axis=0), self.compute_dtype)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if start is None:
             rows = self.embeddings[:length]  # [T, H]
@@ -116,9 +122,10 @@ class PositionEmbedding(keras.layers.Layer):
             rows = ops.slice(self.embeddings, (start, 0), (length, hidden))
         return ops.cast(rows[None], self.compute_dtype)  # [1, T, H]
 
-    def compute_output_spec(self, inputs, start=None):
+    def compute_output_spec(self, inputs, positions=None, start=None):
         _check_length(inputs.shape, self.max_positions)
-        return keras.KerasTensor((1, *inputs.shape[1:]), dtype=self.compute_dtype)
+        batch = 1 if positions is None else inputs.shape[0]
+        return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
 
     def get_config(self):
         return {

@@ -20,6 +20,16 @@ from tfnlp.models.elmo import (
     elmo_pretrainer,
 )
 from tfnlp.models.elmo_tasks import elmo_classifier, elmo_tagger
+from tfnlp.models.gpt import (
+    GPT,
+    GPT2_LARGE,
+    GPT2_MEDIUM,
+    GPT2_SMALL,
+    GPT2_XL,
+    GPT_MINI,
+    gpt,
+    gpt_pretrainer,
+)
 
 __all__ = [
     "BERT_BASE",
@@ -32,6 +42,12 @@ __all__ = [
     "ELMO_MINI",
     "ELMO_ORIGINAL",
     "ELMO_SMALL",
+    "GPT",
+    "GPT2_LARGE",
+    "GPT2_MEDIUM",
+    "GPT2_SMALL",
+    "GPT2_XL",
+    "GPT_MINI",
     "bert",
     "bert_pretrainer",
     "elmo",
@@ -39,4 +55,6 @@ __all__ = [
     "elmo_lstm",
     "elmo_pretrainer",
     "elmo_tagger",
+    "gpt",
+    "gpt_pretrainer",
 ]

@@ -1,0 +1,155 @@
+"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): a Transformer that reads from left
+to right, and its language-model head."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers import (
+    Dropout,
+    LayerNorm,
+    PositionEmbedding,
+    TokenEmbedding,
+    TransformerBlock,
+)
+
+# Published sizes: GPT from section 4.1 of its paper, GPT-2 from table 2 of its.
+GPT = dict(vocab_size=40478, max_positions=512, num_layers=12, hidden_size=768, num_heads=12)
+GPT.update(intermediate_size=3072, norm_first=False)
+_GPT2 = dict(vocab_size=50257, max_positions=1024, norm_first=True)
+GPT2_SMALL = dict(_GPT2, num_layers=12, hidden_size=768, num_heads=12, intermediate_size=3072)
+GPT2_MEDIUM = dict(_GPT2, num_layers=24, hidden_size=1024, num_heads=16, intermediate_size=4096)
+GPT2_LARGE = dict(_GPT2, num_layers=36, hidden_size=1280, num_heads=20, intermediate_size=5120)
+GPT2_XL = dict(_GPT2, num_layers=48, hidden_size=1600, num_heads=25, intermediate_size=6400)
+# For a CPU: BERT's mini, with GPT-2's order of norms.
+GPT_MINI = dict(num_layers=4, hidden_size=256, num_heads=4, intermediate_size=1024, norm_first=True)
+
+
+def gpt(
+    vocab_size=40478,
+    num_layers=12,
+    hidden_size=768,
+    num_heads=12,
+    intermediate_size=3072,
+    max_positions=512,
+    norm_first=False,
+    dropout=0.1,
+    attention_dropout=0.1,
+    activation="gelu_tanh",
+    norm_epsilon=1e-5,
+    initializer_range=0.02,
+    seq_length=None,
+    dtype=None,
+    name="gpt",
+):
+    """The decoder as a functional model; the defaults are GPT (116.53 M weights).
+
+    `x_0 = drop(E[ids] + P[positions])`, `x_l = block_l(x_{l-1})`, each position seeing itself and
+    what stands before it; the blocks are post-norm. With `norm_first` (GPT-2) they are pre-norm
+    and `LN(x_L)` follows. The position of a token is the number of real tokens before it, so that
+    padding may stand on either side: it changes nothing at real positions.
+
+    Args:
+        vocab_size: tokens V.
+        num_layers: Transformer blocks L.
+        hidden_size: width H.
+        num_heads: attention heads, a divisor of H.
+        intermediate_size: width of the feed-forward nets.
+        max_positions: longest sequence.
+        norm_first: GPT-2's order of the layer norms instead of GPT's.
+        dropout: rate on the embeddings and on each sub-layer's output while training.
+        attention_dropout: rate on the attention probabilities.
+        activation: "gelu_tanh" (both papers' code), or "gelu".
+        norm_epsilon: epsilon of the layer norms.
+        initializer_range: standard deviation of the normal that fills the weights; with
+            `norm_first` that of the kernels which feed the residual stream is divided by
+            `sqrt(2 L)` (GPT-2, section 2.3).
+        seq_length: static length T, or None for any length.
+        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        name: name of the model.
+
+    Inputs: dict of int32 `[B, T]`: `input_word_ids` and `input_mask` (1 for real tokens).
+
+    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
+    `sequence_output`) and `embedding_output` `[B, T, H]`.
+
+    Raises:
+        ValueError: for sizes that don't fit together.
+    """
+    if num_layers < 1:
+        raise ValueError(f"num_layers={num_layers} must be at least 1")
+    if num_heads < 1 or hidden_size % num_heads:
+        raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
+    if seq_length is not None and seq_length > max_positions:
+        raise ValueError(
+            f"seq_length={seq_length} is longer than max_positions={max_positions}; "
+            "choose shorter sequences or more positions"
+        )
+
+    def initializer():
+        return keras.initializers.RandomNormal(stddev=initializer_range)
+
+    ids, mask = inputs = [
+        keras.Input((seq_length,), dtype="int32", name=n) for n in ("input_word_ids", "input_mask")
+    ]
+    real = ops.not_equal(mask, 0)  # bool [B, T]
+    before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
+
+    tokens = TokenEmbedding(
+        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(ids)
+    positions = PositionEmbedding(
+        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
+    )(tokens, positions=before)
+    x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(
+        tokens + positions
+    )
+
+    encoder_outputs = []
+    for index in range(num_layers):
+        x = TransformerBlock(
+            num_heads,
+            intermediate_size,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation=activation,
+            norm_first=norm_first,
+            norm_epsilon=norm_epsilon,
+            causal=True,
+            kernel_initializer=initializer(),
+            dtype=dtype,
+            name=f"layer_{index}",
+        )(x, mask=real)
+        encoder_outputs.append(x)
+    if norm_first:
+        x = encoder_outputs[-1] = LayerNorm(norm_epsilon, dtype=dtype, name="final_norm")(x)
+
+    outputs = {
+        "sequence_output": x,
+        "encoder_outputs": encoder_outputs,
+        "embedding_output": embedding_output,
+    }
+    model = keras.Model({i.name: i for i in inputs}, outputs, name=name)
+    if norm_first:
+        for index in range(num_layers):
+            block = model.get_layer(f"layer_{index}")
+            for kernel in (block.attention.output_dense.kernel, block.output_dense.kernel):
+                kernel.assign(kernel / (2 * num_layers) ** 0.5)
+    return model
+
+
+def gpt_pretrainer(encoder, name="gpt_pretrainer"):
+    """`encoder` (from `gpt`) with its language-model head: `lm_logits_t = E x_L,t`, E tied to the
+    token table (GPT, section 3.1, eq. 2). It predicts the token after t.
+
+    Args:
+        encoder: a model made by `gpt`.
+        name: name of the model.
+
+    Inputs: those of the encoder.
+
+    Outputs: those of the encoder and `lm_logits` float32 `[B, T, V]`.
+    """
+    outputs = dict(encoder.output)
+    table = encoder.get_layer("token_embedding")
+    outputs["lm_logits"] = table(outputs["sequence_output"], reverse=True)
+    return keras.Model(dict(encoder.input), outputs, name=name)
