@@ -29,6 +29,10 @@ class TokenEmbedding(keras.layers.Layer):
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
+        self.supports_masking = True  # in reverse it takes a masked sequence
+
+    def compute_mask(self, inputs, mask=None):
+        return None
 
     def build(self, input_shape=None):
         # Not autocast: casting the rows that were looked up is cheaper than casting the table.
