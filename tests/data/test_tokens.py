@@ -38,9 +38,9 @@ def test_build_drops_what_has_no_tokens():
     check(corpus, [["a b", "b"], ["a"]], tokenizer)
 
 
-@pytest.mark.parametrize(("documents", "count"), [([], 0), ([[]], 0), ([["a"], [" "]], 1)])
-def test_build_needs_two_sentences(documents, count):
-    with pytest.raises(ValueError, match=rf"holds {count} sentence\(s\).* give more text"):
+@pytest.mark.parametrize("documents", [[], [[]], [[" "], ["", "  "]]])
+def test_build_needs_a_token(documents):
+    with pytest.raises(ValueError, match="holds no tokens; give more text"):
         TokenizedCorpus.build(documents, WordTokenizer(["a"]), progress=False)
 
 

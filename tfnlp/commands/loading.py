@@ -1,6 +1,7 @@
 """A trained model from wherever it is: a run's folder or somebody's checkpoint."""
 
 import os
+import re
 from dataclasses import dataclass
 
 
@@ -80,17 +81,71 @@ def load_elmo(path, dtype=None):
     return LoadedElmo(encoder, pretrainer, words, config["arguments"], history)
 
 
-def kind_of(path):
-    """The kind of model in the folder `path`: "bert" or "elmo".
+@dataclass
+class LoadedGPT:
+    """`encoder` and `pretrainer` (Keras models), `tokenizer`, `config`, the arguments of `gpt`, and
+    `seq_length`, tokens a sequence in training (None of other people's checkpoints)."""
 
-    A run says so itself; `*.hdf5` is bilm-tf's (AllenNLP's); any other checkpoint is a BERT's.
+    encoder: object
+    pretrainer: object
+    tokenizer: object
+    config: dict
+    seq_length: int | None = None
+    history: object = None
+
+
+def load_gpt(path, dtype=None):
+    """Loads a GPT or GPT-2 from a run's folder, OpenAI's files or a Hugging Face folder.
+
+    Args:
+        path: the folder.
+        dtype: a Keras dtype policy; None takes the global one.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp import convert, models
+    from tfnlp.text import gpt_tokenizer
+    from tfnlp.training.run import is_run, restore_weights
+
+    if not is_run(path):
+        converted = convert.load_gpt(path, dtype=dtype)
+        return LoadedGPT(
+            converted.encoder, converted.pretrainer, converted.tokenizer(), converted.config
+        )
+    config = _config(path, "gpt")
+    encoder = models.gpt(**config["arguments"], dtype=dtype)
+    pretrainer = models.gpt_pretrainer(encoder)
+    _, history = restore_weights(path, pretrainer)
+    tokenizer = gpt_tokenizer(os.path.join(path, "vocab"))
+    length = config["training"]["seq_length"]
+    return LoadedGPT(encoder, pretrainer, tokenizer, config["arguments"], length, history)
+
+
+def kind_of(path):
+    """The kind of model in the folder `path`: "bert", "elmo" or "gpt".
+
+    A run says so itself; `*.hdf5` is bilm-tf's (AllenNLP's), the files of `_GPT` or such a
+    `model_type` are a GPT's; any other checkpoint is a BERT's.
     """
     from tfnlp.training.run import is_run, read_config
 
     if is_run(path):
         return read_config(path)["model"]
-    bilm = os.path.isdir(path) and any(name.endswith(".hdf5") for name in os.listdir(path))
-    return "elmo" if bilm else "bert"
+    names = os.listdir(path) if os.path.isdir(path) else []
+    if any(name.endswith(".hdf5") for name in names):
+        return "elmo"
+    if any(name in _GPT for name in names):
+        return "gpt"
+    if "config.json" in names:
+        with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
+            if re.search(r'"model_type":\s*"(openai-gpt|gpt2)"', file.read()):
+                return "gpt"
+    return "bert"
+
+
+# Files that lie beside OpenAI's weights.
+_GPT = ("params_shapes.json", "params_0.npy", "hparams.json", "encoder.json")
 
 
 def _config(path, model):

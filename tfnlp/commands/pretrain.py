@@ -1,9 +1,9 @@
 """Pretrain a model on raw text."""
 
-from tfnlp.commands import pretrain_bert, pretrain_elmo
+from tfnlp.commands import pretrain_bert, pretrain_elmo, pretrain_gpt
 from tfnlp.commands.arguments import HelpFormatter
 
-MODELS = {"bert": pretrain_bert, "elmo": pretrain_elmo}
+MODELS = {"bert": pretrain_bert, "elmo": pretrain_elmo, "gpt": pretrain_gpt}
 
 
 def add_arguments(parser):

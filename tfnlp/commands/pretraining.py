@@ -15,7 +15,7 @@ def add_run(parser):
     parser.add_argument(
         "--held-out", type=float, default=0.05, help="without --valid: share of --input held out"
     )
-    parser.add_argument("--vocab", metavar="FILE", help="vocabulary; built from --input if absent")
+    parser.add_argument("--vocab", metavar="FILE", help="vocabulary (GPT: its folder); built from --input if absent")
     parser.add_argument("--restart", action="store_true", help="delete an earlier run there first")
 
 
@@ -86,13 +86,13 @@ def _check(args, name, wanted, holds):
         raise ValueError(f"--{name.replace('_', '-')} {value} must be {wanted}")
 
 
-def documents(args):
-    """Training and held-out documents, lists of lists of sentences."""
+def documents(args, paragraphs=False):
+    """Training and held-out documents, lists of lists of sentences (of prose, paragraphs)."""
     from tfnlp.data import read_documents, split_documents
 
-    train = list(read_documents(args.input, args.layout))
+    train = list(read_documents(args.input, args.layout, paragraphs))
     if args.valid:
-        return train, list(read_documents(args.valid, args.layout))
+        return train, list(read_documents(args.valid, args.layout, paragraphs))
     return split_documents(train, args.held_out, args.seed)
 
 
@@ -127,7 +127,7 @@ def make_trainer(args, task, strategy, **more):
     )
 
 
-def vocabulary(args, make, read):
+def vocabulary(args, make, read, name=VOCABULARY):
     """The tokens of --vocab, of an earlier start of the run, or those that `make()` returns.
 
     Nothing is written: that is left to `start_run`, when all else is known to be right.
@@ -135,8 +135,9 @@ def vocabulary(args, make, read):
     Args:
         make: function without arguments to the tokens.
         read: function of a path to the tokens.
+        name: where a run keeps them.
     """
-    kept = os.path.join(args.output, VOCABULARY)
+    kept = os.path.join(args.output, name)
     if args.vocab:
         return read(args.vocab)
     if os.path.exists(kept) and not args.restart:
@@ -144,13 +145,14 @@ def vocabulary(args, make, read):
     return make()
 
 
-def start_run(args, config, tokens, read, write):
+def start_run(args, config, tokens, read, write, name=VOCABULARY):
     """Makes the run's folder, or checks that the one there is this run's.
 
     Args:
         config: see `tfnlp.training.run`.
         tokens: the vocabulary.
         read, write: functions of a path to the tokens, and of a path and tokens.
+        name: where the run keeps them.
 
     Raises:
         ValueError: if the folder holds another run.
@@ -159,7 +161,7 @@ def start_run(args, config, tokens, read, write):
 
     if args.restart:
         delete_run(args.output)
-    kept = os.path.join(args.output, VOCABULARY)
+    kept = os.path.join(args.output, name)
     known = os.path.exists(kept)
     if known and read(kept) != tokens:
         raise ValueError(

@@ -3,17 +3,22 @@
 from tfnlp.convert.bert import Converted, load_bert
 from tfnlp.convert.bert_export import google_tensors, huggingface_tensors, save_huggingface
 from tfnlp.convert.elmo import ConvertedElmo, load_elmo, save_elmo
+from tfnlp.convert.gpt import ConvertedGPT, load_gpt
+from tfnlp.convert.gpt_export import save_gpt
 from tfnlp.convert.tensors import Tensors, open_tensors
 
 __all__ = [
     "Converted",
     "ConvertedElmo",
+    "ConvertedGPT",
     "Tensors",
     "google_tensors",
     "huggingface_tensors",
     "load_bert",
     "load_elmo",
+    "load_gpt",
     "open_tensors",
     "save_elmo",
+    "save_gpt",
     "save_huggingface",
 ]

@@ -2,6 +2,7 @@
 
 from tfnlp.data.bert_pairs import BertPairs
 from tfnlp.data.corpus import read_documents, split_documents
+from tfnlp.data.gpt_inputs import GPTTaskBatches, bucket_lengths, gpt_sequences
 from tfnlp.data.labelled import (
     index_labels,
     index_words,
@@ -13,22 +14,33 @@ from tfnlp.data.labelled_batches import LabelledBatches
 from tfnlp.data.lm_corpus import LanguageModelCorpus
 from tfnlp.data.lm_windows import LanguageModelWindows
 from tfnlp.data.sentences import looks_like_sentences, looks_like_words, split_sentences
+from tfnlp.data.task_files import TaskExample, read_choices, read_classes, read_pairs
+from tfnlp.data.token_stream import TokenWindows, token_stream
 from tfnlp.data.tokens import TokenizedCorpus
 
 __all__ = [
     "BertPairs",
+    "GPTTaskBatches",
     "LabelledBatches",
     "LanguageModelCorpus",
     "LanguageModelWindows",
+    "TaskExample",
+    "TokenWindows",
     "TokenizedCorpus",
+    "bucket_lengths",
+    "gpt_sequences",
     "index_labels",
     "index_words",
     "looks_like_sentences",
     "looks_like_words",
+    "read_choices",
+    "read_classes",
     "read_conllu",
     "read_documents",
     "read_labelled_text",
+    "read_pairs",
     "split_documents",
     "split_sentences",
+    "token_stream",
     "word_ids",
 ]

@@ -1,5 +1,6 @@
 """Text files and TFDS data sets to a stream of documents, each a list of sentences."""
 
+import functools
 import glob
 import gzip
 import io
@@ -36,7 +37,9 @@ _TFDS_SOURCE = re.compile(
 )
 
 
-def read_documents(sources: str | Sequence[str], layout: str = "auto") -> Iterator[list[str]]:
+def read_documents(
+    sources: str | Sequence[str], layout: str = "auto", paragraphs: bool = False
+) -> Iterator[list[str]]:
     """Streams the documents of text files and TFDS data sets, in the order of the sources.
 
     Args:
@@ -50,6 +53,7 @@ def read_documents(sources: str | Sequence[str], layout: str = "auto") -> Iterat
         a blank line between sentences and two between documents), "prose" (see
         `tfnlp.data.sentences`), or "auto", which decides for each file from its first 2,000 lines
         and takes TFDS examples for prose.
+      paragraphs: in prose, give whole paragraphs in place of sentences.
 
     Returns:
       An iterator of non-empty documents. No file is held in memory as a whole.
@@ -73,13 +77,13 @@ def read_documents(sources: str | Sequence[str], layout: str = "auto") -> Iterat
     readers: list[Callable[[], Iterator[list[str]]]] = []
     for source in sources:
         if source.startswith("tfds:"):
-            readers.append(_tfds_reader(source, layout))
+            readers.append(_tfds_reader(source, layout, paragraphs))
         elif source.startswith("book:"):
             path = str(books.path(source.removeprefix("book:")))
-            readers.append(lambda path=path: _read_file(path, layout))
+            readers.append(lambda path=path: _read_file(path, layout, paragraphs))
         else:
             for path in _expand(source):
-                readers.append(lambda path=path: _read_file(path, layout))
+                readers.append(lambda path=path: _read_file(path, layout, paragraphs))
     return _chain(readers, sources)
 
 
@@ -155,7 +159,7 @@ def _expand(source: str) -> list[str]:
     return files
 
 
-def _read_file(path: str, layout: str) -> Iterator[list[str]]:
+def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
     lines = _read_lines(path)
     if layout == "auto":
         sample = list(itertools.islice(lines, _SAMPLE_LINES))
@@ -165,7 +169,14 @@ def _read_file(path: str, layout: str) -> Iterator[list[str]]:
         elif looks_like_sentences(sample):
             layout = "lines"
         lines = itertools.chain(sample, lines)
-    yield from _FINDERS[layout](lines)
+    yield from _finder(layout, paragraphs)(lines)
+
+
+def _finder(layout: str, paragraphs: bool):
+    """What makes documents of the lines of a text."""
+    if layout == "prose" and paragraphs:
+        return functools.partial(documents_from_prose, paragraphs=True)
+    return _FINDERS[layout]
 
 
 def _read_lines(path: str) -> Iterator[str]:
@@ -192,7 +203,9 @@ def _read_lines(path: str) -> Iterator[str]:
             raise OSError(f"{path} is a damaged or truncated gzip file: {error}") from error
 
 
-def _tfds_reader(source: str, layout: str) -> Callable[[], Iterator[list[str]]]:
+def _tfds_reader(
+    source: str, layout: str, paragraphs: bool
+) -> Callable[[], Iterator[list[str]]]:
     """Checks that a TFDS data set is there and has text; returns what reads its documents."""
     try:
         import tensorflow_datasets as tfds  # optional, and slow to import
@@ -235,7 +248,7 @@ def _tfds_reader(source: str, layout: str) -> Callable[[], Iterator[list[str]]]:
             f"{', '.join(builder.info.features)}"
         )
     text = "text" if "text" in texts else texts[0]
-    find_documents = _FINDERS["prose" if layout == "auto" else layout]
+    find_documents = _finder("prose" if layout == "auto" else layout, paragraphs)
 
     def read() -> Iterator[list[str]]:
         dataset = builder.as_dataset(

@@ -1,20 +1,15 @@
-"""Batches of labelled sentences, a pure function of (data, seed, step).
+"""Batches of labelled sentences, a pure function of (data, seed, step)."""
 
-Sentences of similar length share a batch: each is padded to the least of a few fixed lengths that
-holds it. Every epoch goes through every sentence once; where the sentences of a length don't fill
-their last batch, some of them are there again with weight 0, so that every batch has the same
-size and every loss and score is exact.
-"""
-
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.length_buckets import LengthBuckets
 
-class LabelledBatches:
-    """Step n belongs to epoch `n // steps_per_epoch`; each epoch is shuffled with (seed, epoch).
+
+class LabelledBatches(LengthBuckets):
+    """Sentences of similar length share a batch, as `LengthBuckets` has it.
 
     A batch is a dict with B = batch_size, T one of `lengths`:
 
@@ -48,10 +43,6 @@ class LabelledBatches:
         layers: np.ndarray | None = None,
         seed: int = 0,
     ):
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        if not 0 <= seed < 2**31:
-            raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
         if not word_ids or len(word_ids) != len(labels):
             raise ValueError(
                 f"word_ids has {len(word_ids)} sentences and labels {len(labels)}; expected 1 or "
@@ -60,15 +51,9 @@ class LabelledBatches:
         sizes = np.array([len(ids) for ids in word_ids])
         if not sizes.all():
             raise ValueError(f"word_ids[{int(sizes.argmin())}] is empty; leave it out")
-        self.batch_size, self.seed = batch_size, seed
-        self.lengths = [int(sizes.max())] if lengths is None else [int(n) for n in lengths]
-        if self.lengths[0] < 1 or any(np.diff(self.lengths) < 1):
-            raise ValueError(f"lengths must be positive and increase; got {self.lengths}")
-        if sizes.max() > self.lengths[-1]:
-            raise ValueError(
-                f"word_ids[{int(sizes.argmax())}] has {sizes.max()} words, more than the last of "
-                f"lengths={self.lengths}; add a longer one or cut the sentence"
-            )
+        super().__init__(
+            ("word_ids", "words"), sizes, batch_size=batch_size, lengths=lengths, seed=seed
+        )
         self.tags = np.ndim(labels[0]) == 1
         if self.tags:
             for number, (tags, size) in enumerate(zip(labels, sizes, strict=True)):
@@ -87,45 +72,6 @@ class LabelledBatches:
                 "row for every word"
             )
         self._layers = layers
-        bucket = np.searchsorted(self.lengths, sizes)  # the least length that holds it
-        self._buckets = [
-            (length, np.flatnonzero(bucket == b))
-            for b, length in enumerate(self.lengths)
-            if (bucket == b).any()
-        ]
-        self.steps_per_epoch = sum(-(-len(m) // batch_size) for _, m in self._buckets)
-        self.plan = functools.lru_cache(maxsize=2)(self._draw)
-
-    def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, see the class."""
-        epoch, position = divmod(int(step), self.steps_per_epoch)
-        return self._gather(*self.plan(epoch)[position])
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`."""
-        return self._as_dataset(self.batch, tf.data.Dataset.range(first_step, tf.int64.max))
-
-    def evaluation_batches(self) -> tf.data.Dataset:
-        """Every sentence once, the same batches at every call, short sentences first."""
-        plan = self._cut([members for _, members in self._buckets])
-        return self._as_dataset(
-            lambda number: self._gather(*plan[int(number)]), tf.data.Dataset.range(len(plan))
-        )
-
-    def _draw(self, epoch):
-        """The batches of an epoch in their order: tuples for `_gather`. Kept for two epochs."""
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        plan = self._cut([rng.permutation(members) for _, members in self._buckets])
-        return [plan[index] for index in rng.permutation(len(plan))]
-
-    def _cut(self, buckets):
-        """Batches of each bucket: (length, sentences [B], how many of them are real)."""
-        size, plan = self.batch_size, []
-        for (length, _), members in zip(self._buckets, buckets, strict=True):
-            for first in range(0, len(members), size):
-                rows = members[np.arange(first, first + size) % len(members)]
-                plan.append((length, rows, min(size, len(members) - first)))
-        return plan
 
     def _gather(self, length, rows, real):
         size = len(rows)
@@ -148,8 +94,7 @@ class LabelledBatches:
             batch["weights"][:real] = 1.0
         return batch
 
-    def _as_dataset(self, function, numbers):
-        length = self.lengths[0] if len(self.lengths) == 1 else None
+    def _specs(self, length):
         targets = [self.batch_size, length] if self.tags else [self.batch_size]
         specs = {
             "word_ids": tf.TensorSpec([self.batch_size, length], tf.int32),
@@ -159,18 +104,4 @@ class LabelledBatches:
         if self._layers is not None:
             shape = [self.batch_size, length, *self._layers.shape[1:]]
             specs["lm_layers"] = tf.TensorSpec(shape, tf.float32)
-
-        def element(number):
-            values = tf.numpy_function(
-                lambda n: [function(n)[name] for name in specs],
-                [number],
-                [spec.dtype for spec in specs.values()],
-                stateful=False,
-            )
-            return {
-                name: tf.ensure_shape(value, spec.shape)
-                for (name, spec), value in zip(specs.items(), values, strict=True)
-            }
-
-        batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
-        return batches.prefetch(2)
+        return specs

@@ -133,11 +133,19 @@ def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
         yield document
 
 
-def documents_from_prose(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Documents of a text in layout "prose"; documents without sentences are skipped."""
+def documents_from_prose(lines: Iterable[str], paragraphs: bool = False) -> Iterator[list[str]]:
+    """Documents of a text in layout "prose"; documents without sentences are skipped.
+
+    Args:
+      lines: of the text.
+      paragraphs: give whole paragraphs in place of sentences, each with its whitespace collapsed.
+    """
     document = []
     for chapter_ends, paragraph in _paragraphs(lines):
-        document.extend(split_sentences(paragraph))
+        if paragraphs:
+            document.extend([" ".join(paragraph.split())] if paragraph.strip() else [])
+        else:
+            document.extend(split_sentences(paragraph))
         if chapter_ends and document:
             yield document
             document = []

@@ -53,7 +53,7 @@ class TokenizedCorpus:
           progress: show a progress bar on stderr.
 
         Raises:
-          ValueError: fewer than two sentences came out, too few for a sentence pair.
+          ValueError: no sentence gave a token.
         """
         pieces, lengths, owners = [], [], []  # owners: the document of each sentence
 
@@ -78,11 +78,8 @@ class TokenizedCorpus:
         length = np.concatenate(lengths or [np.zeros(0, np.int64)])
         owner = np.concatenate(owners or [np.zeros(0, np.int64)])[length > 0]
         length = length[length > 0]
-        if len(length) < 2:
-            raise ValueError(
-                f"the corpus holds {len(length)} sentence(s) with tokens; sentence pairs need at "
-                "least 2, so give more text or another layout"
-            )
+        if not len(length):
+            raise ValueError("the corpus holds no tokens; give more text or another layout")
         first_of_document = np.flatnonzero(np.diff(owner)) + 1
         return cls(
             tokens=np.concatenate(pieces),

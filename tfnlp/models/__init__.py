@@ -30,6 +30,7 @@ from tfnlp.models.gpt import (
     gpt,
     gpt_pretrainer,
 )
+from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
 
 __all__ = [
     "BERT_BASE",
@@ -57,4 +58,6 @@ __all__ = [
     "elmo_tagger",
     "gpt",
     "gpt_pretrainer",
+    "gpt_task",
+    "gpt_with_extra_tokens",
 ]

@@ -1,5 +1,7 @@
 """Strings to ids inside the TensorFlow graph, and what the models do with the ids."""
 
+from tfnlp.text.bpe_files import read_bpe, write_bpe
+from tfnlp.text.bpe_training import train_bpe
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,
@@ -8,6 +10,8 @@ from tfnlp.text.characters import (
     UNKNOWN,
     character_ids,
 )
+from tfnlp.text.gpt2_tokenizer import GPT2Tokenizer
+from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
 from tfnlp.text.vocabulary import (
@@ -22,6 +26,8 @@ from tfnlp.text.words import SPECIAL_WORDS, read_words, split_words, train_words
 __all__ = [
     "BEGIN_OF_SENTENCE",
     "END_OF_SENTENCE",
+    "GPT2Tokenizer",
+    "GPTTokenizer",
     "MAX_CHARACTERS",
     "NUM_CHARACTERS",
     "SPECIAL_TOKENS",
@@ -29,13 +35,17 @@ __all__ = [
     "UNKNOWN",
     "WordPieceTokenizer",
     "character_ids",
+    "gpt_tokenizer",
     "mask_tokens",
     "pack_segments",
+    "read_bpe",
     "read_vocabulary",
     "read_words",
     "split_words",
+    "train_bpe",
     "train_wordpiece",
     "train_words",
+    "write_bpe",
     "write_vocabulary",
     "write_words",
 ]

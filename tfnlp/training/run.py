@@ -1,7 +1,7 @@
 """A run's folder: what a pretraining run leaves behind, and how a model is made from it again.
 
     RUN/config.json    the model's arguments, the vocabulary's casing, the training settings
-    RUN/vocab.txt      the vocabulary
+    RUN/vocab.txt      the vocabulary; a GPT's is the folder RUN/vocab
     RUN/checkpoints/   see `tfnlp.training.checkpoints`
     RUN/logs/          for TensorBoard
 """
@@ -33,7 +33,7 @@ def delete_run(directory):
         for name in (CONFIG, "vocab.txt", "curve.png"):
             if os.path.exists(os.path.join(directory, name)):
                 os.remove(os.path.join(directory, name))
-        for name in ("checkpoints", "logs"):
+        for name in ("checkpoints", "logs", "vocab"):
             shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
 
 

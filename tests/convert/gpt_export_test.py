@@ -1,0 +1,177 @@
+"""From tfnlp's GPT and GPT-2 to Hugging Face's folder and back."""
+
+import json
+import os
+import re
+
+import keras
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from tests.convert.checkpoints import assert_same_weights
+from tests.convert.gpt_checkpoints import GPT1, GPT2, huggingface_arrays, inputs
+from tests.support import golden
+from tfnlp.convert import load_gpt, save_gpt
+from tfnlp.convert.gpt_config import config_of, weight_shapes
+from tfnlp.models import bert, gpt, gpt_pretrainer
+
+TINY = dict(
+    vocab_size=11, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=32, max_positions=7
+)
+
+
+def refuses(pattern, error, *arguments, **keywords):
+    with pytest.raises(error) as raised:
+        save_gpt(*arguments, **keywords)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert re.search(pattern, message), message
+
+
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_names_are_huggingfaces(tmp_path, name):
+    converted = load_gpt(golden(name))
+    for model, prefix in ((converted.pretrainer, "transformer."), (converted.encoder, "")):
+        save_gpt(tmp_path / "out", model, overwrite=True)
+        arrays = load_file(tmp_path / "out" / "model.safetensors")
+        expected = huggingface_arrays(name, prefix)
+        assert arrays.keys() == expected.keys()
+        for key, array in arrays.items():
+            assert array.dtype == np.float32
+            np.testing.assert_array_equal(array, expected[key], err_msg=key)
+
+
+@pytest.mark.parametrize(
+    "changes, model_type, activation",
+    [
+        (dict(), "openai-gpt", "gelu"),
+        (dict(activation="relu"), "openai-gpt", "relu"),
+        (dict(norm_first=True), "gpt2", "gelu_new"),
+        (dict(norm_first=True, activation="gelu"), "gpt2", "gelu"),
+        (dict(norm_first=True, activation="relu", intermediate_size=24), "gpt2", "relu"),
+    ],
+)
+@pytest.mark.parametrize("head", [True, False])
+def test_folder_round_trip(tmp_path, changes, model_type, activation, head):
+    arguments = dict(
+        TINY, dropout=0.25, attention_dropout=0.5, activation="gelu_tanh", norm_epsilon=1e-3,
+        initializer_range=0.125, norm_first=False,
+    )  # fmt: skip
+    arguments.update(changes)
+    encoder = gpt(**arguments)
+    save_gpt(tmp_path / "out", gpt_pretrainer(encoder) if head else encoder)
+    stated = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert stated["model_type"] == model_type
+    assert stated["afn" if model_type == "openai-gpt" else "activation_function"] == activation
+    kind = "OpenAIGPT" if model_type == "openai-gpt" else "GPT2"
+    assert stated["architectures"] == [kind + ("LMHeadModel" if head else "Model")]
+    assert stated["embd_pdrop"] == stated["resid_pdrop"] == 0.25
+    converted = load_gpt(tmp_path / "out")
+    assert converted.config == arguments
+    assert_same_weights(converted.encoder, encoder)
+
+
+def test_bfloat16_weights_are_widened(tmp_path):
+    save_gpt(tmp_path / "out", gpt(**TINY, dtype="bfloat16"))
+    arrays = load_file(tmp_path / "out" / "model.safetensors")
+    assert {a.dtype for a in arrays.values()} == {np.dtype("float32")}
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_expected_shapes_are_the_models(norm_first):
+    model = gpt_pretrainer(gpt(**TINY, norm_first=norm_first))
+    shapes = weight_shapes(config_of(model))
+    assert shapes == {v.path: tuple(v.shape) for v in model.weights}
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_transformers_agrees(tmp_path, norm_first):
+    """Both ways, with weights so large that no mistake is lost in rounding."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    sizes = dict(vocab_size=11, n_layer=2, n_embd=8, n_head=2, n_positions=7)
+    kind = "GPT2" if norm_first else "OpenAIGPT"
+    config = getattr(transformers, f"{kind}Config")(**sizes, bos_token_id=0, eos_token_id=0)
+    theirs = getattr(transformers, f"{kind}LMHeadModel")(config).eval()
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.normal_(0, 0.5)
+        theirs.save_pretrained(tmp_path / "theirs")
+        ids = np.random.default_rng(0).integers(0, 11, (3, 7))
+        ours = load_gpt(tmp_path / "theirs").pretrainer
+        logits = ours(inputs(ids))["lm_logits"]
+        expected = theirs(torch.tensor(ids)).logits.numpy()
+        np.testing.assert_allclose(logits, expected, rtol=0, atol=1e-4)
+        save_gpt(tmp_path / "ours", ours)
+        again, report = transformers.AutoModelForCausalLM.from_pretrained(
+            tmp_path / "ours", output_loading_info=True
+        )
+        assert type(again) is type(theirs) and not any(report.values())
+        np.testing.assert_allclose(
+            again.eval()(torch.tensor(ids)).logits.numpy(), expected, rtol=0, atol=1e-4
+        )
+
+
+def test_models_without_a_place_in_the_format(tmp_path):
+    target = tmp_path / "out"
+    sizes = dict(TINY, num_segments=2)
+    other = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)], name="other")
+    encoder = gpt(**TINY)
+    head = keras.layers.Dense(3)(encoder.output["sequence_output"])
+    classifier = keras.Model(encoder.input, {"logits": head}, name="classifier")
+    for model in (other, bert(**sizes), classifier):
+        refuses(f"model '{model.name}' is not a GPT", ValueError, target, model)
+    model = gpt(**TINY, activation="gelu")
+    refuses("'gelu' has no name in Hugging Face's 'openai-gpt'", ValueError, target, model)
+    model = gpt(**TINY, norm_first=True, activation="tanh")
+    refuses("'tanh' has no name in Hugging Face's 'gpt2'", ValueError, target, model)
+    model = gpt(**{**TINY, "intermediate_size": 24})
+    refuses("intermediate_size=24 has no place .* expected 32", ValueError, target, model)
+    assert not os.listdir(tmp_path)
+
+
+def test_what_may_be_replaced(tmp_path):
+    target, encoder = tmp_path / "out", gpt(**TINY)
+    target.mkdir()
+    save_gpt(target, encoder)
+    before = (target / "model.safetensors").read_bytes()
+    refuses(r"holds \['config.json', 'model.s.*overwrite=True", FileExistsError, target, encoder)
+    assert (target / "model.safetensors").read_bytes() == before
+    save_gpt(target, gpt(**TINY, norm_first=True), overwrite=True)
+    assert load_gpt(target).config["norm_first"]
+    (target / "notes").write_text("mine")
+    refuses(r"exists and holds \['notes'\]", FileExistsError, target, encoder, overwrite=True)
+    refuses("exists; choose", FileExistsError, target / "notes", encoder, overwrite=True)
+    assert os.listdir(tmp_path) == ["out"]
+    assert sorted(os.listdir(target)) == ["config.json", "model.safetensors", "notes"]
+
+
+@pytest.mark.parametrize("failing", ["weights", "rename"])
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
+    target = tmp_path / "out"
+    save_gpt(target, gpt(**TINY))
+    before = {f.name: f.read_bytes() for f in target.iterdir()}
+    rename, calls = os.rename, []
+
+    def full(*arguments, **keywords):
+        raise OSError(28, "No space left on device")
+
+    def second_fails(*arguments):
+        calls.append(arguments)
+        return full() if len(calls) == 2 else rename(*arguments)
+
+    if failing == "weights":
+        monkeypatch.setattr("tfnlp.convert.gpt_export.save_file", full)
+    else:
+        monkeypatch.setattr(os, "rename", second_fails)
+    model = gpt(**TINY, norm_first=True)
+    refuses("out could not be written .*No space left", OSError, target, model, overwrite=True)
+    assert os.listdir(tmp_path) == ["out"]
+    assert {f.name: f.read_bytes() for f in target.iterdir()} == before
+
+
+def test_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    refuses("could not be written", OSError, tmp_path / "file" / "out", gpt(**TINY))

@@ -1,0 +1,300 @@
+"""What is no GPT, or a damaged one, is refused in one line, before a model is built."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import tfnlp.convert.gpt
+from tests.convert.checkpoints import assert_same_weights
+from tests.convert.gpt_checkpoints import (
+    GPT1,
+    GPT2,
+    config_json,
+    copied,
+    huggingface_arrays,
+    vector,
+    write,
+    write_pieces,
+)
+from tests.support import golden
+from tfnlp.convert import load_bert, load_gpt
+
+
+@pytest.fixture
+def no_model(monkeypatch):
+    """Fails the test if a model is built, let alone filled."""
+
+    def refuse(*args, **kwargs):
+        pytest.fail("a model was built")
+
+    for name in ("gpt", "gpt_pretrainer", "assign"):
+        monkeypatch.setattr(tfnlp.convert.gpt, name, refuse)
+
+
+def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):
+    with pytest.raises(error) as raised:
+        load(path, **arguments)
+    message = str(raised.value)
+    assert "\n" not in message
+    assert re.search(pattern, message), message
+    return message
+
+
+def test_missing_surplus_and_misshapen_are_listed_together(tmp_path, no_model):
+    arrays = huggingface_arrays(GPT2)
+    del arrays["transformer.ln_f.bias"]
+    arrays["transformer.extra"] = np.zeros((2, 3), np.float32)
+    name = "transformer.h.1.mlp.c_fc.weight"
+    arrays[name] = np.ascontiguousarray(arrays[name].T)
+    arrays["transformer.h.0.ln_1.bias"] = np.zeros(15, np.int64)
+    folder = write(tmp_path, GPT2, arrays)
+    message = fails(folder, "model.safetensors does not fit .* in 4 tensors")
+    assert "missing 'ln_f.bias', expected [15]" in message
+    assert "surplus 'transformer.extra', found [2, 3]" in message
+    assert f"misshapen '{name}', found [60, 15], expected [15, 60]" in message
+    assert "'transformer.h.0.ln_1.bias' has dtype" in message
+
+
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_any_missing_tensor_is_named(tmp_path, no_model, name):
+    arrays = huggingface_arrays(name, "")
+    for key in [n for n in arrays if not n.startswith(("h.0.", "h.1."))]:
+        kept = {n: a for n, a in arrays.items() if n != key}
+        fails(write(tmp_path, name, kept, kind="npz"), f"in 1 tensors: missing '{key}', expected")
+
+
+def test_tensor_of_openais_gpt2(tmp_path, no_model):
+    message = fails(copied(GPT2, tmp_path, n_embd=30), "model.ckpt does not fit .* in 40 tensors")
+    assert "misshapen 'model/h2/mlp/c_fc/w', found [1, 15, 60], expected [1, 30, 120]" in message
+
+
+def test_head_that_is_not_the_table(tmp_path, no_model):
+    arrays = huggingface_arrays(GPT2)
+    arrays["lm_head.weight"] = arrays["transformer.wte.weight"] + 0
+    arrays["lm_head.weight"][3, 4] += 1e-3
+    fails(write(tmp_path, GPT2, arrays), "different values in 'lm_head.weight' and in the table")
+    arrays["lm_head.weight"] = arrays["lm_head.weight"][:-1]
+    fails(write(tmp_path, GPT2, arrays), "different values in 'lm_head.weight' and in the table")
+
+
+def test_tensor_held_twice(tmp_path, no_model):
+    arrays = huggingface_arrays(GPT1)
+    arrays["h.0.ln_1.bias"] = arrays["transformer.h.0.ln_1.bias"] + 1
+    fails(write(tmp_path, GPT1, arrays), "holds one tensor twice, as '.*' and as '.*ln_1.bias'")
+
+
+@pytest.mark.parametrize("name", ["bert_google_tf_generated", "bert_xsmall_dummy_pt/weights.npz"])
+def test_a_bert_is_no_gpt(no_model, name):
+    fails(golden(name), r"holds no GPT: expected 'model/wte'.* found \['(bert/)?(cls|emb|bert)")
+
+
+def test_a_gpt_is_no_bert(tmp_path):
+    fails(golden(GPT1), "gpt1_openai_npy holds no weights; looked", FileNotFoundError, load_bert)
+    fails(golden(GPT2), "no configuration; looked for bert_conf", FileNotFoundError, load_bert)
+    folder = write(tmp_path, GPT2, huggingface_arrays(GPT2))
+    fails(folder, "model_type='gpt2', but load_bert reads model_type='bert'", load=load_bert)
+
+
+@pytest.mark.parametrize("number", [0, 7, 9])
+def test_a_missing_piece(tmp_path, no_model, number):
+    copied(GPT1, tmp_path)
+    (tmp_path / f"params_{number}.npy").unlink()
+    if number < 9:
+        fails(tmp_path, f"holds no params_{number}.npy; fetch it again", FileNotFoundError)
+    else:  # the last: only the sum can tell
+        fails(tmp_path, "holds 26676 numbers in params_0.npy to params_8.npy, but .* 29640")
+
+
+def test_shapes_without_pieces_and_pieces_without_shapes(tmp_path, no_model):
+    copied(GPT1, tmp_path)
+    (tmp_path / "params_shapes.json").unlink()
+    fails(tmp_path, "params_shapes.json does not exist", FileNotFoundError)
+    for piece in tmp_path.glob("params_*.npy"):
+        piece.unlink()
+    shapes = (golden(GPT1) / "params_shapes.json").read_text()
+    (tmp_path / "params_shapes.json").write_text(shapes)
+    fails(tmp_path, "holds no params_0.npy", FileNotFoundError)
+
+
+@pytest.mark.parametrize("damage", ["cut", "header", "empty", "text", "object", "matrix", "ints"])
+def test_a_damaged_piece(tmp_path, no_model, damage):
+    copied(GPT1, tmp_path)
+    path = tmp_path / "params_7.npy"
+    content = path.read_bytes()
+    if damage in ("object", "matrix", "ints"):
+        arrays = {"object": np.array([{}]), "matrix": np.zeros((2, 2)), "ints": np.arange(3)}
+        np.save(path, arrays[damage], allow_pickle=True)
+    else:
+        changed = {"cut": content[:-4], "header": content[:40], "empty": b"", "text": b"x" * 999}
+        path.write_bytes(changed[damage])
+    expected = "expected a vector of floats" if damage in ("matrix", "ints") else "is truncated, co"
+    fails(tmp_path, f"params_7.npy .*{expected}")
+
+
+def shapes_json(**changes):
+    shapes = json.loads((golden(GPT1) / "params_shapes.json").read_text())
+    for index, shape in changes.items():
+        shapes[int(index[1:])] = shape
+    return shapes
+
+
+@pytest.mark.parametrize(
+    "shapes, pattern",
+    [
+        (shapes_json(_0=[31, 24]), "holds 29640 numbers .* asks for 29616"),
+        (shapes_json(_0=[2**31 - 1, 2**31 - 1]), "asks for 4611686014132"),
+        (shapes_json()[:-1], "lists 37 shapes; expected 2 and 12 for each layer"),
+        (shapes_json()[:2], "lists 2 shapes"),
+        ([], "lists 0 shapes"),
+        (shapes_json(_0=[768]), r"shape \[768\] for 'pos', expected one of 2 sizes"),
+        (shapes_json(_8=[24, 96]), r"shape \[24, 96\] for 'h0/mlp/c_fc/w', expected one of 3"),
+        (shapes_json(_2=[1, 72, 24]), r"misshapen 'h0/attn/c_attn/w', found \[1, 72, 24\], expec"),
+        (shapes_json(_2=[24, 72]), r"misshapen 'h0/attn/c_attn/w', found \[24, 72\], expected \[1"),
+        (shapes_json(_0=[32, 24.0]), "is no list of shapes"),
+        (shapes_json(_0=[-32, -24]), "is no list of shapes"),
+        (shapes_json(_0=768), "is no list of shapes"),
+        ({"pos": [32, 24]}, "is no list of shapes"),
+    ],
+)
+def test_shapes_that_make_no_sense(tmp_path, no_model, shapes, pattern):
+    fails(write_pieces(tmp_path, np.split(vector(), 10), shapes), f"params_shapes.json.*{pattern}"
+          if "holds" not in pattern else pattern)  # fmt: skip
+
+
+def test_shapes_that_are_no_json(tmp_path, no_model):
+    write_pieces(tmp_path, [vector()])
+    for text in (b"", b"[[1", b"\xff\xfe", b"[" * 100_000):
+        (tmp_path / "params_shapes.json").write_bytes(text)
+        fails(tmp_path, "params_shapes.json is not a JSON file")
+
+
+@pytest.mark.parametrize(
+    "changes, pattern",
+    [
+        (dict(n_layer=4), "n_layer=4, but the tensors have 3"),
+        (dict(n_vocab=301), "n_vocab=301, but the tensors have 300"),
+        (dict(n_ctx="32"), "n_ctx='32', but the tensors have 32"),
+        (dict(n_embd=None), "n_embd=None, but the tensors have 24"),
+        (dict(n_head=5), "n_head=5, which does not divide n_embd=24"),
+        (dict(n_head=0), "n_head=0; expected a whole number"),
+        (dict(n_head=True), "n_head=True; expected a whole number"),
+        (dict(afn="swish"), "afn='swish'; expected one of .*'gelu'"),
+        (dict(afn=["gelu"]), "afn="),
+        (dict(ln_eps=-1), "ln_eps=-1; expected a number"),
+    ],
+)
+def test_hparams_of_gpt_that_disagree(tmp_path, no_model, changes, pattern):
+    fails(copied(GPT1, tmp_path, **changes), f"hparams.json has {pattern}")
+
+
+def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
+    copied(GPT2, tmp_path / "two")
+    (tmp_path / "two" / "hparams.json").unlink()
+    fails(tmp_path / "two", "no configuration; looked for hparams.json", FileNotFoundError)
+    # 12 heads, and a width that they don't divide
+    shapes = [[2, 8], [3, 8], [1, 8, 24], [24], [1, 8, 8], [8], [8], [8], [1, 8, 32], [32]]
+    shapes += [[1, 32, 8], [8], [8], [8]]
+    size = sum(int(np.prod(shape)) for shape in shapes)
+    folder = write_pieces(tmp_path / "one", [np.zeros(size, np.float32)], shapes)
+    (folder / "hparams.json").unlink()
+    fails(folder, "hparams.json states no n_head, and the 12 heads .* n_embd=8; state it")
+    for name in ("one", "two"):
+        (tmp_path / name / "hparams.json").write_bytes(b'{"n_head": 1')
+        fails(tmp_path / name, "hparams.json is not a JSON file")
+        (tmp_path / name / "hparams.json").write_bytes(b"[1]")
+        fails(tmp_path / name, "hparams.json holds a JSON list")
+
+
+@pytest.mark.parametrize(
+    "changes, pattern",
+    [
+        (dict(n_layer=4), "asks for n_layer=4, but .*model.ckpt holds 3 layers"),
+        (dict(n_layer=2**31 - 1), "asks for n_layer=2147483647, but"),
+        (dict(n_vocab=2**31 - 1), r"misshapen 'model/wte', found \[356, 15\], expected \[21474"),
+        (dict(n_ctx=1024), r"misshapen 'model/wpe', found \[20, 15\], expected \[1024, 15\]"),
+        (dict(n_vocab=0), "n_vocab=0; expected a whole number from 1"),
+        (dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
+        (dict(n_head="5"), "n_head='5'; expected a whole number"),
+    ],
+)
+def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
+    fails(copied(GPT2, tmp_path, **changes), pattern)
+
+
+@pytest.mark.parametrize(
+    "name, changes, pattern",
+    [
+        (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
+        (GPT2, dict(n_embd=5 * 2**28), r"expected \[356, 1342177280\]"),
+        (GPT2, dict(n_embd=15.0), r"n_embd=15\.0; expected a whole number"),
+        (GPT2, dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
+        (GPT2, dict(n_inner=0), "n_inner=0; expected a whole number"),
+        (GPT2, dict(n_inner=64), r"misshapen '.*c_fc.bias', found \[60\], expected \[64\]"),
+        (GPT2, dict(resid_pdrop=1.0), "resid_pdrop=1.0; expected a number from 0.0 to below 1.0"),
+        (GPT2, dict(attn_pdrop=None), "attn_pdrop=None"),
+        (GPT2, dict(layer_norm_epsilon=float("nan")), "layer_norm_epsilon=nan"),
+        (GPT2, dict(initializer_range=10**400), "initializer_range=1000"),
+        (GPT2, dict(activation_function="swish"), "activation_function='swish'; expected one of"),
+        (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True, but load_gpt reads"),
+        (GPT2, dict(scale_attn_weights=False), "scale_attn_weights=False, but load_gpt reads"),
+        (GPT2, dict(add_cross_attention=True), "add_cross_attention=True, but load_gpt reads"),
+        (GPT2, dict(tie_word_embeddings=False), "tie_word_embeddings=False, but load_gpt reads"),
+        (GPT2, dict(model_type="openai-gpt"), "='openai-gpt', but the tensors have .* of 'gpt2'"),
+        (GPT1, dict(model_type="gpt2"), "='gpt2', but the tensors have .* of 'openai-gpt'"),
+        (GPT1, dict(model_type="gpt_neo"), "model_type='gpt_neo', but the tensors have"),
+        (GPT1, dict(afn="silu"), "afn='silu'; expected one of"),
+        (GPT1, dict(tie_word_embeddings=False), "tie_word_embeddings=False"),
+    ],
+)
+def test_configurations_of_other_models(tmp_path, no_model, name, changes, pattern):
+    folder = write(tmp_path, name, huggingface_arrays(name), config_json(name, **changes))
+    fails(folder, f"config.json .*{pattern}|{pattern}")
+
+
+def test_configuration_without_a_size(tmp_path, no_model):
+    config = config_json(GPT1)
+    del config["n_positions"]
+    folder = write(tmp_path, GPT1, huggingface_arrays(GPT1), config)
+    fails(folder, "config.json lacks n_positions; is it the configuration of a GPT")
+    (folder / "config.json").write_text("{")
+    fails(folder, "config.json is not a JSON file")
+    (folder / "config.json").unlink()
+    fails(folder, "no configuration; looked for config.json", FileNotFoundError)
+
+
+def test_heads_of_no_consequence_are_passed_over(tmp_path):
+    changes = dict(reorder_and_upcast_attn=True, summary_type="cls_index", use_cache=True, n_ctx=5)
+    folder = write(tmp_path, GPT2, huggingface_arrays(GPT2), config_json(GPT2, **changes))
+    assert_same_weights(load_gpt(folder).encoder, load_gpt(golden(GPT2)).encoder)
+
+
+@pytest.mark.parametrize("file", ["model.ckpt.data-00000-of-00001", "model.ckpt.index"])
+def test_nothing_is_built_of_a_damaged_checkpoint(tmp_path, no_model, file):
+    """Cut short, and with one bit turned: TensorFlow keeps a checksum for each tensor."""
+    copied(GPT2, tmp_path)
+    content = bytearray((tmp_path / file).read_bytes())
+    (tmp_path / file).write_bytes(content[: len(content) // 2])
+    fails(tmp_path, "truncated")
+    if "data" in file:
+        content[-1] ^= 1
+        (tmp_path / file).write_bytes(content)
+        fails(tmp_path, "model.ckpt is truncated, corrupt or not .*hecksum")
+
+
+def test_an_error_leaves_loaded_models_alone(tmp_path):
+    converted = load_gpt(golden(GPT2))
+    arrays = huggingface_arrays(GPT2)
+    del arrays["transformer.h.2.ln_2.bias"]
+    fails(write(tmp_path, GPT2, arrays), "h.2.ln_2.bias")
+    assert_same_weights(converted.pretrainer, load_gpt(golden(GPT2)).pretrainer)
+
+
+def test_nothing_there(tmp_path, no_model):
+    fails(tmp_path / "absent", "no folder, file or TensorFlow checkpoint", FileNotFoundError)
+    fails(tmp_path / "params_0.npy", "no folder, file or Tens", FileNotFoundError)
+    fails(tmp_path, "holds no weights; looked for", FileNotFoundError)
+    (tmp_path / "notes.txt").write_text("hello")
+    fails(tmp_path / "notes.txt", "is not a weight file", FileNotFoundError)
+    fails(golden(GPT2), "vocab x holds no vocabulary; looked for", FileNotFoundError, vocab="x")

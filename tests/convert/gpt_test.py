@@ -1,0 +1,284 @@
+"""GPT checkpoints of every kind give the numbers that their own code gives."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+
+from tests.convert.checkpoints import assert_same_weights
+from tests.convert.gpt_checkpoints import (
+    GPT1,
+    GPT2,
+    config_json,
+    copied,
+    huggingface_arrays,
+    inputs,
+    openai_arrays,
+    vector,
+    write,
+    write_pieces,
+)
+from tests.support import golden
+from tfnlp.convert import gpt_openai, load_gpt
+from tfnlp.convert.gpt_config import weight_shapes
+from tfnlp.convert.mapping import stored_shapes
+from tfnlp.models import gpt
+from tfnlp.models.gpt import GPT
+
+TABLES = {GPT1: "transformer.tokens_embed.weight", GPT2: "transformer.wte.weight"}
+
+
+@pytest.fixture(scope="module")
+def originals():
+    return {name: load_gpt(golden(name)) for name in (GPT1, GPT2)}
+
+
+def cross_entropy(logits, ids):
+    """Mean over the tokens that have one before them, in float64."""
+    logits = np.asarray(logits, np.float64)[:, :-1]
+    shifted = logits - logits.max(-1, keepdims=True)
+    log_sums = np.log(np.exp(shifted).sum(-1))
+    return (log_sums - np.take_along_axis(shifted, ids[:, 1:, None], -1)[..., 0]).mean()
+
+
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_checkpoint_reproduces_goldens(originals, name):
+    expected = np.load(golden(f"{name}_expected.npz"))
+    outputs = originals[name].pretrainer(inputs(expected["input_ids"]))
+    hidden = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    assert f"hidden_{len(hidden)}" not in expected
+    pairs = [(h, f"hidden_{i}") for i, h in enumerate(hidden)]
+    pairs += [(outputs["sequence_output"], "hidden_3"), (outputs["lm_logits"], "logits")]
+    for output, key in pairs:
+        np.testing.assert_allclose(output, expected[key], rtol=0, atol=1e-5, err_msg=key)
+    loss = cross_entropy(outputs["lm_logits"], expected["input_ids"])
+    assert abs(loss - expected["lm_loss"]) < 1e-5
+
+
+def test_greedy_continuation(originals):
+    expected = np.load(golden(f"{GPT2}_expected.npz"))["greedy_from_first4"]
+    ids = np.zeros_like(expected, "int32")
+    ids[:, :4] = expected[:, :4]
+    for length in range(4, ids.shape[1]):
+        mask = (np.arange(ids.shape[1]) < length).astype("int32")[None]
+        logits = originals[GPT2].pretrainer({"input_word_ids": ids, "input_mask": mask})
+        ids[:, length] = np.argmax(logits["lm_logits"][0, length - 1])
+    np.testing.assert_array_equal(ids, expected)
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "npz"])
+@pytest.mark.parametrize("prefix", ["", "transformer."])
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_huggingface_names_give_the_weights_of_openais(tmp_path, originals, name, prefix, kind):
+    folder = write(tmp_path, name, huggingface_arrays(name, prefix), kind=kind)
+    converted = load_gpt(folder)
+    assert_same_weights(converted.pretrainer, originals[name].pretrainer)
+    assert converted.config == originals[name].config
+    assert converted.vocabulary is None
+
+
+def test_gpt2_names_in_npz(tmp_path, originals):
+    copied(GPT2, tmp_path)
+    arrays = {f"model/{n}": a for n, a in openai_arrays(GPT2).items()}
+    np.savez(tmp_path / "weights.npz", **arrays)
+    assert_same_weights(load_gpt(tmp_path / "weights.npz").encoder, originals[GPT2].encoder)
+
+
+def test_shards(tmp_path, originals):
+    arrays = huggingface_arrays(GPT2)
+    write(tmp_path, GPT2, arrays)
+    (tmp_path / "model.safetensors").unlink()
+    places = {n: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, n in enumerate(arrays)}
+    for shard in set(places.values()):
+        save_file({n: a for n, a in arrays.items() if places[n] == shard}, tmp_path / shard)
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+    assert_same_weights(load_gpt(tmp_path).pretrainer, originals[GPT2].pretrainer)
+
+
+def test_pytorch_file(tmp_path, originals):
+    torch = pytest.importorskip("torch")
+    state = {n: torch.tensor(a) for n, a in huggingface_arrays(GPT2).items()}
+    write(tmp_path, GPT2, huggingface_arrays(GPT2))
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(state, tmp_path / "pytorch_model.bin")
+    assert_same_weights(load_gpt(tmp_path).pretrainer, originals[GPT2].pretrainer)
+
+
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_stored_copies_and_buffers_are_accepted(tmp_path, originals, name):
+    arrays = huggingface_arrays(name)
+    for layer in range(3):
+        arrays[f"transformer.h.{layer}.attn.bias"] = np.ones((1, 1, 20, 20), np.uint8)
+        arrays[f"transformer.h.{layer}.attn.masked_bias"] = np.array(-1e4, np.float32)
+    arrays["transformer.position_ids"] = np.arange(20)
+    arrays["lm_head.weight"] = arrays[TABLES[name]] + 0
+    for folder in ("both", "head"):
+        converted = load_gpt(write(tmp_path / folder, name, arrays))
+        assert_same_weights(converted.pretrainer, originals[name].pretrainer)
+        arrays.pop(TABLES[name], None)  # then as the head alone
+
+
+def test_ignore_leaves_a_classifier_out(tmp_path, originals):
+    arrays = huggingface_arrays(GPT2)
+    arrays["multiple_choice_head.summary.weight"] = np.ones((1, 15), np.float32)
+    folder = write(tmp_path, GPT2, arrays)
+    with pytest.raises(ValueError, match=r"in 1 tensors: surplus 'multiple_choice.*`ignore`"):
+        load_gpt(folder)
+    for ignore in ("multiple_choice_head.", ["multiple_choice_head.", "nothing"]):
+        converted = load_gpt(folder, ignore=ignore)
+        assert_same_weights(converted.pretrainer, originals[GPT2].pretrainer)
+
+
+@pytest.mark.parametrize("file", ["", "params_shapes.json", "params_0.npy", "params_9.npy"])
+def test_pieces_by_any_of_their_files(originals, file):
+    converted = load_gpt(golden(GPT1) / file)
+    assert_same_weights(converted.encoder, originals[GPT1].encoder)
+
+
+@pytest.mark.parametrize("suffix", ["", ".index", ".data-00000-of-00001"])
+def test_tensorflow_checkpoint_by_any_of_its_files(originals, suffix):
+    converted = load_gpt(str(golden(GPT2) / f"model.ckpt{suffix}"))
+    assert_same_weights(converted.encoder, originals[GPT2].encoder)
+
+
+@pytest.mark.parametrize("cuts", [[], [1], [5, 5, 700, 29_000], list(range(2000, 29_000, 1800))])
+def test_pieces_may_be_cut_anywhere(tmp_path, originals, cuts):
+    """More than ten of them too: 10 comes after 9, not after 1."""
+    folder = write_pieces(tmp_path, np.split(vector(), cuts))
+    assert_same_weights(load_gpt(folder).encoder, originals[GPT1].encoder)
+
+
+def test_half_precision_is_widened(tmp_path):
+    pieces = write_pieces(tmp_path / "pieces", np.split(vector().astype(np.float16), 3))
+    arrays = {n: a.astype(np.float16) for n, a in huggingface_arrays(GPT1).items()}
+    encoder = load_gpt(pieces).encoder
+    assert_same_weights(encoder, load_gpt(write(tmp_path / "hf", GPT1, arrays)).encoder)
+    table = encoder.get_layer("token_embedding").embeddings
+    assert table.dtype == "float32"
+    exact = openai_arrays(GPT1)["we"].astype(np.float16)
+    np.testing.assert_array_equal(table.numpy(), exact.astype(np.float32))
+
+
+def test_published_shapes_are_the_published_model(tmp_path):
+    """The list of shapes that OpenAI gave, over ten pieces with nothing in them."""
+    shapes = json.loads(golden("gpt1_published_shapes.json").read_text())
+    size = sum(int(np.prod(shape)) for shape in shapes)
+    assert size == 116_534_784
+    (tmp_path / "params_shapes.json").write_text(json.dumps(shapes))
+    for number, part in enumerate(np.array_split(np.empty(size, np.bool_), 10)):
+        path = tmp_path / f"params_{number}.npy"
+        np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=part.shape)
+    tensors = gpt_openai.open_pieces(tmp_path)
+    config = gpt_openai.read_sizes(tmp_path, tensors)
+    assert {key: config[key] for key in GPT} == GPT
+    stored = stored_shapes(gpt_openai.rows(config), weight_shapes(config))
+    expected = {name: gpt_openai.stored_shape(name, shape) for name, shape in stored.items()}
+    assert tensors.shapes == expected
+    assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_config_builds_the_same_encoder_again(originals, name):
+    converted = originals[name]
+    again = gpt(**converted.config)
+    again.set_weights(converted.encoder.get_weights())
+    batch = inputs(np.load(golden(f"{name}_expected.npz"))["input_ids"])
+    np.testing.assert_array_equal(
+        again(batch)["sequence_output"], converted.encoder(batch)["sequence_output"]
+    )
+    shared = {id(v) for v in converted.pretrainer.weights}
+    assert shared == {id(v) for v in converted.encoder.weights}
+
+
+@pytest.mark.parametrize("name", [GPT1, GPT2])
+def test_arguments_pass_through(originals, name):
+    converted = load_gpt(
+        golden(name), dropout=0.2, attention_dropout=0.0, seq_length=16, dtype="mixed_bfloat16"
+    )
+    assert originals[name].config["dropout"] == originals[name].config["attention_dropout"] == 0.1
+    assert converted.config["dropout"] == 0.2 and converted.config["attention_dropout"] == 0.0
+    block = converted.encoder.get_layer("layer_2")
+    assert block.dropout == 0.2 and block.attention_dropout == 0.0
+    assert converted.encoder.get_layer("embedding_dropout").rate == 0.2
+    assert converted.encoder.output["sequence_output"].dtype == "bfloat16"
+    assert converted.pretrainer.output["lm_logits"].shape[:2] == (None, 16)
+    assert_same_weights(converted.encoder, originals[name].encoder)
+
+
+def test_huggingface_values_are_read(tmp_path):
+    changes = dict(
+        resid_pdrop=0.25, attn_pdrop=0, embd_pdrop=0.5, layer_norm_epsilon=0.125,
+        initializer_range=0.5,
+    )  # fmt: skip
+    for name in (GPT1, GPT2):
+        config = config_json(name, **changes)
+        found = load_gpt(write(tmp_path / name, name, huggingface_arrays(name), config)).config
+        assert found["dropout"] == 0.25 and found["attention_dropout"] == 0.0
+        assert found["norm_epsilon"] == 0.125 and found["initializer_range"] == 0.5
+        assert found["norm_first"] == (name == GPT2)
+
+
+@pytest.mark.parametrize("n_inner", [None, 60, 50])
+def test_inner_size(tmp_path, n_inner):
+    arrays = huggingface_arrays(GPT2)
+    for name in [n for n in arrays if ".mlp." in n]:
+        axis = -1 if "c_fc" in name else 0
+        if not name.endswith("c_proj.bias"):
+            arrays[name] = np.ascontiguousarray(np.take(arrays[name], range(n_inner or 60), axis))
+    converted = load_gpt(write(tmp_path, GPT2, arrays, config_json(GPT2, n_inner=n_inner)))
+    assert converted.config["intermediate_size"] == (n_inner or 60)
+
+
+@pytest.mark.parametrize(
+    "name, key, stated, meant",
+    [
+        (GPT1, "afn", "gelu", "gelu_tanh"),  # OpenAI's word for it, which transformers kept
+        (GPT1, "afn", "gelu_new", "gelu_tanh"),
+        (GPT1, "afn", "relu", "relu"),
+        (GPT2, "activation_function", "gelu", "gelu"),
+        (GPT2, "activation_function", "gelu_new", "gelu_tanh"),
+        (GPT2, "activation_function", "gelu_pytorch_tanh", "gelu_tanh"),
+        (GPT2, "activation_function", "relu", "relu"),
+    ],
+)
+def test_activations(tmp_path, name, key, stated, meant):
+    folder = write(tmp_path, name, huggingface_arrays(name), config_json(name, **{key: stated}))
+    converted = load_gpt(folder)
+    assert converted.config["activation"] == meant
+    assert converted.encoder.get_layer("layer_0").activation == meant
+
+
+def test_hparams_of_gpt(tmp_path):
+    for hparams, expected in (
+        ({}, dict(num_heads=12, activation="gelu_tanh", norm_epsilon=1e-5)),
+        (dict(n_head=6, afn="relu", ln_eps=0.5),
+         dict(num_heads=6, activation="relu", norm_epsilon=0.5)),
+    ):  # fmt: skip
+        folder = write_pieces(tmp_path, [vector()], hparams=hparams)
+        config = load_gpt(folder).config
+        assert {key: config[key] for key in expected} == expected
+    (tmp_path / "hparams.json").unlink()
+    assert load_gpt(tmp_path).config["num_heads"] == 12
+
+
+def test_vocabulary_is_found(tmp_path):
+    folder = write(tmp_path / "model", GPT1, huggingface_arrays(GPT1))
+    converted = load_gpt(folder)
+    assert converted.vocabulary is None
+    with pytest.raises(ValueError, match="no vocabulary beside it; pass vocab= to load_gpt"):
+        converted.tokenizer()
+    elsewhere = tmp_path / "elsewhere"
+    for pair in (
+        ("encoder.json", "vocab.bpe"),
+        ("encoder_bpe_40000.json", "vocab_40000.bpe"),
+        ("vocab.json", "merges.txt"),
+    ):
+        for place, argument in ((folder, None), (elsewhere, elsewhere)):
+            place.mkdir(exist_ok=True)
+            (place / pair[0]).write_text("{}")
+            assert load_gpt(folder).vocabulary is None  # one of the two is not enough
+            (place / pair[1]).write_text("")
+            assert load_gpt(folder, vocab=argument).vocabulary == str(place)
+            for file in pair:
+                (place / file).unlink()

@@ -1,0 +1,113 @@
+"""Batches of examples of similar length, a pure function of (data, seed, step).
+
+Each example is padded to the least of a few fixed lengths that holds it, and shares its batch with
+others of that length. Every epoch goes through every example once; where the examples of a length
+don't fill their last batch, some of them are there again with weight 0, so that every batch has
+the same size and every loss and score is exact.
+"""
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+
+class LengthBuckets:
+    """Step n belongs to epoch `n // steps_per_epoch`; each epoch is shuffled with (seed, epoch).
+
+    Who inherits adds `_gather(length, rows, real)`, the batch of the examples `rows` (int [B]) as
+    a dict of arrays, of which the first `real` count; and `_specs(length)`, the `tf.TensorSpec`s
+    of a batch under the same names, for a length that may be None.
+
+    Args:
+      name: what the lengths are of, and in what unit, for errors: ("word_ids", "words").
+      sizes: length of each example, int [N], 1 or more.
+      batch_size: B, over all devices.
+      lengths: increasing; None: one length, that of the longest example. With one, the shapes of
+        all batches are static.
+      seed: int in [0, 2^31).
+
+    Raises:
+      ValueError: an argument out of its range, an example longer than the last of `lengths`.
+    """
+
+    def __init__(
+        self,
+        name: tuple[str, str],
+        sizes: np.ndarray,
+        *,
+        batch_size: int,
+        lengths: Sequence[int] | None,
+        seed: int,
+    ):
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
+        if not 0 <= seed < 2**31:
+            raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
+        self.batch_size, self.seed = batch_size, seed
+        self.lengths = [int(sizes.max())] if lengths is None else [int(n) for n in lengths]
+        if not self.lengths or self.lengths[0] < 1 or any(np.diff(self.lengths) < 1):
+            raise ValueError(f"lengths must be positive and increase; got {self.lengths}")
+        if sizes.max() > self.lengths[-1]:
+            raise ValueError(
+                f"{name[0]}[{int(sizes.argmax())}] has {sizes.max()} {name[1]}, more than the last "
+                f"of lengths={self.lengths}; add a longer one or cut it"
+            )
+        bucket = np.searchsorted(self.lengths, sizes)  # the least length that holds it
+        self._buckets = [
+            (length, np.flatnonzero(bucket == b))
+            for b, length in enumerate(self.lengths)
+            if (bucket == b).any()
+        ]
+        self.steps_per_epoch = sum(-(-len(m) // batch_size) for _, m in self._buckets)
+        self.plan = functools.lru_cache(maxsize=2)(self._draw)
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """The batch of a step, see the class."""
+        epoch, position = divmod(int(step), self.steps_per_epoch)
+        return self._gather(*self.plan(epoch)[position])
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Endless dataset whose element n equals `batch(first_step + n)`."""
+        return self._as_dataset(self.batch, tf.data.Dataset.range(first_step, tf.int64.max))
+
+    def evaluation_batches(self) -> tf.data.Dataset:
+        """Every example once, the same batches at every call, short examples first."""
+        plan = self._cut([members for _, members in self._buckets])
+        return self._as_dataset(
+            lambda number: self._gather(*plan[int(number)]), tf.data.Dataset.range(len(plan))
+        )
+
+    def _draw(self, epoch):
+        """The batches of an epoch in their order: tuples for `_gather`. Kept for two epochs."""
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        plan = self._cut([rng.permutation(members) for _, members in self._buckets])
+        return [plan[index] for index in rng.permutation(len(plan))]
+
+    def _cut(self, buckets):
+        """Batches of each bucket: (length, examples [B], how many of them are real)."""
+        size, plan = self.batch_size, []
+        for (length, _), members in zip(self._buckets, buckets, strict=True):
+            for first in range(0, len(members), size):
+                rows = members[np.arange(first, first + size) % len(members)]
+                plan.append((length, rows, min(size, len(members) - first)))
+        return plan
+
+    def _as_dataset(self, function, numbers):
+        specs = self._specs(self.lengths[0] if len(self.lengths) == 1 else None)
+
+        def element(number):
+            values = tf.numpy_function(
+                lambda n: [function(n)[name] for name in specs],
+                [number],
+                [spec.dtype for spec in specs.values()],
+                stateful=False,
+            )
+            return {
+                name: tf.ensure_shape(value, spec.shape)
+                for (name, spec), value in zip(specs.items(), values, strict=True)
+            }
+
+        batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
+        return batches.prefetch(2)

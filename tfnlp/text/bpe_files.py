@@ -1,0 +1,187 @@
+"""Reading and writing byte-pair vocabularies: tokens by id, and merges by rank.
+
+Three pairs of file names hold the same two things: a JSON object of tokens to ids, and text with
+one merge a line, its two symbols apart by a space, after a first line `#version: 0.2`.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+
+from tfnlp.text.lines import read_lines
+
+FILE_NAMES = (
+    ("encoder.json", "vocab.bpe"),  # OpenAI, GPT-2
+    ("encoder_bpe_40000.json", "vocab_40000.bpe"),  # OpenAI, GPT
+    ("vocab.json", "merges.txt"),  # Hugging Face
+)
+_VERSION = "#version: 0.2"
+_MAX_TOKENS = 1 << 24
+
+Tokens = list[str | None]
+Merges = list[tuple[str, str]]
+
+
+def read_bpe(folder: str | os.PathLike) -> tuple[Tokens, Merges]:
+    """Reads the vocabulary in `folder`: tokens by id, and merges in the order they were learnt.
+
+    The ids of a whole vocabulary are 0..V-1, and the result of each merge is a token.  A file may
+    also hold a part of a vocabulary, with ids left out: None stands for their tokens, and merges
+    to tokens that are left out are no error.
+
+    Raises:
+      FileNotFoundError: `folder` has none of the pairs of files of `FILE_NAMES`.
+      ValueError: a file is not JSON or not UTF-8, an id is not an integer from 0 on or is there
+        twice, a line of merges has not two symbols, or a merge results in no token.
+    """
+    folder = os.fspath(folder)
+    for names in FILE_NAMES:
+        encoder, merges = (os.path.join(folder, name) for name in names)
+        if os.path.isfile(encoder) and os.path.isfile(merges):
+            tokens = _read_tokens(encoder)
+            return check_bpe(tokens, _read_merges(merges), encoder, merges)
+    _fail_to_find(folder)
+
+
+def _fail_to_find(folder: str):
+    if not os.path.isdir(folder):
+        problem = "is not a folder" if os.path.exists(folder) else "does not exist"
+        raise FileNotFoundError(f"vocabulary folder {folder} {problem}")
+    for names in FILE_NAMES:
+        for name, other in (names, names[::-1]):
+            if os.path.isfile(os.path.join(folder, name)):
+                raise FileNotFoundError(
+                    f"vocabulary folder {folder} has {name} but lacks {other}; both are needed"
+                )
+    known = ", ".join(" + ".join(names) for names in FILE_NAMES)
+    raise FileNotFoundError(f"vocabulary folder {folder} has no vocabulary; expected {known}")
+
+
+def _read_tokens(path: str) -> Tokens:
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        pairs = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_Pairs)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"vocabulary file {path} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"vocabulary file {path} is not JSON ({error})") from error
+    if not isinstance(pairs, _Pairs) or not pairs:
+        raise ValueError(f"vocabulary file {path} must hold a JSON object of tokens to ids")
+    tokens, seen = {}, set()
+    for token, i in pairs:
+        if type(i) is not int or not 0 <= i < _MAX_TOKENS:
+            raise ValueError(
+                f"vocabulary file {path} gives the token {token!r} the id {i!r}; expected an "
+                "integer from 0 on"
+            )
+        if i in tokens:
+            raise ValueError(
+                f"vocabulary file {path} gives the id {i} to two tokens, {tokens[i]!r} and "
+                f"{token!r}; remove one"
+            )
+        if token in seen:
+            raise ValueError(f"vocabulary file {path} has the token {token!r} twice; remove one")
+        tokens[i] = token
+        seen.add(token)
+    return [tokens.get(i) for i in range(max(tokens) + 1)]
+
+
+class _Pairs(list):
+    """A JSON object as a list of its members: a dict would hide those that are there twice."""
+
+
+def _read_merges(path: str) -> Merges:
+    merges = []
+    for number, line in enumerate(read_lines(path, "merges file"), 1):
+        if number == 1 and line.startswith("#version"):
+            continue
+        symbols = line.split(" ")
+        if len(symbols) != 2 or not all(symbols):
+            raise ValueError(
+                f"merges file {path} has {line!r} as line {number}; expected two symbols with a "
+                "space between"
+            )
+        merges.append(tuple(symbols))
+    return merges
+
+
+def check_bpe(
+    tokens: Sequence[str | None],
+    merges: Sequence[tuple[str, str]],
+    encoder: str = "tokens",
+    source: str = "merges",
+) -> tuple[Tokens, Merges]:
+    """Returns tokens and merges as lists; raises a ValueError that names their source if unusable.
+    """
+    tokens, seen = list(tokens), {}
+    for i, token in enumerate(tokens):
+        if token is None:
+            continue
+        if not isinstance(token, str) or not token:
+            raise ValueError(f"{encoder} has {token!r} as token {i}; expected a non-empty string")
+        if token in seen:
+            raise ValueError(
+                f"{encoder} has the token {token!r} twice, as {seen[token]} and {i}; remove one"
+            )
+        seen[token] = i
+    if not seen:
+        raise ValueError(f"{encoder} is empty; expected tokens")
+    whole = len(seen) == len(tokens)
+    checked = []
+    for number, merge in enumerate(merges):
+        if isinstance(merge, str | bytes) or len(merge) != 2 or not all(
+            isinstance(symbol, str) and symbol for symbol in merge
+        ):
+            raise ValueError(f"{source} has {merge!r} as merge {number}; expected two strings")
+        if whole and merge[0] + merge[1] not in seen:
+            raise ValueError(
+                f"{source} has {' '.join(merge)!r} as merge {number}, but {encoder} lacks its "
+                f"result {merge[0] + merge[1]!r}; do the two belong together?"
+            )
+        checked.append(tuple(merge))
+    return tokens, checked
+
+
+def write_bpe(
+    folder: str | os.PathLike,
+    tokens: Sequence[str | None],
+    merges: Sequence[tuple[str, str]],
+) -> None:
+    """Writes `encoder.json` and `vocab.bpe`, each whole or not at all, making `folder` if need be.
+
+    Raises:
+      ValueError: tokens and merges are not a usable vocabulary (see `read_bpe`), or a symbol of a
+        merge holds a space or line break, which the file cannot express.
+    """
+    folder = os.fspath(folder)
+    tokens, merges = check_bpe(tokens, merges)
+    for number, merge in enumerate(merges):
+        if any(char in symbol for symbol in merge for char in " \n\r\0"):
+            raise ValueError(
+                f"merges has {merge!r} as merge {number}; symbols in a file cannot hold spaces, "
+                "line breaks or NUL"
+            )
+    os.makedirs(folder, exist_ok=True)
+    ids = {token: i for i, token in enumerate(tokens) if token is not None}
+    encoder, bpe = (os.path.join(folder, name) for name in FILE_NAMES[0])
+    _write(encoder, json.dumps(ids))
+    _write(bpe, "\n".join([_VERSION, *(" ".join(merge) for merge in merges)]) + "\n")
+
+
+def _write(path: str, text: str) -> None:
+    folder, name = os.path.split(path)
+    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner can read
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
