@@ -49,8 +49,8 @@ def scores_at_real(outputs, real):
 
 
 def cache_at_real(outputs, real):
-    """For `[B, T, H]` and a cache `[B, 2, N, M, D]`: all queries, the real slots."""
-    return [outputs[0], np.moveaxis(outputs[1], 3, 1)[real]]
+    """For `[B, T, H]` and a cache, twice `[B, N, M, D]`: all queries, the real slots."""
+    return [outputs[0], *(np.moveaxis(cached, 2, 1)[real] for cached in outputs[1:])]
 
 
 def all_but_the_last(outputs, real):
@@ -118,9 +118,10 @@ tokens = {"inputs": Array((B, T, H))}
 masked_tokens = {**tokens, "mask": Array((B, T), "bool")}
 token_time = {"inputs": 1}
 masked_time = {"inputs": 1, "mask": 1}
-decoding = {"inputs": Array((B, 2, H)), "cache": Array((B, 2, N, M, H // N))}
+cache = dict.fromkeys(("cached_keys", "cached_values"), Array((B, N, M, H // N)))
+decoding = {"inputs": Array((B, 2, H)), **cache}
 masked_decoding = {**decoding, "mask": Array((B, M), "bool")}
-decoding_time = {"inputs": 1, "cache": 3}
+decoding_time = {"inputs": 1, **dict.fromkeys(cache, 2)}
 attention_args = {"num_heads": N, "kernel_initializer": "he_normal"}
 
 
@@ -177,6 +178,14 @@ ROWS = [
         keep=first_positions,
     ),
     Row(
+        "PositionEmbedding positions",
+        layers.PositionEmbedding,
+        {"max_positions": 7},
+        {"inputs": Array((B, T, H)), "positions": Array((B, T), "int32", 7)},
+        time={"inputs": 1, "positions": 1},
+        padded=("inputs", "positions"),
+    ),
+    Row(
         "PositionEmbedding start",
         layers.PositionEmbedding,
         {"max_positions": T + 4},
@@ -219,9 +228,9 @@ ROWS = [
         decoding,
         options={"cache_index": 3},
         time=decoding_time,
-        padded=("cache",),
+        padded=tuple(cache),
         keep=cache_at_real,
-        bf16=("bfloat16", "bfloat16"),
+        bf16=("bfloat16",) * 3,
         gradient=False,
     ),
     attention_row(
@@ -230,9 +239,9 @@ ROWS = [
         masked_decoding,
         options={"cache_index": 3},
         time={**decoding_time, "mask": 1},
-        padded=("cache",),
+        padded=tuple(cache),
         keep=cache_at_real,
-        bf16=("bfloat16", "bfloat16"),
+        bf16=("bfloat16",) * 3,
         gradient=False,
     ),
     *[
@@ -252,9 +261,9 @@ ROWS = [
         masked_decoding,
         options={"cache_index": 3},
         time={**decoding_time, "mask": 1},
-        padded=("cache",),
+        padded=tuple(cache),
         keep=cache_at_real,
-        bf16=("bfloat16", "bfloat16"),
+        bf16=("bfloat16",) * 3,
         gradient=False,
     ),
     block_row(

@@ -21,7 +21,12 @@ def built(num_heads=2, context=False, **kwargs):
 
 
 def empty_cache(size, num_heads=2, dtype="float32"):
-    return tf.fill((B, 2, num_heads, size, H // num_heads), tf.constant(9.0, dtype))  # not zeros
+    one = tf.fill((B, num_heads, size, H // num_heads), tf.constant(9.0, dtype))  # not zeros
+    return {"cached_keys": one, "cached_values": one}
+
+
+def as_cache(keys, values):
+    return {"cached_keys": keys, "cached_values": values}
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 4, 8])
@@ -77,15 +82,16 @@ def test_decoding_with_a_cache_equals_the_full_pass(steps, size):
     expected, _ = attention(x, weights(layer), 2, causal=True)
     cache, at, got = empty_cache(size), 0, []
     for step in steps:
-        y, cache = layer(x[:, at : at + step], cache=cache, cache_index=at)
+        y, *cached = layer(x[:, at : at + step], **cache, cache_index=at)
+        cache = as_cache(*cached)
         got.append(np.asarray(y))
         at += step
     np.testing.assert_allclose(np.concatenate(got, axis=1), expected, **CLOSE)
     keys, values = np.split(dense(x, inside(weights(layer), "qkv")), 3, axis=-1)[1:]
-    for part, flat in enumerate((keys, values)):
+    for part, flat in zip(cache.values(), (keys, values), strict=True):
         heads = flat.reshape(B, T, 2, H // 2).transpose(0, 2, 1, 3)  # [B, N, T, D]
-        np.testing.assert_allclose(cache[:, part, :, :T], heads, **CLOSE)
-    assert (np.asarray(cache)[:, :, :, T:] == 9).all()  # slots not reached are left alone
+        np.testing.assert_allclose(part[:, :, :T], heads, **CLOSE)
+        assert (np.asarray(part)[:, :, T:] == 9).all()  # slots not reached are left alone
 
 
 @pytest.mark.parametrize("jit_compile", [False, True])
@@ -97,11 +103,12 @@ def test_decoding_in_a_graph_with_one_trace(jit_compile):
 
     @tf.function(jit_compile=jit_compile)
     def step(x, cache, index):
-        return layer(x, cache=cache, cache_index=index, mask=mask)
+        return layer(x, **cache, cache_index=index, mask=mask)
 
     cache, got = empty_cache(T), []
     for at in range(T):
-        y, cache = step(x[:, at : at + 1], cache, tf.constant(at))
+        y, *cached = step(x[:, at : at + 1], cache, tf.constant(at))
+        cache = as_cache(*cached)
         got.append(y)
     assert step.experimental_get_tracing_count() == 1
     got = np.concatenate(got, axis=1)
@@ -110,8 +117,10 @@ def test_decoding_in_a_graph_with_one_trace(jit_compile):
 
 def test_cache_without_causal_sees_all_that_is_written_and_nothing_else():
     layer, x, _ = built()
-    _, cache = layer(x[:, :4], cache=empty_cache(9), cache_index=0)
-    got, _, scores = layer(x[:, 4:], cache=cache, cache_index=4, return_scores=True)
+    _, *cached = layer(x[:, :4], **empty_cache(9), cache_index=0)
+    got, _, _, scores = layer(
+        x[:, 4:], **as_cache(*cached), cache_index=4, return_scores=True
+    )
     w = weights(layer)
     q, k, v = np.split(dense(x.astype("float64"), inside(w, "qkv")), 3, axis=-1)
     joined, expected = attend(q[:, 4:], k, v, 2, lambda b, t, s: True)
@@ -162,9 +171,11 @@ def test_cache_comes_back_in_the_compute_dtype(dtype):
     expected, _ = attention(x, weights(layer), 2, causal=True)
     cache, got = empty_cache(T, dtype=dtype), []
     for at in range(T):
-        y, cache = layer(x[:, at : at + 1], cache=cache, cache_index=at)
+        y, *cached = layer(x[:, at : at + 1], **cache, cache_index=at)
+        cache = as_cache(*cached)
         got.append(np.asarray(y).astype("float32"))
-    assert keras.backend.standardize_dtype(cache.dtype) == "bfloat16"
+    for part in cache.values():
+        assert keras.backend.standardize_dtype(part.dtype) == "bfloat16"
     np.testing.assert_allclose(np.concatenate(got, axis=1), expected, atol=0.1)
 
 
@@ -177,9 +188,11 @@ def test_heads_must_divide_the_hidden_size(num_heads):
 def test_cache_must_have_room():
     layer, x, _ = built(causal=True)
     with pytest.raises(ValueError, match="cache_index=4 and 3 new .* 7 positions, but it has 6"):
-        layer(x[:, :3], cache=empty_cache(6), cache_index=4)
-    with pytest.raises(ValueError, match="needs `cache_index`"):
-        layer(x, cache=empty_cache(6))
+        layer(x[:, :3], **empty_cache(6), cache_index=4)
+    with pytest.raises(ValueError, match="needs `cached_values`, and `cache_index`"):
+        layer(x, **empty_cache(6))
+    with pytest.raises(ValueError, match="needs `cached_values`, and `cache_index`"):
+        layer(x, cached_keys=empty_cache(6)["cached_keys"], cache_index=0)
 
 
 def test_context_in_every_call_or_in_none():

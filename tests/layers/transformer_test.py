@@ -54,9 +54,12 @@ def test_return_scores():
 def test_decoding_with_a_cache_equals_the_full_pass(norm_first, steps):
     layer, x = built(norm_first=norm_first, causal=True)
     expected = block(x, weights(layer), N, norm_first=norm_first, epsilon=1e-5, causal=True)
-    cache, at, got = tf.fill((B, 2, N, 7, H // N), 9.0), 0, []
+    keys = values = tf.fill((B, N, 7, H // N), 9.0)
+    at, got = 0, []
     for step in steps:
-        y, cache = layer(x[:, at : at + step], cache=cache, cache_index=at)
+        y, keys, values = layer(
+            x[:, at : at + step], cached_keys=keys, cached_values=values, cache_index=at
+        )
         got.append(np.asarray(y))
         at += step
     np.testing.assert_allclose(np.concatenate(got, axis=1), expected, **CLOSE)

@@ -9,11 +9,14 @@ from tfnlp.layers.dropout import Dropout
 MASKED = -1e9  # added to a masked score: exp() of it is 0 in float32, and no row becomes NaN
 
 
-def _check_cache(cache, cache_index, length):
+def _check_cache(keys, values, cache_index, length):
     """Where the sizes are known: a write past the end would land on earlier slots, silently."""
-    if cache_index is None:
-        raise ValueError("`cache` needs `cache_index`, how many of its positions are filled")
-    size = cache.shape[3]
+    if values is None or cache_index is None:
+        raise ValueError(
+            "`cached_keys` needs `cached_values`, and `cache_index`, how many of their positions "
+            "are filled"
+        )
+    size = keys.shape[2]
     if isinstance(cache_index, int) and None not in (length, size) and cache_index + length > size:
         raise ValueError(
             f"cache_index={cache_index} and {length} new positions need a cache of "
@@ -39,12 +42,12 @@ class MultiHeadAttention(keras.layers.Layer):
         inputs: `[B, T, H]`.
         context: `[B, S, C]` for cross-attention, or None.
         mask: bool `[B, S]`, True for real keys; padding never reaches a real position.
-        cache: `[B, 2, N, M, D]` keys and values of up to M earlier positions, or None.
-        cache_index: int scalar, how many positions of `cache` are filled; positions
+        cached_keys, cached_values: `[B, N, M, D]`, those of up to M earlier positions, or None.
+        cache_index: int scalar, how many positions of the cache are filled; positions
             `cache_index ... cache_index + T - 1` are written. `mask`, if given, is `[B, M]`.
         return_scores: also return the probabilities.
 
-    Returns: `[B, T, H]` in the compute dtype; with `cache` also the new cache; with
+    Returns: `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
     `return_scores` also float32 `[B, N, T, S]`. Scores and softmax are float32 under any policy.
     """
 
@@ -89,7 +92,8 @@ class MultiHeadAttention(keras.layers.Layer):
         inputs,
         context=None,
         mask=None,
-        cache=None,
+        cached_keys=None,
+        cached_values=None,
         cache_index=None,
         return_scores=False,
         training=False,
@@ -103,15 +107,18 @@ class MultiHeadAttention(keras.layers.Layer):
             k, v = self._project(self.key_value, context, 2, source)
         else:
             q, k, v = self._project(self.qkv, inputs, 3, length)  # each [B, N, T, D]
-        if cache is not None:
-            _check_cache(cache, cache_index, k.shape[2])
-            start = ops.cast(cache_index, "int32")
-            update = ops.cast(ops.stack([k, v], axis=1), cache.dtype)  # [B, 2, N, T, D]
-            cache = ops.slice_update(cache, (0, 0, 0, start, 0), update)
-            k, v = ops.cast(cache[:, 0], q.dtype), ops.cast(cache[:, 1], q.dtype)
+        cache = ()
+        if cached_keys is not None:
+            _check_cache(cached_keys, cached_values, cache_index, k.shape[2])
+            at = (0, 0, ops.cast(cache_index, "int32"), 0)
+            cache = tuple(
+                ops.slice_update(cached, at, ops.cast(new, cached.dtype))  # [B, N, M, D]
+                for cached, new in ((cached_keys, k), (cached_values, v))
+            )
+            k, v = (ops.cast(cached, q.dtype) for cached in cache)
 
         scores = ops.matmul(q * (self.head_size**-0.5), ops.swapaxes(k, -1, -2))  # [B, N, T, S]
-        bias = self._bias(length, k, mask, cache, cache_index)
+        bias = self._bias(length, k, mask, cache_index)
         scores = ops.cast(scores, "float32")
         probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
         kept = self.probability_dropout(
@@ -121,7 +128,7 @@ class MultiHeadAttention(keras.layers.Layer):
         flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
         outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
 
-        extras = [x for x in (cache, probabilities if return_scores else None) if x is not None]
+        extras = (*cache, probabilities) if return_scores else cache
         return (outputs, *extras) if extras else outputs
 
     def _project(self, dense, x, parts, length):
@@ -130,13 +137,13 @@ class MultiHeadAttention(keras.layers.Layer):
         split = ops.reshape(flat, (-1, length, parts, self.num_heads, self.head_size))
         return ops.unstack(ops.transpose(split, (2, 0, 3, 1, 4)), num=parts, axis=0)
 
-    def _bias(self, length, keys, mask, cache, cache_index):
+    def _bias(self, length, keys, mask, cache_index):
         """What is added to the scores: 0 where attention is allowed, MASKED where it is not."""
         bias = None
         if mask is not None:
             blocked = ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")
             bias = blocked[:, None, None, :] * MASKED  # [B, 1, 1, S]
-        if self.causal or cache is not None:
+        if self.causal or cache_index is not None:
             source = keys.shape[2] or ops.shape(keys)[2]
             start = 0 if cache_index is None else cache_index
             query_at = ops.arange(length, dtype="int32")[:, None] + start
@@ -152,16 +159,17 @@ class MultiHeadAttention(keras.layers.Layer):
         inputs,
         context=None,
         mask=None,
-        cache=None,
+        cached_keys=None,
+        cached_values=None,
         cache_index=None,
         return_scores=False,
         training=False,
     ):
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
-        if cache is not None:
-            outputs.append(keras.KerasTensor(cache.shape, dtype=cache.dtype))
-            source = cache.shape[3]
+        if cached_keys is not None:
+            outputs += [keras.KerasTensor(cached_keys.shape, dtype=cached_keys.dtype)] * 2
+            source = cached_keys.shape[2]
         if return_scores:
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)
             outputs.append(keras.KerasTensor(shape, dtype="float32"))

@@ -28,8 +28,9 @@ class TransformerBlock(keras.layers.Layer):
         causal: position t sees positions <= t only.
         kernel_initializer: Keras initializer of all kernels.
 
-    Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cache` and
-    `cache_index` as in `MultiHeadAttention`, `return_scores` for the attention map.
+    Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cached_keys`,
+    `cached_values` and `cache_index` as in `MultiHeadAttention`, `return_scores` for the attention
+    map.
     Returns `[B, T, H]` in the compute dtype, and what `MultiHeadAttention` returns beside it.
     """
 
@@ -87,7 +88,8 @@ class TransformerBlock(keras.layers.Layer):
         self,
         inputs,
         mask=None,
-        cache=None,
+        cached_keys=None,
+        cached_values=None,
         cache_index=None,
         return_scores=False,
         training=False,
@@ -96,7 +98,8 @@ class TransformerBlock(keras.layers.Layer):
         attended = self.attention(
             self.attention_norm(x) if self.norm_first else x,
             mask=mask,
-            cache=cache,
+            cached_keys=cached_keys,
+            cached_values=cached_values,
             cache_index=cache_index,
             return_scores=return_scores,
             training=training,
@@ -123,13 +126,18 @@ class TransformerBlock(keras.layers.Layer):
         self,
         inputs,
         mask=None,
-        cache=None,
+        cached_keys=None,
+        cached_values=None,
         cache_index=None,
         return_scores=False,
         training=False,
     ):
         return self.attention.compute_output_spec(
-            inputs, cache=cache, cache_index=cache_index, return_scores=return_scores
+            inputs,
+            cached_keys=cached_keys,
+            cached_values=cached_values,
+            cache_index=cache_index,
+            return_scores=return_scores,
         )
 
     def get_config(self):

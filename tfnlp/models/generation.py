@@ -1,0 +1,114 @@
+"""Text from a language model: one loop, which compiles to one graph."""
+
+from keras import ops
+
+from tfnlp.models.sampling import greedy, sample
+
+
+def generate(
+    decoder,
+    ids,
+    mask,
+    max_new_tokens,
+    *,
+    temperature=0.0,
+    top_k=0,
+    top_p=1.0,
+    seeds=None,
+    stop_ids=(),
+    pad_id=0,
+):
+    """Continues prompts.
+
+    Each new token is chosen by `greedy` (temperature 0) or `sample`. A row ends with the first of
+    `stop_ids`, which is kept, and is filled up with `pad_id`; the loop ends when all rows have.
+
+    Args:
+        decoder: a `GPTDecoder`.
+        ids: int32 `[B, P]`, prompts.
+        mask: bool `[B, P]`, False for padding, which must stand on the left.
+        max_new_tokens: how many tokens to add at most, G; an int or an int32 scalar.
+        temperature: 0 or more; a float, or, with seeds, a float32 scalar above 0.
+        top_k, top_p: see `sample`.
+        seeds: int32 `[B]`: with the prompt they decide what a row becomes.
+        stop_ids: ints.
+        pad_id: int.
+
+    Returns:
+        int32 `[B, G]`.
+    """
+    state = start(decoder, ids, mask, max_new_tokens)
+    tokens, _ = advance(
+        decoder,
+        state,
+        max_new_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        top_p=top_p,
+        seeds=seeds,
+        stop_ids=stop_ids,
+        pad_id=pad_id,
+    )
+    return tokens
+
+
+def start(decoder, ids, mask, max_new_tokens):
+    """Reads the prompts; the state from which `advance` goes on. Arguments as in `generate`."""
+    prompt = ids.shape[1] or ops.shape(ids)[1]
+    logits, cache = decoder.prefill(ids, mask, prompt + max_new_tokens)
+    return {
+        "logits": logits,  # [B, V], of the next token
+        "cache": cache,
+        "mask": ops.cast(mask, "bool"),
+        "made": ops.zeros((), "int32"),  # tokens so far
+        "done": ops.zeros_like(logits[:, 0], "bool"),  # [B]
+    }
+
+
+def advance(
+    decoder,
+    state,
+    count,
+    *,
+    temperature=0.0,
+    top_k=0,
+    top_p=1.0,
+    seeds=None,
+    stop_ids=(),
+    pad_id=0,
+):
+    """The next `count` tokens: int32 `[B, count]` and the state after them.
+
+    Whether tokens are asked for in one call or in several makes no difference. Arguments as in
+    `generate`.
+    """
+    prompt = state["mask"].shape[1] or ops.shape(state["mask"])[1]
+    first = state["made"]
+    columns = ops.arange(count)[None]  # [1, count]
+
+    def choose(logits, made, done):
+        if isinstance(temperature, float | int) and temperature == 0:
+            tokens = greedy(logits)
+        else:
+            tokens = sample(logits, seeds, made, temperature, top_k, top_p)
+        tokens = ops.where(done, pad_id, tokens)
+        for stop in stop_ids:
+            done = ops.logical_or(done, tokens == stop)
+        return tokens, done
+
+    def body(made, logits, done, new, *cache):
+        tokens, done = choose(logits, made, done)
+        new = ops.where(columns == made - first, tokens[:, None], new)
+        logits, cache = decoder.step(tokens, prompt + made, state["mask"], cache)
+        return (made + 1, logits, done, new, *cache)
+
+    def more(made, logits, done, new, *cache):
+        return ops.logical_and(made - first < count, ops.logical_not(ops.all(done)))
+
+    new = ops.zeros_like(state["logits"][:, :1], "int32") + ops.cast(pad_id, "int32")
+    new = ops.tile(new, (1, count))  # [B, count]
+    made, logits, done, new, *cache = ops.while_loop(
+        more, body, (first, state["logits"], state["done"], new, *state["cache"])
+    )
+    after = {"logits": logits, "cache": tuple(cache), "made": made, "done": done}
+    return new, {**state, **after}

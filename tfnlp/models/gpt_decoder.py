@@ -1,0 +1,90 @@
+"""A GPT one token at a time, with a cache of the keys and values of what it has read."""
+
+from keras import ops
+
+from tfnlp.models.gpt import gpt_pretrainer
+
+
+class GPTDecoder:
+    """The next token's logits, for a prompt and then for token after token.
+
+    The same layers and weights as the model; each position is computed once, and looks at the keys
+    and values that the positions before it left (the cache).
+
+    Args:
+        model: from `gpt` or `gpt_pretrainer`.
+
+    Attributes:
+        vocab_size, max_positions: of the model.
+    """
+
+    def __init__(self, model):
+        if "lm_logits" not in model.output:
+            model = gpt_pretrainer(model)
+        self._tokens = model.get_layer("token_embedding")
+        self._positions = model.get_layer("position_embedding")
+        names = [layer.name for layer in model.layers]
+        blocks = sum(name.startswith("layer_") for name in names)
+        self._blocks = [model.get_layer(f"layer_{index}") for index in range(blocks)]
+        self._norm = model.get_layer("final_norm") if "final_norm" in names else None
+        self.vocab_size = self._tokens.vocab_size
+        self.max_positions = self._positions.max_positions
+
+    def prefill(self, ids, mask, size):
+        """Reads prompts.
+
+        Args:
+            ids: int32 `[B, P]`.
+            mask: bool `[B, P]`, False for padding, which stands on the left.
+            size: M, places of the cache: the prompt and all that will follow.
+
+        Returns:
+            logits of the token after the prompt, float32 `[B, V]`; the cache, a tuple of keys and
+            values `[B, N, M, D]` for each block.
+        """
+        batch = ops.shape(ids)[0]
+        attention = self._blocks[0].attention
+        shape = (batch, attention.num_heads, size, attention.head_size)
+        cache = (ops.zeros(shape, self._blocks[0].compute_dtype),) * (2 * len(self._blocks))
+        real = ops.cast(mask, "int32")
+        positions = ops.cumsum(real, axis=1) - real  # real tokens before
+        return self._read(ids, positions, _longer(mask, size), cache, 0)
+
+    def step(self, tokens, index, mask, cache):
+        """Reads one more token.
+
+        Args:
+            tokens: int32 `[B]`.
+            index: int32 scalar, places that are filled already.
+            mask: bool `[B, P]`, of the prompt.
+            cache: from the call before.
+
+        Returns:
+            as `prefill`.
+        """
+        padding = ops.sum(ops.cast(ops.logical_not(mask), "int32"), axis=1, keepdims=True)
+        real = _longer(mask, cache[0].shape[2] or ops.shape(cache[0])[2])
+        return self._read(tokens[:, None], index - padding, real, cache, index)
+
+    def _read(self, ids, positions, real, cache, index):
+        x = self._tokens(ids)  # [B, T, H]
+        # A row that is done goes on with padding, and may run out of positions.
+        positions = ops.minimum(positions, self.max_positions - 1)
+        x = x + self._positions(x, positions=positions)
+        new = []
+        for number, block in enumerate(self._blocks):
+            keys, values = cache[2 * number : 2 * number + 2]
+            x, keys, values = block(
+                x, mask=real, cached_keys=keys, cached_values=values, cache_index=index
+            )
+            new += [keys, values]
+        x = x[:, -1]  # [B, H]
+        if self._norm is not None:
+            x = self._norm(x)
+        return self._tokens(x, reverse=True), tuple(new)
+
+
+def _longer(mask, size):
+    """bool `[B, P]` with True for all that is written later, `[B, M]`."""
+    more = size - (mask.shape[1] or ops.shape(mask)[1])
+    return ops.pad(ops.cast(mask, "bool"), ((0, 0), (0, more)), constant_values=True)

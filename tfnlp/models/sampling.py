@@ -1,0 +1,96 @@
+"""Choosing the next token from its logits."""
+
+from keras import ops
+
+_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def greedy(logits):
+    """The most probable token: float32 `[B, V]` to int32 `[B]`."""
+    return ops.cast(ops.argmax(logits, axis=-1), "int32")
+
+
+def sample(logits, seeds, step, temperature=1.0, top_k=0, top_p=1.0):
+    """A token drawn from `softmax(logits / temperature)`, from its largest values only.
+
+    `top_k` keeps the k most probable tokens (Fan et al. 2018, section 5.4), `top_p` the fewest that
+    together have that probability among those kept so far (Holtzman et al. 2020, section 3.1).
+    Then the token is `min {v: sum_{w <= v} p_w > u}`, one uniform number u a row, which depends on
+    the row's seed and on `step` alone: a row draws the same in any batch.
+
+    Args:
+        logits: float32 `[B, V]`.
+        seeds: int32 `[B]`.
+        step: int scalar, how many tokens were drawn before.
+        temperature: above 0; a float or a float32 scalar.
+        top_k: from 0 (all) to V; an int, or, where shapes may be dynamic, an int32 scalar.
+        top_p: above 0, at most 1 (all); a float or a float32 scalar.
+
+    Returns:
+        int32 `[B]`.
+    """
+    logits = logits / temperature
+    u = uniform(seeds, step)[:, None]  # [B, 1]
+    everything = isinstance(top_k, int) and top_k == 0
+    if everything and isinstance(top_p, float | int) and top_p >= 1:
+        return _draw(ops.softmax(logits, axis=-1), u)
+    size = logits.shape[-1]
+    if everything:
+        top_k = size
+    elif not isinstance(top_k, int):
+        top_k = ops.where(top_k > 0, ops.minimum(top_k, size), size)
+    kept, tokens = ops.top_k(logits, top_k)  # [B, K], the largest first
+    p = ops.softmax(kept, axis=-1)
+    before = ops.cumsum(p, axis=-1) - p
+    p = ops.where(before < top_p, p, ops.zeros_like(p))
+    place = _draw(p, u)[:, None]  # [B, 1]
+    return ops.cast(ops.take_along_axis(tokens, place, axis=1)[:, 0], "int32")
+
+
+def _draw(p, u):
+    """`min {v: sum_{w <= v} p_w > u sum_w p_w}` of `p` `[B, V]` and `u` `[B, 1]`: int32 `[B]`."""
+    sums = ops.cumsum(p, axis=-1)
+    return ops.sum(ops.cast(sums <= u * sums[:, -1:], "int32"), axis=-1)
+
+
+def uniform(seeds, step):
+    """A number in [0, 1) for each seed: the first 24 bits of `threefry(key=(seed, 0), (step, 0))`.
+
+    Args:
+        seeds: int32 `[B]`.
+        step: int scalar.
+
+    Returns:
+        float32 `[B]`.
+    """
+    seeds = ops.cast(seeds, "uint32")
+    zeros = ops.zeros_like(seeds)
+    bits, _ = threefry((seeds, zeros), (zeros + ops.cast(step, "uint32"), zeros))
+    return ops.cast(ops.right_shift(bits, ops.cast(8, "uint32")), "float32") * 2.0**-24
+
+
+def threefry(key, counter):
+    """Threefry-2x32 with 20 rounds, a bijection of the counter for every key (Salmon et al. 2011).
+
+    Args:
+        key, counter: two uint32 tensors each, all of one shape.
+
+    Returns:
+        two uint32 tensors of that shape.
+    """
+
+    def number(value):
+        return ops.cast(value, "uint32")
+
+    a, b = key
+    keys = (a, b, ops.bitwise_xor(ops.bitwise_xor(a, b), number(0x1BD11BDA)))
+    x, y = counter[0] + a, counter[1] + b
+    for block in range(5):
+        for rotation in _ROTATIONS[block % 2]:
+            x = x + y
+            left = ops.left_shift(y, number(rotation))
+            y = ops.bitwise_or(left, ops.right_shift(y, number(32 - rotation)))
+            y = ops.bitwise_xor(y, x)
+        x = x + keys[(block + 1) % 3]
+        y = y + keys[(block + 2) % 3] + number(block + 1)
+    return x, y
