@@ -15,6 +15,7 @@ from tests.support import golden
 from tfnlp.convert import load_gpt, save_gpt
 from tfnlp.convert.gpt_config import config_of, weight_shapes
 from tfnlp.models import bert, gpt, gpt_pretrainer
+from tfnlp.text import gpt_tokenizer, train_bpe
 
 TINY = dict(
     vocab_size=11, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=32, max_positions=7
@@ -70,6 +71,35 @@ def test_folder_round_trip(tmp_path, changes, model_type, activation, head):
     converted = load_gpt(tmp_path / "out")
     assert converted.config == arguments
     assert_same_weights(converted.encoder, encoder)
+
+
+@pytest.mark.parametrize("kind", ["gpt", "gpt2"])
+def test_tokenizer_travels(tmp_path, kind):
+    texts = ["the cat sat on the mat", "a cat and a dog sat there", "the dog ate the cat's mat"] * 3
+    tokenizer = gpt_tokenizer(train_bpe(texts, 300 if kind == "gpt2" else 60, kind))
+    assert tokenizer.kind == kind
+    sizes = dict(TINY, vocab_size=tokenizer.vocab_size + 3, norm_first=kind == "gpt2")
+    model = gpt_pretrainer(gpt(**sizes))
+    for _ in range(2):
+        save_gpt(tmp_path / "out", model, tokenizer, overwrite=True)
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "config.json", "merges.txt", "model.safetensors", "tokenizer_config.json", "vocab.json",
+    ]  # fmt: skip
+    converted = load_gpt(tmp_path / "out")
+    assert_same_weights(converted.pretrainer, model)
+    again = converted.tokenizer()
+    assert again.kind == kind
+    assert again.vocabulary == tokenizer.vocabulary and again.merges == tokenizer.merges
+    settings = [
+        json.loads((tmp_path / "out" / f"{name}.json").read_text())
+        for name in ("config", "tokenizer_config")
+    ]
+    end = tokenizer.vocabulary.index("<|endoftext|>")
+    assert settings[0]["bos_token_id"] == settings[0]["eos_token_id"] == end
+    expected = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}[kind]
+    assert settings[1] == {"tokenizer_class": expected, "model_max_length": 7}
+    message = f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is 11"
+    refuses(message, ValueError, tmp_path / "small", gpt(**TINY), tokenizer)
 
 
 def test_bfloat16_weights_are_widened(tmp_path):

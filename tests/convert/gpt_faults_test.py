@@ -227,7 +227,7 @@ def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
     "name, changes, pattern",
     [
         (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
-        (GPT2, dict(n_embd=5 * 2**28), r"expected \[356, 1342177280\]"),
+        (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
         (GPT2, dict(n_embd=15.0), r"n_embd=15\.0; expected a whole number"),
         (GPT2, dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
         (GPT2, dict(n_inner=0), "n_inner=0; expected a whole number"),

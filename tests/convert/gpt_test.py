@@ -268,17 +268,25 @@ def test_vocabulary_is_found(tmp_path):
     assert converted.vocabulary is None
     with pytest.raises(ValueError, match="no vocabulary beside it; pass vocab= to load_gpt"):
         converted.tokenizer()
-    elsewhere = tmp_path / "elsewhere"
-    for pair in (
+    pairs = (
         ("encoder.json", "vocab.bpe"),
         ("encoder_bpe_40000.json", "vocab_40000.bpe"),
         ("vocab.json", "merges.txt"),
-    ):
-        for place, argument in ((folder, None), (elsewhere, elsewhere)):
-            place.mkdir(exist_ok=True)
-            (place / pair[0]).write_text("{}")
-            assert load_gpt(folder).vocabulary is None  # one of the two is not enough
-            (place / pair[1]).write_text("")
-            assert load_gpt(folder, vocab=argument).vocabulary == str(place)
-            for file in pair:
-                (place / file).unlink()
+    )
+    for tokens, merges in pairs:
+        elsewhere = tmp_path / tokens
+        elsewhere.mkdir()
+        (elsewhere / tokens).write_text("{}")
+        with pytest.raises(FileNotFoundError, match="holds no vocabulary; looked for"):
+            load_gpt(folder, vocab=elsewhere)  # one of the two is not enough
+        (elsewhere / merges).write_text("")
+        assert load_gpt(folder, vocab=elsewhere).vocabulary == str(elsewhere)
+    (folder / "vocab.json").write_text("{}")
+    (folder / "merges.txt").write_text("")
+    assert load_gpt(folder).vocabulary == str(folder)
+
+
+def test_vocabulary_of_another_model(originals):
+    """The fixture has some entries of the published vocabulary, far beyond its 356 rows."""
+    with pytest.raises(ValueError, match="has ids up to 13434, but the model's vocab_size is 356"):
+        originals[GPT2].tokenizer()

@@ -3,10 +3,15 @@
 import argparse
 import json
 
-from tfnlp.commands import evaluate_elmo
+from tfnlp.commands import evaluate_elmo, evaluate_gpt
 from tfnlp.commands.arguments import add_corpus, add_model, add_tokenize
 
-_BERT = {"seq_length": 128, "batches": 100, "seed": 1}  # what only a BERT is asked, and defaults
+# What only some kinds of model are asked, and the defaults.
+_OPTIONS = {
+    "bert": {"batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1},
+    "elmo": {"batch_size": None},
+    "gpt": {"batch_size": 16, "seq_length": None, "stride": None},
+}
 
 
 def add_arguments(parser):
@@ -15,40 +20,58 @@ def add_arguments(parser):
     add_corpus(parser)
     add_tokenize(parser)
     for name, text in (
-        ("batch-size", "rows at a time (default: 32 for a BERT, as in training for an ELMo)"),
-        ("seq-length", "BERT: tokens a sequence (default: 128)"),
+        ("batch-size", "rows at a time (default: BERT 32, GPT 16, ELMo as in training)"),
+        ("seq-length", "tokens a sequence (default: BERT 128, GPT as in training)"),
         ("batches", "BERT: at most so many batches (default: 100)"),
         ("seed", "BERT: of pairs and masks (default: 1)"),
+        ("stride", "GPT: tokens from a window to the next (default: half a window)"),
     ):
         parser.add_argument(f"--{name}", type=int, default=argparse.SUPPRESS, help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args):
-    """Prints masked-LM and next-sentence loss and accuracy, or an ELMo's perplexities."""
+    """Prints masked-LM and next-sentence loss and accuracy, or the perplexities of the others."""
     from tfnlp.commands.loading import kind_of
     from tfnlp.training.run import is_run, read_config
 
-    given = vars(args)
-    batch_size = given.get("batch_size")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"--batch-size {batch_size} must be at least 1")
-    if kind_of(args.model) == "elmo":
+    kind = kind_of(args.model)
+    options = _options(args, kind)
+    if kind == "elmo":
         if not is_run(args.model):
             raise ValueError(
                 f"{args.model} does not say which words it predicts, as a run does; make a run of "
                 "it first with `tfnlp pretrain elmo --from`"
             )
-        for name in _BERT.keys() & given.keys():
-            raise ValueError(
-                f"--{name.replace('_', '-')} is for a BERT; {args.model} is an ELMo, which is "
-                "measured on every token of --input"
-            )
-        evaluate_elmo.run(args, read_config(args.model), batch_size)
+        evaluate_elmo.run(args, read_config(args.model), **options)
         return
     if args.tokenize:
-        raise ValueError(f"--tokenize is for an ELMo; {args.model} is a BERT, which does it itself")
-    _evaluate_bert(args, batch_size or 32, **{name: given.get(name, _BERT[name]) for name in _BERT})
+        raise ValueError(
+            f"--tokenize is for an ELMo; {args.model} is a {kind.upper()}, which does it itself"
+        )
+    if kind == "gpt":
+        evaluate_gpt.run(args, **options)
+    else:
+        _evaluate_bert(args, **options)
+
+
+def _options(args, kind):
+    """The arguments that a model of this kind is asked."""
+    given, options = vars(args), dict(_OPTIONS[kind])
+    for name in ("batch_size", "seq_length", "batches", "seed", "stride"):
+        if name not in given:
+            continue
+        written = f"--{name.replace('_', '-')}"
+        if name not in options:
+            kinds = [other.upper() for other in _OPTIONS if name in _OPTIONS[other]]
+            raise ValueError(
+                f"{written} is for {' and '.join(kinds)}; {args.model} is "
+                f"{'an ELMo' if kind == 'elmo' else 'a ' + kind.upper()}"
+            )
+        if name != "seed" and given[name] < 1:
+            raise ValueError(f"{written} {given[name]} must be at least 1")
+        options[name] = given[name]
+    return options
 
 
 def _evaluate_bert(args, batch_size, seq_length, batches, seed):

@@ -1,27 +1,31 @@
-"""Export a BERT as a pair of SavedModels, preprocessor and encoder, or an ELMo as one."""
+"""Export a BERT or GPT as a pair of SavedModels, preprocessor and model, or an ELMo as one."""
 
 import argparse
 
 from tfnlp.commands.arguments import add_model
 
 _ONLY = {
-    "seq_length": "bert",
-    "trainable": "elmo",
-    "cache": "elmo",
-    "l2": "elmo",
-    "format": "elmo",
-}  # arguments that one kind of model alone has
+    "seq_length": ("bert", "gpt"),
+    "trainable": ("elmo",),
+    "cache": ("elmo",),
+    "l2": ("elmo",),
+    "format": ("elmo", "gpt"),
+}  # arguments that not all kinds of model have
+_NAMES = {"bert": "a BERT", "elmo": "an ELMo", "gpt": "a GPT"}
 
 
 def add_arguments(parser):
     """Arguments of `tfnlp export`; the folder says which model it is."""
     add_model(parser)
     parser.add_argument(
-        "--output", required=True, metavar="DIR", help="BERT: folder for the pair; ELMo: the module"
+        "--output",
+        required=True,
+        metavar="DIR",
+        help="BERT, GPT: folder for the pair; ELMo: the module",
     )
     # What is not given stays away from the namespace: an argument of the other kind is an error.
     for name, more in (
-        ("seq-length", dict(type=int, help="BERT: length to pack to (default: 128)")),
+        ("seq-length", dict(type=int, help="BERT, GPT: length to pack to (default: 128)")),
         (
             "trainable",
             dict(
@@ -41,9 +45,9 @@ def add_arguments(parser):
         (
             "format",
             dict(
-                choices=["savedmodel", "bilm"],
-                help="ELMo: a SavedModel, or the files that bilm-tf and AllenNLP read "
-                "(default: savedmodel)",
+                choices=["savedmodel", "bilm", "huggingface"],
+                help="SavedModels, or the files that other libraries read: bilm-tf and AllenNLP "
+                "of an ELMo, Hugging Face of a GPT (default: savedmodel)",
             ),
         ),
     ):
@@ -52,18 +56,18 @@ def add_arguments(parser):
 
 
 def run(args):
-    """Writes DIR/encoder and DIR/preprocessor of a BERT, or DIR of an ELMo."""
+    """Writes DIR/encoder and DIR/preprocessor of a BERT, DIR/model and DIR/preprocessor of a GPT,
+    or DIR of an ELMo."""
     from tfnlp.commands.loading import kind_of
 
     kind = kind_of(args.model)
     given = {name: vars(args)[name] for name in _ONLY if name in vars(args)}
     for name in given:
-        if _ONLY[name] != kind:
+        if kind not in _ONLY[name]:
             written = name.replace("_", "-")
-            raise ValueError(
-                f"--{written} is for {_name(_ONLY[name])}; {args.model} is {_name(kind)}"
-            )
-    (_export_elmo if kind == "elmo" else _export_bert)(args, **given)
+            kinds = " or ".join(_NAMES[other] for other in _ONLY[name])
+            raise ValueError(f"--{written} is for {kinds}; {args.model} is {_NAMES[kind]}")
+    {"bert": _export_bert, "elmo": _export_elmo, "gpt": _export_gpt}[kind](args, **given)
 
 
 def _export_bert(args, seq_length=128):
@@ -83,11 +87,38 @@ def _export_bert(args, seq_length=128):
     print(f"encoder: {encoder}\npreprocessor: {preprocessor}")
 
 
+def _export_gpt(args, seq_length=128, format="savedmodel"):
+    from tfnlp import convert
+    from tfnlp.commands.loading import load_gpt
+    from tfnlp.hub import export_gpt
+
+    _check_format(format, "huggingface", "a GPT")
+    loaded = load_gpt(args.model)
+    if format == "huggingface":
+        convert.save_gpt(args.output, loaded.pretrainer, loaded.tokenizer, args.overwrite)
+        print(f"checkpoint: {args.output}")
+        return
+    model, preprocessor = export_gpt(
+        args.output,
+        loaded.pretrainer,
+        loaded.tokenizer,
+        seq_length=min(seq_length, loaded.config["max_positions"]),
+        overwrite=args.overwrite,
+    )
+    print(f"model: {model}\npreprocessor: {preprocessor}")
+
+
+def _check_format(format, other, name):
+    if format not in ("savedmodel", other):
+        raise ValueError(f"--format {format} is not for {name}; choose savedmodel or {other}")
+
+
 def _export_elmo(args, format="savedmodel", **options):
     from tfnlp import convert
     from tfnlp.commands.loading import load_elmo
     from tfnlp.hub import export_elmo
 
+    _check_format(format, "bilm", "an ELMo")
     if format == "bilm" and options:
         raise ValueError(f"--{next(iter(options))} is for a SavedModel, not for --format bilm")
     loaded = load_elmo(args.model)
@@ -98,6 +129,3 @@ def _export_elmo(args, format="savedmodel", **options):
         module = export_elmo(args.output, loaded.encoder, overwrite=args.overwrite, **options)
         print(f"module: {module}")
 
-
-def _name(kind):
-    return {"bert": "a BERT", "elmo": "an ELMo"}[kind]

@@ -1,9 +1,9 @@
-"""Use a pretrained model: fill in words, find neighbours in context, write vectors."""
+"""Use a pretrained model: fill in words, find neighbours in context, write vectors or text."""
 
-from tfnlp.commands import predict_bert, predict_elmo
+from tfnlp.commands import predict_bert, predict_elmo, predict_gpt
 from tfnlp.commands.arguments import HelpFormatter
 
-MODELS = {"bert": predict_bert, "elmo": predict_elmo}
+MODELS = {"bert": predict_bert, "elmo": predict_elmo, "gpt": predict_gpt}
 
 
 def add_arguments(parser):

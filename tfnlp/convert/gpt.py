@@ -13,13 +13,6 @@ from tfnlp.convert.mapping import assign, check_tensors, stored_shapes, weights_
 from tfnlp.convert.tensors import open_tensors
 from tfnlp.models import gpt, gpt_pretrainer
 
-# OpenAI's GPT-2, OpenAI's GPT, Hugging Face
-VOCABULARIES = (
-    ("encoder.json", "vocab.bpe"),
-    ("encoder_bpe_40000.json", "vocab_40000.bpe"),
-    ("vocab.json", "merges.txt"),
-)
-
 
 @dataclass(frozen=True)
 class ConvertedGPT:
@@ -44,18 +37,18 @@ class ConvertedGPT:
             ValueError: if the checkpoint came without a vocabulary, or with one that is longer
                 than the embedding table.
         """
-        from tfnlp.text import gpt_tokenizer
+        from tfnlp.text import gpt_tokenizer, read_bpe
 
         if self.vocabulary is None:
             raise ValueError("the checkpoint has no vocabulary beside it; pass vocab= to load_gpt")
-        tokenizer = gpt_tokenizer(self.vocabulary)
-        if tokenizer.vocab_size > self.config["vocab_size"]:
+        tokens, merges = read_bpe(self.vocabulary)
+        if len(tokens) > self.config["vocab_size"]:
             raise ValueError(
-                f"the vocabulary in {self.vocabulary} has {tokenizer.vocab_size} tokens, but the "
+                f"the vocabulary in {self.vocabulary} has ids up to {len(tokens) - 1}, but the "
                 f"model's vocab_size is {self.config['vocab_size']}; it belongs to another "
                 "checkpoint"
             )
-        return tokenizer
+        return gpt_tokenizer((tokens, merges))
 
 
 def load_gpt(
@@ -116,12 +109,14 @@ def load_gpt(
 
 
 def _vocabulary(folder, vocab):
+    from tfnlp.text.bpe_files import FILE_NAMES
+
     folder = folder if vocab is None else pathlib.Path(vocab)
-    if any(all((folder / file).is_file() for file in pair) for pair in VOCABULARIES):
+    if any(all((folder / file).is_file() for file in pair) for pair in FILE_NAMES):
         return str(folder)
     if vocab is None:
         return None
-    pairs = ", or ".join(" and ".join(pair) for pair in VOCABULARIES)
+    pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
     raise FileNotFoundError(f"vocab {folder} holds no vocabulary; looked for {pairs}")
 
 

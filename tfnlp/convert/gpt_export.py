@@ -92,7 +92,7 @@ def _huggingface_config(config, head, tokenizer):
             f"intermediate_size={wide} has no place in Hugging Face's 'openai-gpt'; expected "
             f"{4 * hidden}, 4 times hidden_size"
         )
-    end = None if tokenizer is None else int(tokenizer.end_id)
+    end = None if tokenizer is None else tokenizer.end_id
     stated = {
         "architectures": [_CLASSES[norm_first] + ("LMHeadModel" if head else "Model")],
         "model_type": MODEL_TYPES[norm_first],
@@ -110,7 +110,7 @@ def _huggingface_config(config, head, tokenizer):
 
 
 def _write_tokenizer(folder, tokenizer, max_positions):
-    from tfnlp.text.bpe_files import write_bpe
+    from tfnlp.text import write_bpe
 
     write_bpe(folder, tokenizer.vocabulary, tokenizer.merges)
     # Hugging Face calls the same two files by other names.

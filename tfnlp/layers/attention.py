@@ -168,7 +168,10 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
         if cached_keys is not None:
-            outputs += [keras.KerasTensor(cached_keys.shape, dtype=cached_keys.dtype)] * 2
+            outputs += [
+                keras.KerasTensor(cached.shape, dtype=cached.dtype)
+                for cached in (cached_keys, cached_values)
+            ]
             source = cached_keys.shape[2]
         if return_scores:
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)

@@ -1,5 +1,6 @@
 """Functions that assemble the layers into functional Keras models."""
 
+from tfnlp.models.beam_search import beam_search
 from tfnlp.models.bert import (
     BERT_BASE,
     BERT_LARGE,
@@ -20,6 +21,7 @@ from tfnlp.models.elmo import (
     elmo_pretrainer,
 )
 from tfnlp.models.elmo_tasks import elmo_classifier, elmo_tagger
+from tfnlp.models.generation import generate
 from tfnlp.models.gpt import (
     GPT,
     GPT2_LARGE,
@@ -30,7 +32,9 @@ from tfnlp.models.gpt import (
     gpt,
     gpt_pretrainer,
 )
+from tfnlp.models.gpt_decoder import GPTDecoder
 from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
+from tfnlp.models.sampling import greedy, sample
 
 __all__ = [
     "BERT_BASE",
@@ -48,7 +52,9 @@ __all__ = [
     "GPT2_MEDIUM",
     "GPT2_SMALL",
     "GPT2_XL",
+    "GPTDecoder",
     "GPT_MINI",
+    "beam_search",
     "bert",
     "bert_pretrainer",
     "elmo",
@@ -56,8 +62,11 @@ __all__ = [
     "elmo_lstm",
     "elmo_pretrainer",
     "elmo_tagger",
+    "generate",
     "gpt",
     "gpt_pretrainer",
     "gpt_task",
     "gpt_with_extra_tokens",
+    "greedy",
+    "sample",
 ]

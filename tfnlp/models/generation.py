@@ -28,9 +28,10 @@ def generate(
         ids: int32 `[B, P]`, prompts.
         mask: bool `[B, P]`, False for padding, which must stand on the left.
         max_new_tokens: how many tokens to add at most, G; an int or an int32 scalar.
-        temperature: 0 or more; a float, or, with seeds, a float32 scalar above 0.
+        temperature: 0 or more; a float or a float32 scalar.
         top_k, top_p: see `sample`.
-        seeds: int32 `[B]`: with the prompt they decide what a row becomes.
+        seeds: int32 `[B]`, needed unless temperature is the number 0: with the prompt they decide
+            what a row becomes, whatever the batch.
         stop_ids: ints.
         pad_id: int.
 
@@ -87,10 +88,13 @@ def advance(
     columns = ops.arange(count)[None]  # [1, count]
 
     def choose(logits, made, done):
-        if isinstance(temperature, float | int) and temperature == 0:
-            tokens = greedy(logits)
+        def drawn():
+            return sample(logits, seeds, made, temperature, top_k, top_p)
+
+        if isinstance(temperature, float | int):
+            tokens = greedy(logits) if temperature == 0 else drawn()
         else:
-            tokens = sample(logits, seeds, made, temperature, top_k, top_p)
+            tokens = ops.cond(temperature > 0, drawn, lambda: greedy(logits))
         tokens = ops.where(done, pad_id, tokens)
         for stop in stop_ids:
             done = ops.logical_or(done, tokens == stop)

@@ -31,14 +31,21 @@ def sample(logits, seeds, step, temperature=1.0, top_k=0, top_p=1.0):
     """
     logits = logits / temperature
     u = uniform(seeds, step)[:, None]  # [B, 1]
-    everything = isinstance(top_k, int) and top_k == 0
-    if everything and isinstance(top_p, float | int) and top_p >= 1:
-        return _draw(ops.softmax(logits, axis=-1), u)
     size = logits.shape[-1]
-    if everything:
-        top_k = size
-    elif not isinstance(top_k, int):
-        top_k = ops.where(top_k > 0, ops.minimum(top_k, size), size)
+    if isinstance(top_k, int) and isinstance(top_p, float | int):
+        if top_k == 0 and top_p >= 1:
+            return _draw(ops.softmax(logits, axis=-1), u)
+        return _from_largest(logits, u, min(top_k or size, size), top_p)
+    # Sorting is dear, and needed only if one of them asks for it.
+    k = ops.where(top_k > 0, ops.minimum(top_k, size), size)
+    return ops.cond(
+        ops.logical_and(k == size, top_p >= 1),
+        lambda: _draw(ops.softmax(logits, axis=-1), u),
+        lambda: _from_largest(logits, u, k, top_p),
+    )
+
+
+def _from_largest(logits, u, top_k, top_p):
     kept, tokens = ops.top_k(logits, top_k)  # [B, K], the largest first
     p = ops.softmax(kept, axis=-1)
     before = ops.cumsum(p, axis=-1) - p

@@ -80,11 +80,11 @@ class BytePairs:
             return
         packed = _pack(data, tf.constant((ends - lengths)[kept]), tf.constant(lengths[kept]))
         table = StaticTable(_hash(packed).numpy())
-        rows = np.full([table.size, 3], -1)
-        rows[table.slots] = packed.numpy()
+        numbers = np.full([3, table.size], -1)
+        numbers[:, table.slots] = packed
         values = np.zeros(table.size, np.int32)
         values[table.slots] = first[kept]
-        self._known = table, tf.constant(rows), tf.constant(values)
+        self._known = table, [tf.constant(n) for n in numbers], tf.constant(values)
 
     def encode(self, data, starts, ends, strict=True) -> tf.RaggedTensor:
         """Ids of words, int32 ragged `[W, (tokens)]`.
@@ -94,17 +94,19 @@ class BytePairs:
           starts, ends: int32 `[W]`, where in `data` each word begins and ends.
         """
         lengths = ends - starts
-        packed = _pack(data, starts, lengths)  # [W, 3]
+        packed = _pack(data, starts, lengths)
         short = lengths <= _MAX_KNOWN
         if self._known is None:
             known, ids = tf.zeros_like(short), tf.zeros_like(starts)
         else:
             table, words, values = self._known
             slots = table.find(_hash(packed))
-            known = short & tf.reduce_all(tf.gather(words, slots) == packed, 1)
+            known = short & _equal([tf.gather(number, slots) for number in words], packed)
             ids = tf.gather(values, slots)
         missing = tf.where(~known & (lengths > 0))[:, 0]  # [M]
-        of, chosen = _distinct(tf.gather(packed, missing), tf.gather(short, missing))
+        of, chosen = _distinct(
+            [tf.gather(number, missing) for number in packed], tf.gather(short, missing)
+        )
         chosen = tf.gather(missing, chosen)  # [U]
         begin, length = tf.gather(starts, chosen), tf.gather(lengths, chosen)
         own = tf.gather(data, tf.ragged.range(begin, begin + length).flat_values)
@@ -155,12 +157,8 @@ class BytePairs:
         )
         merged = tf.gather(self._results, tf.where(picked, ranks, 0))
         result = tf.concat([tf.where(picked, merged, left), symbols[-1:]], 0)
-        kept = tf.concat([[True], ~picked], 0)
-        return (
-            tf.boolean_mask(result, kept),
-            tf.boolean_mask(words, kept),
-            tf.reduce_any(picked),
-        )
+        kept = tf.where(tf.concat([[True], ~picked], 0))[:, 0]
+        return tf.gather(result, kept), tf.gather(words, kept), tf.reduce_any(picked)
 
 
 def _every_other(picked):
@@ -172,32 +170,41 @@ def _every_other(picked):
 
 
 def _pack(data, starts, lengths):
-    """The first 23 bytes of words and their lengths as numbers, int64 `[W, 3]`."""
-    size = tf.size(data)
-    padded = tf.pad(data, [[0, -size % _BLOCK + 4 * _BLOCK]])
+    """The first 23 bytes of words and their lengths as three numbers, int64 `[W]` each."""
+    padded = tf.pad(data, [[0, -tf.size(data) % _BLOCK + 4 * _BLOCK]])
     blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
-    block, shift = starts // _BLOCK, tf.cast(starts % _BLOCK * 8, tf.uint64)
-    four = [tf.gather(blocks, block + i) for i in range(4)]
-    masks = tf.constant(np.array([(1 << 8 * i) - 1 for i in range(_BLOCK + 1)], np.uint64))
+    block = tf.bitwise.right_shift(starts, 3)
+    shift = tf.cast(tf.bitwise.bitwise_and(starts, 7) * 8, tf.uint64)
+    rest = 63 - shift  # one less, and once more below: a shift by 64 is not defined
+    size = tf.minimum(lengths, _MAX_KNOWN + 1)
+    pieces = [tf.gather(blocks, block + i if i else block) for i in range(4)]
     packed = []
+    for i, masks in enumerate(_masks()):
+        high = tf.bitwise.left_shift(pieces[i + 1], rest)
+        number = tf.bitwise.right_shift(pieces[i], shift) | (high + high)
+        packed.append(number & tf.gather(tf.constant(masks), size))
+    packed[2] |= tf.gather(tf.constant(np.arange(_MAX_KNOWN + 2, dtype=np.uint64) << 56), size)
+    return [tf.bitcast(number, tf.int64) for number in packed]
+
+
+def _masks():
+    """For each of three numbers, the bits of it that a word of 0..24 bytes fills."""
     for i in range(3):
-        low = tf.bitwise.right_shift(four[i], shift)
-        high = tf.bitwise.left_shift(tf.bitwise.left_shift(four[i + 1], 63 - shift), tf.ones_like(shift))
-        mask = tf.gather(masks, tf.clip_by_value(lengths - i * _BLOCK, 0, _BLOCK - (i == 2)))
-        packed.append((low | high) & mask)
-    size = tf.cast(tf.minimum(lengths, 255), tf.uint64)
-    packed[2] |= tf.bitwise.left_shift(size, tf.constant(56, tf.uint64))
-    return tf.bitcast(tf.stack(packed, 1), tf.int64)
+        filled = [min(max(size - i * _BLOCK, 0), _BLOCK - (i == 2)) for size in range(25)]
+        yield np.array([(1 << 8 * count) - 1 for count in filled], np.uint64)
 
 
 def _hash(packed):
-    first, second, third = tf.unstack(packed, num=3, axis=1)
-    mixed = first * _FACTORS[0] + second * _FACTORS[1] + third * _FACTORS[2]
-    return tf.bitwise.bitwise_xor(mixed, tf.bitwise.right_shift(mixed, tf.constant(32, tf.int64)))
+    return sum(number * factor for number, factor in zip(packed, _FACTORS, strict=True))
+
+
+def _equal(packed, others):
+    first, second, third = (a == b for a, b in zip(packed, others, strict=True))
+    return first & second & third
 
 
 def _distinct(packed, short):
-    """Which of `[M]` words are equal: the number of each one's kind `[M]`, one of each kind `[U]`.
+    """Which of the packed words are equal: the number of each one's kind `[M]`, one of each kind `[U]`.
 
     By their hashes; a word whose hash is another's, or too long to be compared, is its own kind.
     """
@@ -206,7 +213,7 @@ def _distinct(packed, short):
     kinds = tf.reduce_max(tf.concat([of, [-1]], 0)) + 1
     every = tf.range(count)
     chosen = tf.math.unsorted_segment_min(every, of, kinds)
-    same = tf.reduce_all(tf.gather(packed, tf.gather(chosen, of)) == packed, 1)
+    same = _equal([tf.gather(number, tf.gather(chosen, of)) for number in packed], packed)
     alone = ~same | (~short & (every != tf.gather(chosen, of)))
     of = tf.where(alone, kinds - 1 + tf.cumsum(tf.cast(alone, tf.int32)), of)
     return of, tf.concat([chosen, tf.boolean_mask(every, alone)], 0)

@@ -34,23 +34,32 @@ _PADDING = 3  # bytes behind the text that may be looked at
 
 
 def characters(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Offsets int32 `[C]` and code points int32 `[C]` of the characters of UTF-8 `[N]` uint8.
+    """Offsets int64 `[C]` and code points int32 `[C]` of the characters of UTF-8 `[N]` uint8.
 
     A byte that is not part of valid UTF-8 is a character of its own, with the code point
     0xDC00 + byte, as Python's `data.decode("utf-8", "surrogateescape")` has it.
     """
-    every = tf.range(tf.size(data))
-    return tf.cond(
-        tf.reduce_any(data >= 0x80),
-        lambda: _decode(data, every),
-        lambda: (every, tf.cast(data, tf.int32)),
+    places, points, widths = _outside_ascii(data)
+    points = tf.tensor_scatter_nd_update(tf.cast(data, tf.int32), places[:, None], points)
+    inside = _behind(places, widths)
+    begins = tf.tensor_scatter_nd_update(
+        tf.ones_like(data, tf.bool), inside[:, None], tf.zeros_like(inside, tf.bool)
     )
+    offsets = tf.where(begins)[:, 0]
+    return offsets, tf.gather(points, offsets)
 
 
-def _decode(data: tf.Tensor, every: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    places = tf.where(data >= 0x80)[:, 0]  # [K], bytes outside ASCII
-    padded = tf.cast(tf.pad(data, [[0, _PADDING]]), tf.int32)
-    first, second, third, fourth = (tf.gather(padded, places + i) for i in range(4))  # [K]
+def _outside_ascii(data):
+    """Where bytes above ASCII are, int64 `[K]`, and for each, int32, what begins there.
+
+    The second result holds code points, the third how many bytes they take: 1 for a byte that
+    begins no character.
+    """
+    places = tf.where(data >= 0x80)[:, 0]
+    padded = tf.pad(data, [[0, _PADDING]])
+    first, second, third, fourth = (
+        tf.cast(tf.gather(padded, places + i), tf.int32) for i in range(4)
+    )
     tail2, tail3, tail4 = ((byte & 0xC0) == 0x80 for byte in (second, third, fourth))
     low2, low3, low4 = (byte & 0x3F for byte in (second, third, fourth))
     two = (first & 0x1F) * 64 + low2
@@ -61,21 +70,15 @@ def _decode(data: tf.Tensor, every: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     is_three = ((first & 0xF0) == 0xE0) & tail2 & tail3 & (three >= 0x800) & ~surrogate
     is_four = ((first & 0xF8) == 0xF0) & tail2 & tail3 & tail4
     is_four &= (four >= 0x10000) & (four < _MAX_CODE_POINTS)
-    points = tf.where(is_four, four, 0xDC00 + first)
-    points = tf.where(is_two, two, tf.where(is_three, three, points))
-    points = tf.tensor_scatter_nd_update(padded[:-_PADDING], places[:, None], points)
-    inside = tf.concat(
-        [
-            tf.boolean_mask(places, is_two | is_three | is_four) + 1,
-            tf.boolean_mask(places, is_three | is_four) + 2,
-            tf.boolean_mask(places, is_four) + 3,
-        ],
-        0,
-    )
-    begins = tf.tensor_scatter_nd_update(
-        tf.ones_like(data, tf.bool), inside[:, None], tf.zeros_like(inside, tf.bool)
-    )
-    return tf.boolean_mask(every, begins), tf.boolean_mask(points, begins)
+    points, widths = 0xDC00 + first, tf.ones_like(first)
+    for width, found, value in ((2, is_two, two), (3, is_three, three), (4, is_four, four)):
+        points, widths = tf.where(found, value, points), tf.where(found, width, widths)
+    return places, points, widths
+
+
+def _behind(places, widths):
+    """The places of the bytes of characters behind their first one."""
+    return tf.concat([tf.boolean_mask(places, widths > i) + i for i in (1, 2, 3)], 0)
 
 
 class GPT2Words:
@@ -91,42 +94,70 @@ class GPT2Words:
     """
 
     def __init__(self):
-        pages, numbers = np.unique(
-            _kinds_of_characters().reshape(-1, _PAGE), axis=0, return_inverse=True
-        )
+        kinds = _kinds_of_characters()
+        pages, numbers = np.unique(kinds.reshape(-1, _PAGE), axis=0, return_inverse=True)
         self._pages = tf.constant(pages.reshape(-1))  # [pages * 256]
         self._page_of = tf.constant(numbers.reshape(-1).astype(np.int32))  # [0x1100]
+        self._of_bytes = tf.constant(np.where(np.arange(256) < 0x80, kinds[:256], _OTHER))
         self._begins = tf.constant(_beginnings())  # [6 * 6 * 6]
 
     def __call__(self, strings):
         row_ends = tf.cumsum(tf.strings.length(strings) + 1) - 1  # [B], of the bytes behind
         joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
         data = tf.io.decode_raw(joined, tf.uint8)  # [N]
-        offsets, points = characters(data)  # [C]
-        page = tf.gather(self._page_of, points // _PAGE)
-        kinds = tf.gather(self._pages, page * _PAGE + points % _PAGE)  # [C]
-        ends_at = tf.searchsorted(offsets, row_ends)  # [B]
-        kinds = tf.tensor_scatter_nd_update(
-            kinds, ends_at[:, None], tf.fill(tf.shape(ends_at), np.int32(_END))
-        )
-        before = tf.concat([[_END], kinds[:-1]], 0)[: tf.size(kinds)]
-        after = tf.concat([kinds[1:], [_END]], 0)[: tf.size(kinds)]
-        begins = tf.gather(self._begins, (before * _KINDS + kinds) * _KINDS + after)  # [C]
-        begins = _contractions(begins, before, points)
-        places = tf.boolean_mask(tf.range(tf.size(kinds)), begins)
-        starts = tf.gather(offsets, places)  # [W]
+        begins, kinds = self._beginnings(data, row_ends)
+        places = tf.where(begins)[:, 0]  # [W]
+        starts = tf.cast(places, tf.int32)
         is_end = tf.gather(kinds, places) == _END
         ends = tf.concat([starts[1:], tf.fill([1], tf.size(data))], 0)[: tf.size(starts)]
         ends = tf.where(is_end, starts, ends)
         row_splits = tf.concat([[0], tf.where(is_end)[:, 0] + 1], 0)
         return data, starts, ends, row_splits
 
+    def _beginnings(self, data, row_ends):
+        """Whether a word begins at each byte, bool `[N]`, and the kinds of the bytes."""
+        kinds = tf.gather(self._of_bytes, tf.cast(data, tf.int32))  # [N]
+        # All bytes of a character above ASCII get its kind: where neighbours are of one kind no
+        # word begins, so nothing more is to be done for letters, digits and marks.
+        places, points, widths = _outside_ascii(data)
+        page = tf.gather(self._page_of, tf.bitwise.right_shift(points, 8))
+        found = tf.gather(self._pages, page * _PAGE + (points & (_PAGE - 1)))
+        special = tf.where((widths > 1) & (found != _OTHER))[:, 0]
+        places, widths = tf.gather(places, special), tf.gather(widths, special)
+        found = tf.gather(found, special)
+        for i in range(4):
+            own = tf.where(widths > i)[:, 0]
+            kinds = tf.tensor_scatter_nd_update(
+                kinds, tf.gather(places, own)[:, None] + i, tf.gather(found, own)
+            )
+        kinds = tf.tensor_scatter_nd_update(
+            kinds, row_ends[:, None], tf.fill(tf.shape(row_ends), tf.constant(_END, kinds.dtype))
+        )
+        before = tf.concat([[_END], kinds[:-1]], 0)[: tf.size(kinds)]
+        after = tf.concat([kinds[1:], [_END]], 0)[: tf.size(kinds)]
+        index = (before * _KINDS + kinds) * _KINDS + after
+        begins = tf.gather(self._begins, tf.cast(index, tf.int32))
+        # White space is looked at from its first byte, with what stands behind its last.
+        white = tf.where(found == _WHITE)[:, 0]
+        places, widths = tf.gather(places, white), tf.gather(widths, white)
+        inside = _behind(places, widths)
+        begins = tf.tensor_scatter_nd_update(
+            begins, inside[:, None], tf.zeros_like(inside, tf.bool)
+        )
+        behind = tf.gather(kinds, places + tf.cast(widths, tf.int64))
+        index = (tf.gather(before, places) * _KINDS + _WHITE) * _KINDS + behind
+        begins = tf.tensor_scatter_nd_update(
+            begins, places[:, None], tf.gather(self._begins, tf.cast(index, tf.int32))
+        )
+        return _contractions(begins, before, data), kinds
 
-def _contractions(begins, before, points):
+
+def _contractions(begins, before, data):
     """`begins` without a word after a contraction's apostrophe, with one after its letters."""
-    apostrophe = (points == ord("'")) & (before != _SPACE) & (before != _OTHER)
-    places = tf.where(apostrophe)[:, 0]
-    padded = tf.pad(points, [[0, 2]])
+    places = tf.where(data == ord("'"))[:, 0]
+    previous = tf.gather(before, places)
+    places = tf.boolean_mask(places, (previous != _SPACE) & (previous != _OTHER))
+    padded = tf.pad(data, [[0, 2]])
     one, two = tf.gather(padded, places + 1), tf.gather(padded, places + 2)
     short = tf.zeros_like(one, tf.bool)
     for letter in "stmd":
@@ -142,11 +173,11 @@ def _contractions(begins, before, points):
 
 
 def _kinds_of_characters() -> np.ndarray:
-    """The kind of each code point, int32 `[0x110000]`."""
+    """The kind of each code point, uint8 `[0x110000]`."""
     kinds = {"L": _LETTER, "N": _DIGIT}
     table = np.array(
         [kinds.get(unicodedata.category(chr(i))[0], _OTHER) for i in range(_MAX_CODE_POINTS)],
-        np.int32,
+        np.uint8,
     )
     table[list(_WHITE_SPACE)] = _WHITE
     table[ord(" ")] = _SPACE

@@ -55,7 +55,7 @@ def _entities() -> dict[str, str]:
 _ENTITIES = _entities()
 
 _FTFY = (
-    (r"[‘-‛]", "'"),
+    (r"[ʼ‘-‛]", "'"),
     (r"[“-‟]", '"'),
     (r"\r\n|[\r\x{2028}\x{2029}]", "\n"),
     (r"\x1b\[[0-9;]*[A-Za-z]", ""),
@@ -104,6 +104,6 @@ def _translate(strings: tf.Tensor) -> tf.Tensor:
 def _apply_where(
     condition: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor
 ) -> tf.Tensor:
-    """`function` applied to the rows where `condition` holds; without `tf.cond`, which costs more."""
+    """`function` applied to the rows where `condition` holds. Cheaper than a `tf.cond`."""
     rows = tf.where(condition)  # [N, 1]
     return tf.tensor_scatter_nd_update(strings, rows, function(tf.gather_nd(strings, rows)))

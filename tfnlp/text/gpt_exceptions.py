@@ -7,6 +7,7 @@ tokenizer and are left out.
 
 import re
 
+import numpy as np
 import tensorflow as tf
 
 _ENDINGS = (  # stems, also with a capital; endings, also without their apostrophes
@@ -75,33 +76,35 @@ EXCEPTIONS = _exceptions()
 def find(table: dict[str, str], strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Looks `strings [N]` up: whether each is in the table, `[N]`, and its value, `[N]`, or itself.
 
-    By binary search in the sorted hashes of the keys. A lookup table would be a resource, which a
-    plain function could not carry into a SavedModel.
+    By binary search among the hashes of the keys. A lookup table would be a resource, which a plain
+    function could not carry into a SavedModel.
     """
-    keys, values = tf.constant(list(table)), tf.constant(list(table.values()))
-    hashes = tf.strings.to_hash_bucket_fast(keys, 2**62)
-    order = tf.argsort(hashes)
-    place = tf.searchsorted(
-        tf.gather(hashes, order), tf.strings.to_hash_bucket_fast(strings, 2**62)
-    )
-    row = tf.gather(order, tf.minimum(place, len(table) - 1))
-    hit = tf.gather(keys, row) == strings
-    return hit, tf.where(hit, tf.gather(values, row), strings)
+    with tf.init_scope():  # once when traced, not in every call
+        hashes = tf.strings.to_hash_bucket_fast(list(table), 2**62).numpy()
+    order = np.argsort(hashes)
+    keys = tf.constant(np.array(list(table), object)[order])
+    values = tf.constant(np.array(list(table.values()), object)[order])
+    place = tf.searchsorted(hashes[order], tf.strings.to_hash_bucket_fast(strings, 2**62))
+    place = tf.minimum(place, len(table) - 1)
+    hit = tf.gather(keys, place) == strings
+    return hit, tf.where(hit, tf.gather(values, place), strings)
+
+
+_HOUR = "(?:1[0-2]|[1-9])"
 
 
 def _any_of(words: list[str]) -> str:
     return "|".join(re.escape(word) for word in words)
 
 
-_ENDS = _any_of(_AFTER_APOSTROPHE.split())
-_JOINTS = (  # of words with two spaces between, so that one space on each side is a match's own
-    r" (?:(Ph)  (\.)  (D\.)|(o)  (\.)  (O)|(<)  (space)  (>)) ",
-    r" (?:(>)  (\.)  ([<>])|(<)  (\.)  (<)|(>)  (:)  (o)) ",
-    # Of more than two apostrophes the first two are joined, and nothing else.
-    rf" (?:(')  (')((?:  ')*(?:  (?:{_ENDS}))?)|(')  ({_ENDS})"
-    rf"|({_any_of(_ABBREVIATIONS.split())})  (\.)"
-    rf"|({_any_of(_with_capitals(_BEFORE_APOSTROPHE))})  (')) ",
-    r" (?:(:)  ([1PpOo03XxD>])|(=)  ([3D])|(<)  (33?3?)) ",
+# Patterns of words with two spaces between, so that one space on each side is a match's own.
+_AFTER = _any_of(_AFTER_APOSTROPHE.split())
+_TRIPLE = r" (Ph  \.  D\.|o  \.  O|<  space  >|>  \.  [<>]|<  \.  <|>  :  o) "
+_PAIR = (
+    # What overlaps a pair is not joined, nor what overlaps that.
+    rf" (?:((?:'|{_any_of(_with_capitals(_BEFORE_APOSTROPHE))})  ')((?:  ')*(?:  (?:{_AFTER}))?)"
+    rf"|('  (?:{_AFTER})|(?:{_any_of(_ABBREVIATIONS.split())}|{_HOUR}[ap]\.m)  \."
+    r"|:  [1PpOo03XxD>]|=  [3D]|<  33?3?)) "
 )
 
 
@@ -115,9 +118,13 @@ def join_split(chunks: tf.Tensor) -> tf.Tensor:
     Args:
       chunks: `[N]`, the words of one chunk each, a space between.
     """
-    chunks = tf.strings.regex_replace(tf.strings.strip(chunks), "^| +|$", "  ")
-    for pattern in _JOINTS:
-        groups = "".join(rf"\{group + 1}" for group in range(re.compile(pattern).groups))
-        chunks = tf.strings.regex_replace(chunks, pattern, f" {groups} ")
-    chunks = tf.strings.regex_replace(chunks, r" (1[0-2]|[1-9])([ap]\.m)  \. ", r" \1  \2. ")
-    return tf.strings.strip(tf.strings.regex_replace(chunks, "  ", " "))
+    for pattern, replacement in (
+        ("^ *| +|$", "  "),
+        (_TRIPLE, " \x02\\1\x02 "),
+        (_PAIR, " \x02\\1\\3\x02\\2 "),
+        (f"\x02({_HOUR})([ap]\\.m)  \\.\x02", r"\1  \2."),
+        ("\x02([^ \x02]+)  ([^ \x02]+)(?:  ([^ \x02]+))?\x02", r"\1\2\3"),
+        ("  +", " "),
+    ):
+        chunks = tf.strings.regex_replace(chunks, pattern, replacement)
+    return tf.strings.strip(chunks)

@@ -91,7 +91,7 @@ class GPTTokenizer(BytePairTokenizer):
         # Apart from each other, or else the bytes of two words could make up a character.
         data = separate(data, lengths, 0)
         offsets, points = characters(data)
-        ends = tf.searchsorted(offsets, tf.cumsum(lengths + 1) - 1)
+        ends = tf.searchsorted(offsets, tf.cast(tf.cumsum(lengths + 1) - 1, tf.int64))
         count = tf.size(offsets)
         is_end = tf.tensor_scatter_nd_update(
             tf.zeros([count], tf.bool), ends[:, None], tf.ones_like(ends, tf.bool)

@@ -4,9 +4,9 @@ The reference is finetune-transformer-lm (text_utils.py): `ftfy.fix_text`, `text
 spaCy's blank English tokenizer, each word lower-cased. Here, in this order:
 
 1. ftfy, as far as it is a matter of single characters (`gpt_cleaning`).
-2. `text_standardize`: dashes become "-", an ellipsis three dots, an acute accent an apostrophe; runs
-   of ``-~!";?+,)(\\/*[]}{|_`` are set apart; white space becomes one space, or one newline, which is
-   a word of its own, if there is a newline in it; none is left at the ends.
+2. `text_standardize`: dashes become "-", an ellipsis three dots, an acute accent an apostrophe;
+   runs of one of ``-~!";?+,)(/*[]}{|_`` are set apart; white space becomes one space, or, if there
+   is a line break in it, one line break, which is a word; none is left at the ends.
 3. spaCy, on each distinct chunk between spaces: cuts off a prefix and a suffix at a time (quotes,
    punctuation, symbols, currencies, units after digits, a full stop after a lower-case letter,
    "'s") until nothing is left to cut or an exception ("don't", "Mr.", "5pm", ":D") is; then splits
@@ -26,7 +26,6 @@ cases), but for:
 """
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfnlp.text.gpt_cleaning import clean
 from tfnlp.text.gpt_exceptions import EXCEPTIONS, find, join_split
@@ -35,8 +34,8 @@ from tfnlp.text.gpt_exceptions import EXCEPTIONS, find, join_split
 # The tokenizer would take runs of the first kind apart, and keep those of the second whole. The
 # backslash in the reference's pattern is one of an unraw string: it is not set apart.
 _APART = r"[!\";?+,)(*\[\]}{_]|-+|~+|/+|\|+"
-_NEWLINE = r"[\t\f\n ]*\n[\t\f\n ]*"
-_WHITE = r"[\t\f\n ]+"
+# A line break while it is under way; `clean` leaves no control characters.
+_BREAK = "\x01"
 
 # --- 3. the tokenizer; none of the characters above is left ------------------------------------
 _UNCASED = (
@@ -72,9 +71,10 @@ _ADDRESS = (  # of the web or for mail, or an IP address; dashes and slashes are
     rf"|(?:[A-Za-z0-9\x{{A1}}-\x{{FFFF}}]+\.)+[{_LOWER}][{_LOWER}]+)(?::\d{{2,5}})?(?:#.*)?"
 )
 # A chunk that no rule splits.
-_PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\]}{_]|-+|/+|\s"
+_PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\]}{_]|-+|/+|\x01"
 
 
+@tf.autograph.experimental.do_not_convert  # nothing to convert, and looking for it takes seconds
 def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
     """The words that GPT-1's byte pair encoding begins with; see above for what is equal to it.
 
@@ -96,13 +96,15 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
     chunks = _chunks(strings)
     distinct, place = tf.unique(chunks.flat_values)
     words = tf.strings.split(_lower(_tokenize(distinct)), " ")  # [U, (words)]
+    words = words.with_flat_values(tf.where(words.flat_values == _BREAK, "\n", words.flat_values))
     return chunks.with_flat_values(tf.gather(words, place)).merge_dims(1, 2)
 
 
 def _chunks(strings: tf.Tensor) -> tf.RaggedTensor:
+    """What is between white space or set apart, `[B, (chunks)]`."""
     strings = tf.strings.strip(clean(strings))
-    chunks = tf_text.regex_split(strings, rf"{_NEWLINE}|{_WHITE}|{_APART}", rf"{_NEWLINE}|{_APART}")
-    return chunks.with_flat_values(tf.strings.regex_replace(chunks.flat_values, _NEWLINE, "\n"))
+    strings = tf.strings.regex_replace(strings, r"\n[\t\n\f ]*", f" {_BREAK} ")
+    return tf.strings.split(tf.strings.regex_replace(strings, _APART, r" \0 "))
 
 
 def _lower(strings: tf.Tensor) -> tf.Tensor:

@@ -1,0 +1,34 @@
+"""Checkpoint in, SavedModels out: a GPT as a preprocessor/model pair.
+
+    python export/gpt.py --model DIR --output DIR [--seq_length 128] [--overwrite]
+
+`--model` is a folder written by `tfnlp pretrain gpt`, files of OpenAI (GPT or
+GPT-2), or a Hugging Face GPT. `tfnlp export` does the same.
+"""
+
+import argparse
+
+from absl import app, flags
+
+from tfnlp.cli import main
+
+_MODEL = flags.DEFINE_string("model", None, "Run, OpenAI or Hugging Face GPT.", required=True)
+_OUTPUT = flags.DEFINE_string("output", None, "Folder for the pair.", required=True)
+_SEQ_LENGTH = flags.DEFINE_integer("seq_length", 128, "Length that the preprocessor pads to.")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
+
+
+def _export(_):
+    return main(
+        argparse.Namespace(
+            command="export",
+            model=_MODEL.value,
+            output=_OUTPUT.value,
+            seq_length=_SEQ_LENGTH.value,
+            overwrite=_OVERWRITE.value,
+        )
+    )
+
+
+if __name__ == "__main__":
+    app.run(_export)

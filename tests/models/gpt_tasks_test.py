@@ -1,0 +1,202 @@
+import keras
+import numpy as np
+import pytest
+
+from tfnlp.models import gpt, gpt_task, gpt_with_extra_tokens
+
+VOCAB = 20
+CONFIG = dict(
+    vocab_size=VOCAB,
+    num_layers=2,
+    hidden_size=8,
+    num_heads=2,
+    intermediate_size=16,
+    max_positions=12,
+    initializer_range=0.3,
+)
+LOGITS = {"class": "class_logits", "score": "score", "choice": "choice_logits"}
+
+
+def encoder(**changes):
+    keras.utils.set_random_seed(2)
+    return gpt_with_extra_tokens(None, CONFIG, **changes)
+
+
+def build(output, sequences, **arguments):
+    classes = 3 if output == "class" else None
+    arguments = {"initializer_range": 1.0, **arguments}
+    model = gpt_task(arguments.pop("encoder", encoder()), output, classes, sequences, **arguments)
+    model.get_layer("classifier").bias.assign_add(keras.random.normal((classes or 1,)))
+    return model
+
+
+def inputs(sequences, batch=3, length=9, seed=0):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(3, length + 1, (batch, sequences))
+    sizes[0, 0] = length
+    mask = (np.arange(length) < sizes[..., None]).astype("int32")
+    return {
+        "input_word_ids": rng.integers(0, VOCAB + 3, mask.shape).astype("int32") * mask,
+        "input_mask": mask,
+        "extract_positions": (sizes - 1).astype("int32"),
+    }
+
+
+def run(model, batch, training=False):
+    outputs = model(batch, training=training)
+    return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
+
+
+def test_extra_tokens_come_behind_the_vocabulary():
+    keras.utils.set_random_seed(5)
+    old = gpt(**CONFIG, seq_length=7)
+    kept = [w.numpy() for w in old.weights]
+    new = gpt_with_extra_tokens(old, {**CONFIG, "seq_length": 7}, dropout=0.3, dtype="float32")
+    table = new.get_layer("token_embedding").embeddings.numpy()
+    assert table.shape == (VOCAB + 3, 8) and 0.1 < table[VOCAB:].std() < 0.6
+    assert new.get_layer("embedding_dropout").rate == 0.3
+    assert new.input["input_word_ids"].shape == (None, None)
+    # What the old tokens say is what they said.
+    ids = np.random.default_rng(0).integers(0, VOCAB, (2, 7)).astype("int32")
+    batch = {"input_word_ids": ids, "input_mask": np.ones_like(ids)}
+    want, got = (m(batch)["sequence_output"].numpy() for m in (old, new))
+    np.testing.assert_allclose(got, want, atol=1e-6)
+    for variable in new.weights:
+        variable.assign_add(keras.ops.ones(variable.shape))
+    for before, after in zip(kept, old.weights, strict=True):
+        np.testing.assert_array_equal(before, after.numpy())
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_weights_of_both_orders_of_norms_are_copied(norm_first):
+    config = {**CONFIG, "norm_first": norm_first}
+    old = gpt(**config)
+    new = gpt_with_extra_tokens(old, config, extra=1)
+    assert len(old.weights) == len(new.weights)
+    for a, b in zip(old.weights, new.weights, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy()[: a.shape[0]])
+
+
+def test_wrong_encoders_are_refused():
+    old = gpt(**CONFIG)
+    for config, changes in (
+        ({**CONFIG, "vocab_size": VOCAB + 1}, {}),
+        ({**CONFIG, "num_layers": 3}, {}),
+        (CONFIG, {"max_positions": 10}),
+        (CONFIG, {"norm_first": True}),
+    ):
+        with pytest.raises(ValueError, match="the encoder's weights have other shapes"):
+            gpt_with_extra_tokens(old, config, **changes)
+    with pytest.raises(ValueError, match="extra=0 must be at least 1"):
+        gpt_with_extra_tokens(old, CONFIG, extra=0)
+    with pytest.raises(ValueError, match="vocab_size must be in config"):
+        gpt_with_extra_tokens(old, CONFIG, vocab_size=30)
+
+
+@pytest.mark.parametrize(
+    "output, sequences", [("class", 1), ("class", 2), ("score", 1), ("score", 2), ("choice", 3)]
+)
+def test_outputs_are_those_of_the_formula(output, sequences):
+    body = encoder()
+    model = build(output, sequences, encoder=body)
+    batch = inputs(sequences)
+    outputs = run(model, batch)
+    w, b = (v.numpy().astype("float64") for v in model.get_layer("classifier").weights)
+    for row in range(3):
+        hidden = []
+        for c in range(sequences):
+            size = batch["extract_positions"][row, c] + 1
+            ids = batch["input_word_ids"][row, c, :size][None]  # without padding
+            found = body({"input_word_ids": ids, "input_mask": np.ones_like(ids)})
+            found = found["sequence_output"].numpy()[0].astype("float64")
+            np.testing.assert_allclose(
+                outputs["sequence_output"][row, c, :size], found, atol=2e-6
+            )
+            hidden.append(found[-1])
+        if output == "choice":
+            want = [(h @ w + b)[0] for h in hidden]
+        else:
+            want = sum(hidden) @ w + b
+            want = want[0] if output == "score" else want
+        np.testing.assert_allclose(outputs[LOGITS[output]][row], want, atol=1e-5)
+
+
+def test_padding_changes_nothing():
+    model = build("choice", 2)
+    batch = inputs(2, length=7)
+    longer = dict(batch)
+    for name in ("input_word_ids", "input_mask"):
+        longer[name] = np.pad(batch[name], [(0, 0), (0, 0), (0, 4)])
+    longer["input_word_ids"][:, :, 7:] = 5
+    np.testing.assert_allclose(
+        run(model, batch)["choice_logits"], run(model, longer)["choice_logits"], atol=2e-6
+    )
+
+
+@pytest.mark.parametrize("output", ["class", "score"])
+def test_the_order_of_a_pair_is_lost(output):
+    model, batch = build(output, 2), inputs(2)
+    swapped = {k: v[:, ::-1] for k, v in batch.items()}
+    one, two = run(model, batch)[LOGITS[output]], run(model, swapped)[LOGITS[output]]
+    np.testing.assert_allclose(one, two, atol=2e-6)
+    other = {**batch, "input_word_ids": batch["input_word_ids"][:, :, ::-1]}
+    assert np.abs(run(model, other)[LOGITS[output]] - one).max() > 1e-2
+
+
+def test_logits_go_with_their_choices_and_rows():
+    model, batch = build("choice", 4), inputs(4)
+    logits = run(model, batch)["choice_logits"]
+    columns, rows = np.array([2, 0, 3, 1]), np.array([1, 2, 0])
+    moved = {k: v[rows][:, columns] for k, v in batch.items()}
+    np.testing.assert_allclose(
+        run(model, moved)["choice_logits"], logits[rows][:, columns], atol=2e-6
+    )
+    assert logits.std(axis=1).min() > 1e-2
+
+
+def test_one_dropout_mask_for_all_choices():
+    still = encoder(dropout=0.0, attention_dropout=0.0)
+    model = build("choice", 3, encoder=still, dropout=0.5)
+    batch = {k: np.repeat(v[:, :1], 3, 1) for k, v in inputs(1, batch=6).items()}
+    logits = run(model, batch, training=True)["choice_logits"]
+    np.testing.assert_allclose(logits, logits[:, :1] + np.zeros(3), atol=2e-6)
+    assert np.abs(logits - run(model, batch)["choice_logits"]).max() > 1e-2
+
+
+def test_bfloat16_keeps_the_logits_in_float32():
+    keras.utils.set_random_seed(2)
+    outputs = {}
+    for dtype in ("float32", "mixed_bfloat16"):
+        keras.utils.set_random_seed(2)
+        model = gpt_task(encoder(dtype=dtype), "class", 2)
+        outputs[dtype] = model(inputs(1))
+    low = outputs["mixed_bfloat16"]
+    assert low["class_logits"].dtype == "float32"
+    assert low["sequence_output"].dtype == "bfloat16"
+    want = outputs["float32"]["class_logits"].numpy()
+    np.testing.assert_allclose(low["class_logits"].numpy(), want, atol=0.02)
+
+
+def test_model_comes_back_from_its_file(tmp_path):
+    model, batch = build("choice", 3), inputs(3)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(
+        run(loaded, batch)["choice_logits"], run(model, batch)["choice_logits"]
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(output="tag"), "output='tag' must be one of 'class', 'score', 'choice'"),
+        (dict(), "num_classes=None does not fit output='class'"),
+        (dict(num_classes=1), "num_classes=1 does not fit"),
+        (dict(output="score", num_classes=2), "num_classes=2 does not fit output='score'"),
+        (dict(output="choice"), "sequences=1 must be at least 1, and 2 for a choice"),
+        (dict(num_classes=2, sequences=0), "sequences=0 must be at least 1"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        gpt_task(encoder(), **arguments)

@@ -1,0 +1,170 @@
+"""Fine-tuning: what the loss is, and that something is learnt from it."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import training
+from tfnlp.data import GPTTaskBatches
+from tfnlp.models import gpt_task, gpt_with_extra_tokens
+from tfnlp.tasks import GPTFineTuning
+
+VOCAB = 12
+CONFIG = dict(
+    vocab_size=VOCAB,
+    num_layers=1,
+    hidden_size=16,
+    num_heads=2,
+    intermediate_size=32,
+    max_positions=16,
+    dropout=0.0,
+    attention_dropout=0.0,
+    initializer_range=0.2,
+)
+KINDS = {"class": 1, "score": 2, "choice": 3}
+
+
+def toy(kind, batch_size=4, count=23, seed=0, lengths=(5, 8)):
+    """Right is the choice, and its own class or score has the text, that holds the token 7."""
+    rng = np.random.default_rng(seed)
+    sequences, labels = [], []
+    for _ in range(count):
+        texts = [rng.choice([1, 2, 3, 4, 5], rng.integers(1, 7)) for _ in range(KINDS[kind])]
+        label = int(rng.integers(KINDS[kind] if kind == "choice" else 2))
+        marked = texts[label if kind == "choice" else 0]
+        if kind == "choice" or label:
+            marked[rng.integers(len(marked))] = 7
+        sequences.append([np.array([VOCAB, *text, VOCAB + 2]) for text in texts])
+        labels.append(label - 0.5 if kind == "score" else label)
+    return GPTTaskBatches(sequences, labels, batch_size=batch_size, lengths=list(lengths))
+
+
+def toy_task(kind, lm_weight=0.5, **arguments):
+    keras.utils.set_random_seed(3)
+    encoder = gpt_with_extra_tokens(None, {**CONFIG, **arguments})
+    classes = 2 if kind == "class" else None
+    model = gpt_task(
+        encoder, kind, classes, KINDS[kind], dropout=0.0, initializer_range=0.5
+    )
+    return GPTFineTuning(model, lm_weight)
+
+
+def trainer(task, rate=1e-2, **arguments):
+    optimizer = training.AdamW(epsilon=1e-8, bias_correction=True)
+    return training.Trainer(task, optimizer, rate, **arguments)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_losses_and_scores_are_means_over_real_targets(kind):
+    task, batches = toy_task(kind, 0.3), toy(kind)
+    (encoder,) = [layer for layer in task.model.layers if isinstance(layer, keras.Model)]
+    table = encoder.get_layer("token_embedding").embeddings.numpy().astype("float64")
+    losses, hits, lm, found, labels = [], [], [], [], []
+    for batch in batches.evaluation_batches():
+        outputs = task.model(task.inputs(batch))
+        outputs = {k: v.numpy().astype("float64") for k, v in outputs.items()}
+        batch = {k: v.numpy() for k, v in batch.items()}
+        hidden = outputs.pop("sequence_output")
+        (values,) = outputs.values()
+        for row in np.flatnonzero(batch["weights"]):
+            label = batch["labels"][row]
+            if kind == "score":
+                losses.append((values[row] - label) ** 2)
+            else:
+                losses.append(np.log(np.exp(values[row]).sum()) - values[row][label])
+                hits.append(values[row].argmax() == label)
+            found.append(values[row])
+            labels.append(label)
+            for c in range(KINDS[kind]):
+                ids = batch["input_word_ids"][row, c]
+                for t in range(batch["input_mask"][row, c].sum() - 1):
+                    scores = table @ hidden[row, c, t]
+                    lm.append(np.log(np.exp(scores).sum()) - scores[ids[t + 1]])
+    assert len(losses) == 23 and batches.steps_per_epoch * 4 > 23  # some rows only fill up
+    logs = trainer(task).evaluate(batches.evaluation_batches())
+    np.testing.assert_allclose(logs[f"{kind}_loss"], np.mean(losses), rtol=1e-5)
+    np.testing.assert_allclose(logs["lm_loss"], np.mean(lm), rtol=1e-5)
+    np.testing.assert_allclose(logs["lm_perplexity"], np.exp(np.mean(lm)), rtol=1e-5)
+    np.testing.assert_allclose(logs["loss"], np.mean(losses) + 0.3 * np.mean(lm), rtol=1e-5)
+    if kind == "score":
+        pearson = np.corrcoef(found, labels)[0, 1]
+        np.testing.assert_allclose(logs["score_pearson"], pearson, rtol=1e-4)
+        assert set(logs) == {"loss", "score_loss", "lm_loss", "lm_perplexity", "score_pearson"}
+    else:
+        np.testing.assert_allclose(logs[f"{kind}_accuracy"], np.mean(hits), rtol=1e-6)
+
+
+def test_without_a_weight_there_is_no_language_model():
+    for lm_weight, expected in ((0.0, False), (0.5, True)):
+        task, batches = toy_task("class", lm_weight), toy("class", lengths=[8])
+        logs = trainer(task).evaluate(batches.evaluation_batches())
+        assert ("lm_loss" in logs) == expected
+
+        def loss(task=task, **batch):
+            return task.losses(batch, task.model(task.inputs(batch)))
+
+        graph = tf.function(loss).get_concrete_function(**batches.dataset().element_spec).graph
+        shapes = [t.shape for op in graph.get_operations() for t in op.outputs]
+        wide = [s for s in shapes if s.rank and s[-1] == VOCAB + 3]
+        assert bool(wide) == expected
+
+
+def gradient_steps(strategy=None, batch_size=8, **arguments):
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        task = toy_task("choice", lm_weight=0.5)
+    run = trainer(task, strategy=strategy, clip_norm=0.5, **arguments)
+    history = run.fit(toy("choice", batch_size), 4, log_every=1, progress=False)
+    return history.train, [v.numpy() for v in task.model.trainable_variables]
+
+
+def test_every_split_of_the_batch_gives_the_same_numbers():
+    rows, weights = gradient_steps()
+    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    for arguments in (dict(strategy=two), dict(accumulation=2), dict(steps_per_call=2)):
+        other_rows, others = gradient_steps(**arguments)
+        for a, b in zip(weights, others, strict=True):
+            np.testing.assert_allclose(a, b, atol=5e-5)
+        for a, b in zip(rows, other_rows, strict=True):
+            np.testing.assert_allclose(a["loss"], b["loss"], rtol=1e-5)
+            assert a["gradient_norm"] > 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_toy_task_is_learnt(kind):
+    task = toy_task(kind, lm_weight=0.1)
+    batches = toy(kind, batch_size=16, count=160)
+    before = trainer(task).evaluate(batches.evaluation_batches())
+    run = trainer(task, training.linear(1e-2, 150, 5), steps_per_call=30)
+    run.fit(batches, 150, progress=False)
+    logs = run.evaluate(toy(kind, batch_size=16, count=60, seed=1).evaluation_batches())
+    assert logs["lm_loss"] < before["lm_loss"]
+    if kind == "score":
+        assert logs["score_pearson"] > 0.98
+    else:
+        assert before[f"{kind}_accuracy"] < 0.8 and logs[f"{kind}_accuracy"] == 1.0
+
+
+def test_report():
+    task = toy_task("score", lm_weight=0.5)
+    means = {"loss": 1.5, "score_loss": 1.0, "lm_loss": 0.5}
+    flat = {f"score_{name}": 1.0 for name in ("x", "y", "xx", "yy", "xy")}
+    report = task.report({**means, **flat})
+    want = {"loss": 1.5, "score_loss": 1.0, "lm_loss": 1.0, "lm_perplexity": np.e}
+    assert report == {**want, "score_pearson": 0.0}
+    assert task.report({**means, **flat, "lm_loss": 400.0})["lm_perplexity"] == float("inf")
+    x, y = np.array([1.0, 2.0, 4.0]), np.array([3.0, -1.0, 0.5])
+    moments = (x, y, x * x, y * y, x * y)
+    sums = {name: value.mean() for name, value in zip(flat, moments, strict=True)}
+    np.testing.assert_allclose(
+        task.report({**means, **sums})["score_pearson"], np.corrcoef(x, y)[0, 1]
+    )
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="lm_weight=-1 must not be negative"):
+        toy_task("class", lm_weight=-1)
+    x = keras.Input((4,), name="x")
+    with pytest.raises(ValueError, match=r"model must have `sequence_output` .* got \['y'\]"):
+        GPTFineTuning(keras.Model({"x": x}, {"y": x + 1.0}))

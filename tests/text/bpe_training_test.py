@@ -1,0 +1,106 @@
+import collections
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.text import bpe_reference as reference
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer, train_bpe
+
+TEXTS = ["the cat's cats sat, the hats sat", "that rat sat at the mat; the rats'", "é Ünï 12 1212"]
+
+
+def learnt(words, symbols_of, merges):
+    """Replays training: each merge must be of a most frequent pair of the words."""
+    words = {word: symbols_of(word) for word in words}, words
+    for i, merge in enumerate(merges):
+        pairs = collections.Counter()
+        for word, symbols in words[0].items():
+            for pair in zip(symbols, symbols[1:], strict=False):
+                pairs[pair] += words[1][word]
+        assert pairs[merge] == max(pairs.values()), (i, merge)
+        for word, symbols in words[0].items():
+            words[0][word] = reference.merge(symbols, [merge])
+    return max(
+        sum(words[1][w] for w, s in words[0].items() for p in zip(s, s[1:], strict=False) if p == q)
+        for q in {p for s in words[0].values() for p in zip(s, s[1:], strict=False)} or {None}
+    )
+
+
+def test_gpt2():
+    tokens, merges = train_bpe(TEXTS, 280)
+    names = reference.byte_names()
+    assert tokens[:256] == sorted(names) == reference.published("gpt2")[0][:256]
+    assert tokens[256:] == [left + right for left, right in merges] + ["<|endoftext|>"]
+    assert len(tokens) == 280
+    words = collections.Counter(w for text in TEXTS for w in reference.split_words(text))
+    learnt(words, lambda word: [names[byte] for byte in word.encode()], merges)
+    tokenizer = GPT2Tokenizer((tokens, merges))
+    ids = tokenizer.tokenize(TEXTS)
+    assert tokenizer.detokenize(ids).numpy().tolist() == [text.encode() for text in TEXTS]
+    assert ids.values.shape[0] < sum(len(text.encode()) for text in TEXTS)
+    assert b"\xc4\xa0the" in tokenizer.id_to_token(ids).to_list()[0]
+
+
+def test_gpt():
+    texts = ["low low low lower newest", "widest newest\nlow", "newest newest newest é"]
+    tokens, merges = train_bpe(texts, 60, "gpt")
+    chars = sorted(set("\n" + "".join(texts)) - {" "})
+    ends = sorted({w[-1] + "</w>" for t in texts for w in t.split()} | {"\n</w>"})
+    assert tokens[: len(chars) + len(ends) + 1] == ["<unk>", *chars, *ends]
+    rest = tokens[len(chars) + len(ends) + 1 :]
+    assert rest == [left + right for left, right in merges] + ["<|endoftext|>"]
+    words = collections.Counter(w for text in texts for w in text.split())
+    left = learnt(words, lambda word: [*word[:-1], word[-1] + "</w>"], merges)
+    assert left == 1  # nothing more is there min_frequency=2 times
+    tokenizer = GPTTokenizer((tokens, merges))
+    found = tokenizer.id_to_token(tokenizer.tokenize(["Newest low\nslow q"])).to_list()[0]
+    assert found == [b"newest</w>", b"low</w>", b"\n</w>", b"s", b"low</w>", b"<unk>"]
+
+
+def test_limits():
+    assert len(train_bpe(TEXTS, 257)[0]) == 257 and train_bpe(TEXTS, 257)[1] == []
+    assert len(train_bpe(["ab" * 50], 1000, min_frequency=1000)[1]) == 0
+    # Equal to counting words by hand: "the" 4 times, " the" 3 of them.
+    assert train_bpe(["the the the the"], 1000, min_frequency=4)[1] == [("h", "e"), ("t", "he")]
+    tokens, _ = train_bpe(["aaab aab ab zq"], 100, "gpt", min_frequency=99, limit_alphabet=2)
+    assert tokens == ["<unk>", "a", "b", "b</w>", "<|endoftext|>"]
+
+
+COMMAND = """
+import json, sys
+from tfnlp.text import train_bpe
+print(json.dumps(train_bpe(json.loads(sys.argv[1]), 400, sys.argv[2])))
+"""
+
+
+@pytest.mark.parametrize("kind", ["gpt", "gpt2"])
+def test_same_texts_same_vocabulary(kind):
+    """In other processes, too, whose hashes are seeded otherwise; the order of ties is fixed."""
+    texts = [chr(97 + i % 26) * 2 + " " + chr(97 + i * 7 % 26) + chr(97 + i % 25) for i in range(99)]
+    expected = json.loads(json.dumps(train_bpe(iter(texts), 400, kind)))
+    assert json.loads(json.dumps(train_bpe(texts, 400, kind))) == expected
+    command = [sys.executable, "-c", COMMAND, json.dumps(texts), kind]
+    environment = dict(os.environ, PYTHONHASHSEED="1")
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert json.loads(output.stdout.splitlines()[-1]) == expected
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("one string", 1000), "^texts is a single string"),
+        (([], 1000), "^texts holds no words"),
+        (([""], 1000), "^texts holds no words"),
+        (([" \n"], 1000, "gpt"), "^texts holds no words"),
+        ((["a", b"b"], 1000), "^texts must hold strings, but one is a bytes"),
+        ((["a"], 256), r"^vocab_size=256 cannot hold the 256 bytes .*>= 257"),
+        ((["ab"], 4, "gpt"), r"^vocab_size=4 cannot hold the 4 .* >= 5"),
+        ((["ab"], 400, "bert"), "^kind must be one of gpt, gpt2; got 'bert'"),
+    ],
+)
+def test_faulty_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        train_bpe(*arguments)

@@ -1,0 +1,247 @@
+import gc
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import hypothesis
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import tensorflow as tf
+import tokenizers
+
+from tests.support import golden
+from tests.text import bpe_reference as reference
+from tfnlp.text import GPT2Tokenizer, write_bpe
+from tfnlp.text.gpt2_words import GPT2Words
+
+NAMES = reference.byte_names()
+# "ab" + "ab" is learnt after "ba": overlaps, and merges that compete for a symbol.
+MERGES = [("a", "a"), ("b", "a"), ("a", "b"), ("Ġ", "a"), ("aa", "aa"), ("ab", "ab"), ("Ġa", "b")]
+SMALL = [*NAMES, *(left + right for left, right in MERGES), "<|endoftext|>"]
+TOKENIZERS = {}
+
+
+def published():
+    if "gpt2" not in TOKENIZERS:
+        TOKENIZERS["gpt2"] = GPT2Tokenizer(reference.published("gpt2"))
+    return TOKENIZERS["gpt2"]
+
+
+def small():
+    if "small" not in TOKENIZERS:
+        TOKENIZERS["small"] = GPT2Tokenizer((SMALL, MERGES))
+    return TOKENIZERS["small"]
+
+
+def test_equals_openais_encoder():
+    items = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
+    texts = [item["text"] for item in items]
+    expected = [item["gpt2_ids"] for item in items]
+    assert len(texts) > 100
+    assert published().tokenize(texts).to_list() == expected
+    # One by one, rows cannot lean on each other.
+    assert [published().tokenize([t]).to_list()[0] for t in texts] == expected
+    back = published().detokenize(tf.ragged.constant(expected, tf.int32)).numpy().tolist()
+    assert back == [text.encode() for text in texts]
+
+
+def test_attributes():
+    tokens, merges = reference.published("gpt2")
+    tokenizer = published()
+    assert tokenizer.kind == "gpt2" and tokenizer.vocab_size == 50257
+    assert tokenizer.end_id == 50256 and tokens[50256] == "<|endoftext|>"
+    assert tokenizer.vocabulary == tokens and tokenizer.merges == merges
+    special = {k: int(v) for k, v in tokenizer.special_tokens_dict().items()}
+    assert special == dict(vocab_size=50257, end_of_text_id=50256)
+    ids = tokenizer.tokenize(["<|endoftext|>"])
+    assert ids.dtype == tf.int32 and 50256 not in ids.to_list()[0]
+    assert tokenizer.detokenize(ids).numpy() == [b"<|endoftext|>"]
+    assert tokenizer.detokenize(tf.constant([[50256, 31373, 50256]])).numpy() == [b"hello"]
+
+
+PIECES = st.sampled_from(
+    [b" ", b"  ", b"\n", b"\t", b"\r\n", "\u3000".encode(), b"\xc2\xa0", b"\xc2\x85", b"'", b"''"]
+    + [b"'s", b"'t", b"'re", b"'ve", b"'m", b"'ll", b"'d", b"'l", b"'S", b"r", b"ab", b"aa", b"Ba"]
+    + ["é博ß😀Ж१½²—\u0301\u200d\ufeff\x1c\x00"[i].encode() for i in range(15)]
+    + [b"7", b"12", b"!", b"...", b"\xff", b"\xc3", b"\xe4\xb8", b"\x80", b"\xed\xa0\x80"]
+    + [b"\xc0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80", b"\xe0\x80\x80", b"\xe3\x80"]
+)
+BYTES = st.one_of(st.binary(max_size=12), st.lists(PIECES, max_size=12).map(b"".join))
+ROWS = st.lists(BYTES, min_size=1, max_size=8)
+FUZZ = hypothesis.settings(derandomize=True, max_examples=150, deadline=None, database=None)
+
+
+@FUZZ
+@hypothesis.given(rows=ROWS)
+def test_fuzz_against_plain_python(rows):
+    tokens, merges = reference.published("gpt2")
+    ids = published().tokenize(rows)
+    expected = [reference.gpt2_tokens(row, merges) for row in rows]
+    assert [[tokens[i] for i in row] for row in ids.to_list()] == expected
+    assert published().detokenize(ids).numpy().tolist() == rows
+
+
+@FUZZ
+@hypothesis.given(rows=st.lists(st.text("ab ", max_size=40).map(str.encode), max_size=5))
+def test_fuzz_of_overlapping_merges(rows):
+    ids = small().tokenize(tf.constant(rows, tf.string)).to_list()
+    assert [[SMALL[i] for i in row] for row in ids] == [
+        reference.gpt2_tokens(row, MERGES) for row in rows
+    ]
+
+
+@hypothesis.settings(FUZZ, max_examples=8)
+@hypothesis.given(data=st.data())
+def test_fuzz_of_merges_in_any_order(data):
+    """Also ones that no training would give: results with a lower rank than their parts."""
+    names = ["a", "b", "aa", "ab", "ba", "bb", "aab", "aba", "abab"]
+    pairs = [(x, y) for x in names for y in names if x + y in names]
+    merges = data.draw(st.permutations(pairs))
+    tokens = [*NAMES, *(n for n in names if len(n) > 1)]
+    words = ["abab", "aab", "aaabab", "bababbaab", "a" * 30]
+    ids = GPT2Tokenizer((tokens, merges)).tokenize(words).to_list()
+    assert [[tokens[i] for i in row] for row in ids] == [
+        reference.merge(list(word), merges) for word in words
+    ]
+
+
+def test_equals_hugging_face():
+    tokens, merges = reference.published("gpt2")
+    theirs = tokenizers.Tokenizer(
+        tokenizers.models.BPE({token: i for i, token in enumerate(tokens)}, merges)
+    )
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    rng = np.random.default_rng(0)
+    letters = list("etaoin shrdlu  '.,0123\n—éж") + ["'s", "'ll", " the", " 博物館"]
+    texts = ["".join(rng.choice(letters, rng.integers(1, 200))) for _ in range(300)]
+    assert published().tokenize(texts).to_list() == [theirs.encode(t).ids for t in texts]
+
+
+def test_every_byte_and_every_token_comes_back():
+    every = [bytes([i]) for i in range(256)] + [bytes(range(256)), b"\0\0", b""]
+    assert published().detokenize(published().tokenize(every)).numpy().tolist() == every
+    # Also a token that is not what its own text is cut into.
+    ids = tf.range(50256)[:, None]
+    texts = published().detokenize(ids)
+    again = published().detokenize(published().tokenize(texts))
+    np.testing.assert_array_equal(again, texts)
+    assert len(set(texts.numpy().tolist())) == 50256
+
+
+def test_every_character_is_cut_as_its_kind():
+    """Between two letters: a letter joins them, all else makes three words, or two."""
+    words = tf.function(GPT2Words(), input_signature=[tf.TensorSpec([None], tf.string)])
+    chars = [chr(i) for i in range(0x110000) if not 0xD800 <= i < 0xE000]
+    data, starts, ends, splits = words(tf.constant([f"a{c}a" for c in chars]))
+    counts = np.diff(splits) - 1  # one empty word ends each text
+    expected = [1 if reference.kind_of(c) == "letter" else 2 if c == " " else 3 for c in chars]
+    np.testing.assert_array_equal(counts, expected)
+
+
+def test_long_words():
+    """Of 100,000 bytes, beside short ones; a run of one letter merges by halves."""
+    rng = np.random.default_rng(1)
+    word = bytes(rng.choice(list(b"ab"), 100_000).tolist())
+    rows = [word, b"aab", b"a" * 100_001, b""]
+    ids = small().tokenize(rows)
+    assert small().detokenize(ids).numpy().tolist() == rows
+    assert [SMALL[i] for i in ids[2].numpy()] == ["aaaa"] * 25_000 + ["a"]
+    cut = [SMALL[i] for i in ids[0].numpy()]
+    assert cut == reference.merge([chr(i) for i in word], MERGES)
+
+
+def test_tokens_that_are_not_what_their_text_gives():
+    """"abc" is a token but its merges are out of reach: the text gives "ab", "c"."""
+    tokens = [*NAMES, "ab", "bc", "abc", "<|endoftext|>"]
+    tokenizer = GPT2Tokenizer((tokens, [("a", "b"), ("b", "c"), ("a", "bc")]))
+    assert tokenizer.id_to_token(tokenizer.tokenize(["abc"])).to_list() == [[b"ab", b"c"]]
+
+
+def test_empty_rows_and_empty_batch():
+    assert small().tokenize(["", "a", ""]).to_list() == [[], [SMALL.index("a")], []]
+    none = small().tokenize(tf.zeros([0], tf.string))
+    assert none.to_list() == [] and none.dtype == tf.int32
+    assert small().detokenize(none).shape == [0]
+
+
+def test_parts_of_a_vocabulary():
+    tokenizer = GPT2Tokenizer(golden("gpt2_openai_tf"))
+    assert tokenizer.vocab_size == 13435 and tokenizer.end_id is None
+    text = "Power, give me more power!"
+    ids = tokenizer.tokenize([text])
+    assert ids.to_list() == [[13434, 11, 1577, 502, 517, 1176, 0]]
+    assert tokenizer.detokenize(ids).numpy() == [text.encode()]
+    assert tokenizer.vocabulary[1] is None and tokenizer.vocabulary[502] == "Ġme"
+    assert tokenizer.detokenize(tf.constant([[1, 0]])).numpy() == ["\ufffd!".encode()]
+    for text in ("Power, give me more tea!", " gi", "\xff"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="tokens that the vocabulary lac"):
+            tokenizer.tokenize([text])
+
+
+def test_in_a_dataset():
+    texts = ["abab aab", "", "a'll b"] * 50
+    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(64)
+    dataset = dataset.map(small().tokenize, num_parallel_calls=2)
+    assert dataset.element_spec.dtype == tf.int32
+    rows = [row for batch in dataset for row in batch.to_list()]
+    assert rows == small().tokenize(texts).to_list() and len(rows) == 150
+    # Needs no name.
+    rows = tf.data.Dataset.from_tensors(["aa"]).map(GPT2Tokenizer((SMALL, MERGES)).tokenize)
+    assert next(iter(rows)).to_list() == [[SMALL.index("aa")]]
+
+
+LOADED = """
+import json, sys
+import tensorflow as tf
+loaded = tf.saved_model.load(sys.argv[1])
+ids = loaded.tokenize(tf.constant(json.loads(sys.argv[2])))
+assert "tfnlp" not in sys.modules
+print(json.dumps([ids.to_list(), [t.decode() for t in loaded.detokenize(ids).numpy()]]))
+"""
+
+
+def test_save_load_save_load(tmp_path):
+    folder = tmp_path / "vocabulary"
+    write_bpe(folder, SMALL, MERGES)
+    tokenizer = GPT2Tokenizer(folder)
+    shutil.rmtree(folder)
+    copies = [asset.asset_path.numpy().decode() for asset in tokenizer.vocabulary_assets]
+    texts = ["abab aab", "", "a'll b é" * 9]
+    expected = tokenizer.tokenize(texts).to_list()
+    obj = tf.Module()
+    obj.tokenizer = tokenizer
+    for generation in range(2):
+        saved = tmp_path / f"generation{generation}"
+        tf.saved_model.save(obj.tokenizer, saved)
+        assert json.loads((saved / "assets/encoder.json").read_text()) == {
+            token: i for i, token in enumerate(SMALL)
+        }
+        assert (saved / "assets/vocab.bpe").read_text(encoding="utf-8").split("\n")[1] == "a a"
+        obj = tf.Module()
+        obj.tokenizer = tf.saved_model.load(str(saved))
+        if generation:
+            shutil.rmtree(tmp_path / f"generation{generation - 1}")
+        ids = obj.tokenizer.tokenize(tf.constant(texts))
+        assert ids.to_list() == expected
+        for layout in (ids, ids.to_tensor(len(SMALL) - 1)):
+            back = obj.tokenizer.detokenize(layout).numpy().tolist()
+            assert back == [text.encode() for text in texts]
+            assert obj.tokenizer.id_to_token(layout).shape.rank == 2
+    command = [sys.executable, "-c", LOADED, str(saved), json.dumps(texts)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
+    assert json.loads(output.stdout.splitlines()[-1]) == [expected, texts]
+    del tokenizer, obj
+    gc.collect()
+    assert not any(os.path.exists(copy) for copy in copies)
+
+
+def test_faulty_vocabularies(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        GPT2Tokenizer(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="^tokens has the token 'aa' twice, as 256 and 264"):
+        GPT2Tokenizer(([*SMALL, "aa"], MERGES))
+    with pytest.raises(ValueError, match="^merges has 'a c' as merge 7, but tokens lacks its"):
+        GPT2Tokenizer((SMALL, [*MERGES, ("a", "c")]))

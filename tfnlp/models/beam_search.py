@@ -1,0 +1,77 @@
+"""The most probable text that a beam of hypotheses finds."""
+
+from keras import ops
+
+_IMPOSSIBLE = -1e9  # log-probability of what must not be chosen
+
+
+def beam_search(
+    decoder, ids, mask, max_new_tokens, beams, *, length_penalty=0.0, stop_ids=(), pad_id=0
+):
+    """The best continuations of each prompt by `log p(y) / ((5 + |y|) / 6)^alpha`.
+
+    In every step the `beams` best of all one-token continuations of a row's hypotheses are kept, by
+    `log p`; a hypothesis that ended in a stop token is kept as it is. The penalty (Wu et al. 2016,
+    eq. 14) decides between those that are left at the end, `|y|` counting the stop token.
+
+    Args:
+        decoder: a `GPTDecoder`.
+        ids: int32 `[B, P]`, prompts.
+        mask: bool `[B, P]`, False for padding, which must stand on the left.
+        max_new_tokens: G, how many tokens to add at most.
+        beams: K, 1 or more.
+        length_penalty: alpha; above 0 it favours long texts.
+        stop_ids: ints.
+        pad_id: int, what fills a row up after its stop token.
+
+    Returns:
+        int32 `[B, K, G]` and float32 scores `[B, K]`, the best first.
+    """
+    batch, prompt = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
+    size = decoder.vocab_size
+    first = ops.arange(batch)[:, None] * beams  # [B, 1], row of each prompt's first hypothesis
+    columns = ops.arange(max_new_tokens)[None, None]  # [1, 1, G]
+
+    logits, cache = decoder.prefill(ids, mask, prompt + max_new_tokens)
+    logits = ops.repeat(logits, beams, axis=0)  # [B*K, V]
+    cache = tuple(ops.repeat(part, beams, axis=0) for part in cache)
+    mask = ops.repeat(ops.cast(mask, "bool"), beams, axis=0)
+    # All hypotheses are the prompt still: only the first of each may be continued.
+    later = ops.cast(ops.arange(beams)[None] > 0, "float32") * _IMPOSSIBLE  # [1, K]
+    scores = ops.tile(later, (batch, 1))
+    new = ops.full((batch, beams, max_new_tokens), pad_id, "int32")
+    lengths = ops.zeros((batch, beams), "int32")
+    done = ops.zeros((batch, beams), "bool")
+    stay = ops.where(ops.arange(size)[None, None] == pad_id, 0.0, _IMPOSSIBLE)  # [1, 1, V]
+
+    def body(made, scores, new, lengths, done, logits, *cache):
+        log_p = ops.log_softmax(ops.reshape(logits, (batch, beams, size)), axis=-1)
+        log_p = ops.where(done[:, :, None], stay, log_p)
+        flat = ops.reshape(scores[:, :, None] + log_p, (batch, beams * size))
+        scores, chosen = ops.top_k(flat, beams)  # [B, K]
+        parents, tokens = chosen // size, ops.cast(chosen % size, "int32")
+        rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
+
+        def kept(x):
+            return ops.reshape(
+                ops.take(ops.reshape(x, (-1, *x.shape[2:])), rows, axis=0), (batch, beams, *x.shape[2:])
+            )
+
+        ended = kept(done)
+        new = ops.where(columns == made, tokens[:, :, None], kept(new))
+        lengths = kept(lengths) + ops.cast(ops.logical_not(ended), "int32")
+        done = ended
+        for stop in stop_ids:
+            done = ops.logical_or(done, tokens == stop)
+        cache = tuple(ops.take(part, rows, axis=0) for part in cache)
+        logits, cache = decoder.step(ops.reshape(tokens, (-1,)), prompt + made, mask, cache)
+        return (made + 1, scores, new, lengths, done, logits, *cache)
+
+    def more(made, scores, new, lengths, done, *_):
+        return ops.logical_and(made < max_new_tokens, ops.logical_not(ops.all(done)))
+
+    start = (ops.zeros((), "int32"), scores, new, lengths, done, logits, *cache)
+    _, scores, new, lengths, *_ = ops.while_loop(more, body, start)
+    penalty = ((5.0 + ops.cast(lengths, "float32")) / 6.0) ** length_penalty
+    scores, order = ops.top_k(scores / penalty, beams)  # [B, K]
+    return ops.take_along_axis(new, order[:, :, None], axis=1), scores
