@@ -1,5 +1,6 @@
 # make demo       the whole way from a book to a BERT SavedModel that is used without tfnlp
 # make demo-elmo  the same with an ELMo
+# make demo-gpt   the same with a GPT that writes
 # make test       the test suite, in two processes
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
@@ -11,7 +12,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo test bench lint clean
+.PHONY: demo demo-elmo demo-gpt test bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -26,6 +27,9 @@ demo: $(VENV)/installed
 demo-elmo: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_elmo.sh
 
+demo-gpt: $(VENV)/installed
+	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_gpt.sh
+
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
@@ -34,6 +38,7 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks.bert
+	$(BIN)/python -m benchmarks.gpt
 	$(BIN)/python -m benchmarks.pipeline
 
 clean:

@@ -113,7 +113,7 @@ def test_run_to_bilm_format_and_back(run, tmp_path, capsys):
 @pytest.mark.parametrize(
     "more, said",
     [
-        (["--seq-length", "8"], "--seq-length is for a BERT; {model} is an ELMo"),
+        (["--seq-length", "8"], "--seq-length is for a BERT or a GPT; {model} is an ELMo"),
         (["--format", "bilm", "--l2", "0.1"], "--l2 is for a SavedModel, not for --format bilm"),
         (["--trainable", "all", "--cache", "x"], 'cache needs trainable="mix"'),
         (["--cache", "nowhere.txt"], "cache nowhere.txt does not exist"),

@@ -119,9 +119,9 @@ def test_evaluate_says_what_training_said(run, texts, capsys):
 @pytest.mark.parametrize(
     "option, message",
     [
-        ("--seq-length", "--seq-length is for a BERT"),
-        ("--batches", "--batches is for a BERT"),
-        ("--seed", "--seed is for a BERT"),
+        ("--seq-length", "--seq-length is for BERT and GPT"),
+        ("--batches", "--batches is for BERT"),
+        ("--seed", "--seed is for BERT"),
     ],
 )
 def test_what_only_a_bert_is_asked_is_refused(option, message, run, texts, capsys):

@@ -86,3 +86,31 @@ def copied(name, folder, **changes):
 def inputs(ids):
     ids = np.asarray(ids, "int32")
     return {"input_word_ids": ids, "input_mask": np.ones_like(ids)}
+
+
+def gpt2_in_numpy(arrays, ids, heads):
+    """openai/gpt-2, src/model.py, in float64: the logits of one row of ids."""
+
+    def norm(x, name):
+        x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+        return x * arrays[f"{name}/g"] + arrays[f"{name}/b"]
+
+    def dense(x, name):
+        return x @ arrays[f"{name}/w"][0] + arrays[f"{name}/b"]
+
+    def gelu(x):
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+    x = arrays["wte"][ids] + arrays["wpe"][: len(ids)]
+    for layer in range(3):
+        name = f"h{layer}"
+        query, key, value = np.split(dense(norm(x, f"{name}/ln_1"), f"{name}/attn/c_attn"), 3, -1)
+        attended = []
+        for columns in np.split(np.arange(x.shape[-1]), heads):
+            scores = query[:, columns] @ key[:, columns].T / np.sqrt(len(columns))
+            scores = np.exp(np.where(np.tri(len(ids)), scores, -np.inf))
+            attended.append(scores / scores.sum(-1, keepdims=True) @ value[:, columns])
+        x = x + dense(np.concatenate(attended, -1), f"{name}/attn/c_proj")
+        wide = gelu(dense(norm(x, f"{name}/ln_2"), f"{name}/mlp/c_fc"))
+        x = x + dense(wide, f"{name}/mlp/c_proj")
+    return norm(x, "ln_f") @ arrays["wte"].T

@@ -12,6 +12,7 @@ from tests.convert.gpt_checkpoints import (
     GPT2,
     config_json,
     copied,
+    gpt2_in_numpy,
     huggingface_arrays,
     inputs,
     openai_arrays,
@@ -54,6 +55,18 @@ def test_checkpoint_reproduces_goldens(originals, name):
         np.testing.assert_allclose(output, expected[key], rtol=0, atol=1e-5, err_msg=key)
     loss = cross_entropy(outputs["lm_logits"], expected["input_ids"])
     assert abs(loss - expected["lm_loss"]) < 1e-5
+
+
+def test_gpt2_with_weights_that_tell(tmp_path):
+    """The fixture's norms are all alike, and its weights so small that any GELU would do."""
+    copied(GPT2, tmp_path)
+    generator = np.random.default_rng(0)
+    arrays = {n: generator.normal(0, 0.5, a.shape) for n, a in openai_arrays(GPT2).items()}
+    stored = {f"model/{n}": a.astype(np.float32) for n, a in arrays.items()}
+    np.savez(tmp_path / "weights.npz", **stored)
+    ids = generator.integers(0, 356, 20)
+    logits = load_gpt(tmp_path / "weights.npz").pretrainer(inputs([ids]))["lm_logits"]
+    np.testing.assert_allclose(logits[0], gpt2_in_numpy(arrays, ids, 5), rtol=0, atol=1e-4)
 
 
 def test_greedy_continuation(originals):

@@ -65,7 +65,7 @@ def test_attributes():
 PIECES = st.sampled_from(
     [b" ", b"  ", b"\n", b"\t", b"\r\n", "\u3000".encode(), b"\xc2\xa0", b"\xc2\x85", b"'", b"''"]
     + [b"'s", b"'t", b"'re", b"'ve", b"'m", b"'ll", b"'d", b"'l", b"'S", b"r", b"ab", b"aa", b"Ba"]
-    + ["é博ß😀Ж१½²—\u0301\u200d\ufeff\x1c\x00"[i].encode() for i in range(15)]
+    + [c.encode() for c in "é博ß😀Ж१½²—\u0301\u200d\ufeff\x1c\x00"]
     + [b"7", b"12", b"!", b"...", b"\xff", b"\xc3", b"\xe4\xb8", b"\x80", b"\xed\xa0\x80"]
     + [b"\xc0\x80", b"\xf0\x9f\x98", b"\xf4\x90\x80\x80", b"\xe0\x80\x80", b"\xe3\x80"]
 )
@@ -154,7 +154,7 @@ def test_long_words():
 
 
 def test_tokens_that_are_not_what_their_text_gives():
-    """"abc" is a token but its merges are out of reach: the text gives "ab", "c"."""
+    """ "abc" is a token but its merges are out of reach: the text gives "ab", "c"."""
     tokens = [*NAMES, "ab", "bc", "abc", "<|endoftext|>"]
     tokenizer = GPT2Tokenizer((tokens, [("a", "b"), ("b", "c"), ("a", "bc")]))
     assert tokenizer.id_to_token(tokenizer.tokenize(["abc"])).to_list() == [[b"ab", b"c"]]
@@ -179,6 +179,14 @@ def test_parts_of_a_vocabulary():
     for text in ("Power, give me more tea!", " gi", "\xff"):
         with pytest.raises(tf.errors.InvalidArgumentError, match="tokens that the vocabulary lac"):
             tokenizer.tokenize([text])
+
+
+def test_bytes_that_are_no_token():
+    """Also where the ids have no holes."""
+    tokenizer = GPT2Tokenizer((["a", "b", "ab"], [("a", "b")]))
+    assert tokenizer.tokenize(["abba"]).to_list() == [[2, 1, 0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="tokens that the vocabulary lacks"):
+        tokenizer.tokenize(["abc"])
 
 
 def test_in_a_dataset():

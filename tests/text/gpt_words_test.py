@@ -17,9 +17,11 @@ from tfnlp.text.gpt_words import gpt_words
 GOLDEN = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
 
 
+_graph = tf.function(gpt_words, input_signature=[tf.TensorSpec([None], tf.string)])
+
+
 def words_of(*texts):
-    rows = gpt_words(tf.constant(texts, tf.string)).to_list()
-    return [[word.decode() for word in row] for row in rows]
+    return [[word.decode() for word in row] for row in _graph(tf.constant(texts)).to_list()]
 
 
 # --- the golden ids ---------------------------------------------------------------------------
@@ -40,7 +42,6 @@ def encode():
                 return [ids.get(piece, ids["<unk>"]) for piece in pieces]
             best, merged = min(pairs, key=ranks.get), []
             for piece in pieces:
-                # An already merged piece may equal the first half by its letters; hence the flag.
                 if merged and merged[-1] == (best[0], False) and piece == best[1]:
                     merged[-1] = (best[0] + piece, True)
                 else:
@@ -77,9 +78,8 @@ UNITS = (
     "km km² km³ m m² m³ dm dm² dm³ cm cm² cm³ mm mm² mm³ ha µm nm yd in ft kg g mg µg t lb oz m/s "
     "km/h kmh mph hPa Pa mbar mb MB kb KB gb GB tb TB T G M K %"
 )
-ICONS = "[" + "".join(
-    char for char in map(chr, range(sys.maxunicode)) if unicodedata.category(char) == "So"
-) + "]"
+_SYMBOLS = (char for char in map(chr, range(sys.maxunicode)) if unicodedata.category(char) == "So")
+ICONS = f"[{''.join(_SYMBOLS)}]"
 BOTH = [*PUNCT.split(), r"\.\.+", "…", *QUOTES.split(), ICONS]
 CONCAT = QUOTES.replace(" ", "")
 PREFIX = re.compile(
@@ -203,8 +203,8 @@ PIECES = (
     "' '' \"' ` . .. ... : = < > $ US$ £ € % ° ©  ™ § ¿ « » # & @ ^ \\ - -- ~ ! ? ; , ( ) [ ] { "
     "} | / + * _ \" — … ´ 5 10 3.5 12 km m m² MB t g in % K °C °F C F s 's 'S S 'd d 're re 'll ll "
     "don't cannot im hell its Mr Mr. mr. U.S. u.s. e.g e.g. a.m. 9a.m. 12am 9a.m em 'em n't D P p "
-    "o O x 3 word Word WORD é É straße v.v o.O 0.0 Ph.D. Ph.D D. goin goin' ol' y'all o'clock x.com "
-    "com http mail space <space> c. z. I i A a"
+    "o O x 3 word Word WORD é É straße v.v o.O 0.0 Ph.D. Ph.D D. goin goin' ol' y'all o'clock "
+    "x.com com http mail space <space> c. z. I i A a"
 ).split() + [" ", "\n"]
 
 
@@ -220,28 +220,26 @@ def test_against_the_rules_taken_literally():
         assert words == reference(text), text
 
 
-# --- facts about the exceptions, not taken from the table under test --------------------------
+# Facts about the exceptions, not taken from the table under test.
+KNOWN = [
+    ("Don't dont won't can't cannot", "do n't do nt wo n't ca n't can not"),
+    ("I'm Im I'ma you'll've youd theyre", "i 'm i m i 'm a you 'll 've you d they re"),
+    ("its ill hell she'll were well Shed", "its ill hell she 'll were well shed"),
+    ("that's thats this'd these've that've", "that 's that s this 'd these 've that've"),
+    ("let's Gonna c'mon how'd'y", "let 's gon na c'm on how 'd 'y"),
+    ("5pm 5p.m. 12a.m. 13pm 13p.m.", "5 pm 5 p.m. 12 a.m. 13pm 13p.m ."),
+    ("Mr. Smith's U.S. u.s. N.Y. end. END.", "mr. smith 's u.s. u.s . n.y. end . end ."),
+    ("10km 10 km 50% x% $5 5$ US$5", "10 km 10 km 50 % x% $ 5 5 $ us$ 5"),
+    ("a.b no.On a.B A.B 3.5 e.g.x", "a.b no . on a. b a.b 3.5 e.g.x"),
+    ("me@x.com www.x.com Foo.Bar.com x:y 5:30", "me@x.com www.x.com foo.bar.com x : y 5:30"),
+    (":D :P xD <3 o.O goin' 'em ``x''", ":d :p xd <3 o.o goin' 'em ` ` x ''"),
+    ('re-use --- a/b (x) [y] "z" w_o', 're - use --- a / b ( x ) [ y ] " z " w _ o'),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Don't dont won't can't cannot", "do n't do nt wo n't ca n't can not"),
-        ("I'm Im I'ma you'll've youd theyre", "i 'm i m i 'm a you 'll 've you d they re"),
-        ("its ill hell she'll were well Shed", "its ill hell she 'll were well shed"),
-        ("that's thats this'd these've that've", "that 's that s this 'd these 've that've"),
-        ("let's Gonna c'mon how'd'y", "let 's gon na c'm on how 'd 'y"),
-        ("5pm 5p.m. 12a.m. 13pm 13p.m.", "5 pm 5 p.m. 12 a.m. 13pm 13p.m ."),
-        ("Mr. Smith's U.S. u.s. N.Y. end. END.", "mr. smith 's u.s. u.s . n.y. end . end ."),
-        ("10km 10 km 50% x% $5 5$ US$5", "10 km 10 km 50 % x% $ 5 5 $ us$ 5"),
-        ("a.b no.On a.B A.B 3.5 e.g.x", "a.b no . on a. b a.b 3.5 e.g.x"),
-        ("me@x.com www.x.com Foo.Bar.com x:y 5:30", "me@x.com www.x.com foo.bar.com x : y 5:30"),
-        (":D :P xD <3 o.O goin' 'em ``x''", ":d :p xd <3 o.o goin' 'em ` ` x ''"),
-        ('re-use --- a/b (x) [y] "z" w_o', 're - use --- a / b ( x ) [ y ] " z " w _ o'),
-    ],
-)
-def test_known_words(text, words):
-    assert words_of(text) == [words.split(" ")]
+def test_known_words():
+    texts, words = zip(*KNOWN, strict=True)
+    assert words_of(*texts) == [row.split(" ") for row in words]
 
 
 def test_table():
@@ -254,31 +252,26 @@ def test_table():
         assert words.replace(" ", "") == word
 
 
-# --- ftfy's part ------------------------------------------------------------------------------
+# ftfy's part.
+CHARACTERS = [
+    ("“a” ‘b‛ c‚ „d‟ʼe", ['"', "a", '"', "'", "b", "'", "c", "'", '"', "d", '"', "'", "e"]),
+    ("ﬁne oﬃce Ĳs ＡＢ　ｃ！ ｶﾅ", ["fine", "office", "ijs", "ab", "c", "!", "カナ"]),
+    ("a&amp;b &lt;3 &eacute;t&#233;", ["a&b", "<3", "été"]),
+    ("&#x27;n&#39; &bogus;", ["'", "n", "'", "&", "bogus", ";"]),
+    ("<i> &amp;", ["<", "i", ">", "&", "amp", ";"]),
+    ("a\r\nb\rc\u2028d\u2029e", ["a", "\n", "b", "\n", "c", "\n", "d", "\n", "e"]),
+    ("\ufeffx\x00y\x1b[31;1mz\x7f \ufffcw", ["xyz", "w"]),
+    ("e\u0301t\u00a0\u2003u \x93q\x94 v\x85", ["ét", "u", '"', "q", '"', "v", "..."]),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("“a” ‘b‛ c‚ „d‟ʼe", ['"', "a", '"', "'", "b", "'", "c", "'", '"', "d", '"', "'", "e"]),
-        ("ﬁne oﬃce Ĳs ＡＢ　ｃ！ ｶﾅ", ["fine", "office", "ijs", "ab", "c", "!", "カナ"]),
-        ("a&amp;b &lt;3 &eacute;t&#233;", ["a&b", "<3", "été"]),
-        ("&#x27;n&#39; &bogus;", ["'", "n", "'", "&", "bogus", ";"]),
-        ("<i> &amp;", ["<", "i", ">", "&", "amp", ";"]),
-        ("a\r\nb\rc\u2028d\u2029e", ["a", "\n", "b", "\n", "c", "\n", "d", "\n", "e"]),
-        ("\ufeffx\x00y\x1b[31;1mz\x7f \ufffcw", ["xyz", "w"]),
-        ("e\u0301t\u00a0\u2003u \x93q\x94 v\x85", ["ét", "u", '"', "q", '"', "v", "..."]),
-    ],
-)
-def test_characters(text, words):
-    assert words_of(text) == [words]
+def test_characters():
+    texts, words = zip(*CHARACTERS, strict=True)
+    assert words_of(*texts) == list(words)
 
 
 def test_what_is_not_utf8_is_dropped():
     assert gpt_words(tf.constant([b"caf\xff\xe9 a"])).to_list() == [[b"caf", b"a"]]
-
-
-# --- as a graph -------------------------------------------------------------------------------
 
 
 def test_graph_dataset_and_saved_model(tmp_path):
@@ -298,7 +291,7 @@ def test_graph_dataset_and_saved_model(tmp_path):
     assert loaded(tf.constant(texts)).to_list() == expected
     assert loaded(tf.constant([], tf.string)).to_list() == []
     for text, words in zip(texts, expected, strict=True):  # whatever else is in the batch
-        assert gpt_words(tf.constant([text])).to_list() == [words]
+        assert loaded(tf.constant([text])).to_list() == [words]
 
 
 @pytest.mark.parametrize("strings", ["a", [["a"]], [1]])

@@ -15,7 +15,9 @@ def add_run(parser):
     parser.add_argument(
         "--held-out", type=float, default=0.05, help="without --valid: share of --input held out"
     )
-    parser.add_argument("--vocab", metavar="FILE", help="vocabulary (GPT: its folder); built from --input if absent")
+    parser.add_argument(
+        "--vocab", metavar="FILE", help="vocabulary (GPT: its folder); built from --input if absent"
+    )
     parser.add_argument("--restart", action="store_true", help="delete an earlier run there first")
 
 

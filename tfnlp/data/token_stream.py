@@ -98,8 +98,10 @@ class TokenWindows:
           stride: from 1 to T; None: T.
 
         Raises:
-          ValueError: for a stride out of its range.
+          ValueError: for a count or a stride out of its range.
         """
+        if count is not None and count < 1:
+            raise ValueError(f"count must be None, 1 or more; got {count}")
         stride = self.window if stride is None else stride
         if not 1 <= stride <= self.window:
             raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")

@@ -23,11 +23,19 @@ class TextGenerator:
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
         jit_compile: compile with XLA, for each new length of prompts anew: tens of seconds, after
             which a float32 model runs faster on a CPU.
+
+    Raises:
+        ValueError: if the vocabulary has more tokens than the model.
     """
 
     def __init__(self, model, tokenizer, jit_compile=False):
         self.tokenizer = tokenizer
         self._decoder = GPTDecoder(model)
+        if tokenizer.vocab_size > self._decoder.vocab_size:
+            raise ValueError(
+                f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
+                f"{self._decoder.vocab_size}; give the vocabulary that the model was trained with"
+            )
         self._jit = jit_compile
         self._graphs = {}
 
@@ -67,7 +75,7 @@ class TextGenerator:
         stops = self._stops(stop_tokens)
         if beams is None:
             check_sampling(temperature, top_k, top_p)
-            settings = dict(temperature=float(temperature), top_k=top_k, top_p=float(top_p))
+            settings = dict(temperature=float(temperature), top_k=int(top_k), top_p=float(top_p))
             tokens = self._graph(generate, max_new_tokens, stop_ids=stops, **settings)(
                 ids, mask, _row_seeds(seeds, len(prompts))
             )
@@ -93,29 +101,34 @@ class TextGenerator:
     ):
         """Yields the pieces of one continuation; joined they are what a call returns.
 
-        Arguments as of a call; the graph is run for `tokens_a_call` tokens at a time.
+        Arguments as of a call; the graph is run for `tokens_a_call` tokens at a time. A character
+        is held back until its last byte is there, so that a piece may be empty.
         """
         check_sampling(temperature, top_k, top_p)
+        if tokens_a_call < 1:
+            raise ValueError(f"tokens_a_call={tokens_a_call} must be at least 1")
         ids, mask = self._prompts([prompt], max_new_tokens)
         stops, seeds = self._stops(stop_tokens), _row_seeds(seed, 1)
-        settings = dict(temperature=float(temperature), top_k=top_k, top_p=float(top_p))
+        settings = dict(temperature=float(temperature), top_k=int(top_k), top_p=float(top_p))
         state = self._graph(start, max_new_tokens)(ids, mask)
-        shown, tokens = "", []
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while len(tokens) < max_new_tokens and not bool(state["done"][0]):
+        shown, tokens, ended = "", [], False
+        while not ended:
             count = min(tokens_a_call, max_new_tokens - len(tokens))
             new, state = self._graph(advance, count, stop_ids=stops, **settings)(state, seeds)
             tokens += _until_stop(new, stops)[0].numpy().tolist()
+            ended = len(tokens) == max_new_tokens or bool(state["done"][0])
             # From the start each time: what a piece adds may depend on those before it.
             whole = self.tokenizer.detokenize(tf.constant([tokens], "int32"))[0].numpy()
-            decoder.reset()
-            text = decoder.decode(whole)  # but for the beginning of a character
+            text = codecs.getincrementaldecoder("utf-8")("replace").decode(whole, final=ended)
             yield text[len(shown) :]
             shown = text
 
     def _prompts(self, prompts, max_new_tokens):
-        if isinstance(prompts, str) or not prompts:
+        if isinstance(prompts, str | bytes) or not len(prompts):
             raise ValueError("prompts must be a list of one string or more")
+        for prompt in prompts:
+            if not isinstance(prompt, str | bytes):
+                raise ValueError(f"prompts must hold strings, but one is {prompt!r}")
         if max_new_tokens < 1:
             raise ValueError(f"max_new_tokens={max_new_tokens} must be at least 1")
         ids, mask = pad_prompts(self.tokenizer, tf.constant(list(prompts)))
@@ -154,8 +167,8 @@ def check_sampling(temperature, top_k, top_p):
     """Raises ValueError for what `tfnlp.models.sample` can't use."""
     if not 0 <= temperature < float("inf"):
         raise ValueError(f"temperature={temperature} must be 0 or more")
-    if top_k < 0:
-        raise ValueError(f"top_k={top_k} must be 0 (all) or more")
+    if top_k < 0 or top_k != int(top_k):
+        raise ValueError(f"top_k={top_k} must be 0 (all) or a number of tokens")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p={top_p} must be above 0 and at most 1")
 
@@ -189,7 +202,7 @@ def _row_seeds(seeds, rows):
         seeds = seeds + np.arange(rows)
     if seeds.shape != (rows,):
         raise ValueError(f"seeds has shape {seeds.shape}; give an int, or one for each prompt")
-    return tf.constant((seeds % 2**31).astype(np.int32))
+    return tf.constant(seeds.astype(np.int32))  # beyond int32 they wrap round
 
 
 def _until_stop(tokens, stops):

@@ -53,9 +53,9 @@ def beam_search(
         rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
 
         def kept(x):
-            return ops.reshape(
-                ops.take(ops.reshape(x, (-1, *x.shape[2:])), rows, axis=0), (batch, beams, *x.shape[2:])
-            )
+            rest = x.shape[2:]
+            flat = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)  # [B*K, ...]
+            return ops.reshape(flat, (batch, beams, *rest))
 
         ended = kept(done)
         new = ops.where(columns == made, tokens[:, :, None], kept(new))

@@ -22,6 +22,7 @@ def generate(
 
     Each new token is chosen by `greedy` (temperature 0) or `sample`. A row ends with the first of
     `stop_ids`, which is kept, and is filled up with `pad_id`; the loop ends when all rows have.
+    `P + G` must not exceed the model's positions: tokens beyond them would all get the last one.
 
     Args:
         decoder: a `GPTDecoder`.

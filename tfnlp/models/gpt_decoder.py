@@ -2,8 +2,6 @@
 
 from keras import ops
 
-from tfnlp.models.gpt import gpt_pretrainer
-
 
 class GPTDecoder:
     """The next token's logits, for a prompt and then for token after token.
@@ -19,8 +17,6 @@ class GPTDecoder:
     """
 
     def __init__(self, model):
-        if "lm_logits" not in model.output:
-            model = gpt_pretrainer(model)
         self._tokens = model.get_layer("token_embedding")
         self._positions = model.get_layer("position_embedding")
         names = [layer.name for layer in model.layers]

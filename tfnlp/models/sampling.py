@@ -15,8 +15,9 @@ def sample(logits, seeds, step, temperature=1.0, top_k=0, top_p=1.0):
 
     `top_k` keeps the k most probable tokens (Fan et al. 2018, section 5.4), `top_p` the fewest that
     together have that probability among those kept so far (Holtzman et al. 2020, section 3.1).
-    Then the token is `min {v: sum_{w <= v} p_w > u}`, one uniform number u a row, which depends on
-    the row's seed and on `step` alone: a row draws the same in any batch.
+    Then the token is `min {v: sum_{w <= v} p_w > u sum_w p_w}`, tokens in the order of their ids,
+    or, where some are left out, of their probabilities; u is one uniform number a row, which
+    depends on the row's seed and on `step` alone: a row draws the same in any batch.
 
     Args:
         logits: float32 `[B, V]`.
@@ -29,13 +30,16 @@ def sample(logits, seeds, step, temperature=1.0, top_k=0, top_p=1.0):
     Returns:
         int32 `[B]`.
     """
-    logits = logits / temperature
+    # The largest at 0, and no division by 0: any temperature gives probabilities, not NaN.
+    logits = logits - ops.max(logits, axis=-1, keepdims=True)
+    logits = logits / ops.maximum(ops.cast(temperature, logits.dtype), 1e-30)
     u = uniform(seeds, step)[:, None]  # [B, 1]
     size = logits.shape[-1]
     if isinstance(top_k, int) and isinstance(top_p, float | int):
-        if top_k == 0 and top_p >= 1:
+        k = min(top_k or size, size)
+        if k == size and top_p >= 1:
             return _draw(ops.softmax(logits, axis=-1), u)
-        return _from_largest(logits, u, min(top_k or size, size), top_p)
+        return greedy(logits) if k == 1 else _from_largest(logits, u, k, top_p)
     # Sorting is dear, and needed only if one of them asks for it.
     k = ops.where(top_k > 0, ops.minimum(top_k, size), size)
     return ops.cond(
@@ -55,9 +59,14 @@ def _from_largest(logits, u, top_k, top_p):
 
 
 def _draw(p, u):
-    """`min {v: sum_{w <= v} p_w > u sum_w p_w}` of `p` `[B, V]` and `u` `[B, 1]`: int32 `[B]`."""
-    sums = ops.cumsum(p, axis=-1)
-    return ops.sum(ops.cast(sums <= u * sums[:, -1:], "int32"), axis=-1)
+    """`min {v: sum_{w <= v} p_w > u sum_w p_w}` of `p` `[B, V]` and `u` `[B, 1]`: int32 `[B]`.
+
+    Sums that are taken in parallel need not rise: leaving out those where p is 0, such a token is
+    never drawn, however they were rounded.
+    """
+    sums = ops.where(p > 0, ops.cumsum(p, axis=-1), ops.zeros_like(p))
+    above = sums > u * ops.max(sums, axis=-1, keepdims=True)
+    return ops.cast(ops.argmax(ops.cast(above, "int32"), axis=-1), "int32")
 
 
 def uniform(seeds, step):

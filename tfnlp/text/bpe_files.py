@@ -115,8 +115,7 @@ def check_bpe(
     encoder: str = "tokens",
     source: str = "merges",
 ) -> tuple[Tokens, Merges]:
-    """Returns tokens and merges as lists; raises a ValueError that names their source if unusable.
-    """
+    """Returns both as lists; raises a ValueError that begins with the source if unusable."""
     tokens, seen = list(tokens), {}
     for i, token in enumerate(tokens):
         if token is None:
@@ -133,8 +132,10 @@ def check_bpe(
     whole = len(seen) == len(tokens)
     checked = []
     for number, merge in enumerate(merges):
-        if isinstance(merge, str | bytes) or len(merge) != 2 or not all(
-            isinstance(symbol, str) and symbol for symbol in merge
+        if (
+            isinstance(merge, str | bytes)
+            or len(merge) != 2
+            or not all(isinstance(symbol, str) and symbol for symbol in merge)
         ):
             raise ValueError(f"{source} has {merge!r} as merge {number}; expected two strings")
         if whole and merge[0] + merge[1] not in seen:

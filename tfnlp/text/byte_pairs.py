@@ -5,21 +5,18 @@ from left to right, until no pair left was learnt.  Here it is done to all words
 one merge each a step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.text.known_words import KnownWords, distinct_words, longest_packed, pack_words
 from tfnlp.text.static_table import StaticTable
 
 _NONE = np.iinfo(np.int32).max  # rank of a pair that was not learnt
 _PAIR = 1 << 31  # a pair as one number: left * _PAIR + right
-_BLOCK = 8  # bytes in a 64-bit number
-_MAX_KNOWN = 3 * _BLOCK - 1  # bytes of a word that is looked up; the last holds the length
-_FACTORS = tuple(
-    int(np.uint64(x).astype(np.int64))
-    for x in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
+# Numbers that a word is packed into: one holds most of running text, three nearly all of it.
+_FEW, _MANY = 1, 3
 
 
 class BytePairs:
@@ -32,10 +29,11 @@ class BytePairs:
       merges: pairs of symbols in the order of their rank.
       first_symbols: function of the bytes of some words, uint8 `[n]`, and their lengths, int32
         `[w]`, that gives their symbols, int64, each word followed by `separator`.
+      alphabet: the symbols that it can give.
       unknown: id for symbols that are no token; None makes them an error.
     """
 
-    def __init__(self, tokens, merges, first_symbols, unknown=None):
+    def __init__(self, tokens, merges, first_symbols, alphabet=(), unknown=None):
         ids = {token: i for i, token in enumerate(tokens) if token is not None}
         ranks = {pair: rank for rank, pair in enumerate(merges)}  # the last one counts
         names = dict.fromkeys(ids)
@@ -45,7 +43,7 @@ class BytePairs:
         self.unknown = len(self.symbols)
         self.separator = self.unknown + 1
         self._first_symbols = first_symbols
-        self._complete = unknown is not None or all(name in ids for name in names)
+        self._complete = unknown is not None or ids.keys() >= {*names, *alphabet}
         default = -1 if unknown is None else unknown
         self._ids = tf.constant(
             [*(ids.get(name, default) for name in self.symbols), default, default], tf.int32
@@ -62,7 +60,10 @@ class BytePairs:
         self._results = tf.constant(
             [self.symbols[left + right] for left, right in merges] or [0], tf.int64
         )
-        self._known = None
+        self._short, self._long = (
+            KnownWords([tf.zeros([0], tf.int64)] * count, np.zeros(0, np.int32))
+            for count in (_FEW, _MANY)
+        )
 
     def learn_words(self, words: Sequence[bytes], ids: Sequence[int]) -> None:
         """Remembers those of `words` that come out as the one token of `ids`."""
@@ -70,21 +71,17 @@ class BytePairs:
         ends = np.cumsum(lengths, dtype=np.int32)
         data = tf.constant(np.frombuffer(b"".join(words), np.uint8))
         encoded = self.encode(data, tf.constant(ends - lengths), tf.constant(ends), strict=False)
+        first = np.full(len(words), -1)
         single = encoded.row_lengths().numpy() == 1
-        first = np.zeros(len(words), np.int64)
-        first[single] = encoded[:, :1].flat_values.numpy()[
-            np.cumsum(encoded.row_lengths().numpy() > 0)[single] - 1
-        ]
-        kept = np.flatnonzero(single & (first == ids) & (lengths <= _MAX_KNOWN))
-        if not len(kept):
-            return
-        packed = _pack(data, tf.constant((ends - lengths)[kept]), tf.constant(lengths[kept]))
-        table = StaticTable(_hash(packed).numpy())
-        numbers = np.full([3, table.size], -1)
-        numbers[:, table.slots] = packed
-        values = np.zeros(table.size, np.int32)
-        values[table.slots] = first[kept]
-        self._known = table, [tf.constant(n) for n in numbers], tf.constant(values)
+        first[single] = encoded.values.numpy()[encoded.row_starts().numpy()[single]]
+        right = first == np.asarray(ids)
+
+        def known(count, shortest):
+            chosen = (lengths >= shortest) & (lengths <= longest_packed(count)) & right
+            packed = pack_words(data, (ends - lengths)[chosen], lengths[chosen], count)
+            return KnownWords(packed, first[chosen])
+
+        self._short, self._long = known(_FEW, 1), known(_MANY, longest_packed(_FEW) + 1)
 
     def encode(self, data, starts, ends, strict=True) -> tf.RaggedTensor:
         """Ids of words, int32 ragged `[W, (tokens)]`.
@@ -94,21 +91,18 @@ class BytePairs:
           starts, ends: int32 `[W]`, where in `data` each word begins and ends.
         """
         lengths = ends - starts
-        packed = _pack(data, starts, lengths)
-        short = lengths <= _MAX_KNOWN
-        if self._known is None:
-            known, ids = tf.zeros_like(short), tf.zeros_like(starts)
-        else:
-            table, words, values = self._known
-            slots = table.find(_hash(packed))
-            known = short & _equal([tf.gather(number, slots) for number in words], packed)
-            ids = tf.gather(values, slots)
-        missing = tf.where(~known & (lengths > 0))[:, 0]  # [M]
-        of, chosen = _distinct(
-            [tf.gather(number, missing) for number in packed], tf.gather(short, missing)
+        known, ids = self._short.find(pack_words(data, starts, lengths, _FEW))
+        others = tf.where(~known & (lengths > 0))[:, 0]  # [R]
+        begins, sizes = tf.gather(starts, others), tf.gather(lengths, others)
+        packed = pack_words(data, begins, sizes, _MANY)
+        known, other_ids = self._long.find(packed)  # [R]
+        ids = tf.tensor_scatter_nd_update(ids, others[:, None], other_ids)
+        lost = tf.where(~known)[:, 0]  # [M], among the others
+        of, chosen = distinct_words(
+            [tf.gather(number, lost) for number in packed], tf.gather(sizes, lost)
         )
-        chosen = tf.gather(missing, chosen)  # [U]
-        begin, length = tf.gather(starts, chosen), tf.gather(lengths, chosen)
+        chosen, missing = tf.gather(lost, chosen), tf.gather(others, lost)  # [U], [M]
+        begin, length = tf.gather(begins, chosen), tf.gather(sizes, chosen)
         own = tf.gather(data, tf.ragged.range(begin, begin + length).flat_values)
         symbols = self.merge(self._first_symbols(own, length))
         limits = tf.where(symbols == self.separator)[:, 0]  # [U]
@@ -128,7 +122,7 @@ class BytePairs:
             tf.range(count), missing[:, None], count + tf.gather(firsts, of)
         )
         number = tf.tensor_scatter_nd_update(
-            tf.cast(known, tf.int64), missing[:, None], tf.gather(limits - firsts, of)
+            tf.cast(lengths > 0, tf.int64), missing[:, None], tf.gather(limits - firsts, of)
         )
         places = tf.ragged.range(first, first + number)
         return places.with_flat_values(tf.gather(source, places.flat_values))
@@ -149,7 +143,9 @@ class BytePairs:
         left, right, word = symbols[:-1], symbols[1:], words[:-1]
         pairs = left * _PAIR + right
         slots = self._table.find(pairs)
-        ranks = tf.where(tf.gather(self._pairs, slots) == pairs, tf.gather(self._ranks, slots), _NONE)
+        ranks = tf.where(
+            tf.gather(self._pairs, slots) == pairs, tf.gather(self._ranks, slots), _NONE
+        )
         lowest = tf.math.segment_min(ranks, word)
         picked = (ranks < _NONE) & (ranks == tf.gather(lowest, word))
         picked = tf.cond(
@@ -167,53 +163,3 @@ def _every_other(picked):
     places = tf.concat([[-1], tf.where(others)[:, 0]], 0)
     last = tf.gather(places, tf.cumsum(tf.cast(others, tf.int32)))  # the one before each
     return picked & ((tf.range(tf.size(picked, tf.int64)) - last) % 2 == 1)
-
-
-def _pack(data, starts, lengths):
-    """The first 23 bytes of words and their lengths as three numbers, int64 `[W]` each."""
-    padded = tf.pad(data, [[0, -tf.size(data) % _BLOCK + 4 * _BLOCK]])
-    blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
-    block = tf.bitwise.right_shift(starts, 3)
-    shift = tf.cast(tf.bitwise.bitwise_and(starts, 7) * 8, tf.uint64)
-    rest = 63 - shift  # one less, and once more below: a shift by 64 is not defined
-    size = tf.minimum(lengths, _MAX_KNOWN + 1)
-    pieces = [tf.gather(blocks, block + i if i else block) for i in range(4)]
-    packed = []
-    for i, masks in enumerate(_masks()):
-        high = tf.bitwise.left_shift(pieces[i + 1], rest)
-        number = tf.bitwise.right_shift(pieces[i], shift) | (high + high)
-        packed.append(number & tf.gather(tf.constant(masks), size))
-    packed[2] |= tf.gather(tf.constant(np.arange(_MAX_KNOWN + 2, dtype=np.uint64) << 56), size)
-    return [tf.bitcast(number, tf.int64) for number in packed]
-
-
-def _masks():
-    """For each of three numbers, the bits of it that a word of 0..24 bytes fills."""
-    for i in range(3):
-        filled = [min(max(size - i * _BLOCK, 0), _BLOCK - (i == 2)) for size in range(25)]
-        yield np.array([(1 << 8 * count) - 1 for count in filled], np.uint64)
-
-
-def _hash(packed):
-    return sum(number * factor for number, factor in zip(packed, _FACTORS, strict=True))
-
-
-def _equal(packed, others):
-    first, second, third = (a == b for a, b in zip(packed, others, strict=True))
-    return first & second & third
-
-
-def _distinct(packed, short):
-    """Which of the packed words are equal: the number of each one's kind `[M]`, one of each kind `[U]`.
-
-    By their hashes; a word whose hash is another's, or too long to be compared, is its own kind.
-    """
-    count = tf.size(short)
-    _, of, _ = tf.unique_with_counts(_hash(packed))
-    kinds = tf.reduce_max(tf.concat([of, [-1]], 0)) + 1
-    every = tf.range(count)
-    chosen = tf.math.unsorted_segment_min(every, of, kinds)
-    same = _equal([tf.gather(number, tf.gather(chosen, of)) for number in packed], packed)
-    alone = ~same | (~short & (every != tf.gather(chosen, of)))
-    of = tf.where(alone, kinds - 1 + tf.cumsum(tf.cast(alone, tf.int32)), of)
-    return of, tf.concat([chosen, tf.boolean_mask(every, alone)], 0)

@@ -6,7 +6,6 @@ import tempfile
 import weakref
 from collections.abc import Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from tfnlp.text.bpe_files import FILE_NAMES, check_bpe, read_bpe, write_bpe
@@ -121,11 +120,9 @@ class GPT2Tokenizer(BytePairTokenizer):
 
     def _make(self, tokens, merges):
         chars = byte_characters()
-        words = {
-            token: _token_bytes(token) for token in tokens if token and token != END_OF_TEXT
-        }
+        words = {token: _token_bytes(token) for token in tokens if token and token != END_OF_TEXT}
         self._words = GPT2Words()
-        self._pairs = BytePairs(tokens, merges, self._first_symbols)
+        self._pairs = BytePairs(tokens, merges, self._first_symbols, chars)
         self._byte_symbols = tf.constant(
             [self._pairs.symbols.get(char, self._pairs.unknown) for char in chars], tf.int64
         )
@@ -155,7 +152,9 @@ def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tenso
     words = tf.size(lengths)
     ends = tf.cumsum(lengths + 1) - 1
     size = tf.size(symbols) + words
-    is_end = tf.tensor_scatter_nd_update(tf.zeros(size[None], tf.bool), ends[:, None], tf.fill(words[None], True))
+    is_end = tf.tensor_scatter_nd_update(
+        tf.zeros(size[None], tf.bool), ends[:, None], tf.fill(words[None], True)
+    )
     return tf.tensor_scatter_nd_update(
         tf.fill(size[None], tf.constant(separator, symbols.dtype)), tf.where(~is_end), symbols
     )

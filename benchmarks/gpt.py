@@ -1,0 +1,222 @@
+"""GPT-2 writing and training here beside keras-hub's GPT-2 and Hugging Face's.
+
+    python -m benchmarks.gpt [--work generate] [--work train] [--rounds 3] [--bf16]
+
+keras-hub runs in this process, and so does Hugging Face where torch and transformers are installed;
+blocks alternate. `generate`: 12 layers x 768, random weights, prompts of 32 tokens, 64 new ones,
+greedy and drawn from the 50 most probable, 1 and 8 prompts at a time. `train`: one update of 4 x
+256, 16 x 128 tokens, a vocabulary of 40,000, dropout 0.1, AdamW. Each library runs compiled and
+not; what counts is its faster mode. `--bf16` lets the TensorFlow libraries hold (train: compute
+with) weights of bfloat16, and so does Hugging Face. A read of all weights for each token is what
+the memory can give at best; the share is of the rate at which a sum over an array of 512 MB runs.
+"""
+
+import argparse
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["KERAS_BACKEND"] = "tensorflow"
+
+import keras
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from benchmarks.timing import measure
+from tfnlp import data, models, tasks, training
+
+PROMPT, NEW, VOCAB = 32, 64, models.GPT2_SMALL["vocab_size"]
+ROWS = (1, 8)
+_BYTES = 2**29  # of the array whose sum measures the memory
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--work", action="append", choices=["generate", "train"])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3.0, help="least length of a block")
+    parser.add_argument("--bf16", action="store_true")
+    arguments = parser.parse_args()
+    for work in arguments.work or ["generate", "train"]:
+        {"generate": _generate, "train": _train}[work](arguments)
+
+
+def _generate(arguments):
+    policy = "bfloat16" if arguments.bf16 else "float32"
+    rng = np.random.default_rng(0)
+    prompts = {rows: rng.integers(0, VOCAB, (rows, PROMPT)).astype("int32") for rows in ROWS}
+    model = models.gpt(**models.GPT2_SMALL, dtype=policy)
+    decoder = models.GPTDecoder(model)
+    backbone = keras_hub.models.GPT2Backbone(
+        VOCAB, num_layers=12, num_heads=12, hidden_dim=768, intermediate_dim=3072, dtype=policy
+    )
+    others = _torch(model, arguments.bf16)
+    for rows, ids in prompts.items():
+        for kind in ("greedy", "top 50"):
+            candidates = {}
+            for jit in (False, True):
+                how = "compiled" if jit else "plain"
+                candidates[f"tfnlp {how}"] = _ours(decoder, ids, kind, jit)
+                candidates[f"keras-hub {how}"] = _keras_hub(backbone, ids, kind, jit)
+            if others is not None:
+                candidates["Hugging Face"] = _hugging_face(others, ids, kind)
+            candidates["sum"] = _sum()
+            timings = measure(candidates, arguments.rounds, arguments.seconds, warm=1)
+            rate = _BYTES / timings.pop("sum").median
+            floor = model.count_params() * (2 if arguments.bf16 else 4) / rate  # seconds a token
+            print(f"generate, {policy}, {rows} prompt(s), {kind}; memory {rate / 1e9:.1f} GB/s")
+            _report(timings, rows * NEW, "tokens/s", lambda t, f=floor: f * NEW / t)
+
+
+def _ours(decoder, ids, kind, jit):
+    settings = dict(temperature=0.0) if kind == "greedy" else dict(temperature=1.0, top_k=50)
+    ids, mask, seeds = tf.constant(ids), tf.ones(ids.shape, "bool"), tf.range(len(ids))
+
+    @tf.function(jit_compile=jit)
+    def run(ids, mask, seeds):
+        return models.generate(decoder, ids, mask, NEW, seeds=seeds, **settings)
+
+    return lambda: run(ids, mask, seeds).numpy()
+
+
+def _keras_hub(backbone, ids, kind, jit):
+    sampler = "greedy" if kind == "greedy" else keras_hub.samplers.TopKSampler(k=50)
+    model = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    model.compile(sampler=sampler, jit_compile=jit)
+    padded = np.zeros((len(ids), PROMPT + NEW), "int32")
+    padded[:, :PROMPT] = ids
+    mask = np.zeros_like(padded)
+    mask[:, :PROMPT] = 1
+    inputs = dict(token_ids=padded, padding_mask=mask)
+    return lambda: model.generate(inputs, stop_token_ids=None)
+
+
+def _torch(model, bf16):
+    """Hugging Face's model with the same weights, or None where it is not installed."""
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        return None
+    import tempfile
+
+    from tfnlp import convert
+
+    transformers.logging.set_verbosity_error()
+    torch.set_num_threads(os.cpu_count())
+    with tempfile.TemporaryDirectory() as folder:
+        source = models.gpt(**models.GPT2_SMALL)
+        source.set_weights(model.get_weights())
+        convert.save_gpt(os.path.join(folder, "m"), models.gpt_pretrainer(source))
+        theirs = transformers.GPT2LMHeadModel.from_pretrained(os.path.join(folder, "m")).eval()
+    theirs.generation_config.eos_token_id = None
+    theirs.generation_config.pad_token_id = 0
+    return theirs.bfloat16() if bf16 else theirs.float()
+
+
+def _hugging_face(model, ids, kind):
+    import torch
+
+    ids = torch.from_numpy(ids.astype("int64"))
+    settings = dict(do_sample=False) if kind == "greedy" else dict(do_sample=True, top_k=50)
+
+    def run():
+        with torch.inference_mode():
+            model.generate(
+                input_ids=ids,
+                attention_mask=torch.ones_like(ids),
+                max_new_tokens=NEW,
+                min_new_tokens=NEW,
+                use_cache=True,
+                **settings,
+            )
+
+    return run
+
+
+def _train(arguments):
+    rows, length, vocab = 16, 128, 40000
+    policy = "mixed_bfloat16" if arguments.bf16 else "float32"
+    stream = np.random.default_rng(0).integers(0, vocab, 100_000).astype("int32")
+    windows = data.TokenWindows(stream, batch_size=rows, window=length)
+    candidates = {}
+    for jit in (False, True):
+        how = "compiled" if jit else "plain"
+        encoder = models.gpt(
+            vocab, **models.GPT_MINI, max_positions=512, seq_length=length, dtype=policy
+        )
+        trainer = training.Trainer(
+            tasks.GPTPretraining(models.gpt_pretrainer(encoder)),
+            training.AdamW(),
+            1e-4,
+            clip_norm=None,
+            jit_compile=jit,
+        )
+        batches = iter(windows.dataset())
+        candidates[f"tfnlp {how}"] = lambda t=trainer, b=batches: float(
+            t.train_steps(b, tf.constant(1))["loss/lm"]
+        )
+        candidates[f"keras-hub {how}"] = _keras_hub_step(
+            windows.batch(0), vocab, jit, policy
+        )
+    candidates["peak"] = _peak(arguments.bf16)
+    timings = measure(candidates, arguments.rounds, arguments.seconds)
+    peak = 2 * 2048**3 / timings.pop("peak").median
+    hidden, layers = 256, 4
+    token = layers * (2 * 12 * hidden**2 + 4 * length * hidden) + 2 * hidden * vocab
+    print(f"train, {policy}; peak {peak / 1e9:.0f} GFLOP/s")
+    floor = 3 * rows * length * token / peak
+    _report(timings, rows * length, "tokens/s", lambda t: floor / t)
+
+
+def _keras_hub_step(batch, vocab, jit, policy):
+    backbone = keras_hub.models.GPT2Backbone(
+        vocab,
+        num_layers=4,
+        num_heads=4,
+        hidden_dim=256,
+        intermediate_dim=1024,
+        max_sequence_length=512,
+        dropout=0.1,
+        dtype=policy,
+    )
+    model = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
+    model.compile(
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        optimizer=keras.optimizers.AdamW(1e-4),
+        jit_compile=jit,
+    )
+    inputs = dict(token_ids=batch["input_word_ids"], padding_mask=batch["input_mask"])
+    return lambda: model.train_on_batch(inputs, batch["targets"])
+
+
+def _report(timings, amount, unit, share):
+    def speed(name):
+        return amount / timings[name].median
+
+    peers = {"keras-hub", "Hugging Face"}
+    for name, timing in timings.items():
+        print(
+            f"  {name:20s}{speed(name):10.1f} {unit}  share {share(timing.median):.2f}"
+            f"  clean {timing.clean}/{timing.blocks}"
+        )
+    best = max(speed(name) for name in timings if name.startswith("tfnlp"))
+    for peer in sorted(peers):
+        rates = [speed(name) for name in timings if name.startswith(peer)]
+        if rates:
+            print(f"  tfnlp / {peer}: {best / max(rates):.2f}", flush=True)
+
+
+def _sum():
+    array = tf.ones(_BYTES // 4)
+    return lambda: tf.reduce_sum(array).numpy()
+
+
+def _peak(bf16):
+    a = tf.random.stateless_normal((2048, 2048), (1, 2))
+    a = tf.cast(a, "bfloat16" if bf16 else "float32")
+    return lambda: tf.matmul(a, a)[0, 0].numpy()
+
+
+if __name__ == "__main__":
+    main()

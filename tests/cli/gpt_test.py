@@ -1,0 +1,248 @@
+"""`tfnlp pretrain gpt` and what the other commands do with its run, and bad input."""
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.cli_test import tfnlp
+from tests.support import golden
+from tfnlp import books
+from tfnlp.commands.loading import kind_of, load_gpt
+from tfnlp.text import read_bpe
+
+TOY = ["--hidden-size", "16", "--num-heads", "2", "--num-layers", "2"]
+TRAINING = ["--batch-size", "8", "--seq-length", "16", "--steps", "4", "--steps-per-call", "2"]
+TRAINING += ["--evaluate-batches", "3", "--layout", "lines"]
+PERPLEXITY = re.compile(r"perplexity ([\d.]+) a token, ([\d.]+) a word")
+
+
+def pretrain(text, output, *more):
+    command = ["pretrain", "gpt", "--input", text, "--output", output, "--vocab-size", "320"]
+    return tfnlp(*command, *TOY, *TRAINING, *more)
+
+
+def said(capsys):
+    """The one line of an error."""
+    lines = capsys.readouterr().err.strip().split("\n")
+    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
+    return lines[-1]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A training text, a line a sentence, ten lines a document, and a held-out one."""
+    folder = tmp_path_factory.mktemp("text")
+    words = books.path().read_text(encoding="utf-8")[:20_000].split()
+    lines = [" ".join(words[i : i + 11]) for i in range(0, len(words), 11)]
+    documents = ["\n".join(lines[i : i + 10]) for i in range(0, len(lines), 10)]
+    (folder / "train.txt").write_text("\n\n".join(documents[:-5]) + "\n", encoding="utf-8")
+    (folder / "valid.txt").write_text("\n\n".join(documents[-5:]) + "\n", encoding="utf-8")
+    return folder / "train.txt", folder / "valid.txt"
+
+
+@pytest.fixture(scope="module")
+def run(texts, tmp_path_factory):
+    """A finished toy run."""
+    train, valid = texts
+    folder = tmp_path_factory.mktemp("run") / "run"
+    assert pretrain(train, folder, "--valid", valid) == 0
+    return folder
+
+
+def test_run_leaves_all_that_its_model_is_made_of(run, texts):
+    names = ["checkpoints", "config.json", "curve.png", "logs", "vocab"]
+    assert sorted(os.listdir(run)) == names
+    tokens, merges = read_bpe(run / "vocab")
+    assert len(tokens) == 320 and tokens[-1] == "<|endoftext|>"
+    assert len(merges) == 320 - 256 - 1
+    assert kind_of(run) == "gpt"
+    loaded = load_gpt(run)
+    assert loaded.config["vocab_size"] == 320 and loaded.config["norm_first"]
+    assert loaded.seq_length == 16
+    assert len(loaded.encoder.output["encoder_outputs"]) == 2
+
+
+def test_evaluate_says_what_training_said(run, texts, capsys):
+    train, valid = texts
+    before = sorted(os.listdir(run / "checkpoints"))
+    assert pretrain(train, run, "--valid", valid) == 0  # only the last evaluation is left to do
+    assert sorted(os.listdir(run / "checkpoints")) == before
+    ((token, word),) = PERPLEXITY.findall(capsys.readouterr().out)
+    command = ["evaluate", "--model", run, "--input", valid, "--layout", "lines"]
+    assert tfnlp(*command, "--json", "--batch-size", "8") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (f"{found['perplexity']:.2f}", f"{found['word_perplexity']:.2f}") == (token, word)
+
+    lines = [line.split() for line in valid.read_text(encoding="utf-8").split("\n") if line]
+    assert found["lines"] == len(lines) and found["words"] == sum(map(len, lines))
+    tokenizer = load_gpt(run).tokenizer
+    pieces = tokenizer.tokenize([" ".join(line) for line in lines]).flat_values
+    assert found["tokens"] == len(pieces) + len(lines)
+    nats = found["tokens"] * math.log(found["perplexity"])
+    words = found["words"] + found["lines"]
+    np.testing.assert_allclose(math.exp(nats / words), found["word_perplexity"], rtol=1e-6)
+
+    assert tfnlp(*command) == 0
+    printed = capsys.readouterr().out
+    ((again, _),) = PERPLEXITY.findall(printed)
+    np.testing.assert_allclose(float(again), float(token), rtol=1e-3)
+    assert f"{found['words']:,} words" in printed
+    # No token has more context with a smaller stride, and most have less with a larger one.
+    assert tfnlp(*command, "--stride", "16", "--json") == 0
+    far = json.loads(capsys.readouterr().out)
+    assert far["tokens"] == found["tokens"] and far["perplexity"] != found["perplexity"]
+
+
+def test_going_on_from_a_run(run, texts, tmp_path, capsys):
+    train, valid = texts
+    more = ["--from", run, "--valid", valid]
+    command = ["pretrain", "gpt", "--input", train, "--output", tmp_path / "more", *TRAINING]
+    assert tfnlp(*command, *more) == 0
+    before, _ = PERPLEXITY.findall(capsys.readouterr().out)
+    assert tfnlp("evaluate", "--model", run, "--input", valid, "--layout", "lines") == 0
+    (evaluated,) = PERPLEXITY.findall(capsys.readouterr().out)
+    np.testing.assert_allclose(float(before[0]), float(evaluated[0]), rtol=1e-3)
+    assert read_bpe(tmp_path / "more/vocab") == read_bpe(run / "vocab")
+    assert tfnlp(*command, *more, "--hidden-size", "8") == 1
+    assert "--hidden-size can't be changed with --from" in said(capsys)
+
+
+def test_words_of_gpt(texts, tmp_path, capsys):
+    train, valid = texts
+    folder = tmp_path / "run"
+    assert pretrain(train, folder, "--valid", valid, "--bpe", "gpt") == 0
+    loaded = load_gpt(folder)
+    assert loaded.tokenizer.kind == "gpt" and "\n</w>" in loaded.tokenizer.vocabulary
+    capsys.readouterr()
+    command = ["predict", "gpt", "--model", folder, "--max-new-tokens", "3", "Mary went"]
+    assert tfnlp(*command) == 0
+    assert capsys.readouterr().out.startswith("Mary went ")
+
+
+def test_predict_continues_a_text(run, capsys):
+    command = ["predict", "gpt", "--model", run, "Mary went", "--max-new-tokens", "12"]
+    capsys.readouterr()
+    drawn = []
+    for seed in ("0", "0", "1"):
+        assert tfnlp(*command, "--seed", seed) == 0
+        drawn.append(capsys.readouterr().out)
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert drawn[0].startswith("Mary went") and drawn[0].endswith("\n")
+    assert tfnlp(*command, "--samples", "2") == 0  # the second has the next seed
+    assert capsys.readouterr().out == drawn[0] + drawn[2]
+    assert tfnlp(*command, "--temperature", "0") == 0
+    greedy = capsys.readouterr().out
+    assert tfnlp(*command, "--beams", "1") == 0
+    assert capsys.readouterr().out == greedy
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--temperature", "-1"], "temperature=-1.0 must be 0 or more"),
+        (["--top-p", "0"], "top_p=0.0 must be above 0"),
+        (["--top-k", "-2"], "top_k=-2 must be 0"),
+        (["--max-new-tokens", "0"], "--max-new-tokens 0 must be at least 1"),
+        (["--max-new-tokens", "600"], "are more than the model's 512 positions"),
+        (["--beams", "2", "--samples", "2"], "give one of them"),
+    ],
+)
+def test_predict_refuses(run, capsys, more, message):
+    assert tfnlp("predict", "gpt", "--model", run, "Mary", *more) == 1
+    assert message in said(capsys)
+
+
+def test_export_for_tensorflow_and_for_hugging_face(run, tmp_path, capsys):
+    export = ["export", "--model", run, "--output"]
+    assert tfnlp(*export, tmp_path / "modules", "--seq-length", "8") == 0
+    assert f"model: {tmp_path}/modules/model" in capsys.readouterr().out
+    script = f"""
+import sys
+import tensorflow as tf, tensorflow_text
+module = tf.saved_model.load({str(tmp_path / "modules/model")!r})
+preprocessor = tf.saved_model.load({str(tmp_path / "modules/preprocessor")!r})
+inputs = preprocessor(tf.constant(["Mary went"]))
+print(inputs["input_word_ids"].shape, module(inputs)["lm_logits"].shape)
+written = module.signatures["generate"](
+    prompt=tf.constant(["Mary went"]), max_new_tokens=tf.constant(12), temperature=tf.constant(0.0),
+    top_k=tf.constant(0), top_p=tf.constant(1.0), seed=tf.constant(0))
+print(written["text"].numpy()[0].decode())
+assert not any(name.startswith("tfnlp") for name in sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    shapes, text = done.stdout.split("\n", 1)
+    assert shapes == "(1, 8) (1, 8, 320)"
+    command = ["predict", "gpt", "--model", run, "Mary went", "--max-new-tokens", "12"]
+    assert tfnlp(*command, "--temperature", "0") == 0
+    assert capsys.readouterr().out == text
+
+    assert tfnlp(*export, tmp_path / "hf", "--format", "huggingface") == 0
+    assert kind_of(tmp_path / "hf") == "gpt"
+    capsys.readouterr()
+    command[3] = tmp_path / "hf"
+    assert tfnlp(*command, "--temperature", "0") == 0
+    assert capsys.readouterr().out == text
+    for option, message in (
+        (["--format", "bilm"], "--format bilm is not for a GPT"),
+        (["--cache", "x"], "--cache is for an ELMo; "),
+    ):
+        assert tfnlp(*export, tmp_path / "other", *option) == 1
+        assert message in said(capsys)
+    assert not (tmp_path / "other").exists()
+
+
+def test_kind_of_other_peoples_checkpoints():
+    assert kind_of(golden("gpt1_openai_npy")) == "gpt"
+    assert kind_of(golden("gpt2_openai_tf")) == "gpt"
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--seq-length", "600", "--max-positions", "512"], "longer than the model's 512"),
+        (["--hidden-size", "15"], "--hidden-size 15 is not a multiple of --num-heads 2"),
+        (["--vocab-size", "100"], "vocab_size=100"),
+        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
+        (["--vocab", "nowhere"], "nowhere"),
+        (["--seq-length", "100000"], "fewer than a window of 100000"),
+    ],
+)
+def test_pretrain_refuses_and_writes_nothing(texts, tmp_path, capsys, more, message):
+    assert pretrain(texts[0], tmp_path / "run", *more) == 1
+    assert message in said(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_settings_need_another_folder(run, texts, capsys):
+    train, valid = texts
+    assert pretrain(train, run, "--valid", valid, "--learning-rate", "0.5") == 1
+    assert "other settings (training.learning_rate was 0.001, now 0.5)" in said(capsys)
+
+
+def test_broken_vocabulary_of_a_run(run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run/vocab/encoder.json").write_text('{"a": 0', encoding="utf-8")
+    assert tfnlp("predict", "gpt", "--model", tmp_path / "run", "Mary") == 1
+    assert "encoder.json" in said(capsys)
+
+
+def test_evaluate_and_stride(run, texts, capsys):
+    command = ["evaluate", "--model", run, "--input", texts[1], "--layout", "lines"]
+    for more, message in (
+        (["--stride", "17"], "stride must lie in [1, 16]"),
+        (["--batches", "3"], "--batches is for BERT; "),
+        (["--tokenize"], "--tokenize is for an ELMo; "),
+        (["--seq-length", "513"], "--seq-length 513 must be from 1 to the model's 512"),
+    ):
+        assert tfnlp(*command, *more) == 1
+        assert message in said(capsys)

@@ -1,0 +1,162 @@
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models.gpt_reference import log_softmax, next_logits, padded, sequences, small
+from tfnlp.models import GPTDecoder, beam_search, generate
+
+PAD = 4
+
+
+def prompts(rows):
+    batch = padded(rows, left=True)
+    return tf.constant(batch["input_word_ids"]), tf.constant(batch["input_mask"] > 0)
+
+
+def search(model, rows, count, beams, **settings):
+    """Lists of tokens and scores, the best first."""
+    tokens, scores = beam_search(
+        GPTDecoder(model), *prompts(rows), count, beams, pad_id=PAD, **settings
+    )
+    assert tokens.dtype == tf.int32 and scores.dtype == tf.float32
+    assert tokens.shape == (len(rows), beams, count) and scores.shape == (len(rows), beams)
+    return tokens.numpy().tolist(), scores.numpy()
+
+
+def cut(tokens, stop_ids):
+    """Without what fills a hypothesis up; and that must be padding."""
+    ends = [i + 1 for i, token in enumerate(tokens) if token in stop_ids]
+    end = min([*ends, len(tokens)])
+    assert tokens[end:] == [PAD] * (len(tokens) - end)
+    return tuple(tokens[:end])
+
+
+def score(log_p, length, alpha):
+    return log_p / ((5 + length) / 6) ** alpha
+
+
+class LogP:
+    """`log p(y_t | prompt, y_<t)` `[V]` from the whole model, remembered."""
+
+    def __init__(self, model, prompt):
+        self.logits, self.prompt, self.known = next_logits(model), prompt, {}
+
+    def __call__(self, tokens):
+        if tokens not in self.known:
+            self.known[tokens] = log_softmax(self.logits([*self.prompt, *tokens]))
+        return self.known[tokens]
+
+    def all(self, tokens):
+        return sum(self(tokens[:i])[token] for i, token in enumerate(tokens))
+
+
+def beams_by_hand(log_p, size, count, beams, stop_ids, alpha):
+    alive = [((), 0.0)]
+    for _ in range(count):
+        found = []
+        for tokens, total in alive:
+            if tokens and tokens[-1] in stop_ids:
+                found.append((tokens, total))
+            else:
+                step = log_p(tokens)
+                found += [((*tokens, v), total + step[v]) for v in range(size)]
+        alive = sorted(found, key=lambda x: -x[1])[:beams]
+    scored = [(score(total, len(tokens), alpha), tokens) for tokens, total in alive]
+    return sorted(scored, reverse=True)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Five tokens, so that all sequences can be listed."""
+    return small(seed=5, norm_first=True, vocab_size=5, scale=0.35)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return small(seed=6, norm_first=True, vocab_size=11, scale=0.4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.8, 3.0])
+@pytest.mark.parametrize("stop_ids", [(), (2,), (0, 3)])
+def test_wide_beams_find_what_trying_everything_finds(tiny, stop_ids, alpha):
+    prompt, count = [1, 4, 0], 3
+    log_p = LogP(tiny, prompt)
+    everything = {cut_at(y, stop_ids) for y in itertools.product(range(5), repeat=count)}
+    want = sorted(((score(log_p.all(y), len(y), alpha), y) for y in everything), reverse=True)
+    (tokens,), (scores,) = search(
+        tiny, [prompt], count, len(want), length_penalty=alpha, stop_ids=stop_ids
+    )
+    np.testing.assert_allclose(scores, [s for s, _ in want], rtol=1e-4, atol=1e-4)
+    tokens = [cut(y, stop_ids) for y in tokens]
+    assert sorted(tokens) == sorted(everything)
+    assert tokens[:3] == [y for _, y in want[:3]]
+
+
+def cut_at(tokens, stop_ids):
+    for i, token in enumerate(tokens):
+        if token in stop_ids:
+            return tokens[: i + 1]
+    return tokens
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.5])
+def test_a_beam_is_what_plain_python_keeps(model, alpha):
+    rows = sequences((4, 1, 6), seed=3, vocab_size=11)
+    count, beams = 5, 3
+    likely = [int(next_logits(model)(row).argmax()) for row in rows]
+    lengths = set()
+    for stop_ids in ((), (likely[0],), (likely[1], 7)):
+        tokens, scores = search(
+            model, rows, count, beams, length_penalty=alpha, stop_ids=stop_ids
+        )
+        for row, prompt in enumerate(rows):
+            want = beams_by_hand(LogP(model, prompt), 11, count, beams, stop_ids, alpha)
+            got = [cut(y, stop_ids) for y in tokens[row]]
+            assert got == [y for _, y in want]
+            np.testing.assert_allclose(scores[row], [s for s, _ in want], rtol=1e-4)
+            lengths |= {len(y) for y in got}
+    assert {1, 5} <= lengths
+
+
+def test_the_penalty_decides(model):
+    (prompt,) = sequences((4,), seed=3, vocab_size=11)
+    stop = (int(next_logits(model)(prompt).argmax()),)
+    best = []
+    for alpha in (0.0, 20.0):
+        (tokens,), _ = search(model, [prompt], 5, 3, length_penalty=alpha, stop_ids=stop)
+        best.append(len(cut(tokens[0], stop)))
+    assert best[0] < best[1] == 5
+
+
+def test_one_beam_is_greedy(model):
+    rows = sequences((4, 1, 6), seed=3, vocab_size=11)
+    likely = int(next_logits(model)(rows[1]).argmax())
+    for stop_ids in ((), (likely,)):
+        tokens, scores = search(model, rows, 5, 1, stop_ids=stop_ids)
+        greedy = generate(
+            GPTDecoder(model), *prompts(rows), 5, stop_ids=stop_ids, pad_id=PAD
+        ).numpy()
+        assert [row[0] for row in tokens] == greedy.tolist()
+        for prompt, row, found in zip(rows, tokens, scores, strict=True):
+            want = LogP(model, prompt).all(cut(row[0], stop_ids))
+            np.testing.assert_allclose(found, [want], rtol=1e-4)
+
+
+def test_a_graph_of_any_batch(model):
+    rows = sequences((4, 1, 6), seed=3, vocab_size=11)
+    decoder = GPTDecoder(model)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], d) for d in ("int32", "bool")])
+    def run(ids, mask):
+        return beam_search(decoder, ids, mask, 4, 3, stop_ids=(7,), pad_id=PAD)
+
+    tokens, scores = run(*prompts(rows))
+    want_tokens, want_scores = search(model, rows, 4, 3, stop_ids=(7,))
+    assert tokens.numpy().tolist() == want_tokens
+    np.testing.assert_allclose(scores, want_scores, rtol=1e-5)
+    for i, row in enumerate(rows):
+        alone, found = run(*prompts([row]))
+        assert alone.numpy().tolist() == want_tokens[i : i + 1]
+        np.testing.assert_allclose(found, want_scores[i : i + 1], rtol=1e-5)

@@ -1,0 +1,232 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models import gpt_reference as reference
+from tests.models.gpt_reference import POSITIONS, V, next_logits, padded, sequences, small
+from tfnlp.models import GPTDecoder, generate, gpt, gpt_pretrainer
+from tfnlp.models.generation import advance, start
+
+NEW = 6
+ROWS = sequences((5, 1, 3, 8), seed=2)
+SEEDS = [3, 14, 3, 2**31 - 1]
+
+
+def prompts(rows=ROWS, length=None):
+    batch = padded(rows, length, left=True, noise=V - 1)
+    return tf.constant(batch["input_word_ids"]), tf.constant(batch["input_mask"] > 0)
+
+
+def graph(model, count=NEW, jit_compile=None, **settings):
+    decoder = GPTDecoder(model)
+    return tf.function(
+        lambda ids, mask, seeds: generate(decoder, ids, mask, count, seeds=seeds, **settings),
+        jit_compile=jit_compile,
+        reduce_retracing=True,
+    )
+
+
+def continuation(logits, prompt, seed=0, count=NEW, stop_ids=(), temperature=0.0, **settings):
+    """What follows a prompt, with the whole model for each token and numpy's choice."""
+    ids = list(prompt)
+    for step in range(count):
+        now = logits(ids)
+        if temperature:
+            u = reference.uniform(seed, step)
+            ids.append(reference.sample(now, u, temperature, **settings)[0])
+        else:
+            ids.append(int(now.argmax()))
+        if ids[-1] in stop_ids:
+            break
+    return ids[len(prompt) :]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["post-norm", "pre-norm"])
+def model(request):
+    return small(norm_first=request.param, scale=0.5)
+
+
+@pytest.fixture(scope="module")
+def pre():
+    """A model, and its logits token by token without a cache."""
+    model = small(norm_first=True, scale=0.5)
+    return model, next_logits(model)
+
+
+DRAWN = dict(temperature=0.8, top_k=7, top_p=0.9)
+
+
+@pytest.fixture(scope="module")
+def drawn(pre):
+    """The graph that draws, and what it draws in a batch."""
+    run = graph(pre[0], **DRAWN)
+    return run, run(*prompts(), SEEDS).numpy()
+
+
+@pytest.fixture(scope="module")
+def greedily(pre):
+    run = graph(pre[0])
+    return run, run(*prompts(), SEEDS).numpy()
+
+
+def test_greedy_is_what_the_whole_model_says_each_time(model):
+    logits = next_logits(model)
+    got = graph(model)(*prompts(), SEEDS)
+    assert got.dtype == tf.int32 and got.shape == (4, NEW)
+    want = [continuation(logits, row) for row in ROWS]
+    assert got.numpy().tolist() == want
+    assert len({tuple(row) for row in want}) == 4 and len(np.unique(want)) > 4
+
+
+@pytest.mark.parametrize("count", [POSITIONS - 8, 1])
+def test_as_many_tokens_as_there_are_positions(pre, count):
+    model, logits = pre
+    got = generate(GPTDecoder(model), *prompts(), count).numpy()
+    assert got.tolist() == [continuation(logits, row, count=count) for row in ROWS]
+
+
+def test_drawn_is_what_the_whole_model_says_each_time(pre, drawn):
+    want = [continuation(pre[1], r, s, **DRAWN) for r, s in zip(ROWS, SEEDS, strict=True)]
+    assert drawn[1].tolist() == want
+
+
+def test_a_row_depends_on_its_prompt_and_seed_alone(drawn, greedily):
+    for run, whole in (drawn, greedily):
+        for row, (ids, seed) in enumerate(zip(ROWS, SEEDS, strict=True)):
+            assert run(*prompts([ids]), [seed]).numpy().tolist() == [whole[row].tolist()]
+            wider = run(*prompts([ids], POSITIONS - NEW), [seed])  # more padding on the left
+            assert wider.numpy().tolist() == [whole[row].tolist()]
+    order = [2, 0, 3, 1]
+    got = drawn[0](*prompts([ROWS[i] for i in order]), [SEEDS[i] for i in order]).numpy()
+    np.testing.assert_array_equal(got, drawn[1][order])
+
+
+def test_seeds_differ(drawn):
+    same = drawn[0](*prompts([ROWS[0]] * 30), tf.range(30)).numpy()
+    assert len({tuple(row) for row in same}) > 20
+    again = drawn[0](*prompts([ROWS[0]] * 30), tf.range(30)).numpy()
+    np.testing.assert_array_equal(same, again)
+
+
+def test_without_a_temperature_the_seed_does_not_matter(greedily):
+    run, tokens = greedily
+    np.testing.assert_array_equal(run(*prompts(), [9, 8, 7, 6]), tokens)
+
+
+def test_xla_makes_no_difference(pre, drawn):
+    stop = int(drawn[1][1, 2])
+    settings = dict(stop_ids=(stop,), pad_id=V - 1, **DRAWN)
+    plain, compiled = (graph(pre[0], jit_compile=jit, **settings) for jit in (None, True))
+    want = plain(*prompts(), SEEDS).numpy()
+    assert (want[1, 3:] == V - 1).all()
+    np.testing.assert_array_equal(compiled(*prompts(), SEEDS), want)
+
+
+@pytest.mark.parametrize("chunks", [(1, 3, 2), (6,)])
+def test_chunks_are_the_whole(pre, drawn, chunks):
+    decoder, (ids, mask) = GPTDecoder(pre[0]), prompts()
+    state, parts = start(decoder, ids, mask, NEW), []
+    for count in chunks:
+        part, state = advance(decoder, state, count, seeds=SEEDS, **DRAWN)
+        assert part.shape == (4, count)
+        parts.append(part)
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), drawn[1])
+    assert int(state["made"]) == NEW and not state["done"].numpy().any()
+
+
+def ended(rows, stops, pad):
+    """Rows of `NEW` tokens as they are with these stop tokens."""
+    result = np.full((len(rows), NEW), pad)
+    for new, row in zip(result, rows, strict=True):
+        places = [i for i, token in enumerate(row) if token in stops]
+        count = min([*places, NEW - 1]) + 1
+        new[:count] = row[:count]
+    return result
+
+
+def test_stop_tokens_end_a_row_and_are_kept(pre, drawn):
+    decoder, (ids, mask) = GPTDecoder(pre[0]), prompts()
+    whole = drawn[1]
+    for stops in ((int(whole[0, 2]),), (int(whole[1, 0]), int(whole[2, 4]))):
+        for pad in (0, 11):
+            want = ended(whole.tolist(), stops, pad)
+            assert (want != whole).any()
+            got = generate(
+                decoder, ids, mask, NEW, seeds=SEEDS, stop_ids=stops, pad_id=pad, **DRAWN
+            )
+            np.testing.assert_array_equal(got, want)
+    # In chunks, of which the later ones start with rows that have ended.
+    state, parts = start(decoder, ids, mask, NEW), []
+    for count in (2, 4):
+        part, state = advance(
+            decoder, state, count, seeds=SEEDS, stop_ids=stops, pad_id=pad, **DRAWN
+        )
+        parts.append(part)
+    np.testing.assert_array_equal(np.concatenate(parts, axis=1), want)
+
+
+def test_the_loop_ends_when_all_rows_have(pre):
+    decoder, (ids, mask) = GPTDecoder(pre[0]), prompts()
+    steps, step = [], decoder.step
+    decoder.step = lambda *arguments: steps.append(1) or step(*arguments)
+    every = tuple(range(V))
+    tokens, state = advance(decoder, start(decoder, ids, mask, NEW), NEW, stop_ids=every, pad_id=5)
+    assert (tokens.numpy()[:, 1:] == 5).all() and state["done"].numpy().all()
+    assert len(steps) == int(state["made"]) == 1
+    more, _ = advance(decoder, state, 2, stop_ids=every, pad_id=5)
+    assert (more.numpy() == 5).all() and len(steps) == 1
+
+
+def test_tensors_as_settings_change_nothing(pre, drawn, greedily):
+    decoder = GPTDecoder(pre[0])
+    scalar = [tf.TensorSpec([], d) for d in ("int32", "float32", "int32", "float32")]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], d) for d in ("int32", "bool")]
+                 + [tf.TensorSpec([None], "int32"), *scalar])  # fmt: skip
+    def run(ids, mask, seeds, count, temperature, top_k, top_p):
+        settings = dict(temperature=temperature, top_k=top_k, top_p=top_p)
+        return generate(decoder, ids, mask, count, seeds=seeds, stop_ids=(1,), **settings)
+
+    def static(count, temperature, top_k, top_p):
+        settings = dict(temperature=temperature, top_k=top_k, top_p=top_p)
+        return generate(decoder, *prompts(), count, seeds=SEEDS, stop_ids=(1,), **settings)
+
+    got = run(*prompts(), SEEDS, NEW, *DRAWN.values())
+    np.testing.assert_array_equal(got, ended(drawn[1], (1,), 0))
+    got = run(*prompts(), SEEDS, NEW, 0.0, 0, 1.0)
+    np.testing.assert_array_equal(got, ended(greedily[1], (1,), 0))
+    for settings in ((3, 0.0, 5, 0.5), (3, 1.3, 0, 1.0), (2, 1.3, 0, 0.6), (2, 0.7, 4, 1.0)):
+        np.testing.assert_array_equal(run(*prompts(), SEEDS, *settings), static(*settings))
+
+
+def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
+    model = pre[0]
+    encoder = gpt(**reference.SMALL, norm_first=True, seq_length=4)
+    encoder.set_weights(model.get_weights())
+    for other in (encoder, gpt_pretrainer(encoder)):
+        got = generate(GPTDecoder(other), *prompts(), 3)
+        np.testing.assert_array_equal(got, greedily[1][:, :3])
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "bfloat16"])
+def test_bf16(dtype):
+    model = small(norm_first=True, scale=0.5, dtype=dtype)
+    decoder, (ids, mask) = GPTDecoder(model), prompts()
+    state = start(decoder, ids, mask, 3)
+    assert {part.dtype for part in state["cache"]} == {tf.bfloat16}
+    assert state["logits"].dtype == tf.float32
+    logits = next_logits(model)
+    want = np.stack([logits(row) for row in ROWS])
+    np.testing.assert_allclose(state["logits"], want, atol=0.05 * np.abs(want).max())
+    tokens, state = advance(decoder, state, 3, seeds=SEEDS, temperature=0.7)
+    tokens = tokens.numpy()
+    assert (0 <= tokens).all() and (tokens < V).all()
+    want = np.stack([logits(row + new.tolist()) for row, new in zip(ROWS, tokens, strict=True)])
+    np.testing.assert_allclose(state["logits"], want, atol=0.05 * np.abs(want).max())
+
+
+def test_decoder_knows_its_model(pre):
+    decoder = GPTDecoder(pre[0])
+    assert (decoder.vocab_size, decoder.max_positions) == (V, POSITIONS)
+    with pytest.raises(ValueError, match="17 tokens.*max_positions=16"):
+        generate(decoder, *prompts(sequences((17,))), 1)
