@@ -11,7 +11,7 @@ import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow as tf
-import tensorflow_text  # noqa: F401: the tokenizer's operations
+import tensorflow_text  # noqa: F401  the tokenizer has its operations
 
 TEXT = "The robin flew to the top of the wall and sang."
 

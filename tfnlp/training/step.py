@@ -133,9 +133,7 @@ class Step:
         """Gradients, sums and new state of this replica's share, over all its micro-batches."""
         if self.accumulation == 1:
             return self._micro_gradients(batch, counts, step, 0, replica)
-        parts = {
-            k: tf.reshape(v, [self.accumulation, -1, *v.shape[1:]]) for k, v in batch.items()
-        }  # [A, B/A, ...]
+        parts = {k: split_rows(v, self.accumulation) for k, v in batch.items()}  # [A, B/A, ...]
 
         def body(index, gradients, sums, state):
             part = {k: v[index] for k, v in parts.items()}
@@ -180,6 +178,13 @@ class Step:
         # its norm and its squares are those of the summed rows.
         gradients = [tf.convert_to_tensor(g) for g in gradients]
         return gradients, sums, self._state(outputs)
+
+
+def split_rows(x, parts):
+    """`[B, ...]` as `[parts, B/parts, ...]`; of the other axes any may have an unknown length."""
+    size = None if x.shape[0] is None else x.shape[0] // parts
+    split = tf.reshape(x, tf.concat([[parts, -1], tf.shape(x)[1:]], 0))
+    return tf.ensure_shape(split, [parts, size, *x.shape[1:]])
 
 
 def _assign(strategy, variables, values):

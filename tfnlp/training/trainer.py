@@ -9,7 +9,7 @@ from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.progress import Progress
-from tfnlp.training.step import Step, means
+from tfnlp.training.step import Step, means, split_rows
 from tfnlp.training.summaries import Summaries
 
 
@@ -291,8 +291,7 @@ class Trainer:
 
             def shares(batch):
                 return {
-                    k: tf.reshape(v, [replicas, -1, *v.shape[1:]])[start : start + local]
-                    for k, v in batch.items()
+                    k: split_rows(v, replicas)[start : start + local] for k, v in batch.items()
                 }  # [local, B/replicas, ...]
 
             return data.dataset(first_step).map(shares).unbatch().prefetch(2)
