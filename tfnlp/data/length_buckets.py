@@ -25,8 +25,7 @@ class LengthBuckets:
       sizes: length of each example, int [N], 1 or more.
       batch_size: B, over all devices.
       lengths: increasing; None: one length, that of the longest example. With one, the shapes of
-        all batches are static, which the trainer needs where it splits a batch (over replicas, or
-        to accumulate).
+        all batches are static, as XLA demands.
       seed: int in [0, 2^31).
 
     Raises:

@@ -16,6 +16,7 @@ tokenizing.  But where a word begins is decided by a character, the one before a
 So a table of three neighbours' kinds gives all words of a batch at once.
 """
 
+import functools
 import unicodedata
 
 import numpy as np
@@ -172,6 +173,7 @@ def _contractions(begins, before, data):
     return tf.tensor_scatter_nd_update(begins, tf.concat([off, on], 0)[:, None], updates)
 
 
+@functools.cache
 def _kinds_of_characters() -> np.ndarray:
     """The kind of each code point, uint8 `[0x110000]`."""
     kinds = {"L": _LETTER, "N": _DIGIT}

@@ -1,0 +1,198 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.data import TokenizedCorpus, TokenWindows, token_stream
+
+NAMES = {"input_word_ids", "input_mask", "targets", "weights"}
+NEWLINE, END = 90, 91
+
+
+def corpus(documents):
+    """A corpus of documents of sentences of tokens."""
+    sentences = [sentence for document in documents for sentence in document]
+    return TokenizedCorpus(
+        tokens=np.array([token for sentence in sentences for token in sentence], np.int32),
+        sentence_starts=np.cumsum([0, *map(len, sentences)]),
+        document_starts=np.cumsum([0, *map(len, documents)]),
+    )
+
+
+def counting(size, **arguments):
+    """Windows of the stream 100, 101, ...: each token says where it stands."""
+    return TokenWindows(np.arange(100, 100 + size, dtype=np.int32), **arguments)
+
+
+def equal(one, other):
+    assert set(one) == set(other) == NAMES
+    for name in one:
+        assert np.asarray(one[name]).dtype == np.asarray(other[name]).dtype
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_a_stream_by_hand():
+    documents = [[[1, 2], [3]], [[4]], [[5], [6, 7, 8], [9]]]
+    got = token_stream(corpus(documents), NEWLINE, END)
+    n, e = NEWLINE, END
+    assert got.dtype == np.int32
+    assert got.tolist() == [e, 1, 2, n, 3, e, 4, e, 5, n, 6, 7, 8, n, 9, e]
+
+
+def test_streams_of_any_documents():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        documents = [
+            [rng.integers(0, 50, rng.integers(1, 6)).tolist() for _ in range(rng.integers(1, 5))]
+            for _ in range(rng.integers(1, 6))
+        ]
+        want = [END]
+        for document in documents:
+            for sentence in document:
+                want += [*sentence, NEWLINE]
+            want[-1] = END
+        built = corpus(documents)
+        got = token_stream(built, NEWLINE, END)
+        assert got.tolist() == want
+        assert len(got) == 1 + built.num_tokens + built.num_sentences
+        assert token_stream(built, END, END).tolist() == [END if t == NEWLINE else t for t in want]
+
+
+SIZES = [(200, 4, 7), (50, 3, 10), (20, 2, 19), (12, 5, 7), (9, 1, 1), (10_000, 16, 32)]
+
+
+@pytest.mark.parametrize(("size", "batch_size", "window"), SIZES)
+def test_an_epoch_has_every_token_once_up_to_its_shift(size, batch_size, window):
+    windows = counting(size, batch_size=batch_size, window=window, seed=3)
+    count = windows.windows_per_epoch
+    assert windows.steps_per_epoch == count / batch_size
+    epochs = 5 if size < 1000 else 3
+    batches = [windows.batch(step) for step in range(-(-epochs * count // batch_size))]
+    for batch in batches:
+        assert set(batch) == NAMES
+        for name, value in batch.items():
+            assert value.shape == (batch_size, window)
+            assert value.dtype == (np.float32 if name == "weights" else np.int32)
+        assert (batch["input_mask"] == 1).all() and (batch["weights"] == 1).all()
+        np.testing.assert_array_equal(batch["targets"], batch["input_word_ids"] + 1)
+    rows = np.concatenate([b["input_word_ids"] for b in batches])
+    np.testing.assert_array_equal(rows, rows[:, :1] + np.arange(window))
+    # What is left out is less than two windows.
+    assert 0 <= size - 1 - count * window < 2 * window
+    shifts, orders = [], []
+    for epoch in range(epochs):
+        starts = rows[epoch * count : (epoch + 1) * count, 0] - 100
+        shift = starts.min()
+        assert 0 <= shift < window
+        np.testing.assert_array_equal(np.sort(starts), shift + window * np.arange(count))
+        assert starts.max() + window < size  # the last target is there
+        shifts.append(int(shift))
+        orders.append(((starts - shift) // window).tolist())
+    if count > 5:
+        assert len(set(map(tuple, orders))) == epochs
+        assert len(set(shifts)) > 1 or window == 1
+        assert sorted(orders[0]) != orders[0]
+
+
+def test_all_shifts_occur():
+    windows = counting(60, batch_size=1, window=5)
+    count = windows.windows_per_epoch
+    starts = [
+        min(int(windows.batch(e * count + i)["input_word_ids"][0, 0]) for i in range(count)) - 100
+        for e in range(60)
+    ]
+    assert set(starts) == {0, 1, 2, 3, 4}
+
+
+def test_a_batch_depends_on_stream_seed_and_step_alone():
+    def make(seed=5):
+        return counting(100, batch_size=4, window=7, seed=seed)
+
+    windows = make()
+    steps = 9  # more than two epochs
+    expected = [windows.batch(step) for step in range(steps)]
+    for step in (steps - 1, 0, 4, 1):
+        equal(make().batch(step), expected[step])
+        equal(windows.batch(np.int64(step)), expected[step])
+    for first in (0, 3, steps - 2):
+        dataset = make().dataset(first).take(steps - first)
+        for step, batch in enumerate(dataset, first):
+            equal({n: x.numpy() for n, x in batch.items()}, expected[step])
+    assert (make(6).batch(0)["targets"] != expected[0]["targets"]).any()
+    expected[0]["targets"][:] = 0
+    assert (make().stream == windows.stream).all() and windows.batch(0)["targets"].all()
+
+
+def test_datasets_have_static_shapes_and_one_is_endless():
+    windows = counting(100, batch_size=4, window=7)
+    spec = dict.fromkeys(NAMES, tf.TensorSpec([4, 7], tf.int32))
+    spec["weights"] = tf.TensorSpec([4, 7], tf.float32)
+    for dataset in (windows.dataset(), windows.evaluation_batches()):
+        assert dataset.element_spec == spec
+    assert len(list(windows.dataset(10**9).take(2))) == 2
+
+
+@pytest.mark.parametrize(("size", "batch_size", "window"), [*SIZES[:-1], (64, 4, 8), (65, 4, 8)])
+def test_evaluation_has_every_token_once(size, batch_size, window):
+    windows = counting(size, batch_size=batch_size, window=window)
+    for stride in sorted({1, 2, 3, (window + 1) // 2, window} & set(range(1, window + 1))):
+        dataset = windows.evaluation_batches(stride=stride)
+        batches = list(dataset.as_numpy_iterator())
+        assert len(batches) == len(dataset)
+        whole = {n: np.concatenate([b[n] for b in batches]) for n in NAMES}
+        mask, weights = whole["input_mask"], whole["weights"]
+        real = mask > 0
+        assert (np.diff(mask, axis=1) <= 0).all()  # padding stands on the right
+        assert not whole["input_word_ids"][~real].any() and not weights[~real].any()
+        np.testing.assert_array_equal(
+            whole["targets"][real], whole["input_word_ids"][real] + 1
+        )
+        counted = whole["targets"][weights > 0] - 100
+        assert counted.tolist() == list(range(1, size))  # once each, in their order
+        # A target's context is what stands before it in its window, itself left out.
+        context = np.broadcast_to(1 + np.arange(window), weights.shape)[weights > 0]
+        want = []
+        for target in range(1, size):  # read in the first window that reaches it
+            number = max(0, -(-(target - window) // stride))
+            want.append(target - number * stride)
+        assert context.tolist() == want
+        assert (context[window:] >= window - stride + 1).all()
+        np.testing.assert_array_equal(context[:window], 1 + np.arange(min(window, size - 1)))
+    default = list(windows.evaluation_batches().as_numpy_iterator())
+    for one, other in zip(default, windows.evaluation_batches(stride=window), strict=True):
+        equal(one, {n: x.numpy() for n, x in other.items()})
+
+
+def test_some_evaluation_batches_are_spread_over_the_text():
+    windows = counting(101, batch_size=2, window=5)
+    whole = list(windows.evaluation_batches().as_numpy_iterator())
+    assert len(whole) == 10
+    for count, chosen in ((1, [0]), (2, [0, 5]), (3, [0, 3, 6]), (10, range(10)), (99, range(10))):
+        some = list(windows.evaluation_batches(count).as_numpy_iterator())
+        assert len(some) == len(chosen)
+        for one, other in zip(some, chosen, strict=True):
+            equal(one, whole[other])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be 1 or more; got 0"),
+        ({"window": 0}, "window must be 1 or more; got 0"),
+        ({"seed": -1}, r"seed must lie in \[0, 2\^31\); got -1"),
+        ({"seed": 2**31}, r"seed must lie in \[0, 2\^31\); got 2147483648"),
+        ({"window": 10}, "the text has 9 tokens, fewer than a window of 10; give more text or a"),
+    ],
+)
+def test_errors(options, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        counting(10, **{"batch_size": 1, "window": 3, **options})
+    assert "\n" not in str(caught.value)
+
+
+def test_evaluation_errors():
+    windows = counting(10, batch_size=1, window=3)
+    for stride in (0, 4):
+        with pytest.raises(ValueError, match=rf"stride must lie in \[1, 3\].*got {stride}"):
+            windows.evaluation_batches(stride=stride)
+    with pytest.raises(ValueError, match="count must be None, 1 or more; got 0"):
+        windows.evaluation_batches(0)

@@ -1,0 +1,109 @@
+"""Uses exported GPTs in a process that has TensorFlow and nothing else.
+
+`python gpt_reader.py FOLDER` loads FOLDER/gpt2 and FOLDER/gpt, each a model and a preprocessor, and
+writes what it saw to FOLDER/seen.npz. GPT's tokenizer needs tensorflow_text, which is let in for
+it alone.
+"""
+
+import json
+import os
+import sys
+
+BLOCKED = ("tfnlp", "keras", "tensorflow_hub", "tf_keras", "tensorflow_text")
+sys.modules.update(dict.fromkeys(BLOCKED))  # importing one, or anything in it, now fails
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+
+folder = sys.argv[1]
+with open(f"{folder}/plan.json", encoding="utf-8") as file:
+    plan = json.load(file)
+texts, prompts, calls = tf.constant(plan["texts"]), tf.constant(plan["prompts"]), plan["calls"]
+seen = {}
+
+
+def settings(call):
+    types = dict(max_new_tokens="int32", top_k="int32", seed="int32")
+    return {name: tf.constant(x, types.get(name, "float32")) for name, x in call.items()}
+
+
+def outputs(prefix, got):
+    for name, value in got.items():
+        for i, x in enumerate(value if isinstance(value, list | tuple) else [value]):
+            at = f"{prefix}/{name}/{i}" if isinstance(value, list | tuple) else f"{prefix}/{name}"
+            seen[at] = x.numpy()
+
+
+def generated(prefix, module):
+    for i, call in enumerate(calls):
+        outputs(f"{prefix}/method/{i}", module.generate(prompts, **settings(call)))
+    call = settings(calls[-1])
+    outputs(f"{prefix}/signature", module.signatures["generate"](prompt=prompts, **call))
+
+
+def look(kind):
+    preprocessor = tf.saved_model.load(f"{folder}/{kind}/preprocessor")
+    module = tf.saved_model.load(f"{folder}/{kind}/model")
+    inputs = preprocessor(texts)
+    outputs(f"{kind}/inputs", inputs)
+    outputs(f"{kind}/inputs_by_signature", preprocessor.signatures["serving_default"](texts))
+    tokens = preprocessor.tokenize(texts)
+    seen[f"{kind}/tokens"], seen[f"{kind}/splits"] = tokens.flat_values, tokens.row_splits
+    seen[f"{kind}/detokenized"] = preprocessor.detokenize(tokens).numpy()
+    seen[f"{kind}/detokenized_dense"] = preprocessor.detokenize(inputs["input_word_ids"]).numpy()
+    outputs(f"{kind}/outputs", module(inputs))
+    outputs(f"{kind}/served", module.signatures["serving_default"](**inputs))
+    generated(kind, module)
+    return preprocessor, module, inputs
+
+
+preprocessor, module, inputs = look("gpt2")
+seen["counts"] = np.array([len(module.variables), len(module.trainable_variables)])
+first, second = (module(inputs, training=True)["lm_logits"] for _ in range(2))
+seen["dropout"] = np.abs(first - second).max()
+seen["repeat"] = np.abs(module(inputs)["lm_logits"] - seen["gpt2/outputs/lm_logits"]).max()
+
+# Load, save again, and load that where the first is gone.
+for name, saved in (("preprocessor", preprocessor), ("model", module)):
+    tf.saved_model.save(saved, f"{folder}/again/{name}", signatures=dict(saved.signatures))
+os.rename(f"{folder}/gpt2", f"{folder}/moved")
+again = tf.saved_model.load(f"{folder}/again/model")
+copy = tf.saved_model.load(f"{folder}/again/preprocessor")
+outputs("again/inputs", copy(texts))
+outputs("again/outputs", again(inputs))
+outputs("again/generated", again.generate(prompts, **settings(calls[0])))
+outputs("again/signature", again.signatures["generate"](prompt=prompts, **settings(calls[-1])))
+os.rename(f"{folder}/moved", f"{folder}/gpt2")
+
+# Fine-tuning on its own loss.
+before = [v.numpy() for v in module.trainable_variables]
+losses = []
+for _ in range(6):
+    with tf.GradientTape() as tape:
+        logits = module(inputs, training=True)["lm_logits"][:, :-1]
+        targets, mask = (inputs[n][:, 1:] for n in ("input_word_ids", "input_mask"))
+        mask = tf.cast(mask, "float32")
+        loss = tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+        loss = tf.reduce_sum(loss * mask) / tf.reduce_sum(mask)
+    gradients = tape.gradient(loss, module.trainable_variables)
+    for variable, gradient in zip(module.trainable_variables, gradients, strict=True):
+        gradient = tf.convert_to_tensor(gradient)
+        variable.assign_sub(0.02 * gradient / (tf.norm(gradient) + 1e-9) * tf.norm(variable))
+    losses.append(float(loss))
+seen["losses"] = np.array(losses)
+moved = zip(module.trainable_variables, before, strict=True)
+seen["moved"] = np.array([np.abs(v.numpy() - old).max() for v, old in moved])
+fresh = module.generate(prompts, **settings(calls[0]))["continuation"].numpy()
+seen["tuned"] = fresh  # by the weights that were trained
+
+# GPT's words.
+try:
+    tf.saved_model.load(f"{folder}/gpt/preprocessor")
+    seen["missing"] = np.array("")
+except Exception as error:
+    seen["missing"] = np.array(str(error))
+del sys.modules["tensorflow_text"]
+import tensorflow_text  # noqa: E402, F401
+
+look("gpt")
+np.savez(f"{folder}/seen.npz", **seen)

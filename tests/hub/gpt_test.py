@@ -1,0 +1,206 @@
+"""The exported GPT, loaded where there is no tfnlp, against the model and the tokenizer."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.hub.gpt_toy import KINDS, POSITIONS, TEXTS, model, tokenizer
+from tests.models.gpt_reference import H, L, talkative
+from tfnlp import hub
+
+pytestmark = pytest.mark.timeout(900)  # the reader traces much; a busy machine takes its time
+
+SEQ_LENGTH = 12
+ROWS = [*TEXTS, "", "the " * 30]
+PROMPTS = ["the cat", "", "北京 naïve", "the dog ran " * 9]
+GREEDY = dict(max_new_tokens=5, temperature=0.0, top_k=0, top_p=1.0, seed=0)
+CALLS = [
+    GREEDY,
+    dict(max_new_tokens=7, temperature=2.0, top_k=20, top_p=0.9, seed=11),
+    dict(max_new_tokens=3, temperature=1.5, top_k=0, top_p=1.0, seed=2**31 - 2),
+    dict(max_new_tokens=99, temperature=2.0, top_k=7, top_p=1.0, seed=-4),
+    dict(max_new_tokens=6, temperature=1.7, top_k=0, top_p=0.8, seed=3),
+]
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """The models by kind, what a process without tfnlp saw of them, and the folder."""
+    folder = tmp_path_factory.mktemp("gpt")
+    models = {kind: model(kind, dropout=0.3) for kind in KINDS}
+    for kind in KINDS:
+        paths = hub.export_gpt(folder / kind, models[kind], tokenizer(kind), SEQ_LENGTH)
+        assert paths == tuple(str(folder / kind / n) for n in ("model", "preprocessor"))
+    plan = {"texts": ROWS, "prompts": PROMPTS, "calls": CALLS}
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    script = pathlib.Path(__file__).with_name("gpt_reader.py")
+    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    return models, np.load(folder / "seen.npz", allow_pickle=True), folder
+
+
+def expected_inputs(kind):
+    rows = tokenizer(kind).tokenize(ROWS).to_list()
+    ids = np.zeros((len(rows), SEQ_LENGTH), "int32")
+    mask = np.zeros_like(ids)
+    for i, m, row in zip(ids, mask, rows, strict=True):
+        row = row[:SEQ_LENGTH]
+        i[: len(row)], m[: len(row)] = row, 1
+    return {"input_word_ids": ids, "input_mask": mask}
+
+
+@each_kind
+@pytest.mark.parametrize("name", ["inputs", "inputs_by_signature"])
+def test_preprocessor_equals_the_tokenizer(exported, kind, name):
+    _, seen, _ = exported
+    want = expected_inputs(kind)
+    assert (want["input_mask"].sum(1) < SEQ_LENGTH).any() and want["input_mask"].all(1).any()
+    for key, value in want.items():
+        got = seen[f"{kind}/{name}/{key}"]
+        assert got.dtype == np.int32
+        np.testing.assert_array_equal(got, value)
+
+
+@each_kind
+def test_tokens_and_back(exported, kind):
+    _, seen, _ = exported
+    tokens = tokenizer(kind).tokenize(ROWS)
+    np.testing.assert_array_equal(seen[f"{kind}/tokens"], tokens.flat_values)
+    np.testing.assert_array_equal(seen[f"{kind}/splits"], tokens.row_splits)
+    want = tokenizer(kind).detokenize(tokens).numpy()
+    assert seen[f"{kind}/detokenized"].tolist() == want.tolist()
+    if kind == "gpt2":
+        assert want.tolist() == [row.encode() for row in ROWS]
+    dense = tokenizer(kind).detokenize(expected_inputs(kind)["input_word_ids"]).numpy()
+    assert seen[f"{kind}/detokenized_dense"].tolist() == dense.tolist()
+
+
+@each_kind
+def test_outputs_are_the_models(exported, kind):
+    models, seen, _ = exported
+    want = models[kind](expected_inputs(kind))
+    close = dict(rtol=1e-5, atol=1e-5)
+    for name in ("sequence_output", "embedding_output", "lm_logits"):
+        np.testing.assert_allclose(seen[f"{kind}/outputs/{name}"], want[name], **close)
+    for i in range(L):
+        got = seen[f"{kind}/outputs/encoder_outputs/{i}"]
+        np.testing.assert_allclose(got, want["encoder_outputs"][i], **close)
+    default = seen[f"{kind}/outputs/default"]
+    assert default.shape == (len(ROWS), SEQ_LENGTH, H)
+    np.testing.assert_array_equal(default, seen[f"{kind}/outputs/sequence_output"])
+    served = {n.split("/")[-1] for n in seen.files if n.startswith(f"{kind}/served/")}
+    assert served == {"sequence_output", "lm_logits", "default"}
+    for name in served:
+        got = seen[f"{kind}/served/{name}"]
+        np.testing.assert_allclose(got, seen[f"{kind}/outputs/{name}"], **close)
+
+
+def cut(kind, prompt, room):
+    """The prompt's last tokens as a string: what is read of it."""
+    ids = tokenizer(kind).tokenize([prompt]).to_list()[0]
+    text = tokenizer(kind).detokenize(tf.constant([ids[-room:]], "int32")).numpy()[0].decode()
+    assert len(ids) <= room or tokenizer(kind).tokenize([text]).to_list()[0] == ids[-room:]
+    return prompt if len(ids) <= room else text
+
+
+def wrapped(seed):
+    return (seed + 2**31) % 2**32 - 2**31
+
+
+@each_kind
+@pytest.mark.parametrize("number", range(len(CALLS)))
+def test_generated_text_is_the_generators(exported, kind, number):
+    models, seen, _ = exported
+    call = dict(CALLS[number])
+    count, seed = min(call.pop("max_new_tokens"), POSITIONS - 1), call.pop("seed")
+    prompts = [cut(kind, prompt, POSITIONS - count) for prompt in PROMPTS]
+    assert prompts[3] != PROMPTS[3] and prompts[1] == ""
+    seeds = [wrapped(seed + row) for row in range(4)]
+    generator = hub.TextGenerator(models[kind], tokenizer(kind))
+    want = generator(prompts, count, seeds=seeds, **call)
+    ways = ["method/" + str(number)] + ["signature"] * (number == len(CALLS) - 1)
+    for way in ways:
+        got = [x.decode("utf-8", "replace") for x in seen[f"{kind}/{way}/continuation"]]
+        assert got == want
+        between = b" " if kind == "gpt" else b""
+        pieces = zip(PROMPTS, seen[f"{kind}/{way}/continuation"], strict=True)
+        texts = [prompt.encode() + between + piece for prompt, piece in pieces]
+        assert seen[f"{kind}/{way}/text"].tolist() == texts
+    assert len(set(want)) == 4
+
+
+def test_it_can_be_fine_tuned(exported):
+    models, seen, _ = exported
+    count = len(models["gpt2"].trainable_variables)
+    assert seen["counts"].tolist() == [count, count]
+    assert seen["dropout"] > 1e-2 and seen["repeat"] == 0
+    assert len(seen["moved"]) == count and (seen["moved"] > 1e-5).all()
+    assert seen["losses"][-1] < seen["losses"][0] - 0.5
+    assert seen["tuned"].tolist() != seen["gpt2/method/0/continuation"].tolist()
+
+
+def test_survives_another_save(exported):
+    _, seen, folder = exported
+    for name in ("input_word_ids", "input_mask"):
+        np.testing.assert_array_equal(seen[f"again/inputs/{name}"], seen[f"gpt2/inputs/{name}"])
+    for name in ("default", "lm_logits", "encoder_outputs/0"):
+        got, want = (seen[f"{n}/outputs/{name}"] for n in ("again", "gpt2"))
+        np.testing.assert_array_equal(got, want)
+    for name in ("continuation", "text"):
+        assert (seen[f"again/generated/{name}"] == seen[f"gpt2/method/0/{name}"]).all()
+        assert (seen[f"again/signature/{name}"] == seen[f"gpt2/signature/{name}"]).all()
+    for part in ("model", "preprocessor"):
+        assert sorted(os.listdir(folder / "again" / part / "assets")) == [
+            "encoder.json", "vocab.bpe"
+        ]  # fmt: skip
+
+
+def test_only_the_words_of_gpt_need_tensorflow_text(exported):
+    assert "Op type not registered" in str(exported[1]["missing"])
+
+
+@pytest.fixture(scope="module")
+def module(exported):
+    return hub.GPTModule(exported[0]["gpt2"], tokenizer())
+
+
+def call(module, prompts, **settings):
+    settings = {**GREEDY, **settings}
+    return module.generate(tf.constant(prompts, tf.string), **settings)
+
+
+def test_generate_at_its_limits(module):
+    assert call(module, [])["text"].shape == (0,)
+    one, none = (call(module, ["the cat"], max_new_tokens=n) for n in (1, -3))
+    assert one["text"].numpy() == none["text"].numpy()
+    for name in ("continuation", "text"):
+        assert one[name].dtype == tf.string
+    # Settings that mean nothing are taken for the nearest that do.
+    for settings in (dict(top_k=10**6), dict(top_k=-1)):
+        got = call(module, ["the cat"], temperature=1.5, seed=3, **settings)
+        want = call(module, ["the cat"], temperature=1.5, seed=3)
+        assert got["text"].numpy() == want["text"].numpy()
+    for settings in (dict(top_p=0.0), dict(temperature=-1.0, top_p=1.0)):
+        got = call(module, ["the cat"], **{"temperature": 1.5, **settings})
+        assert got["text"].numpy() == call(module, ["the cat"])["text"].numpy()
+
+
+def test_errors_come_before_anything_is_written(exported, tmp_path):
+    size = tokenizer().vocab_size
+    with pytest.raises(ValueError, match=f"vocabulary of {size} tokens, but the model has 19"):
+        hub.export_gpt(tmp_path, talkative(), tokenizer())
+    for length in (0, POSITIONS + 1):
+        with pytest.raises(ValueError, match=f"seq_length={length} must be from 1 to .* 24"):
+            hub.export_gpt(tmp_path, exported[0]["gpt2"], tokenizer(), length)
+    assert os.listdir(tmp_path) == []
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "thesis.txt").write_text("do not delete")
+    with pytest.raises(FileExistsError, match="model exists"):
+        hub.export_gpt(tmp_path, exported[0]["gpt2"], tokenizer(), 8, overwrite=True)
+    assert (tmp_path / "model" / "thesis.txt").read_text() == "do not delete"

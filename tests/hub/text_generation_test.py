@@ -1,0 +1,226 @@
+"""Texts continued: whatever is done with tokens is checked in tests/models/generation_test.py."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.hub.gpt_toy import POSITIONS, model, tokenizer
+from tests.models.gpt_reference import talkative
+from tfnlp.hub import TextGenerator
+from tfnlp.hub.text_generation import pad_prompts
+from tfnlp.models import GPTDecoder, beam_search, generate
+
+PROMPTS = ["the cat", "", "北京 naïve"]
+DRAWN = dict(temperature=2.0, top_k=40, top_p=0.95)
+
+
+@pytest.fixture(scope="module")
+def pretrainer():
+    return model()
+
+
+@pytest.fixture(scope="module")
+def generator(pretrainer):
+    return TextGenerator(pretrainer, tokenizer())
+
+
+def decoded(rows, stop=None):
+    """Tokens to strings, by the tokens' bytes and Python's own decoder."""
+    texts = []
+    for row in np.asarray(rows).tolist():
+        row = row[: row.index(stop)] if stop in row else row
+        data = b"".join(tokenizer().detokenize([[token]]).numpy()[0] for token in row)
+        texts.append(data.decode("utf-8", "replace"))
+    return texts
+
+
+def test_prompts_are_padded_on_the_left():
+    ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
+    assert ids.dtype == tf.int32 and mask.dtype == tf.bool
+    rows = tokenizer().tokenize(PROMPTS).to_list()
+    rows[1] = [tokenizer().end_id]  # a text begins where one has ended
+    for i, m, row in zip(ids.numpy(), mask.numpy(), rows, strict=True):
+        assert m.sum() == len(row) and m[-len(row) :].all()
+        assert i[-len(row) :].tolist() == row
+    for longest in (1, 2, 100):
+        ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS), tf.constant(longest))
+        for i, m, row in zip(ids.numpy(), mask.numpy(), rows, strict=True):
+            assert i[m].tolist() == row[-longest:]
+    ids, mask = pad_prompts(tokenizer(), tf.constant(["", ""]))
+    assert ids.numpy().tolist() == [[tokenizer().end_id]] * 2 and mask.numpy().all()
+
+
+def test_a_call_is_generate_between_strings(pretrainer, generator):
+    ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
+    for seeds, given in ((5, [5, 6, 7]), ([9, 9, -3], [9, 9, -3])):
+        tokens = generate(GPTDecoder(pretrainer), ids, mask, 4, seeds=tf.constant(given), **DRAWN)
+        got = generator(PROMPTS, 4, seeds=seeds, **DRAWN)
+        assert got == decoded(tokens)
+        assert all(isinstance(text, str) for text in got)
+    tokens = generate(GPTDecoder(pretrainer), ids, mask, 4)
+    assert generator(PROMPTS, 4, temperature=0) == decoded(tokens)
+
+
+def test_the_batch_does_not_matter(generator):
+    whole = generator(PROMPTS, 4, seeds=5, **DRAWN)
+    alone = [generator([p], 4, seeds=5 + i, **DRAWN)[0] for i, p in enumerate(PROMPTS)]
+    assert whole == alone
+    same = generator(["the cat"] * 8, 4, seeds=[1] * 4 + [2, 3, 4, 5], **DRAWN)
+    assert len(set(same[:4])) == 1 and len(set(same)) > 3
+
+
+def test_a_text_ends_before_a_stop_token(generator):
+    free = generator(["the cat"], 4, temperature=0, stop_tokens=())[0]
+    ids = pad_prompts(tokenizer(), tf.constant(["the cat"]))
+    tokens = generate(generator._decoder, *ids, 4).numpy()
+    assert free == decoded(tokens)[0]
+    stop = int(tokens[0, 2])
+    want = decoded(tokens, stop)[0]
+    assert generator(["the cat"], 4, temperature=0, stop_tokens=[stop]) == [want] != [free]
+    pieces = generator.stream("the cat", 4, temperature=0, stop_tokens=[stop])
+    assert "".join(pieces) == want
+
+
+def test_the_end_token_ends_a_text_unless_told_otherwise(pretrainer):
+    # A table in which the end of a text is what follows everything.
+    other = model()
+    other.set_weights(pretrainer.get_weights())
+    end, norm = tokenizer().end_id, other.get_layer("final_norm")
+    norm.beta.assign(norm.beta * 0 + 10)
+    table = other.get_layer("token_embedding").embeddings
+    table.assign(np.where(np.arange(len(table))[:, None] == end, 1.0, table))
+    generator = TextGenerator(other, tokenizer())
+    assert generator(["the cat", "a"], 3, temperature=0) == ["", ""]
+    assert "".join(generator.stream("the cat", 3, temperature=0)) == ""
+
+
+@pytest.mark.parametrize("tokens_a_call", [1, 3])
+def test_a_stream_is_the_call_in_pieces(generator, tokens_a_call):
+    calls = 0
+    for seed in range(6):
+        whole = generator(["naïve"], 10, seeds=seed, **DRAWN)[0]
+        pieces = list(
+            generator.stream("naïve", 10, seed=seed, tokens_a_call=tokens_a_call, **DRAWN)
+        )
+        assert "".join(pieces) == whole
+        calls = max(calls, len(pieces))
+    assert calls == -(-10 // tokens_a_call)
+
+
+class Script:
+    """Stands for the graphs: makes these tokens, whatever it is asked."""
+
+    def __init__(self, tokens):
+        self.tokens, self.made = tokens, 0
+
+    def __call__(self, function, count, **settings):
+        if function.__name__ == "start":
+            return lambda *_: {"done": tf.constant([False])}
+        new = self.tokens[self.made : self.made + count]
+        self.made += count
+        if function.__name__ == "generate":
+            self.made = 0
+        return lambda *_: (
+            tf.constant([new]) if function.__name__ == "generate" else
+            (tf.constant([new]), {"done": tf.constant([self.made >= len(self.tokens)])})
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "data, pieces",
+    [
+        ("é€🙂a".encode(), ["", "é", "", "", "€", "", "", "", "🙂", "a"]),
+        (b"a\xc3b\xff!", ["a", "", "\ufffdb", "\ufffd", "!"]),
+        ("a€".encode()[:-1], ["a", "", "\ufffd"]),  # it ends within a character
+    ],
+)
+def test_characters_are_not_split(generator, monkeypatch, data, pieces):
+    names = tokenizer().vocabulary
+    from tfnlp.text.gpt2_tokenizer import byte_characters
+
+    tokens = [names.index(byte_characters()[byte]) for byte in data]
+    monkeypatch.setattr(generator, "_graph", Script(tokens))
+    assert list(generator.stream("a", len(tokens))) == pieces
+    monkeypatch.setattr(generator, "_graph", Script(tokens))
+    assert generator(["a"], len(tokens)) == ["".join(pieces)]
+
+
+def test_beams(pretrainer, generator):
+    ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
+    settings = dict(length_penalty=0.7, stop_ids=(tokenizer().end_id,))
+    tokens, _ = beam_search(GPTDecoder(pretrainer), ids, mask, 3, 3, **settings)
+    got = generator(PROMPTS, 3, beams=3, length_penalty=0.7)
+    assert got == decoded(tokens[:, 0], tokenizer().end_id)
+    assert generator(PROMPTS, 4, beams=1) == generator(PROMPTS, 4, temperature=0)
+
+
+def test_words_of_gpt(pretrainer):
+    generator = TextGenerator(model("gpt"), tokenizer("gpt"))
+    whole = generator(["the cat"], 6, seeds=3, **DRAWN)[0]
+    assert whole and whole == whole.strip()
+    assert "".join(generator.stream("the cat", 6, seed=3, **DRAWN)) == whole
+
+
+def test_a_graph_is_made_once(generator):
+    generator(["the cat"], 4, seeds=5, **DRAWN)
+    graphs = len(generator._graphs)
+    for prompts in (["a"], ["the dog", "the"]):
+        generator(prompts, 4, seeds=9, **DRAWN)
+    assert len(generator._graphs) == graphs
+
+
+def test_the_whole_of_the_positions_can_be_used(generator):
+    prompt = "the " * 30
+    ids = tokenizer().tokenize([prompt]).to_list()[0][: POSITIONS - 4]
+    prompt = tokenizer().detokenize([ids]).numpy()[0].decode()
+    assert tokenizer().tokenize([prompt]).to_list() == [ids]
+    assert len(generator([prompt], 4, temperature=0)) == 1
+    with pytest.raises(ValueError, match="a prompt of 20 tokens and max_new_tokens=5 .*24 pos"):
+        generator([prompt], 5)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(prompts=[]), "prompts must be a list of one string or more"),
+        (dict(prompts="the cat"), "prompts must be a list of one string or more"),
+        (dict(prompts=["the", 3]), "prompts must hold strings, but one is 3"),
+        (dict(max_new_tokens=0), "max_new_tokens=0 must be at least 1"),
+        (dict(max_new_tokens=POSITIONS), "a prompt of . tokens and max_new_tokens=24 .*24 pos"),
+        (dict(temperature=-0.1), "temperature=-0.1 must be 0 or more"),
+        (dict(temperature=float("nan")), "temperature=nan must be 0 or more"),
+        (dict(temperature=float("inf")), "temperature=inf must be 0 or more"),
+        (dict(top_k=-1), "top_k=-1 must be 0"),
+        (dict(top_k=2.5), "top_k=2.5 must be 0"),
+        (dict(top_p=0), "top_p=0 must be above 0 and at most 1"),
+        (dict(top_p=1.5), "top_p=1.5 must be above 0 and at most 1"),
+        (dict(top_p=float("nan")), "top_p=nan must be above 0 and at most 1"),
+        (dict(beams=0), "beams=0 must be at least 1"),
+        (dict(seeds=[1, 2]), r"seeds has shape \(2,\); give an int, or one for each prompt"),
+        (dict(seeds=[[1]]), r"seeds has shape \(1, 1\)"),
+    ],
+)
+def test_errors_name_the_argument(generator, arguments, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        generator(**{"prompts": ["the cat"], "max_new_tokens": 4, **arguments})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(tokens_a_call=0), "tokens_a_call=0 must be at least 1"),
+        (dict(max_new_tokens=0), "max_new_tokens=0"),
+        (dict(temperature=-1), "temperature=-1"),
+        (dict(seed=[1, 2]), "seeds has shape"),
+    ],
+)
+def test_errors_of_a_stream(generator, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        next(generator.stream("the cat", **{"max_new_tokens": 4, **arguments}))
+
+
+def test_vocabulary_and_model_must_agree():
+    size = tokenizer().vocab_size
+    with pytest.raises(ValueError, match=f"vocabulary of {size} tokens, but the model has 19"):
+        TextGenerator(talkative(), tokenizer())

@@ -1,0 +1,85 @@
+"""The loss of the next token, and the perplexities that follow from it."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models.gpt_reference import SMALL, V, gpt_reference, log_softmax, small
+from tfnlp import tasks, training
+from tfnlp.data import TokenWindows
+from tfnlp.models import gpt
+
+STREAM = np.random.default_rng(3).integers(0, V, 41).astype("int32")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return tasks.GPTPretraining(small(norm_first=True), tokens_per_word=1.7)
+
+
+def losses_by_hand(model, batch):
+    """Of each row its sum of `-log p` over the targets that count, in float64."""
+    rows = []
+    for ids, mask, targets, weights in zip(
+        *(batch[n] for n in ("input_word_ids", "input_mask", "targets", "weights")), strict=True
+    ):
+        count = int(mask.sum())
+        if count:
+            _, logits = gpt_reference(ids[:count].tolist(), model, norm_first=True)
+            found = [-log_softmax(x)[t] for x, t in zip(logits, targets[:count], strict=True)]
+            rows.append(float((np.array(found) * weights[:count]).sum()))
+        else:
+            rows.append(0.0)
+    return rows
+
+
+def windows(batch_size=3, window=6):
+    return TokenWindows(STREAM, batch_size=batch_size, window=window)
+
+
+def test_sums_and_counts(task):
+    for batch in (
+        windows().batch(0),
+        *windows().evaluation_batches(stride=4).as_numpy_iterator(),
+    ):
+        tensors = {n: tf.constant(x) for n, x in batch.items()}
+        assert set(task.inputs(tensors)) == {"input_word_ids", "input_mask"}
+        outputs = task.model(task.inputs(tensors))
+        losses, targets = task.losses(tensors, outputs), task.targets(tensors)
+        assert list(losses) == list(targets) == ["lm"] and task.metrics(tensors, outputs) == {}
+        assert losses["lm"].dtype == targets["lm"].dtype == tf.float32
+        assert float(targets["lm"]) == batch["weights"].sum()
+        want = sum(losses_by_hand(task.model, batch))
+        np.testing.assert_allclose(losses["lm"], want, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("batch_size", "stride"), [(3, 6), (2, 2)])
+def test_an_evaluation_is_the_mean_over_all_tokens(task, batch_size, stride):
+    batches = windows(batch_size).evaluation_batches(stride=stride)
+    got = training.Trainer(task, training.AdamW(), 0.0).evaluate(batches)
+    sums = [sum(losses_by_hand(task.model, b)) for b in batches.as_numpy_iterator()]
+    loss = sum(sums) / 40
+    np.testing.assert_allclose([got["loss"], got["lm_loss"]], loss, rtol=1e-4)
+    np.testing.assert_allclose(got["perplexity"], math.exp(loss), rtol=1e-3)
+    np.testing.assert_allclose(got["word_perplexity"], math.exp(loss * 1.7), rtol=1e-3)
+
+
+def test_report():
+    task = tasks.GPTPretraining(small())
+    assert task.report({"lm_loss": 2.0, "x": 1}) == {
+        "lm_loss": 2.0, "x": 1, "perplexity": math.exp(2.0)
+    }  # fmt: skip
+    assert task.report({"lm_loss": 0.0})["perplexity"] == 1
+    task.tokens_per_word = 1.5
+    assert task.report({"lm_loss": 2.0})["word_perplexity"] == math.exp(3.0)
+    # A word is 1.5 tokens, so it may be infinite alone.
+    hopeless = task.report({"lm_loss": 600.0})
+    assert hopeless["perplexity"] < math.inf == hopeless["word_perplexity"]
+    assert task.report({"lm_loss": 800.0})["perplexity"] == math.inf
+
+
+def test_a_model_without_logits_is_refused():
+    with pytest.raises(ValueError, match="no output `lm_logits`; build it with .*gpt_pretrainer"):
+        tasks.GPTPretraining(gpt(**SMALL))
