@@ -9,6 +9,7 @@ from tests.models.gpt_reference import talkative
 from tfnlp.hub import TextGenerator
 from tfnlp.hub.text_generation import pad_prompts
 from tfnlp.models import GPTDecoder, beam_search, generate
+from tfnlp.text.gpt2_tokenizer import byte_characters
 
 PROMPTS = ["the cat", "", "北京 naïve"]
 DRAWN = dict(temperature=2.0, top_k=40, top_p=0.95)
@@ -16,7 +17,7 @@ DRAWN = dict(temperature=2.0, top_k=40, top_p=0.95)
 
 @pytest.fixture(scope="module")
 def pretrainer():
-    return model()
+    return model(num_layers=1)
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +84,13 @@ def test_a_text_ends_before_a_stop_token(generator):
 
 def test_the_end_token_ends_a_text_unless_told_otherwise(pretrainer):
     # A table in which the end of a text is what follows everything.
-    other = model()
+    other = model(num_layers=1)
     other.set_weights(pretrainer.get_weights())
     end, norm = tokenizer().end_id, other.get_layer("final_norm")
     norm.beta.assign(norm.beta * 0 + 10)
     table = other.get_layer("token_embedding").embeddings
-    table.assign(np.where(np.arange(len(table))[:, None] == end, 1.0, table))
+    rows = np.arange(tokenizer().vocab_size)[:, None]
+    table.assign(np.where(rows == end, 1.0, table))
     generator = TextGenerator(other, tokenizer())
     assert generator(["the cat", "a"], 3, temperature=0) == ["", ""]
     assert "".join(generator.stream("the cat", 3, temperature=0)) == ""
@@ -136,8 +138,6 @@ class Script:
 )
 def test_characters_are_not_split(generator, monkeypatch, data, pieces):
     names = tokenizer().vocabulary
-    from tfnlp.text.gpt2_tokenizer import byte_characters
-
     tokens = [names.index(byte_characters()[byte]) for byte in data]
     monkeypatch.setattr(generator, "_graph", Script(tokens))
     assert list(generator.stream("a", len(tokens))) == pieces
@@ -151,11 +151,10 @@ def test_beams(pretrainer, generator):
     tokens, _ = beam_search(GPTDecoder(pretrainer), ids, mask, 3, 3, **settings)
     got = generator(PROMPTS, 3, beams=3, length_penalty=0.7)
     assert got == decoded(tokens[:, 0], tokenizer().end_id)
-    assert generator(PROMPTS, 4, beams=1) == generator(PROMPTS, 4, temperature=0)
 
 
-def test_words_of_gpt(pretrainer):
-    generator = TextGenerator(model("gpt"), tokenizer("gpt"))
+def test_words_of_gpt():
+    generator = TextGenerator(model("gpt", num_layers=1), tokenizer("gpt"))
     whole = generator(["the cat"], 6, seeds=3, **DRAWN)[0]
     assert whole and whole == whole.strip()
     assert "".join(generator.stream("the cat", 6, seed=3, **DRAWN)) == whole

@@ -39,19 +39,12 @@ def generate(
     Returns:
         int32 `[B, G]`.
     """
+    choice = _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
     state = start(decoder, ids, mask, max_new_tokens)
-    tokens, _ = advance(
-        decoder,
-        state,
-        max_new_tokens,
-        temperature=temperature,
-        top_k=top_k,
-        top_p=top_p,
-        seeds=seeds,
-        stop_ids=stop_ids,
-        pad_id=pad_id,
-    )
-    return tokens
+    tokens, state = _advance(decoder, state, max_new_tokens - 1, choice)
+    # Nothing follows the last token, so nobody has to read it.
+    last, _ = choice(state["logits"], max_new_tokens - 1, state["done"])
+    return ops.concatenate([tokens, last[:, None]], axis=1)
 
 
 def start(decoder, ids, mask, max_new_tokens):
@@ -84,25 +77,43 @@ def advance(
     Whether tokens are asked for in one call or in several makes no difference. Arguments as in
     `generate`.
     """
+    return _advance(
+        decoder, state, count, _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
+    )
+
+
+class _Choice:
+    """The next tokens `[B]` and the rows that end with them, for `(logits, made, done)`."""
+
+    def __init__(self, temperature, top_k, top_p, seeds, stop_ids, pad_id):
+        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+        self.seeds, self.stop_ids, self.pad_id = seeds, stop_ids, pad_id
+
+    def __call__(self, logits, made, done):
+        if not isinstance(self.temperature, float | int):
+            tokens = ops.cond(
+                self.temperature > 0, lambda: self._drawn(logits, made), lambda: greedy(logits)
+            )
+        elif self.temperature == 0:
+            tokens = greedy(logits)
+        else:
+            tokens = self._drawn(logits, made)
+        tokens = ops.where(done, self.pad_id, tokens)
+        for stop in self.stop_ids:
+            done = ops.logical_or(done, tokens == stop)
+        return tokens, done
+
+    def _drawn(self, logits, made):
+        return sample(logits, self.seeds, made, self.temperature, self.top_k, self.top_p)
+
+
+def _advance(decoder, state, count, choice):
     prompt = state["mask"].shape[1] or ops.shape(state["mask"])[1]
     first = state["made"]
     columns = ops.arange(count)[None]  # [1, count]
 
-    def choose(logits, made, done):
-        def drawn():
-            return sample(logits, seeds, made, temperature, top_k, top_p)
-
-        if isinstance(temperature, float | int):
-            tokens = greedy(logits) if temperature == 0 else drawn()
-        else:
-            tokens = ops.cond(temperature > 0, drawn, lambda: greedy(logits))
-        tokens = ops.where(done, pad_id, tokens)
-        for stop in stop_ids:
-            done = ops.logical_or(done, tokens == stop)
-        return tokens, done
-
     def body(made, logits, done, new, *cache):
-        tokens, done = choose(logits, made, done)
+        tokens, done = choice(logits, made, done)
         new = ops.where(columns == made - first, tokens[:, None], new)
         logits, cache = decoder.step(tokens, prompt + made, state["mask"], cache)
         return (made + 1, logits, done, new, *cache)
@@ -110,7 +121,7 @@ def advance(
     def more(made, logits, done, new, *cache):
         return ops.logical_and(made - first < count, ops.logical_not(ops.all(done)))
 
-    new = ops.zeros_like(state["logits"][:, :1], "int32") + ops.cast(pad_id, "int32")
+    new = ops.zeros_like(state["logits"][:, :1], "int32") + ops.cast(choice.pad_id, "int32")
     new = ops.tile(new, (1, count))  # [B, count]
     made, logits, done, new, *cache = ops.while_loop(
         more, body, (first, state["logits"], state["done"], new, *state["cache"])
