@@ -24,7 +24,7 @@ CALLS = [
     GREEDY,
     dict(max_new_tokens=7, temperature=2.0, top_k=20, top_p=0.9, seed=11),
     dict(max_new_tokens=3, temperature=1.5, top_k=0, top_p=1.0, seed=2**31 - 2),
-    dict(max_new_tokens=99, temperature=2.0, top_k=7, top_p=1.0, seed=-4),
+    dict(max_new_tokens=18, temperature=2.0, top_k=7, top_p=1.0, seed=-4),
     dict(max_new_tokens=6, temperature=1.7, top_k=0, top_p=0.8, seed=3),
 ]
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -85,7 +85,7 @@ def test_tokens_and_back(exported, kind):
 def test_outputs_are_the_models(exported, kind):
     models, seen, _ = exported
     want = models[kind](expected_inputs(kind))
-    close = dict(rtol=1e-5, atol=1e-5)
+    close = dict(rtol=1e-5, atol=1e-4)  # the largest numbers are 50
     for name in ("sequence_output", "embedding_output", "lm_logits"):
         np.testing.assert_allclose(seen[f"{kind}/outputs/{name}"], want[name], **close)
     for i in range(L):
@@ -102,9 +102,9 @@ def test_outputs_are_the_models(exported, kind):
 
 
 def cut(kind, prompt, room):
-    """The prompt's last tokens as a string: what is read of it."""
+    """The prompt's last tokens as bytes: what is read of it."""
     ids = tokenizer(kind).tokenize([prompt]).to_list()[0]
-    text = tokenizer(kind).detokenize(tf.constant([ids[-room:]], "int32")).numpy()[0].decode()
+    text = tokenizer(kind).detokenize(tf.constant([ids[-room:]], "int32")).numpy()[0]
     assert len(ids) <= room or tokenizer(kind).tokenize([text]).to_list()[0] == ids[-room:]
     return prompt if len(ids) <= room else text
 
@@ -119,7 +119,7 @@ def wrapped(seed):
 def test_generated_text_is_the_generators(exported, kind, number):
     models, seen, _ = exported
     call = dict(CALLS[number])
-    count, seed = min(call.pop("max_new_tokens"), POSITIONS - 1), call.pop("seed")
+    count, seed = call.pop("max_new_tokens"), call.pop("seed")
     prompts = [cut(kind, prompt, POSITIONS - count) for prompt in PROMPTS]
     assert prompts[3] != PROMPTS[3] and prompts[1] == ""
     seeds = [wrapped(seed + row) for row in range(4)]
@@ -182,6 +182,9 @@ def test_generate_at_its_limits(module):
     assert one["text"].numpy() == none["text"].numpy()
     for name in ("continuation", "text"):
         assert one[name].dtype == tf.string
+    assert module.generate.experimental_get_tracing_count() == 1  # whatever comes in
+    most, more = (call(module, ["the cat"], max_new_tokens=n) for n in (POSITIONS - 1, 999))
+    assert most["text"].numpy() == more["text"].numpy() != one["text"].numpy()
     # Settings that mean nothing are taken for the nearest that do.
     for settings in (dict(top_k=10**6), dict(top_k=-1)):
         got = call(module, ["the cat"], temperature=1.5, seed=3, **settings)

@@ -29,7 +29,7 @@ def toy_trainer(strategy=None, dropout=0.0, **arguments):
     with strategy.scope():
         encoder = models.gpt(
             vocab_size=VOCAB,
-            num_layers=2,
+            num_layers=1,
             hidden_size=16,
             num_heads=2,
             intermediate_size=32,
@@ -45,7 +45,7 @@ def toy_trainer(strategy=None, dropout=0.0, **arguments):
         training.AdamW(),
         training.cosine(1e-2, 20, 2),
         strategy=strategy,
-        **{"clip_norm": 0.5, **arguments},
+        **{"clip_norm": 0.3, **arguments},
     )
 
 

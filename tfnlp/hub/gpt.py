@@ -44,9 +44,9 @@ class GPTModule(KerasModule):
         self._decoder = Hidden(GPTDecoder(pretrainer))
         self._tokenizer = tokenizer
         super().__init__(pretrainer, "sequence_output")
-        self.generate.get_concrete_function(**_GENERATE)
+        self.generate.get_concrete_function()
 
-    @tf.function
+    @tf.function(input_signature=list(_GENERATE.values()))
     def generate(self, prompt, max_new_tokens, temperature, top_k, top_p, seed):
         decoder, end = self._decoder.value, self._tokenizer.end_id
         count = tf.clip_by_value(max_new_tokens, 1, decoder.max_positions - 1)
