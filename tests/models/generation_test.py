@@ -236,3 +236,17 @@ def test_decoder_knows_its_model(pre):
     assert (decoder.vocab_size, decoder.max_positions) == (V, POSITIONS)
     with pytest.raises(ValueError, match="17 tokens.*max_positions=16"):
         generate(decoder, *prompts(sequences((17,))), 1)
+
+
+def test_rows_beyond_the_vocabulary_are_never_given(pre):
+    whole, part = GPTDecoder(pre[0]), GPTDecoder(pre[0], V - 3)
+    ids, mask = prompts()
+    expected, cache = whole.prefill(ids, mask, ids.shape[1] + 1)
+    logits, _ = part.prefill(ids, mask, ids.shape[1] + 1)
+    np.testing.assert_array_equal(logits, expected[:, : V - 3])
+    expected, _ = whole.step(tf.constant([1] * len(ROWS)), ids.shape[1], mask, cache)
+    logits, _ = part.step(tf.constant([1] * len(ROWS)), ids.shape[1], mask, cache)
+    np.testing.assert_array_equal(logits, expected[:, : V - 3])
+    for size in (-1, V + 1):
+        with pytest.raises(ValueError, match=f"vocab_size={size} must be from 1 to the model's"):
+            GPTDecoder(pre[0], size)

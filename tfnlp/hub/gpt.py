@@ -41,7 +41,7 @@ class GPTModule(KerasModule):
     """
 
     def __init__(self, pretrainer, tokenizer):
-        self._decoder = Hidden(GPTDecoder(pretrainer))
+        self._decoder = Hidden(GPTDecoder(pretrainer, tokenizer.vocab_size))
         self._tokenizer = tokenizer
         super().__init__(pretrainer, "sequence_output")
         self.generate.get_concrete_function()
@@ -65,8 +65,9 @@ class GPTModule(KerasModule):
             pad_id=0 if end is None else end,
         )
         continuation = self._tokenizer.detokenize(tokens)
-        between = " " if self._tokenizer.kind == "gpt" else ""  # GPT's words lost their spaces
-        text = tf.strings.join([prompt, continuation], separator=between)
+        text = tf.strings.join([prompt, continuation])
+        if self._tokenizer.kind == "gpt":  # whose words lost their spaces
+            text = tf.strings.strip(tf.strings.join([prompt, continuation], separator=" "))
         return {"text": text, "continuation": continuation}
 
     def signatures(self):

@@ -30,12 +30,14 @@ class TextGenerator:
 
     def __init__(self, model, tokenizer, jit_compile=False):
         self.tokenizer = tokenizer
-        self._decoder = GPTDecoder(model)
-        if tokenizer.vocab_size > self._decoder.vocab_size:
+        size = model.get_layer("token_embedding").vocab_size
+        if tokenizer.vocab_size > size:
             raise ValueError(
-                f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
-                f"{self._decoder.vocab_size}; give the vocabulary that the model was trained with"
+                f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
+                "vocabulary that the model was trained with"
             )
+        # A table may have more rows than there are tokens.
+        self._decoder = GPTDecoder(model, tokenizer.vocab_size)
         self._jit = jit_compile
         self._graphs = {}
 

@@ -11,19 +11,29 @@ class GPTDecoder:
 
     Args:
         model: from `gpt` or `gpt_pretrainer`.
+        vocab_size: only so many of the first tokens are ever given; None: all of the model's. Some
+            tables have more rows than the vocabulary has tokens.
 
     Attributes:
-        vocab_size, max_positions: of the model.
+        vocab_size: V, as given.
+        max_positions: of the model.
+
+    Raises:
+        ValueError: for a vocab_size that the model does not have.
     """
 
-    def __init__(self, model):
+    def __init__(self, model, vocab_size=None):
         self._tokens = model.get_layer("token_embedding")
         self._positions = model.get_layer("position_embedding")
         names = [layer.name for layer in model.layers]
         blocks = sum(name.startswith("layer_") for name in names)
         self._blocks = [model.get_layer(f"layer_{index}") for index in range(blocks)]
         self._norm = model.get_layer("final_norm") if "final_norm" in names else None
-        self.vocab_size = self._tokens.vocab_size
+        self.vocab_size = vocab_size or self._tokens.vocab_size
+        if not 1 <= self.vocab_size <= self._tokens.vocab_size:
+            raise ValueError(
+                f"vocab_size={vocab_size} must be from 1 to the model's {self._tokens.vocab_size}"
+            )
         self.max_positions = self._positions.max_positions
 
     def prefill(self, ids, mask, size):
@@ -77,7 +87,8 @@ class GPTDecoder:
         x = x[:, -1]  # [B, H]
         if self._norm is not None:
             x = self._norm(x)
-        return self._tokens(x, reverse=True), tuple(new)
+        logits = self._tokens(x, reverse=True)
+        return logits[:, : self.vocab_size], tuple(new)
 
 
 def _longer(mask, size):
