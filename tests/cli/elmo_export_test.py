@@ -134,7 +134,8 @@ def test_arguments_of_an_elmo_are_refused_for_a_bert(name, tmp_path, capsys):
     error = failed(
         capsys, "export", "--model", model, "--output", tmp_path / "m", f"--{name}", value
     )
-    assert f"--{name} is for an ELMo; {model} is a BERT" in error
+    kinds = "an ELMo or a GPT" if name == "format" else "an ELMo"
+    assert f"--{name} is for {kinds}; {model} is a BERT" in error
 
 
 def test_weights_without_options(tmp_path, capsys):

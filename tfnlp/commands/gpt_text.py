@@ -4,8 +4,6 @@ import os
 import shutil
 from dataclasses import dataclass
 
-import numpy as np
-
 VOCABULARY = "vocab"  # the folder in a run
 
 
@@ -14,11 +12,11 @@ class Text:
     """A stream of tokens, see `tfnlp.data.token_stream`, and what it was made of.
 
     Attributes:
-        stream: int32 `[N]`.
+        stream: int32 array `[N]`.
         documents, lines, words: how many; words are what stands between spaces.
     """
 
-    stream: np.ndarray
+    stream: object
     documents: int
     lines: int
     words: int

@@ -1,0 +1,25 @@
+"""Runs what a `make` target runs."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run_demo(script, folder, **settings):
+    """The whole of a `make` target, shortened; what it printed."""
+    done = subprocess.run(
+        ["bash", str(ROOT / "examples" / script)],
+        capture_output=True,
+        text=True,
+        env={
+            **os.environ,
+            "BIN": os.path.dirname(sys.executable),
+            "DEMO": str(folder),
+            **settings,
+        },
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
