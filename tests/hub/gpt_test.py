@@ -132,6 +132,8 @@ def test_generated_text_is_the_generators(exported, kind, number):
         between = b" " if kind == "gpt" else b""
         pieces = zip(PROMPTS, seen[f"{kind}/{way}/continuation"], strict=True)
         texts = [prompt.encode() + between + piece for prompt, piece in pieces]
+        if kind == "gpt":  # its words are what stands between spaces
+            texts = [text.strip() for text in texts]
         assert seen[f"{kind}/{way}/text"].tolist() == texts
     assert len(set(want)) == 4
 
