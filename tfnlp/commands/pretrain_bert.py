@@ -7,6 +7,7 @@ import zlib
 from tfnlp.commands.pretraining import (
     add_run,
     add_training,
+    add_transformer,
     check_training,
     documents,
     make_trainer,
@@ -24,15 +25,7 @@ def add_arguments(bert):
     bert.add_argument("--vocab-size", type=int, default=8000, help="size if it is built")
     bert.add_argument("--cased", action="store_true", help="keep case and accents")
     bert.add_argument("--size", choices=SIZES, default="tiny", help="published size")
-    for name, text in (
-        ("num-layers", "Transformer blocks"),
-        ("hidden-size", "width"),
-        ("num-heads", "attention heads"),
-        ("intermediate-size", "width of the feed-forward nets"),
-        ("max-positions", "longest sequence that the model can ever read"),
-    ):
-        bert.add_argument(f"--{name}", type=int, help=f"{text}, instead of the size's")
-    bert.add_argument("--dropout", type=float, default=0.1, help="dropout rate")
+    add_transformer(bert)
     bert.add_argument(
         "--initializer-range",
         type=float,

@@ -9,6 +9,7 @@ from tfnlp.commands.gpt_text import VOCABULARY, read, write_vocabulary
 from tfnlp.commands.pretraining import (
     add_run,
     add_training,
+    add_transformer,
     check_training,
     documents,
     make_trainer,
@@ -42,15 +43,7 @@ def add_arguments(gpt):
         default="mini",
         help="published size, or mini: 4 layers x 256, for a CPU",
     )
-    for name, text in (
-        ("num-layers", "Transformer blocks"),
-        ("hidden-size", "width"),
-        ("num-heads", "attention heads"),
-        ("intermediate-size", "width of the feed-forward nets"),
-        ("max-positions", "longest sequence that the model can ever read"),
-    ):
-        gpt.add_argument(f"--{name}", type=int, help=f"{text}, instead of the size's")
-    gpt.add_argument("--dropout", type=float, default=0.1, help="dropout rate")
+    add_transformer(gpt)
     gpt.add_argument(
         "--initializer-range",
         type=float,

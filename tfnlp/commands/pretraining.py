@@ -61,6 +61,19 @@ def add_training(
     parser.add_argument("--seed", type=int, default=0, help="of weights, dropout and the batches")
 
 
+def add_transformer(parser):
+    """What can be changed of a published size of BERT or GPT, and dropout."""
+    for name, text in (
+        ("num-layers", "Transformer blocks"),
+        ("hidden-size", "width"),
+        ("num-heads", "attention heads"),
+        ("intermediate-size", "width of the feed-forward nets"),
+        ("max-positions", "longest sequence that the model can ever read"),
+    ):
+        parser.add_argument(f"--{name}", type=int, help=f"{text}, instead of the size's")
+    parser.add_argument("--dropout", type=float, default=0.1, help="dropout rate")
+
+
 def check_training(args, strategy):
     """Raises ValueError for numbers that no training can have, before anything is written."""
     at_least_one = (
