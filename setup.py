@@ -16,7 +16,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["tfnlp", "tfnlp.*"]),
-    package_data={"tfnlp.books": ["*.txt"]},
+    package_data={"tfnlp.books": ["*.txt"], "tfnlp.commands": ["*.html"]},
     python_requires=">=3.11",
     install_requires=[
         "tensorflow>=2.20,<2.22",
@@ -29,10 +29,14 @@ setup(
         "keras-nlp>=0.32",
         "absl-py",
         "h5py",
+        "jinja2",
         "matplotlib",
         "numpy",
         "safetensors",
+        "scikit-learn",
+        "scipy",
         "sentencex>=1.0",
+        "seqeval",
         # tensorflow-hub imports pkg_resources, which later versions no longer have.
         "setuptools<81",
         "tensorboard",

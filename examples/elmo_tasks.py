@@ -128,7 +128,7 @@ def train(task, sentences, layers, settings, seed, elmo):
     train_batches = batches(training_set, words, labels, settings, seed, layers[0], LENGTHS)
     steps = round(settings["epochs"] * train_batches.steps_per_epoch)
     trainer = training.Trainer(
-        tasks.Labelling(model),
+        tasks.FineTuning(model),
         training.AdamW(weight_decay=0.0, bias_correction=True),
         training.linear(settings["learning_rate"], steps, steps // 20),
         steps_per_call=20,

@@ -13,13 +13,14 @@ from absl import app, flags, logging
 from absl.flags import argparse_flags
 
 from tfnlp import __version__
-from tfnlp.commands import evaluate, export, predict, pretrain, vocab
+from tfnlp.commands import evaluate, export, finetune, predict, pretrain, vocab
 from tfnlp.commands.arguments import HelpFormatter
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 COMMANDS = {
     "vocab": vocab,
     "pretrain": pretrain,
+    "finetune": finetune,
     "evaluate": evaluate,
     "export": export,
     "predict": predict,

@@ -65,7 +65,7 @@ def test_labelled_text(tmp_path):
     [
         (read_conllu, "1\tHe\n", "line 1: expected the ten columns of CoNLL-U between tabs; got 2"),
         (read_conllu, "\n" + row("1", "He", "_", "PRP"), "line 2: the word 'He' has no upos"),
-        (read_conllu, "# nothing\n\n", "no sentences in"),
+        (read_conllu, "# nothing\n\n", "no examples in"),
         (read_conllu, b"\xff\xfe", "is not UTF-8 text"),
         (read_labelled_text, "1 good\n0\n", "line 2: expected a label and words between spaces"),
         (read_labelled_text, "", "no sentences in"),

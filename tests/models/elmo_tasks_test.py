@@ -2,6 +2,7 @@ import keras
 import numpy as np
 import pytest
 
+from tests.models.lstm_reference import bilstm
 from tfnlp.models import elmo_classifier, elmo_tagger
 
 VOCAB, LABELS, LAYERS, SIZE = 20, 5, 3, 6
@@ -33,22 +34,6 @@ def run(model, batch, training=False):
     return keras.ops.convert_to_numpy(value)
 
 
-def sigmoid(x):
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def lstm(x, kernel, recurrent, bias):
-    """Outputs `[T, U]` of one sentence without padding; Keras's gates are i, f, c, o."""
-    c = h = np.zeros(recurrent.shape[0])
-    outputs = []
-    for row in x:
-        i, f, g, o = np.split(row @ kernel + h @ recurrent + bias, 4)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        outputs.append(h)
-    return np.array(outputs)
-
-
 def reference(model, batch, output, elmo_at, num_layers):
     """The same, sentence by sentence, from the formulas of the paper."""
     weights = {v.path: v.numpy().astype("float64") for v in model.trainable_variables}
@@ -72,12 +57,8 @@ def reference(model, batch, output, elmo_at, num_layers):
         if elmo_at in ("input", "both"):
             x = np.concatenate([x, elmo("input", layers)], -1)
         for index in range(num_layers):
-            names = ("kernel", "recurrent_kernel", "bias")
-            forward, backward = (
-                [get(f"rnn_{index}", f"{way}_lstm", name) for name in names]
-                for way in ("forward", "backward")
-            )
-            x = np.concatenate([lstm(x, *forward), lstm(x[::-1], *backward)[::-1]], -1)
+            rnn = f"rnn_{index}"
+            x = bilstm(x, lambda way, name, rnn=rnn: get(rnn, f"{way}_lstm", name))
         if elmo_at in ("output", "both"):
             x = np.concatenate([x, elmo("output", layers)], -1)
         if output == "class_logits":

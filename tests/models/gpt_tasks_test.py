@@ -26,7 +26,8 @@ def build(output, sequences, **arguments):
     classes = 3 if output == "class" else None
     arguments = {"initializer_range": 1.0, **arguments}
     model = gpt_task(arguments.pop("encoder", encoder()), output, classes, sequences, **arguments)
-    model.get_layer("classifier").bias.assign_add(keras.random.normal((classes or 1,)))
+    if output in ("class", "score"):
+        model.get_layer("classifier").bias.assign_add(keras.random.normal((classes or 1,)))
     return model
 
 
@@ -101,7 +102,7 @@ def test_outputs_are_those_of_the_formula(output, sequences):
     model = build(output, sequences, encoder=body)
     batch = inputs(sequences)
     outputs = run(model, batch)
-    w, b = (v.numpy().astype("float64") for v in model.get_layer("classifier").weights)
+    w, *b = (v.numpy().astype("float64") for v in model.get_layer("classifier").weights)
     for row in range(3):
         hidden = []
         for c in range(sequences):
@@ -114,11 +115,35 @@ def test_outputs_are_those_of_the_formula(output, sequences):
             )
             hidden.append(found[-1])
         if output == "choice":
-            want = [(h @ w + b)[0] for h in hidden]
+            want = [(h @ w)[0] for h in hidden]
         else:
-            want = sum(hidden) @ w + b
+            want = sum(hidden) @ w + b[0]
             want = want[0] if output == "score" else want
         np.testing.assert_allclose(outputs[LOGITS[output]][row], want, atol=1e-5)
+
+
+def test_tags_and_spans_are_read_at_every_token():
+    body, batch = encoder(), inputs(1)
+    del batch["extract_positions"]
+    found = body({name: value[:, 0] for name, value in batch.items()})
+    hidden = found["sequence_output"].numpy().astype("float64")  # [B, T, H]
+    real = batch["input_mask"][:, 0] > 0
+
+    model = gpt_task(body, "tag", 3, initializer_range=1.0)
+    w, b = model.get_layer("classifier").weights
+    b.assign([0.5, -1.0, 2.0])
+    outputs = run(model, batch)
+    np.testing.assert_allclose(outputs["tag_logits"], hidden @ w.numpy() + b.numpy(), atol=1e-5)
+    np.testing.assert_allclose(outputs["sequence_output"][:, 0], hidden, atol=1e-6)
+
+    model = gpt_task(body, "span", initializer_range=1.0)
+    outputs = run(model, batch)
+    for name in ("start", "end"):
+        want = hidden @ model.get_layer(name).kernel.numpy()[:, 0]
+        want = np.where(real, want, -1e9)
+        np.testing.assert_allclose(outputs[f"{name}_logits"], want, atol=1e-5)
+    assert np.abs(outputs["start_logits"] - outputs["end_logits"])[real].max() > 1e-2
+    assert (~real).any()
 
 
 def test_padding_changes_nothing():
@@ -189,7 +214,9 @@ def test_model_comes_back_from_its_file(tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (dict(output="tag"), "output='tag' must be one of 'class', 'score', 'choice'"),
+        (dict(output="tags"), "output='tags' must be one of 'class', 'score', 'choice', 'tag', "),
+        (dict(output="tag"), "num_classes=None does not fit output='tag'"),
+        (dict(output="span", sequences=2), "sequences=2 does not fit output='span'; expected 1"),
         (dict(), "num_classes=None does not fit output='class'"),
         (dict(num_classes=1), "num_classes=1 does not fit"),
         (dict(output="score", num_classes=2), "num_classes=2 does not fit output='score'"),

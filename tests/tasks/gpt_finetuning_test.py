@@ -150,6 +150,30 @@ def test_a_toy_task_is_learnt(kind):
         assert before[f"{kind}_accuracy"] < 0.8 and logs[f"{kind}_accuracy"] == 1.0
 
 
+def test_the_language_model_of_tags_is_that_of_examples_with_a_target():
+    keras.utils.set_random_seed(3)
+    encoder = gpt_with_extra_tokens(None, CONFIG)
+    task = GPTFineTuning(gpt_task(encoder, "tag", 3), 0.5)
+    rng = np.random.default_rng(0)
+    mask = (np.arange(5) < np.array([[5], [3], [4]])).astype("int32")
+    batch = {
+        "input_word_ids": (rng.integers(1, VOCAB, (3, 5)) * mask)[:, None].astype("int32"),
+        "input_mask": mask[:, None],
+        "labels": rng.integers(0, 3, (3, 5)).astype("int32"),
+        "weights": (mask * [[0, 1, 0, 1, 0], [0, 1, 1, 1, 0], [0] * 5]).astype("float32"),
+    }
+    batch = {name: tf.constant(value) for name, value in batch.items()}
+    counts = task.targets(batch)
+    assert {name: float(n) for name, n in counts.items()} == {"tag": 4.0, "lm": 6.0}
+    outputs = task.model(task.inputs(batch))
+    hidden = outputs["sequence_output"].numpy()[:, 0]
+    ids, table = batch["input_word_ids"].numpy()[:, 0], encoder.get_layer("token_embedding")
+    scores = hidden @ table.embeddings.numpy().T
+    log_p = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+    want = -sum(log_p[b, t, ids[b, t + 1]] for b, n in ((0, 5), (1, 3)) for t in range(n - 1))
+    np.testing.assert_allclose(task.losses(batch, outputs)["lm"], 0.5 * want, rtol=1e-5)
+
+
 def test_report():
     task = toy_task("score", lm_weight=0.5)
     means = {"loss": 1.5, "score_loss": 1.0, "lm_loss": 0.5}
@@ -170,5 +194,6 @@ def test_wrong_arguments():
     with pytest.raises(ValueError, match="lm_weight=-1 must not be negative"):
         toy_task("class", lm_weight=-1)
     x = keras.Input((4,), name="x")
-    with pytest.raises(ValueError, match=r"model must have `sequence_output` .* got \['y'\]"):
-        GPTFineTuning(keras.Model({"x": x}, {"y": x + 1.0}))
+    for name, message in (("y", "one of the outputs class_logits"), ("score", "`sequence_output`")):
+        with pytest.raises(ValueError, match=rf"model must have {message}.* got \['{name}'\]"):
+            GPTFineTuning(keras.Model({"x": x}, {name: x + 1.0}))

@@ -106,6 +106,24 @@ def test_one_step_is_the_plain_gradient_clipped_then_applied():
         np.testing.assert_allclose(a, b, atol=5e-6)
 
 
+@pytest.mark.parametrize("strategy", [tf.distribute.get_strategy, two_replicas])
+def test_held_out_batches_of_many_lengths_share_a_trace(strategy):
+    def cut(number, length):
+        batch = ToyBatches().batch(number)
+        return {k: v[:, :length] if v.shape[1:] == (12,) else v for k, v in batch.items()}
+
+    batches = [cut(number, length) for number, length in enumerate((12, 8, 10, 9))]
+    trainer = toy_trainer(strategy())
+    together = trainer.evaluate(batches)
+    assert trainer._evaluate_batch.experimental_get_tracing_count() == 2
+    weights = [batch["masked_lm_weights"].sum() for batch in batches]
+    losses = [toy_trainer().evaluate([batch])["masked_lm_loss"] for batch in batches[:2]]
+    losses += [trainer.evaluate([batch])["masked_lm_loss"] for batch in batches[2:]]
+    np.testing.assert_allclose(
+        together["masked_lm_loss"], np.average(losses, weights=weights), rtol=1e-5
+    )
+
+
 def test_dropout_differs_between_steps_replicas_and_micro_batches():
     from tfnlp.training.randomness import step_seed
 

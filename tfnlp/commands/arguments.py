@@ -22,6 +22,11 @@ def add_corpus(parser):
         help="text files, globs, .gz files, tfds:NAME[:SPLIT], or book:NAME for one that ships "
         "with tfnlp (book:the_secret_garden)",
     )
+    add_layout(parser)
+
+
+def add_layout(parser):
+    """`--layout`."""
     parser.add_argument(
         "--layout",
         choices=["auto", "lines", "prose", "words"],

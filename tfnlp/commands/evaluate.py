@@ -1,17 +1,20 @@
-"""Measure a pretrained model on held-out text."""
+"""Measure a pretrained model on held-out text, a fine-tuned one on labelled examples."""
 
 import argparse
 import json
 
-from tfnlp.commands import evaluate_elmo, evaluate_gpt
+from tfnlp.commands import evaluate_elmo, evaluate_gpt, evaluate_task
 from tfnlp.commands.arguments import add_corpus, add_model, add_tokenize
+from tfnlp.commands.finetune import add_columns
 
 # What only some kinds of model are asked, and the defaults.
 _OPTIONS = {
     "bert": {"batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1},
     "elmo": {"batch_size": None},
     "gpt": {"batch_size": 16, "seq_length": None, "stride": None},
+    "task": {"batch_size": 32},
 }
+_NUMBERS = ("batch_size", "seq_length", "batches", "seed", "stride")
 
 
 def add_arguments(parser):
@@ -27,16 +30,31 @@ def add_arguments(parser):
         ("stride", "GPT: tokens from a window to the next (default: half a window)"),
     ):
         parser.add_argument(f"--{name}", type=int, default=argparse.SUPPRESS, help=text)
+    add_columns(parser)
+    parser.add_argument(
+        "--report", metavar="DIR", help="fine-tuned: write a page of measures and errors there"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args):
-    """Prints masked-LM and next-sentence loss and accuracy, or the perplexities of the others."""
+    """Prints masked-LM and next-sentence loss and accuracy, the perplexities of the others, or the
+    measures of a task."""
     from tfnlp.commands.loading import kind_of
     from tfnlp.training.run import is_run, read_config
 
     kind = kind_of(args.model)
     options = _options(args, kind)
+    if kind == "task":
+        for name in ("report", "text_columns", "label", "skip_bad_rows"):
+            options[name] = getattr(args, name)
+        evaluate_task.run(args, **options)
+        return
+    if args.report or args.text_columns or args.label or args.skip_bad_rows:
+        raise ValueError(
+            "--report, --text, --label and --skip-bad-rows are for fine-tuned models; "
+            f"{args.model} is a pretrained one"
+        )
     if kind == "elmo":
         if not is_run(args.model):
             raise ValueError(
@@ -58,16 +76,14 @@ def run(args):
 def _options(args, kind):
     """The arguments that a model of this kind is asked."""
     given, options = vars(args), dict(_OPTIONS[kind])
-    for name in ("batch_size", "seq_length", "batches", "seed", "stride"):
+    for name in _NUMBERS:
         if name not in given:
             continue
         written = f"--{name.replace('_', '-')}"
         if name not in options:
             kinds = [other.upper() for other in _OPTIONS if name in _OPTIONS[other]]
-            raise ValueError(
-                f"{written} is for {' and '.join(kinds)}; {args.model} is "
-                f"{'an ELMo' if kind == 'elmo' else 'a ' + kind.upper()}"
-            )
+            what = {"elmo": "an ELMo", "task": "fine-tuned"}.get(kind, f"a {kind.upper()}")
+            raise ValueError(f"{written} is for {' and '.join(kinds)}; {args.model} is {what}")
         if name != "seed" and given[name] < 1:
             raise ValueError(f"{written} {given[name]} must be at least 1")
         options[name] = given[name]

@@ -1,4 +1,4 @@
-"""Export a BERT or GPT as a pair of SavedModels, preprocessor and model, or an ELMo as one."""
+"""Export a BERT or GPT as a pair of SavedModels, an ELMo or a fine-tuned model as one."""
 
 import argparse
 
@@ -10,8 +10,10 @@ _ONLY = {
     "cache": ("elmo",),
     "l2": ("elmo",),
     "format": ("elmo", "gpt"),
+    "fill": ("bert",),
+    "top": ("bert",),
 }  # arguments that not all kinds of model have
-_NAMES = {"bert": "a BERT", "elmo": "an ELMo", "gpt": "a GPT"}
+_NAMES = {"bert": "a BERT", "elmo": "an ELMo", "gpt": "a GPT", "task": "fine-tuned"}
 
 
 def add_arguments(parser):
@@ -21,7 +23,7 @@ def add_arguments(parser):
         "--output",
         required=True,
         metavar="DIR",
-        help="BERT, GPT: folder for the pair; ELMo: the module",
+        help="BERT, GPT: folder for the pair; ELMo, fine-tuned, --fill: the module",
     )
     # What is not given stays away from the namespace: an argument of the other kind is an error.
     for name, more in (
@@ -50,6 +52,14 @@ def add_arguments(parser):
                 "of an ELMo, Hugging Face of a GPT (default: savedmodel)",
             ),
         ),
+        (
+            "fill",
+            dict(
+                action="store_true",
+                help="BERT: write one module instead, of strings with [MASK] to the words there",
+            ),
+        ),
+        ("top", dict(type=int, help="BERT with --fill: guesses a mask (default: 5)")),
     ):
         parser.add_argument(f"--{name}", default=argparse.SUPPRESS, **more)
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
@@ -57,7 +67,7 @@ def add_arguments(parser):
 
 def run(args):
     """Writes DIR/encoder and DIR/preprocessor of a BERT, DIR/model and DIR/preprocessor of a GPT,
-    or DIR of an ELMo."""
+    or DIR of an ELMo, of what was fine-tuned and of a BERT that fills masks."""
     from tfnlp.commands.loading import kind_of
 
     kind = kind_of(args.model)
@@ -67,21 +77,45 @@ def run(args):
             written = name.replace("_", "-")
             kinds = " or ".join(_NAMES[other] for other in _ONLY[name])
             raise ValueError(f"--{written} is for {kinds}; {args.model} is {_NAMES[kind]}")
-    {"bert": _export_bert, "elmo": _export_elmo, "gpt": _export_gpt}[kind](args, **given)
+    exports = {"bert": _export_bert, "elmo": _export_elmo, "gpt": _export_gpt, "task": _export_task}
+    exports[kind](args, **given)
 
 
-def _export_bert(args, seq_length=128):
+def _export_task(args):
+    from tfnlp.commands.task_models import load_task_run
+    from tfnlp.hub.fine_tuned import export_fine_tuned
+
+    task_model = load_task_run(args.model).task_model
+    print(f"module: {export_fine_tuned(args.output, task_model, args.overwrite)}")
+
+
+def _export_bert(args, seq_length=None, fill=False, top=None):
     from tfnlp.commands.loading import load_bert
     from tfnlp.hub import export_bert
+    from tfnlp.hub.fill import export_fill
 
+    if fill and seq_length is not None:
+        raise ValueError("--seq-length is for the pair; with --fill texts are as long as they are")
+    if top is not None and not fill:
+        raise ValueError("--top is for --fill")
     loaded = load_bert(args.model)
+    if fill:
+        path = export_fill(
+            args.output,
+            loaded.pretrainer,
+            loaded.tokenizer,
+            5 if top is None else top,
+            args.overwrite,
+        )
+        print(f"module: {path}")
+        return
     positions = loaded.encoder.get_layer("position_embedding").max_positions
     encoder, preprocessor = export_bert(
         args.output,
         loaded.encoder,
         loaded.tokenizer,
         loaded.pretrainer,
-        seq_length=min(seq_length, positions),
+        seq_length=min(128 if seq_length is None else seq_length, positions),
         overwrite=args.overwrite,
     )
     print(f"encoder: {encoder}\npreprocessor: {preprocessor}")

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from tfnlp.hub.fill import best_tokens, check_head, masked_pieces
+
 
 def encode(loaded, text, pair=None):
     """`text` (with `[MASK]`s) and an optional `pair` as the encoder's inputs, int32 `[1, T]`.
@@ -13,12 +15,7 @@ def encode(loaded, text, pair=None):
         ValueError: if the text is longer than the model's positions.
     """
     tokenizer = loaded.tokenizer
-    # Tokenized between the masks: the tokenizer itself reads "[MASK]" as three words, as
-    # Google's does, so that text can't smuggle special tokens in.
-    ids = []
-    for index, part in enumerate(text.split("[MASK]")):
-        ids += [tokenizer.mask_id] if index else []
-        ids += tokenizer.tokenize(tf.constant([part]))[0].numpy().tolist()
+    ids = masked_pieces(tokenizer, tf.constant([text]))[0][0].numpy().tolist()
     first = [tokenizer.cls_id, *ids, tokenizer.sep_id]
     second = []
     if pair is not None:
@@ -42,14 +39,13 @@ def fill_masks(loaded, text, top):
     inputs, positions = encode(loaded, text)
     if not positions:
         return []
-    if loaded.pretrainer is None or "mlm_logits" not in loaded.pretrainer.output:
-        raise ValueError("the model has no masked-LM head, so it can't fill masks")
+    check_head(loaded.pretrainer)
     outputs = _pretrainer_outputs(loaded, inputs, positions)
-    probabilities = tf.nn.softmax(outputs["mlm_logits"][0])  # [P, V]
-    best = tf.math.top_k(probabilities, min(top, loaded.tokenizer.vocab_size))
+    values, ids = best_tokens(outputs["mlm_logits"][0], loaded.tokenizer, top)  # [P, top]
+    vocabulary = loaded.tokenizer.vocabulary
     return [
-        [(loaded.tokenizer.vocabulary[i], float(p)) for i, p in zip(row, values, strict=True)]
-        for row, values in zip(best.indices.numpy(), best.values.numpy(), strict=True)
+        [(vocabulary[i], float(p)) for i, p in zip(row, probabilities, strict=True)]
+        for row, probabilities in zip(ids.numpy(), values.numpy(), strict=True)
     ]
 
 

@@ -123,7 +123,7 @@ def load_gpt(path, dtype=None):
 
 
 def kind_of(path):
-    """The kind of model in the folder `path`: "bert", "elmo" or "gpt".
+    """The kind of model in the folder `path`: "bert", "elmo", "gpt" or, fine-tuned, "task".
 
     A run says so itself; `*.hdf5` is bilm-tf's (AllenNLP's), the files of `_GPT` or such a
     `model_type` are a GPT's; any other checkpoint is a BERT's.
@@ -132,6 +132,8 @@ def kind_of(path):
 
     if is_run(path):
         return read_config(path)["model"]
+    if os.path.exists(os.path.join(path, "runs.json")):
+        return "task"
     names = os.listdir(path) if os.path.isdir(path) else []
     if any(name.endswith(".hdf5") for name in names):
         return "elmo"

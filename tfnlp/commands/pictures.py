@@ -21,7 +21,10 @@ def plot_history(history, path, names=None, report=None):
     )
     for axis, name in zip(axes[0], names, strict=True):
         for label, rows in (("training", train), ("held out", history.validation)):
-            steps, values = [r["step"] for r in rows], [r[name] for r in rows]
+            measured = [r for r in rows if name in r]
+            steps, values = [r["step"] for r in measured], [r[name] for r in measured]
+            if not measured:
+                continue
             style = {"linewidth": 1} if label == "training" else {"marker": "o", "markersize": 3}
             axis.plot(steps, values, label=label, **style)
         axis.set_title(name.replace("_", " "))

@@ -1,9 +1,9 @@
-"""Use a pretrained model: fill in words, find neighbours in context, write vectors or text."""
+"""Use a model: labels, tags and answers; words for masks, neighbours in context, vectors, text."""
 
-from tfnlp.commands import predict_bert, predict_elmo, predict_gpt
+from tfnlp.commands import predict_bert, predict_elmo, predict_gpt, predict_task
 from tfnlp.commands.arguments import HelpFormatter
 
-MODELS = {"bert": predict_bert, "elmo": predict_elmo, "gpt": predict_gpt}
+MODELS = {"bert": predict_bert, "elmo": predict_elmo, "gpt": predict_gpt, "task": predict_task}
 
 
 def add_arguments(parser):

@@ -17,6 +17,7 @@ from tfnlp.commands.pretraining import (
 )
 
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
+_MOSTLY_RANDOM = 0.75  # share of random pairs; where there are next sentences it is a half
 
 
 def add_arguments(bert):
@@ -24,6 +25,12 @@ def add_arguments(bert):
     add_run(bert)
     bert.add_argument("--vocab-size", type=int, default=8000, help="size if it is built")
     bert.add_argument("--cased", action="store_true", help="keep case and accents")
+    bert.add_argument(
+        "--from",
+        dest="start",
+        metavar="DIR",
+        help="go on from this run or checkpoint, with its sizes and its vocabulary",
+    )
     bert.add_argument("--size", choices=SIZES, default="tiny", help="published size")
     add_transformer(bert)
     bert.add_argument(
@@ -33,8 +40,7 @@ def add_arguments(bert):
         help="standard deviation of the initial weights; small models learn faster from 0.06",
     )
     bert.add_argument("--seq-length", type=int, default=128, help="tokens a training sequence")
-    bert.add_argument("--max-predictions", type=int, help="masks a sequence (default 15 %%)")
-    bert.add_argument("--whole-word", action="store_true", help="mask whole words")
+    add_masking(bert)
     bert.add_argument("--steps", type=int, default=10000, help="updates")
     add_training(
         bert,
@@ -48,8 +54,24 @@ def add_arguments(bert):
     )
 
 
+def add_masking(parser):
+    """What is masked of a sequence."""
+    parser.add_argument("--max-predictions", type=int, help="masks a sequence (default 15 %%)")
+    parser.add_argument("--whole-word", action="store_true", help="mask whole words")
+
+
 def run(args):
     """Text to a run's folder; the same command again resumes a run that was stopped."""
+    train(args, start(args))
+
+
+def train(args, before):
+    """What `run` does.
+
+    Args:
+        args: see `add_arguments`; `steps` may be None, then there are `epochs`.
+        before: the `LoadedBert` to go on from, or None.
+    """
     import keras
 
     from tfnlp import models, training
@@ -60,14 +82,17 @@ def run(args):
 
     strategy = training.make_strategy(args.strategy)
     check_training(args, strategy)
-    sizes = _sizes(args)
+    sizes = _sizes(args, before)
     predictions = args.max_predictions or max(1, -(-args.seq_length * 15 // 100))
     train_documents, valid_documents = documents(args)
-    tokens = _vocabulary(args, train_documents)
-    tokenizer = WordPieceTokenizer(tokens, lowercase=not args.cased)
+    if before is None:
+        tokens = _vocabulary(args, train_documents)
+        tokenizer = WordPieceTokenizer(tokens, lowercase=not args.cased)
+    else:
+        tokenizer = before.tokenizer
+        tokens = tokenizer.vocabulary
     train = TokenizedCorpus.build(train_documents, tokenizer)
     valid = TokenizedCorpus.build(valid_documents, tokenizer)
-    config = _config(args, sizes, tokenizer, predictions, train)
 
     def pairs(corpus, seed):
         return BertPairs(
@@ -82,6 +107,10 @@ def run(args):
 
     training_pairs = pairs(train, args.seed)
     held_out = list(pairs(valid, args.seed + 1).evaluation_batches(args.evaluate_batches))
+    if args.steps is None:
+        args.steps = max(1, round(args.epochs * training_pairs.steps_per_epoch))
+    heads = _heads(args, before, training_pairs)
+    config = _config(args, sizes, heads, tokenizer, predictions, train)
     start_run(args, config, tokens, read_vocabulary, write_vocabulary)
 
     keras.utils.set_random_seed(args.seed)
@@ -89,12 +118,17 @@ def run(args):
         dtype = "mixed_bfloat16" if args.bf16 else None
         encoder = models.bert(**config["arguments"], dtype=dtype)
         pretrainer = models.bert_pretrainer(encoder, **config["heads"])
+        if before is not None:
+            _copy_weights(before, encoder, pretrainer)
     print(
         f"BERT with {pretrainer.count_params() / 1e6:.2f} M parameters on "
         f"{len(train.tokens):,} tokens of {len(train.document_starts) - 1:,} documents; "
         f"held out: {len(valid.tokens):,} tokens"
     )
     trainer = make_trainer(args, BertPretraining(pretrainer), strategy)
+    commonest = _unigram_accuracy(train, held_out)
+    if before is not None and not trainer.restore():
+        _show("before", trainer.evaluate(held_out), commonest)
     history = trainer.fit(
         training_pairs,
         args.steps,
@@ -104,21 +138,105 @@ def run(args):
         patience=args.patience,
     )
     curve = plot_history(history, os.path.join(args.output, "curve.png"))
-    last = history.validation[-1]
-    print(
-        f"held out after {last['step']} steps: masked-LM accuracy "
-        f"{last['masked_lm_accuracy']:.3f} (always guessing the commonest token: "
-        f"{_unigram_accuracy(train, held_out):.3f}), next-sentence accuracy "
-        f"{last['next_sentence_accuracy']:.3f} (chance: 0.500)"
-    )
+    shown = history.validation[-1]
+    if before is not None:  # what other commands will read
+        best = history.best_step("loss")
+        shown = next(row for row in history.validation if row["step"] == best)
+    _show(f"after {shown['step']} steps", shown, commonest)
     print(f"training curve: {curve}")
     print(f"run: {args.output}")
 
 
-def _sizes(args):
-    """The published size with what the command line changed; checked before any work is done."""
-    from tfnlp import models
+def _show(when, results, commonest):
+    """One line of held-out accuracies."""
+    line = (
+        f"held out {when}: masked-LM accuracy {results['masked_lm_accuracy']:.3f} (always guessing "
+        f"the commonest token: {commonest:.3f})"
+    )
+    if "next_sentence_accuracy" in results:
+        line += f", next-sentence accuracy {results['next_sentence_accuracy']:.3f} (chance: 0.500)"
+    print(line, flush=True)
 
+
+def start(args):
+    """The `LoadedBert` that --from names, or None.
+
+    Raises:
+        ValueError: if it can't be gone on from, or --from is given beside what it decides.
+    """
+    from tfnlp.commands.loading import kind_of, load_bert
+
+    if args.start is None:
+        return None
+    if os.path.realpath(args.start) == os.path.realpath(args.output):
+        raise ValueError(
+            f"--output {args.output} is the model that training starts from; give a new folder"
+        )
+    for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size", "max_positions"):
+        if getattr(args, name) is not None:
+            raise ValueError(f"--{name.replace('_', '-')} can't be changed with --from")
+    for name in ("vocab", "cased"):
+        if getattr(args, name):
+            raise ValueError(f"--{name} can't be given with --from, which has a vocabulary")
+    kind = kind_of(args.start)
+    if kind != "bert":
+        what = {"elmo": "an ELMo", "gpt": "a GPT"}.get(kind, "a fine-tuned model")
+        raise ValueError(f"{args.start} is {what}; only a BERT fills masked words")
+    before = load_bert(args.start)
+    if before.pretrainer is None or "mlm_logits" not in before.pretrainer.output:
+        raise ValueError(f"{args.start} has no masked-LM head to go on with; give one that has")
+    return before
+
+
+def _copy_weights(before, encoder, pretrainer):
+    encoder.set_weights(before.encoder.get_weights())
+    for name in ("masked_lm_head", "masked_lm_bias", "next_sentence_head"):
+        if name in {layer.name for layer in pretrainer.layers}:
+            weights = before.pretrainer.get_layer(name).get_weights()
+            pretrainer.get_layer(name).set_weights(weights)
+
+
+def _heads(args, before, pairs):
+    """Arguments of `bert_pretrainer`.
+
+    A next-sentence head is gone on with only where there are next sentences: a text of one line a
+    document makes random pairs alone, from which it would learn to say so of all.
+    """
+    if before is None:
+        return {
+            "masked_lm": True,
+            "next_sentence": True,
+            "initializer_range": args.initializer_range,
+        }
+    head = before.pretrainer.get_layer("masked_lm_head")
+    next_sentence = "next_sentence_logits" in before.pretrainer.output
+    if next_sentence and pairs.plan(0)[:, 4].mean() > _MOSTLY_RANDOM:
+        next_sentence = False
+        print("next sentences are left out: documents of one sentence have none", file=sys.stderr)
+    return {
+        "activation": head.activation,
+        "norm_epsilon": head.norm_epsilon,
+        "masked_lm": True,
+        "next_sentence": next_sentence,
+        "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
+    }
+
+
+def _sizes(args, before):
+    """Arguments of `bert`: the published size with what the command line changed, or those of the
+    model gone on from; checked before any work is done."""
+    from tfnlp import models
+    from tfnlp.convert.bert_config import config_of
+
+    rates = {"dropout": args.dropout, "attention_dropout": args.dropout}
+    if before is not None:
+        sizes = {**config_of(before.encoder), **rates}
+        if args.seq_length > sizes["max_positions"]:
+            raise ValueError(
+                f"--seq-length {args.seq_length} is longer than the model's "
+                f"{sizes['max_positions']} positions; shorten the sequences"
+            )
+        return sizes
     sizes = dict(getattr(models, f"BERT_{args.size.upper()}"))
     for name in ("num_layers", "hidden_size", "num_heads", "intermediate_size"):
         if getattr(args, name) is not None:
@@ -136,7 +254,7 @@ def _sizes(args):
             f"--hidden-size {sizes['hidden_size']} is not a multiple of --num-heads "
             f"{sizes['num_heads']}"
         )
-    return sizes
+    return {**sizes, **rates, "initializer_range": args.initializer_range}
 
 
 def _vocabulary(args, documents):
@@ -151,27 +269,19 @@ def _vocabulary(args, documents):
     return vocabulary(args, make, read_vocabulary)
 
 
-def _config(args, sizes, tokenizer, predictions, corpus):
+def _config(args, sizes, heads, tokenizer, predictions, corpus):
     """What a run is: everything that decides which numbers come out."""
     from tfnlp import __version__
 
     return {
         "tfnlp": __version__,
         "model": "bert",
-        "arguments": {
-            "vocab_size": tokenizer.vocab_size,
-            **sizes,
-            "dropout": args.dropout,
-            "attention_dropout": args.dropout,
-            "initializer_range": args.initializer_range,
-        },
-        "heads": {
-            "masked_lm": True,
-            "next_sentence": True,
-            "initializer_range": args.initializer_range,
-        },
-        "text": {"lowercase": not args.cased},
+        # The table of a checkpoint may have more rows than there are tokens.
+        "arguments": {"vocab_size": tokenizer.vocab_size, **sizes},
+        "heads": heads,
+        "text": {"lowercase": tokenizer.lowercase},
         "training": {
+            "from": args.start,
             "seq_length": args.seq_length,
             "max_predictions": predictions,
             "whole_word": args.whole_word,

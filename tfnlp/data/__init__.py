@@ -3,18 +3,17 @@
 from tfnlp.data.bert_pairs import BertPairs
 from tfnlp.data.corpus import read_documents, split_documents
 from tfnlp.data.gpt_inputs import GPTTaskBatches, bucket_lengths, gpt_sequences
-from tfnlp.data.labelled import (
-    index_labels,
-    index_words,
-    read_conllu,
-    read_labelled_text,
-    word_ids,
-)
+from tfnlp.data.labelled import index_labels, index_words, read_labelled_text, word_ids
 from tfnlp.data.labelled_batches import LabelledBatches
 from tfnlp.data.lm_corpus import LanguageModelCorpus
 from tfnlp.data.lm_windows import LanguageModelWindows
+from tfnlp.data.question_files import Question
 from tfnlp.data.sentences import looks_like_sentences, looks_like_words, split_sentences
+from tfnlp.data.tagged_files import TaggedSentence, read_conllu
+from tfnlp.data.task_batches import TaskBatches
 from tfnlp.data.task_files import TaskExample, read_choices, read_classes, read_pairs
+from tfnlp.data.task_rows import TaskData
+from tfnlp.data.task_sets import read_task
 from tfnlp.data.token_stream import TokenWindows, token_stream
 from tfnlp.data.tokens import TokenizedCorpus
 
@@ -24,6 +23,10 @@ __all__ = [
     "LabelledBatches",
     "LanguageModelCorpus",
     "LanguageModelWindows",
+    "Question",
+    "TaggedSentence",
+    "TaskBatches",
+    "TaskData",
     "TaskExample",
     "TokenWindows",
     "TokenizedCorpus",
@@ -39,6 +42,7 @@ __all__ = [
     "read_documents",
     "read_labelled_text",
     "read_pairs",
+    "read_task",
     "split_documents",
     "split_sentences",
     "token_stream",

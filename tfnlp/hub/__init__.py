@@ -3,23 +3,35 @@
 from tfnlp.hub.bert import BertPreprocessorModule, bert_encoder_module, export_bert
 from tfnlp.hub.elmo import ElmoModule, export_elmo
 from tfnlp.hub.elmo_layers import running_layers, sentence_layers
+from tfnlp.hub.fine_tuned import FineTunedModule, export_fine_tuned
 from tfnlp.hub.gpt import GPTModule, GPTPreprocessorModule, export_gpt
+from tfnlp.hub.loaded import SavedModelEncoder, saved_encoder
+from tfnlp.hub.loaded_text import saved_elmo, saved_kind, saved_tokenizer
 from tfnlp.hub.module import KerasModule
 from tfnlp.hub.save import save
+from tfnlp.hub.task_model import TaskModel
 from tfnlp.hub.text_generation import TextGenerator
 
 __all__ = [
     "BertPreprocessorModule",
     "ElmoModule",
+    "FineTunedModule",
     "GPTModule",
     "GPTPreprocessorModule",
     "KerasModule",
+    "SavedModelEncoder",
+    "TaskModel",
     "TextGenerator",
     "bert_encoder_module",
     "export_bert",
     "export_elmo",
+    "export_fine_tuned",
     "export_gpt",
     "running_layers",
     "save",
+    "saved_elmo",
+    "saved_encoder",
+    "saved_kind",
+    "saved_tokenizer",
     "sentence_layers",
 ]

@@ -11,6 +11,7 @@ from tfnlp.models.bert import (
     bert,
     bert_pretrainer,
 )
+from tfnlp.models.bert_tasks import bert_for_tasks, bert_task
 from tfnlp.models.elmo import (
     ELMO_MEDIUM,
     ELMO_MINI,
@@ -21,6 +22,7 @@ from tfnlp.models.elmo import (
     elmo_pretrainer,
 )
 from tfnlp.models.elmo_tasks import elmo_classifier, elmo_tagger
+from tfnlp.models.feature_tasks import FEATURES, feature_task, select_layers
 from tfnlp.models.generation import generate
 from tfnlp.models.gpt import (
     GPT,
@@ -47,6 +49,7 @@ __all__ = [
     "ELMO_MINI",
     "ELMO_ORIGINAL",
     "ELMO_SMALL",
+    "FEATURES",
     "GPT",
     "GPT2_LARGE",
     "GPT2_MEDIUM",
@@ -56,12 +59,15 @@ __all__ = [
     "GPT_MINI",
     "beam_search",
     "bert",
+    "bert_for_tasks",
     "bert_pretrainer",
+    "bert_task",
     "elmo",
     "elmo_classifier",
     "elmo_lstm",
     "elmo_pretrainer",
     "elmo_tagger",
+    "feature_task",
     "generate",
     "gpt",
     "gpt_pretrainer",
@@ -69,4 +75,5 @@ __all__ = [
     "gpt_with_extra_tokens",
     "greedy",
     "sample",
+    "select_layers",
 ]

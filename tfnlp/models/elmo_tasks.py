@@ -7,7 +7,7 @@ mix them, one set for each place where it enters.
 import keras
 from keras import ops
 
-from tfnlp.layers import Dropout, ScalarMix
+from tfnlp.models.feature_tasks import bilstms, check_sizes, mixed, pooled, word_vectors
 
 PLACES = {None: (), "input": ("input",), "output": ("output",), "both": ("input", "output")}
 
@@ -51,11 +51,7 @@ def elmo_classifier(vocab_size, num_classes, name="elmo_classifier", **arguments
         ValueError: for an unknown `elmo_at`, or sizes below 1.
     """
     inputs, hidden, real = task_encoder(vocab_size, **arguments)
-    real = ops.cast(real, hidden.dtype)[..., None]  # [B, T, 1]
-    largest = ops.max(hidden * real - (1.0 - real) * 1e4, axis=1)  # far below any h
-    mean = ops.sum(hidden * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1.0)
-    pooled = ops.concatenate([largest, mean], axis=-1)  # [B, 2F]
-    logits = _logits(num_classes, "num_classes", "class_logits")(pooled)
+    logits = _logits(num_classes, "num_classes", "class_logits")(pooled(hidden, real))
     return keras.Model(inputs, {"class_logits": logits}, name=name)
 
 
@@ -98,9 +94,7 @@ def task_encoder(
         raise ValueError(f'elmo_at={elmo_at!r} must be "input", "output", "both" or None')
     sizes = dict(vocab_size=vocab_size, embedding_size=embedding_size, units=units)
     sizes.update(num_layers=num_layers, num_lm_layers=num_lm_layers, lm_size=lm_size)
-    for argument, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"{argument}={value} must be at least 1")
+    check_sizes(**sizes)
     inputs = {"word_ids": keras.Input((seq_length,), dtype="int32", name="word_ids")}
     real = ops.not_equal(inputs["word_ids"], 0)  # bool [B, T]
     elmo = {}
@@ -108,23 +102,13 @@ def task_encoder(
         inputs["lm_layers"] = lm_layers = keras.Input(
             (seq_length, num_lm_layers, lm_size), dtype="float32", name="lm_layers"
         )
-        layers = [lm_layers[:, :, j] for j in range(num_lm_layers)]  # each [B, T, D]
         for place in PLACES[elmo_at]:
-            mix = ScalarMix(num_lm_layers, l2=elmo_l2, name=f"elmo_{place}")
-            elmo[place] = Dropout(elmo_dropout, name=f"elmo_{place}_dropout")(
-                mix(layers)
-            )
+            elmo[place] = mixed(lm_layers, "weighted", elmo_dropout, elmo_l2, f"elmo_{place}")
 
-    x = keras.layers.Embedding(vocab_size, embedding_size, name="word_embedding")(
-        inputs["word_ids"]
-    )
-    x = Dropout(dropout, name="word_dropout")(x)
+    x = word_vectors(inputs["word_ids"], vocab_size, embedding_size, dropout)
     if "input" in elmo:
         x = ops.concatenate([x, elmo["input"]], axis=-1)
-    for index in range(num_layers):
-        lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm")
-        x = keras.layers.Bidirectional(lstm, name=f"rnn_{index}")(x, mask=real)
-        x = Dropout(dropout, name=f"rnn_{index}_dropout")(x)
+    x = bilstms(x, real, units, num_layers, dropout)
     if "output" in elmo:
         x = ops.concatenate([x, elmo["output"]], axis=-1)
     return inputs, x, real

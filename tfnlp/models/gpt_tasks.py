@@ -1,4 +1,5 @@
-"""GPT fine-tuned: a linear layer on what it says of the last token (Radford et al. 2018, 3.2-3.3).
+"""GPT fine-tuned: a linear layer on what it says of the last token (Radford et al. 2018, 3.2-3.3)
+or of every token.
 
 Every task becomes one sequence of tokens or several (see `tfnlp.data.gpt_inputs`), each begun and
 ended by tokens that pretraining did not know.
@@ -9,8 +10,14 @@ from keras import ops
 
 from tfnlp.layers import Dropout
 from tfnlp.models.gpt import gpt
-
-OUTPUTS = ("class", "score", "choice")
+from tfnlp.models.task_heads import (
+    check_output,
+    fold,
+    sequence_outputs,
+    span_outputs,
+    tag_outputs,
+    unfold,
+)
 
 
 def gpt_with_extra_tokens(encoder, config, extra=3, **changes):
@@ -68,77 +75,61 @@ def gpt_task(
     seq_length=None,
     name="gpt_task",
 ):
-    """A linear layer on `h_c`, the encoder's last layer at the extract token of sequence c.
+    """A linear layer on `h_c`, the encoder's last layer at the extract token of sequence c, or on
+    `h_t`, the same at every token t.
 
     "class": `logits = W drop(sum_c h_c) + b`, with one sequence eq. 3 of the paper; with the two
     orders of a pair their sum, in which the order is lost. "score": the same with one number.
-    "choice": `logit_c = w . drop(h_c) + b`, the same w for each answer. The dropout is that of the
-    reference code: one mask for all sequences of an example.
+    "choice": `logit_c = w . drop(h_c)`, the same w for each answer. The dropout is that of the
+    reference code: one mask for all sequences of an example. "tag": `W drop(h_t) + b`; "span":
+    `s . h_t` and `e . h_t`, of what stands at t or before it.
 
     Args:
         encoder: a model made by `gpt_with_extra_tokens`.
-        output: "class", "score" or "choice".
-        num_classes: K, for "class" alone.
-        sequences: C, of an example.
+        output: "class", "score", "choice", "tag" or "span".
+        num_classes: K, for "class" and "tag" alone.
+        sequences: C, of an example; 1 for "tag" and "span".
         dropout: rate on h.
-        initializer_range: standard deviation of the normal that fills W.
+        initializer_range: standard deviation of the normal that fills W, w, s and e.
         seq_length: static length T, or None for any length.
         name: name of the model.
 
-    Inputs: dict of int32 `input_word_ids` and `input_mask` (1 for real tokens) `[B, C, T]`,
-    `extract_positions` `[B, C]`.
+    Inputs: dict of int32 `input_word_ids` and `input_mask` (1 for real tokens) `[B, C, T]`, and
+    but for "tag" and "span" `extract_positions` `[B, C]`.
 
-    Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]` or `choice_logits` `[B, C]`;
-    and `sequence_output` `[B, C, T, H]` in the compute dtype, for the language model that is
-    learnt beside it.
+    Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
+    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding; and
+    `sequence_output` `[B, C, T, H]` in the compute dtype, for the language model that is learnt
+    beside it.
 
     Raises:
         ValueError: for an unknown `output` or sizes that don't fit it.
     """
-    if output not in OUTPUTS:
-        raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
-    if (output == "class") != (num_classes is not None) or output == "class" and num_classes < 2:
-        raise ValueError(
-            f"num_classes={num_classes} does not fit output={output!r}; expected 2 or more for "
-            '"class" and None for others'
-        )
-    if sequences < (2 if output == "choice" else 1):
-        raise ValueError(
-            f"sequences={sequences} must be at least 1, and 2 for a choice between them"
-        )
-    shape = (sequences, seq_length)
+    check_output(output, num_classes, sequences, several=("class", "score"))
     inputs = {
-        "input_word_ids": keras.Input(shape, dtype="int32", name="input_word_ids"),
-        "input_mask": keras.Input(shape, dtype="int32", name="input_mask"),
-        "extract_positions": keras.Input((sequences,), dtype="int32", name="extract_positions"),
+        key: keras.Input((sequences, seq_length), dtype="int32", name=key)
+        for key in ("input_word_ids", "input_mask")
     }
-    flat = {
-        key: ops.concatenate([x[:, c] for c in range(sequences)], axis=0)
-        for key, x in inputs.items()
-    }  # [C*B, T] and [C*B]: first all first sequences, then all second ones
-    positions = flat.pop("extract_positions")
+    flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T]
     hidden = encoder(flat)["sequence_output"]  # [C*B, T, H]
-    size = hidden.shape[-1]
-
-    # A product picks one row in each: its gradient is a product too, and no scatter.
-    places = ops.cumsum(ops.ones_like(flat["input_mask"]), axis=1) - 1  # [C*B, T]
-    chosen = ops.cast(ops.equal(places, positions[:, None]), hidden.dtype)
-    extracted = ops.matmul(chosen[:, None], hidden)  # [C*B, 1, H]
-    h = ops.reshape(extracted, (sequences, -1, size))  # [C, B, H]
-    h = h * Dropout(dropout, name="classifier_dropout")(ops.ones_like(h[0]))
-    dense = keras.layers.Dense(
-        num_classes or 1,
-        kernel_initializer=keras.initializers.RandomNormal(stddev=initializer_range),
-        dtype="float32",
-        name="classifier",
-    )
-    h = ops.cast(h, "float32")
-    if output == "choice":
-        outputs = {"choice_logits": ops.transpose(dense(h)[..., 0])}  # [B, C]
-    elif output == "score":
-        outputs = {"score": dense(ops.sum(h, axis=0))[:, 0]}
+    initializer = keras.initializers.RandomNormal(stddev=initializer_range)
+    drop = Dropout(dropout, name="classifier_dropout")
+    if output == "tag":
+        outputs = tag_outputs(drop(hidden), num_classes, initializer)
+    elif output == "span":
+        real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
+        outputs = span_outputs(hidden, hidden, real, initializer)
     else:
-        outputs = {"class_logits": dense(ops.sum(h, axis=0))}
-    parts = ops.split(hidden, sequences, axis=0)  # C of [B, T, H]
-    outputs["sequence_output"] = ops.stack(parts, axis=1)  # [B, C, T, H]
+        inputs["extract_positions"] = keras.Input(
+            (sequences,), dtype="int32", name="extract_positions"
+        )
+        positions = fold(inputs["extract_positions"], sequences)  # [C*B]
+        # A product picks one row in each: its gradient is a product too, and no scatter.
+        places = ops.cumsum(ops.ones_like(flat["input_mask"]), axis=1) - 1  # [C*B, T]
+        chosen = ops.cast(ops.equal(places, positions[:, None]), hidden.dtype)
+        extracted = ops.matmul(chosen[:, None], hidden)[:, 0]  # [C*B, H]
+        h = unfold(extracted, sequences)  # [B, C, H]
+        h = h * drop(ops.ones_like(h[:, :1]))
+        outputs = sequence_outputs(h, output, num_classes, initializer)
+    outputs["sequence_output"] = unfold(hidden, sequences)  # [B, C, T, H]
     return keras.Model(inputs, outputs, name=name)

@@ -14,26 +14,32 @@ from tfnlp.text.gpt2_tokenizer import GPT2Tokenizer
 from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
+from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 from tfnlp.text.vocabulary import (
     SPECIAL_TOKENS,
     read_vocabulary,
     train_wordpiece,
     write_vocabulary,
 )
+from tfnlp.text.word_index import WordIndex
 from tfnlp.text.wordpiece import WordPieceTokenizer
 from tfnlp.text.words import SPECIAL_WORDS, read_words, split_words, train_words, write_words
 
 __all__ = [
     "BEGIN_OF_SENTENCE",
+    "BertReader",
     "END_OF_SENTENCE",
     "GPT2Tokenizer",
+    "GPTReader",
     "GPTTokenizer",
     "MAX_CHARACTERS",
     "NUM_CHARACTERS",
     "SPECIAL_TOKENS",
     "SPECIAL_WORDS",
     "UNKNOWN",
+    "WordIndex",
     "WordPieceTokenizer",
+    "WordReader",
     "character_ids",
     "gpt_tokenizer",
     "mask_tokens",

@@ -9,7 +9,7 @@ def pack_segments(
     segments: Sequence[tf.RaggedTensor],
     seq_length: int | tf.Tensor,
     cls_id: int,
-    sep_id: int,
+    sep_id: int | Sequence[int],
     pad_id: int,
 ) -> dict[str, tf.Tensor]:
     """Packs segments of ids into `[CLS] A [SEP] B [SEP] ... [PAD]*` of fixed length.
@@ -25,7 +25,8 @@ def pack_segments(
     Args:
       segments: one or more int32 ragged tensors `[B, (pieces)]` or `[B, (words), (pieces)]`.
       seq_length: length T of the result, special tokens included.
-      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and [PAD].
+      cls_id, sep_id, pad_id: ids of [CLS], [SEP] and [PAD]; of sep_id also a list, one for each
+        segment.
 
     Returns:
       A dict of int32 `[B, T]`: `input_word_ids`; `input_mask`, 1 at tokens and 0 at padding;
@@ -54,9 +55,10 @@ def pack_segments(
     kept = _fair_lengths(lengths, tf.maximum(seq_length - special, 0))  # [B, n]
 
     rows = tf.shape(lengths)[0]
+    ends = [sep_id] * len(segments) if isinstance(sep_id, int) else sep_id
     parts = [_column(cls_id, rows)]
-    for index, segment in enumerate(segments):
-        parts += [_prefixes(segment, kept[:, index]), _column(sep_id, rows)]
+    for index, (segment, end) in enumerate(zip(segments, ends, strict=True)):
+        parts += [_prefixes(segment, kept[:, index]), _column(end, rows)]
     tokens = tf.concat(parts, 1).to_tensor(pad_id)  # [B, longest]
     padding = seq_length - tf.shape(tokens)[1]
     word_ids = tf.pad(tokens, [[0, 0], [0, padding]], constant_values=pad_id)  # [B, T]

@@ -2,6 +2,7 @@
 
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.history import History
+from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import LAMB, Adagrad, AdamW, Optimizer, optimizer
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, schedule
 from tfnlp.training.strategy import make_strategy
@@ -13,11 +14,13 @@ __all__ = [
     "Checkpoints",
     "History",
     "LAMB",
+    "LayerRates",
     "Optimizer",
     "Trainer",
     "constant",
     "cosine",
     "inverse_sqrt",
+    "layer_groups",
     "linear",
     "make_strategy",
     "optimizer",

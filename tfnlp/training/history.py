@@ -1,6 +1,13 @@
 """What was measured during a run; part of every checkpoint, so that a resumed run keeps it."""
 
+import math
+
 from tfnlp.training.step import means
+
+# What a held-out value's name holds where more of it is better.
+_BIGGER_IS_BETTER = (
+    "accuracy", "f1", "exact", "matthews", "pearson", "spearman", "precision", "recall"
+)
 
 
 class History:
@@ -36,12 +43,21 @@ class History:
         self.validation.append({"step": step, **logs})
 
     def best_step(self, monitor):
-        """The step of the best held-out `monitor`, or None; of equals, the first."""
+        """The step of the best held-out `monitor`, or None; of equals, the first.
+
+        Larger is better for names that hold "accuracy", "f1", "exact", "matthews", "pearson",
+        "spearman", "precision" or "recall", smaller for all others; NaN is worst.
+        """
         rows = self._rows(monitor)
         if not rows:
             return None
-        sign = -1.0 if "accuracy" in monitor else 1.0
-        return min(rows, key=lambda row: (sign * row[monitor], row["step"]))["step"]
+        sign = -1.0 if any(part in monitor for part in _BIGGER_IS_BETTER) else 1.0
+
+        def order(row):
+            value = sign * row[monitor]
+            return (math.inf if math.isnan(value) else value, row["step"])
+
+        return min(rows, key=order)["step"]
 
     def stopped_early(self, monitor, patience):
         """Whether the last `patience` evaluations brought nothing better."""

@@ -59,7 +59,10 @@ class Optimizer:
         return 0.0
 
     def apply(self, gradients, learning_rate, step):
-        """One update from dense `gradients`, in replica context; `step` counts from 0."""
+        """One update from dense `gradients`, in replica context; `step` counts from 0.
+
+        `learning_rate` and `step` are scalars or lists of them, one for each variable.
+        """
         strategy = tf.distribute.get_strategy()
         if strategy.num_replicas_in_sync == 1:
             self._apply_all(None, gradients, learning_rate, step)
@@ -69,15 +72,18 @@ class Optimizer:
             )
 
     def _apply_all(self, strategy, gradients, learning_rate, step):
-        for variable, decay, gradient in zip(
-            self.variables, self.decays, gradients, strict=True
+        count = len(self.variables)
+        rates = learning_rate if isinstance(learning_rate, list) else [learning_rate] * count
+        steps = step if isinstance(step, list) else [step] * count
+        for variable, decay, gradient, rate, step in zip(
+            self.variables, self.decays, gradients, rates, steps, strict=True
         ):
             slots = [self.slots[f"{name}/{variable.path}"] for name in self.slot_names]
 
             def update(var, gradient, rate, step, *slots, decay=decay):
                 self.update(var, gradient, rate, step, decay, *slots)
 
-            args = (gradient, learning_rate, step, *slots)
+            args = (gradient, rate, step, *slots)
             if strategy is None:
                 update(variable.value, *args)
             else:

@@ -24,6 +24,7 @@ class Step:
         seed: of dropout.
         replicas: number of replicas in sync.
         loss_scale: what the loss is multiplied by before its gradient is taken.
+        layer_rates: a `LayerRates`, built, or None: one rate for all.
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Step:
         seed,
         replicas,
         loss_scale,
+        layer_rates=None,
     ):
         self.task, self.model = task, task.model
         self.optimizer, self.rate = optimizer, rate
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
         self.replicas, self.loss_scale = replicas, loss_scale
+        self.layer_rates = layer_rates
         # Communication between replicas can't be compiled; the arithmetic before it can.
         self._gradients = tf.function(self._all_gradients, jit_compile=jit_compile or None)
         self._sums = tf.function(self._evaluation_sums, jit_compile=jit_compile or None)
@@ -55,6 +58,8 @@ class Step:
         batch = {**batch, **self._rows(state, batch)}
         gradients, sums, state = self._gradients(batch, counts, step, replica)
         gradients = self._reduce(gradients)
+        if self.layer_rates is not None:
+            gradients = self.layer_rates.mask(gradients, step)
         totals = {**self._reduce(sums), **_count_keys(counts)}
 
         norm = tf.linalg.global_norm(gradients)
@@ -62,7 +67,10 @@ class Step:
             scale = self.clip_norm / tf.maximum(norm, self.clip_norm)
             gradients = [g * tf.cast(scale, g.dtype) for g in gradients]
         rate = self.rate(step)
-        self.optimizer.apply(gradients, rate, step)
+        rates, steps = rate, step
+        if self.layer_rates is not None:
+            rates, steps = self.layer_rates.rates(rate, step), self.layer_rates.steps(step)
+        self.optimizer.apply(gradients, rates, steps)
         self._keep(self._all_rows(state))
         totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
         return {name: tf.cast(value, "float32") for name, value in totals.items()}

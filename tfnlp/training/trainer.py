@@ -9,7 +9,8 @@ from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.progress import Progress
-from tfnlp.training.step import Step, means, split_rows
+from tfnlp.training.shares import distribute, split_batch
+from tfnlp.training.step import Step, means
 from tfnlp.training.summaries import Summaries
 
 
@@ -32,6 +33,7 @@ class Trainer:
         keep: how many of the last checkpoints to keep; the best is kept besides.
         loss_scale: the gradient is that of `loss_scale * loss`. Only the clipping and optimizers
             whose step depends on the gradient's size (Adagrad's first ones) notice.
+        layer_rates: a `LayerRates`: rates by layer and frozen layers; None: one rate for all.
 
     Raises:
         ValueError: for arguments out of range.
@@ -52,6 +54,7 @@ class Trainer:
         directory=None,
         keep=3,
         loss_scale=1.0,
+        layer_rates=None,
     ):
         for name, value in (("accumulation", accumulation), ("steps_per_call", steps_per_call)):
             if value < 1:
@@ -67,11 +70,22 @@ class Trainer:
             rate = lambda step: tf.constant(learning_rate, "float32")  # noqa: E731
         replicas = self.strategy.num_replicas_in_sync
 
+        if layer_rates is not None:
+            layer_rates.build(task.model)
         with self.strategy.scope():
             optimizer.build(task.model.trainable_variables)
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
         self._body = Step(
-            task, optimizer, rate, clip_norm, accumulation, jit_compile, seed, replicas, loss_scale
+            task,
+            optimizer,
+            rate,
+            clip_norm,
+            accumulation,
+            jit_compile,
+            seed,
+            replicas,
+            loss_scale,
+            layer_rates,
         )
         self.history = History()
         self._checkpoints = None
@@ -111,13 +125,14 @@ class Trainer:
             data: has `batch_size` (of the global batch) and `dataset(first_step)`, a
                 `tf.data.Dataset` of global batches that is a pure function of the step.
             steps: total number of updates.
-            validation: a finite iterable of batches, or None.
+            validation: a finite iterable of batches; or a function without arguments that returns
+                a dict of held-out values, floats by name; or None.
             evaluate_every: steps between evaluations (default: ten in the run).
             checkpoint_every: steps between checkpoints (default: as `evaluate_every`).
             log_every: steps that a row of the history averages (default: 200 rows a run).
             patience: stop after so many evaluations without a better `monitor`; None: never.
-            monitor: a held-out value by its name in the logs, without `val_`; names that hold
-                "accuracy" are better when larger, all others when smaller.
+            monitor: a held-out value by its name in the logs, without `val_`; whether larger is
+                better follows from the name, see `History.best_step`.
             callbacks: Keras callbacks; an "epoch" is what lies between two evaluations.
             progress: show a progress bar.
             resume: continue from the newest whole checkpoint in `directory`.
@@ -148,7 +163,7 @@ class Trainer:
         )
         self.task.model.stop_training = False
         callbacks.on_train_begin()
-        iterator = iter(self._distribute(data, first)) if first < steps else None
+        iterator = iter(distribute(self.strategy, data, first)) if first < steps else None
         summaries = Summaries(self.directory)
         with StopSignal() as stop_signal, Progress(first, steps, progress) as bar:
             saved = first
@@ -176,7 +191,7 @@ class Trainer:
                 if step % evaluate_every == 0 or step == steps:
                     held_out = {}
                     if validation is not None:
-                        held_out = self.evaluate(validation)
+                        held_out = self._held_out(validation)
                         self.history.add_validation(step, held_out)
                         summaries.write("validation", step, held_out)
                         bar.note(step, held_out)
@@ -202,6 +217,11 @@ class Trainer:
             raise KeyboardInterrupt(f"stopped at step {self.step} of {steps}{kept}")
         return self.history
 
+    def _held_out(self, validation):
+        if callable(validation):
+            return {name: float(value) for name, value in validation().items()}
+        return self.evaluate(validation)
+
     def evaluate(self, batches):
         """Held-out means over all batches: a dict such as `{"loss": ..., "..._accuracy": ...}`."""
         totals, state = {}, None
@@ -210,7 +230,7 @@ class Trainer:
             self._check_batch(size, accumulation=1)
             if state is None:
                 state = {k: tf.zeros((size, *v.shape[1:])) for k, v in self.task.state.items()}
-            sums, state = self._evaluate_batch(self._split(batch), state)
+            sums, state = self._evaluate_batch(split_batch(self.strategy, batch), state)
             for name, value in sums.items():
                 totals[name] = totals.get(name, 0.0) + float(value)
         if not totals:
@@ -259,41 +279,10 @@ class Trainer:
         # Every replica holds the same global sums.
         return {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
 
-    @tf.function
+    @tf.function(reduce_retracing=True)  # not a trace for each length of its batches
     def _evaluate_batch(self, batch, state):
         # Every replica returns the same global sums and states.
         results = self.strategy.run(self._body.evaluate, args=(batch, state))
         return tf.nest.map_structure(
             lambda x: self.strategy.experimental_local_results(x)[0], results
         )
-
-    def _split(self, batch):
-        """One global batch as one value a replica."""
-        replicas = self.strategy.num_replicas_in_sync
-        if replicas == 1:
-            return batch
-
-        def share(context):
-            i = context.replica_id_in_sync_group
-            return {k: tf.split(v, replicas)[i] for k, v in batch.items()}
-
-        return self.strategy.experimental_distribute_values_from_function(share)
-
-    def _distribute(self, data, first_step):
-        replicas = self.strategy.num_replicas_in_sync
-        if replicas == 1:
-            return data.dataset(first_step)
-
-        def per_worker(context):
-            # Consecutive elements go to consecutive replicas of this worker.
-            local = replicas // context.num_input_pipelines
-            start = context.input_pipeline_id * local
-
-            def shares(batch):
-                return {
-                    k: split_rows(v, replicas)[start : start + local] for k, v in batch.items()
-                }  # [local, B/replicas, ...]
-
-            return data.dataset(first_step).map(shares).unbatch().prefetch(2)
-
-        return self.strategy.distribute_datasets_from_function(per_worker)

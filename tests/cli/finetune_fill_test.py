@@ -1,0 +1,246 @@
+"""`tfnlp finetune fill` and what the other commands do with its run, and bad input."""
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.cli.cli_test import tfnlp
+from tests.support import golden
+from tfnlp import books
+from tfnlp.commands.loading import kind_of, load_bert
+
+TOY = ["--num-layers", "1", "--hidden-size", "16", "--num-heads", "2", "--max-positions", "24"]
+TRAINING = ["--seq-length", "16", "--batch-size", "8", "--steps-per-call", "2"]
+SHOWN = re.compile(r"held out (before|after \d+ steps): masked-LM accuracy ([\d.]+)")
+GOOGLE = golden("bert_google_tf_generated")
+
+
+def fill(model, text, output, *more):
+    command = ["finetune", "fill", "--model", model, "--train", text, "--output", output]
+    return tfnlp(*command, *TRAINING, *more)
+
+
+def said(capsys):
+    """The one line of an error."""
+    lines = capsys.readouterr().err.strip().split("\n")
+    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
+    return lines[-1]
+
+
+def weights(model):
+    return load_bert(model).pretrainer.get_weights()
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A text to pretrain on, and others to go on with: alike lines, in documents or not."""
+    folder = tmp_path_factory.mktemp("text")
+    (folder / "book.txt").write_text(books.path().read_text(encoding="utf-8")[:30_000])
+    line = "the garden was in the house"
+    (folder / "own.txt").write_text("\n\n".join(["\n".join([line] * 6)] * 20) + "\n")
+    (folder / "lines.txt").write_text("\n\n".join([line] * 60) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pretrained(texts, tmp_path_factory):
+    run = tmp_path_factory.mktemp("bert") / "run"
+    command = ["pretrain", "bert", "--input", texts / "book.txt", "--output", run, *TRAINING]
+    assert tfnlp(*command, *TOY, "--vocab-size", 300, "--steps", 4) == 0
+    return run
+
+
+@pytest.fixture(scope="module")
+def run(pretrained, texts, tmp_path_factory):
+    """A run that went on; what was printed lies beside it."""
+    folder = tmp_path_factory.mktemp("fill") / "run"
+    more = ["--steps", "40", "--checkpoint-every", "20", "--learning-rate", "0.03"]
+    assert fill(pretrained, texts / "own.txt", folder, "--layout", "lines", *more) == 0
+    return folder
+
+
+def test_the_result_is_a_bert_run(run, pretrained):
+    assert kind_of(run) == "bert"
+    names = ["checkpoints", "config.json", "curve.png", "logs", "vocab.txt"]
+    assert sorted(os.listdir(run)) == names
+    assert (run / "vocab.txt").read_bytes() == (pretrained / "vocab.txt").read_bytes()
+    config, before = (json.loads((f / "config.json").read_text()) for f in (run, pretrained))
+    assert config["training"]["from"] == str(pretrained)
+    assert before["arguments"].items() <= config["arguments"].items()
+    assert config["text"] == before["text"] and config["heads"]["next_sentence"]
+
+
+def test_it_is_better_on_the_text_than_before(run, pretrained, texts, capsys):
+    found = []
+    for model in (pretrained, run):
+        command = ["evaluate", "--model", model, "--input", texts / "own.txt", "--layout", "lines"]
+        assert tfnlp(*command, "--seq-length", "16", "--batches", "4", "--json") == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0]["masked_lm_loss"] > 4 > 2.5 > found[1]["masked_lm_loss"]
+    assert found[0]["masked_lm_accuracy"] < 0.1 < 0.2 < found[1]["masked_lm_accuracy"]
+
+
+def test_it_starts_with_the_weights_it_was_given(pretrained, texts, tmp_path, capsys):
+    # An update of a size that changes nothing in float32.
+    more = ["--layout", "lines", "--dev", texts / "own.txt", "--epochs", "0.1", "--dropout", "0"]
+    more += ["--learning-rate", "1e-30"]
+    assert fill(pretrained, texts / "own.txt", tmp_path / "run", *more) == 0
+    (_, before), (when, after) = SHOWN.findall(capsys.readouterr().out)
+    assert before == after and when != "after 0 steps"
+    for a, b in zip(weights(pretrained), weights(tmp_path / "run"), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_run_cut_short_ends_where_it_would_have(run, pretrained, texts, tmp_path, capsys):
+    again = tmp_path / "run"
+    shutil.copytree(run, again)
+    steps = sorted(os.listdir(again / "checkpoints"))
+    for name in steps:
+        if "40" in name:
+            path = again / "checkpoints" / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert len(os.listdir(again / "checkpoints")) < len(steps)
+    more = ["--steps", "40", "--checkpoint-every", "20", "--learning-rate", "0.03"]
+    assert fill(pretrained, texts / "own.txt", again, "--layout", "lines", *more) == 0
+    assert [when for when, _ in SHOWN.findall(capsys.readouterr().out)] == ["after 40 steps"]
+    for a, b in zip(weights(run), weights(again), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert fill(pretrained, texts / "own.txt", again, "--layout", "lines", "--steps", "8") == 1
+    assert "holds a run with other settings" in said(capsys)
+
+
+def test_lines_that_are_documents_have_no_next_sentences(pretrained, texts, tmp_path, capsys):
+    more = ["--layout", "lines", "--steps", "2"]
+    assert fill(pretrained, texts / "lines.txt", tmp_path / "run", *more) == 0
+    captured = capsys.readouterr()
+    assert "next sentences are left out" in captured.err
+    assert "next-sentence accuracy" not in captured.out
+    loaded = load_bert(tmp_path / "run")
+    assert "next_sentence_logits" not in loaded.pretrainer.output
+    assert "pooled_output" in loaded.encoder.output  # stays as it was
+    assert tfnlp("predict", "bert", "--model", tmp_path / "run", "a", "--pair", "b") == 1
+    assert "no next-sentence head" in said(capsys)
+
+
+def test_going_on_with_a_checkpoint_of_google(texts, tmp_path, capsys):
+    command = ["finetune", "fill", "--model", GOOGLE, "--train", texts / "own.txt", "--layout"]
+    command += ["lines", "--output", tmp_path / "run", "--steps", "2", "--batch-size", "4"]
+    assert tfnlp(*command) == 0
+    config = json.loads((tmp_path / "run/config.json").read_text())
+    assert config["training"]["seq_length"] == 40  # its positions
+    assert config["training"]["learning_rate"] == 3e-4
+    loaded, before = load_bert(tmp_path / "run"), load_bert(GOOGLE)
+    assert loaded.tokenizer.vocabulary == before.tokenizer.vocabulary
+    assert loaded.tokenizer.lowercase == before.tokenizer.lowercase
+    for a, b in zip(weights(tmp_path / "run"), weights(GOOGLE), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-3)  # two small updates away
+    assert tfnlp("predict", "bert", "--model", tmp_path / "run", "the [MASK]") == 0
+
+
+READER = """
+import sys
+sys.modules["tfnlp"] = None
+import tensorflow as tf, tensorflow_text
+filled = tf.saved_model.load(sys.argv[1])(tf.constant(sys.argv[2:]))
+for text, tokens, probabilities in zip(*(filled[n].numpy() for n in
+                                         ("text", "tokens", "probabilities"))):
+    print(text.decode())
+    for row, values in zip(tokens, probabilities):
+        if row[0]:
+            print("  " + "  ".join(f"{t.decode()} {p:.3f}" for t, p in zip(row, values)))
+"""
+
+
+def test_export_says_what_predict_says(run, tmp_path, capsys):
+    texts = ["The garden [MASK] in the [MASK]", "[CLS] was [MASK]"]
+    export = ["export", "--model", run, "--output", tmp_path / "fill", "--fill", "--top", "3"]
+    assert tfnlp(*export) == 0
+    assert capsys.readouterr().out == f"module: {tmp_path / 'fill'}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", READER, tmp_path / "fill", *texts],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    served = done.stdout.rstrip("\n").split("\n")
+    assert tfnlp("predict", "bert", "--model", run, *texts, "--top", "3") == 0
+    printed = capsys.readouterr().out.rstrip("\n").split("\n")
+    assert [line for line in printed if line not in texts] == [
+        line for line in served if line.startswith("  ")
+    ]
+    best = [line.split()[0] for line in served if line.startswith("  ")]
+    filled = [line for line in served if not line.startswith("  ")]
+    assert not any(token.startswith("##") for token in best)  # else they'd be joined below
+    assert filled == [f"The garden {best[0]} in the {best[1]}", f"[CLS] was {best[2]}"]
+
+
+def test_export_refuses(run, tmp_path, capsys):
+    export = ["export", "--model", run, "--output", tmp_path / "out"]
+    for more, message in (
+        (["--fill", "--seq-length", "8"], "--seq-length is for the pair"),
+        (["--top", "3"], "--top is for --fill"),
+        (["--fill", "--top", "0"], "top=0 must be at least 1"),
+    ):
+        assert tfnlp(*export, *more) == 1
+        assert message in said(capsys)
+    assert tfnlp("export", "--model", golden("gpt2_openai_tf"), *export[3:], "--fill") == 1
+    assert "--fill is for a BERT; " in said(capsys)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--seq-length", "25"], "--seq-length 25 is longer than the model's 24 positions"),
+        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
+        (["--dev", "nowhere.txt"], "nowhere.txt"),
+        (["--model", "nowhere"], "nowhere"),
+        (["--model", golden("gpt2_openai_tf")], "is a GPT; only a BERT fills masked words"),
+        (["--model", golden("elmo_bilm_tf")], "is an ELMo; only a BERT fills masked words"),
+    ],
+)
+def test_what_it_refuses_and_writes_nothing(pretrained, texts, tmp_path, capsys, more, message):
+    assert fill(pretrained, texts / "own.txt", tmp_path / "run", *more) == 1
+    assert message in said(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_without_the_head(texts, tmp_path, capsys, monkeypatch):
+    bare = dataclasses.replace(load_bert(GOOGLE), pretrainer=None)
+    monkeypatch.setattr("tfnlp.commands.loading.load_bert", lambda path: bare)
+    assert fill(GOOGLE, texts / "own.txt", tmp_path / "run") == 1
+    assert "has no masked-LM head to go on with" in said(capsys)
+    assert tfnlp("export", "--model", GOOGLE, "--output", tmp_path / "out", "--fill") == 1
+    assert "the model has no masked-LM head" in said(capsys)
+    assert not os.listdir(tmp_path)
+
+
+def test_its_own_model_is_no_output(run, texts, capsys):
+    assert fill(run, texts / "own.txt", run, "--restart") == 1
+    assert "is the model that training starts from; give a new folder" in said(capsys)
+    assert (run / "checkpoints").exists()
+
+
+def test_pretrain_from_does_the_same(run, pretrained, texts, tmp_path, capsys):
+    command = ["pretrain", "bert", "--input", texts / "own.txt", "--layout", "lines", *TRAINING]
+    command += ["--output", tmp_path / "run", "--from", pretrained, "--steps", "2"]
+    for more, message in (
+        (["--hidden-size", "32"], "--hidden-size can't be changed with --from"),
+        (["--vocab", run / "vocab.txt"], "--vocab can't be given with --from"),
+        (["--cased"], "--cased can't be given with --from"),
+    ):
+        assert tfnlp(*command, *more) == 1
+        assert message in said(capsys)
+    assert tfnlp(*command, "--warmup", "0.06", "--learning-rate", "3e-4") == 0
+    options = ["--layout", "lines", "--steps", "2"]
+    assert fill(pretrained, texts / "own.txt", tmp_path / "fill", *options) == 0
+    for a, b in zip(weights(tmp_path / "run"), weights(tmp_path / "fill"), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,284 @@
+"""The page of a report: what it says, that it is whole, safe and alone."""
+
+import base64
+import html.parser
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tfnlp.commands import report, report_charts, report_errors
+
+EVIL = "<script>alert('x')</script> & more"
+CONTEXT = "In 1066 the duke came."
+HISTORY = {
+    "train": [{"step": 10, "loss": 0.9, "accuracy": 0.5}, {"step": 20, "loss": 0.4}],
+    "validation": [
+        {"step": 10, "loss": 0.8, "accuracy": 0.6}, {"step": 20, "loss": 0.7, "accuracy": 0.7}
+    ],
+}
+
+
+def classified(label, predicted, gold_share, *text):
+    other = {"yes": "no", "no": "yes"}[label]
+    probabilities = {label: np.float32(gold_share), other: np.float32(1 - gold_share)}
+    return {
+        "text": list(text), "label": label, "predicted": predicted, "probabilities": probabilities
+    }
+
+
+def asked(key, question, answers, predicted, exact, f1, score=1.0):
+    return {
+        "id": key, "question": question, "context": CONTEXT, "answers": answers,
+        "predicted": predicted, "score": score, "exact_match": exact, "f1": f1,
+    }
+
+
+EXAMPLES = {
+    "classify": [
+        classified("yes", "yes", 0.9, "fine one", "second segment"),
+        classified("no", "yes", 0.3, "nearly right"),
+        classified("no", "yes", 0.01, EVIL),
+    ],
+    "similarity": [
+        {"text": ["a", EVIL], "label": 5.0, "predicted": np.float32(0.5)},
+        {"text": ["b", "b"], "label": 4.0, "predicted": 3.5},
+        {"text": ["c", "d"], "label": 0.0, "predicted": 0.0},
+    ],
+    "choose": [
+        {
+            "text": ["stem"], "choices": ["good end", EVIL], "label": 0, "predicted": 1,
+            "probabilities": [0.25, 0.75],
+        },
+        {
+            "text": ["other"], "choices": ["x", "y"], "label": 0, "predicted": 0,
+            "probabilities": [0.6, 0.4],
+        },
+    ],
+    "answer": [
+        asked("a", "Who came?", ["the duke", "duke"], "duke", 1.0, 1.0),
+        asked("b", "In which year?", ["1066"], "the duke", 0.0, 0.0, 7.5),
+        asked("c", "When did " + EVIL, [], "1066", 0.0, 0.0, 9.5),
+        asked("d", "What's gone?", [], "", 1.0, 1.0),
+    ],
+    "tag": [
+        {"words": ["Ann", EVIL], "tags": ["B-PER", "O"], "predicted": ["B-LOC", "O"]},
+        {"words": ["of", "$", "x"], "tags": ["O", "$", "$$"], "predicted": ["$", "$$", "O"]},
+        {"words": ["so"], "tags": ["O"], "predicted": ["O"]},
+    ],
+}
+
+
+class Page(html.parser.HTMLParser):
+    """The page's rows of cells, its pictures, the names of its elements and its links."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.rows, self.images, self.names, self.links, self.marks = [], [], set(), [], []
+        self.cell = self.mark = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.names.add(tag)
+        self.links += [attrs[name] for name in ("href", "src") if name in attrs]
+        if tag == "img":
+            self.images.append(attrs["src"])
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.cell = ""
+        elif tag == "span":
+            self.mark = attrs["class"]
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.rows[-1].append(self.cell)
+            self.cell = None
+        elif tag == "span":
+            self.mark = None
+
+    def handle_data(self, data):
+        if self.cell is not None:
+            self.cell += data
+        if self.mark:
+            self.marks.append((self.mark, data))
+
+
+def written(directory, task, **changes):
+    arguments = dict(
+        title="A " + EVIL, task=task,
+        summary={"model": "toy " + EVIL, "updates": 1200, "rate": 5e-5},
+        metrics={"accuracy": 1 / 3, "mse": 6.8, "exact_match": 50.0, "f1": 50.0},
+        history=HISTORY, examples=EXAMPLES[task],
+    )
+    path = report.write_report(directory, **arguments | changes)
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+def test_page_is_alone_and_safe(task, tmp_path):
+    text = written(tmp_path / "new" / "report", task)
+    page = Page(text)
+    assert "script" not in page.names and "alert('x')" not in text
+    assert any(EVIL in cell for row in page.rows for cell in row)
+    assert [link for link in page.links if not link.startswith("data:")] == ["predictions.jsonl"]
+    assert len(page.images) == 2
+    for image in page.images:
+        kind, data = image.split(",")
+        assert kind == "data:image/png;base64"
+        assert base64.b64decode(data).startswith(b"\x89PNG")
+    assert ["updates", "1,200"] in page.rows and ["rate", "5e-05"] in page.rows
+    assert ["model", "toy " + EVIL] in page.rows
+    assert sorted(p.name for p in (tmp_path / "new/report").iterdir()) == [
+        "index.html", "predictions.jsonl"
+    ]
+
+
+@pytest.mark.parametrize("task", EXAMPLES)
+def test_predictions_are_the_examples(task, tmp_path):
+    written(tmp_path, task)
+    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len(rows) == len(EXAMPLES[task])
+    for row, example in zip(rows, EXAMPLES[task], strict=True):
+        assert row.keys() == example.keys()
+        assert row["predicted"] == example["predicted"]
+        if task == "classify":
+            assert row["probabilities"] == pytest.approx(example["probabilities"])
+
+
+@pytest.mark.parametrize(
+    "task, row",
+    [
+        ("classify", ["accuracy", "0.3333", "0.6667 (always “no”, the commonest)"]),
+        ("similarity", ["mse", "6.8000", "4.6667 (always the mean, 3.0000)"]),
+        ("choose", ["accuracy", "0.3333", "1.0000 (always choice 1, the commonest)"]),
+        ("answer", ["f1", "50.00", "50.00 (never an answer)"]),
+        ("tag", ["accuracy", "0.3333", "0.5000 (always “O”, the commonest)"]),
+    ],
+)
+def test_baseline(task, row, tmp_path):
+    assert row in Page(written(tmp_path, task)).rows
+
+
+@pytest.mark.parametrize(
+    "task, first",
+    [
+        ("classify", ["no", "yes", "0.0100", EVIL]),
+        ("similarity", ["5.00", "0.50", "-4.50", "a\n" + EVIL]),
+        ("choose", ["stem", f"0.250  good end\n0.750  {EVIL}"]),
+        (
+            "answer",
+            ["When did " + EVIL, "(no answer)", "1066", "9.50", CONTEXT],
+        ),
+        ("tag", ["3 of 3", "of $ O $ $$ $ x O $$ "]),
+    ],
+)
+def test_the_worst_error_comes_first(task, first, tmp_path):
+    rows = Page(written(tmp_path, task)).rows
+    head = report_errors.worst(task, EXAMPLES[task])["head"]
+    assert rows[rows.index(head) + 1] == first
+    wrong = {"classify": 2, "similarity": 2, "choose": 1, "answer": 2, "tag": 2}[task]
+    assert len(rows) - rows.index(head) - 1 == wrong
+
+
+def test_thirty_errors_are_shown(tmp_path):
+    examples = [classified("no", "yes", i / 100, f"text {i}") for i in range(40)][::-1]
+    page = Page(written(tmp_path, "classify", examples=examples))
+    texts = [row[-1] for row in page.rows if row[-1].startswith("text ")]
+    assert texts == [f"text {i}" for i in range(30)]
+
+
+def test_answers_by_question_word(tmp_path):
+    rows = Page(written(tmp_path, "answer")).rows
+    for word, value in [("who", "100.00"), ("which", "0.00"), ("when", "0.00"), ("what", "100.00")]:
+        assert [word, "1", value, value] in rows
+    assert ["2", "1", "1"] in rows  # without an answer: in the data, predicted, rightly
+    assert report.question_word("To WHOM, then?") == "whom"
+    assert report.question_word("Name the duke.") == "other"
+
+
+def test_classes_have_precision_and_recall(tmp_path):
+    rows = Page(written(tmp_path, "classify", labels=["yes", "no", "maybe"])).rows
+    start = rows.index(["class", "precision", "recall", "F1", "in the data"])
+    assert rows[start + 1 : start + 4] == [
+        ["yes", "0.333", "1.000", "0.500", "1"],
+        ["no", "0.000", "0.000", "0.000", "2"],
+        ["maybe", "0.000", "0.000", "0.000", "0"],
+    ]
+
+
+def test_wrong_words_are_marked(tmp_path):
+    marks = Page(written(tmp_path, "tag")).marks
+    for mark in [("wrong", "Ann"), ("guess", "B-LOC"), ("gold", "B-PER")]:
+        assert mark in marks
+    assert not any(text == EVIL for _, text in marks)
+
+
+def test_context_is_cut_and_marked():
+    context = "x" * 2000 + "the gold one, then a bad one" + "y" * 2000
+    pieces = report_errors.marked(context, ["the gold one", "gold"], "bad one")
+    assert [piece for piece in pieces if piece[1]] == [
+        ("the gold one", "right"), ("bad one", "wrong")
+    ]
+    text = "".join(text for text, _ in pieces)
+    assert text.startswith("… xxx") and text.endswith("yyy …") and len(text) < 600
+    assert text[2:-2] in context
+    assert report_errors.marked("short", [], "") == [("short", None)]
+
+
+def test_commonest_classes_alone_are_pictured():
+    truth = [f"c{i:02}" for i in range(30) for _ in range(i + 1)]
+    assert report_charts.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
+    assert report_charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
+
+
+def test_without_errors_and_history(tmp_path):
+    examples = [e for e in EXAMPLES["classify"] if e["label"] == e["predicted"]]
+    text = written(tmp_path, "classify", examples=examples, history=None)
+    assert "There are none." in text and len(Page(text).images) == 1
+
+
+def test_failure_leaves_the_older_report(tmp_path):
+    before = written(tmp_path, "classify")
+    broken = [EXAMPLES["classify"][0] | {"note": object()}]
+    with pytest.raises(TypeError, match="object cannot be written as JSON"):
+        written(tmp_path, "classify", examples=broken)
+    assert (tmp_path / "index.html").read_text(encoding="utf-8") == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "task, examples, message",
+    [
+        ("fill", [], "task='fill' has no report"),
+        ("classify", [], "none came"),
+        ("classify", [EXAMPLES["classify"][0] | {"label": None}], "number 1 has no 'label'"),
+        ("tag", [{"words": ["a"], "predicted": ["O"]}], "number 1 has no 'tags'"),
+        ("tag", [{"words": [], "tags": [], "predicted": []}], "no sentence has a word"),
+        ("answer", [EXAMPLES["answer"][3]], "no question has answers"),
+        ("choose", [{"label": 0, "text": "x"}], "misses 'choices'"),
+    ],
+)
+def test_refused(task, examples, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        report.write_report(
+            tmp_path / "report", title="", task=task, summary={}, metrics={}, history=None,
+            examples=examples,
+        )
+    assert not (tmp_path / "report").exists()
+
+
+def test_import_stays_light():
+    program = (
+        "import sys, tfnlp.commands.report\n"
+        "print([n for n in ('numpy', 'sklearn', 'matplotlib', 'jinja2') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == "[]"

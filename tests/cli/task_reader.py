@@ -1,0 +1,42 @@
+"""Uses exported task modules in a process where tfnlp can't be imported.
+
+`python task_reader.py FOLDER` reads FOLDER/asked.json, name to [module, inputs], and writes what
+each module's signature gives to FOLDER/said.json.
+"""
+
+import json
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+sys.modules["tfnlp"] = None  # importing it, or anything in it, now fails
+
+import tensorflow as tf  # noqa: E402
+import tensorflow_text  # noqa: E402, F401
+
+
+def plain(x):
+    """A tensor as JSON takes it."""
+    decode = lambda y: [decode(z) for z in y] if isinstance(y, list) else (  # noqa: E731
+        y.decode() if isinstance(y, bytes) else y
+    )
+    return decode(x.numpy().tolist())
+
+
+with open(f"{sys.argv[1]}/asked.json", encoding="utf-8") as file:
+    asked = json.load(file)
+said = {}
+for name, (path, inputs) in asked.items():
+    module = tf.saved_model.load(path)
+    inputs = {key: tf.constant(value) for key, value in inputs.items()}
+    outputs = module.signatures["serving_default"](**inputs)
+    same = module(inputs)
+    for key, value in outputs.items():
+        tf.debugging.assert_equal(value, same[key])
+    found = {key: plain(value) for key, value in outputs.items()}
+    found["labels"] = plain(module.labels())
+    with open(module.labels_asset.asset_path.numpy().decode(), encoding="utf-8") as file:
+        found["labels_asset"] = file.read().splitlines()
+    said[name] = found
+with open(f"{sys.argv[1]}/said.json", "w", encoding="utf-8") as file:
+    json.dump(said, file)

@@ -1,0 +1,202 @@
+"""Toy files of each task, and what every backbone has to go through with them."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+from tests.cli.cli_test import tfnlp
+
+READER = pathlib.Path(__file__).with_name("task_reader.py")
+TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]
+TRAINING = ["--epochs", "1", "--batch-size", "4", "--dropout", "0"]
+
+
+def write_toys(folder):
+    """Training and dev file of each task in `folder`; returns the arguments that name them."""
+    rng = np.random.default_rng(5)
+    files = {}
+
+    def table(name, rows):
+        path = folder / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    def text():
+        return " ".join(rng.permutation(" ".join(TEXTS).split())[: rng.integers(3, 9)])
+
+    for part, count in (("train", 14), ("dev", 7)):
+        labels = [["no", "yes"][i % 2] for i in range(count)]
+        files["classify", part] = table(
+            f"{part}.jsonl", [{"sentence": f"{text()} {x}", "label": x} for x in labels]
+        )
+        files["pair", part] = table(
+            f"pair_{part}.jsonl",
+            [{"premise": text(), "hypothesis": text(), "label": x} for x in labels],
+        )
+        files["similarity", part] = table(
+            f"sim_{part}.jsonl",
+            [{"sentence1": text(), "sentence2": text(), "label": i % 5} for i in range(count)],
+        )
+        files["choose", part] = table(
+            f"choose_{part}.jsonl",
+            [
+                {"context": text(), "choices": [text() for _ in range(3)], "label": i % 3}
+                for i in range(count)
+            ],
+        )
+        files["tag", part] = table(
+            f"tag_{part}.jsonl",
+            [_tagged(text().split() * (5 if i == 0 else 1)) for i in range(count)],
+        )
+        path = folder / f"{part}.json"
+        contexts = [" ".join(text() for _ in range(1 + 5 * (i % 3))) + "." for i in range(count)]
+        path.write_text(json.dumps(_squad(contexts, unanswerable=part)), encoding="utf-8")
+        files["answer", part] = path
+    return {
+        name: ["--train", files[name, "train"], "--dev", files[name, "dev"]]
+        for name, part in files
+        if part == "dev"
+    }
+
+
+def _tagged(words):
+    tags = ["B-x" if word in ("dog", "cat", "man") else "O" for word in words]
+    for i in range(1, len(tags)):
+        if tags[i - 1] == "B-x" and tags[i] == "O" and i % 2:
+            tags[i] = "I-x"
+    return {"words": words, "tags": tags}
+
+
+def _squad(contexts, unanswerable):
+    paragraphs = []
+    for i, context in enumerate(contexts):
+        answers = [{"text": context.split()[1], "answer_start": len(context.split()[0]) + 1}]
+        question = {"id": f"{unanswerable}{i}", "question": "who ran the end?", "answers": answers}
+        if i % 5 == 4:
+            question.update(answers=[], is_impossible=True)
+        paragraphs.append({"context": context, "qas": [question]})
+    return {"version": "v2.0", "data": [{"title": "toy", "paragraphs": paragraphs}]}
+
+
+TASKS = {
+    "classify": ("classify", []),
+    "pair": ("classify", []),
+    "similarity": ("similarity", []),
+    "choose": ("choose", []),
+    "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
+    "answer": (
+        "answer",
+        ["--max-length", "24", "--stride", "6", "--max-question", "8", "--max-answer", "5"],
+    ),
+}
+
+
+def go_through(name, model, files, folder, capsys, *more):
+    """finetune, evaluate with a report, predict and export of one task; checks what they say.
+
+    Returns:
+        `(predictions, module)`: what `predict` wrote, and the folder of the export.
+    """
+    task, options = TASKS[name]
+    run, dev = folder / "run", files[name][-1]
+    command = ["finetune", task, "--model", model, *files[name], "--output", run, *options]
+    assert tfnlp(*command, *TRAINING, *more) == 0
+    results = json.loads((run / "results.json").read_text())
+    capsys.readouterr()
+
+    evaluate = ["evaluate", "--model", run, "--input", dev, "--json"]
+    assert tfnlp(*evaluate, "--report", folder / "report") == 0
+    found = json.loads(capsys.readouterr().out.split("\n")[0])
+    assert found.keys() == results["metrics"].keys()
+    for measure, value in found.items():
+        np.testing.assert_allclose(value, results["metrics"][measure], atol=1e-4, err_msg=measure)
+    page = (folder / "report" / "index.html").read_text(encoding="utf-8")
+    assert "<html" in page and results["metric"] in page
+
+    output = folder / "predictions.jsonl"
+    predict = ["predict", "task", "--model", run, "--input", dev, "--output", output]
+    assert tfnlp(*predict) == 0
+    kept = (run / "dev_predictions.jsonl").read_text()
+    predictions = [json.loads(line) for line in output.read_text().splitlines()]
+    for one, other in zip(predictions, map(json.loads, kept.splitlines()), strict=True):
+        assert_alike(one, other)
+    assert tfnlp("export", "--model", run, "--output", folder / "module") == 0
+    capsys.readouterr()
+    return predictions, folder / "module"
+
+
+def assert_alike(one, other):
+    """Two predictions, but for the last digits; of equal scores any order is right."""
+    assert one.keys() == other.keys()
+    for key, value in one.items():
+        if isinstance(value, str) or key in ("tags", "choice"):
+            assert value == other[key], key
+        elif key != "answers":
+            flat = [list(x[key].values()) if isinstance(x[key], dict) else x[key]
+                    for x in (one, other)]  # fmt: skip
+            np.testing.assert_allclose(*flat, atol=2e-4, err_msg=key)
+
+
+def read_in_clean_process(folder, modules):
+    """What exported modules say in a process that can't import tfnlp.
+
+    Args:
+        folder: to put notes in.
+        modules: dict of name to (module, JSON-able dict of its inputs).
+
+    Returns:
+        dict of name to the dict of what the module gave.
+    """
+    asked = {name: [str(path), inputs] for name, (path, inputs) in modules.items()}
+    (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
+    done = subprocess.run([sys.executable, READER, folder], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads((folder / "said.json").read_text(encoding="utf-8"))
+
+
+def inputs_of(name, dev):
+    """The examples of a toy's dev file as a module takes them."""
+    if name == "answer":
+        paragraphs = json.loads(dev.read_text())["data"][0]["paragraphs"]
+        questions = [p["qas"][0]["question"] for p in paragraphs]
+        return {"question": questions, "context": [p["context"] for p in paragraphs]}
+    rows = [json.loads(line) for line in dev.read_text().splitlines()]
+    if name == "tag":
+        return {"text": [" ".join(row["words"]) for row in rows]}
+    columns = {
+        "classify": {"text": "sentence"},
+        "pair": {"text_a": "premise", "text_b": "hypothesis"},
+        "similarity": {"text_a": "sentence1", "text_b": "sentence2"},
+        "choose": {"text": "context", "choices": "choices"},
+    }[name]
+    return {key: [row[column] for row in rows] for key, column in columns.items()}
+
+
+def assert_served(name, said, predictions):
+    """Whether a module gave what `predict` did."""
+    for i, prediction in enumerate(predictions):
+        if name in ("classify", "pair"):
+            assert said["label"][i] == prediction["label"]
+            expected = list(prediction["probabilities"].values())
+            np.testing.assert_allclose(said["probabilities"][i], expected, atol=1e-5)
+        elif name == "similarity":
+            np.testing.assert_allclose(said["score"][i], prediction["score"], atol=1e-4)
+        elif name == "choose":
+            assert said["choice"][i] == prediction["choice"]
+            np.testing.assert_allclose(
+                said["probabilities"][i], prediction["probabilities"], atol=1e-5
+            )
+        elif name == "tag":
+            count = len(prediction["tags"])
+            assert said["tags"][i][:count] == prediction["tags"]
+            assert not any(said["tags"][i][count:])
+            np.testing.assert_allclose(
+                said["probabilities"][i][:count], prediction["probabilities"], atol=1e-5
+            )
+        else:
+            assert said["answer"][i] == prediction["answer"]
+            np.testing.assert_allclose(said["score"][i], prediction["score"], atol=1e-5)
+            np.testing.assert_allclose(said["scores"][i], prediction["scores"], atol=1e-5)

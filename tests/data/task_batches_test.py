@@ -1,0 +1,198 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.data.task_batches import TaskBatches, bucket_lengths
+
+SIZES = [3, 1, 5, 2, 9, 4, 5, 1, 2, 7, 3]
+LENGTHS = [2, 5, 10]
+CHOICES = 2
+
+
+def columns(choices=False):
+    """Ids that tell where they come from, 1 and up; tags, labels and weights that follow."""
+    ids = np.split(np.arange(1, sum(SIZES) + 1), np.cumsum(SIZES)[:-1])
+    if choices:
+        ids = [np.stack([part, part + 100]) for part in ids]
+    fixed = {"labels": np.array([part.max() % 4 for part in ids])}
+    fixed["scores"] = np.array([[part.sum() / 8.0, 1.0] for part in ids])
+    return {"ids": ids, "tags": [part % 5 for part in ids]}, fixed
+
+
+def make(choices=False, lengths=LENGTHS, **arguments):
+    tokens, fixed = columns(choices)
+    return TaskBatches(tokens, fixed, batch_size=3, lengths=lengths, **arguments)
+
+
+def numpy_batches(batches):
+    return [{k: v.numpy() for k, v in batch.items()} for batch in batches]
+
+
+def real_examples(batches, choices=False, lengths=LENGTHS):
+    """Numbers of the examples that count; checks every row of the batches on the way."""
+    tokens, fixed = columns(choices)
+    number_of = {part.flat[0]: number for number, part in enumerate(tokens["ids"])}
+    found = []
+    for batch in batches:
+        length = batch["ids"].shape[-1]
+        assert length in lengths
+        assert set(batch) == {"ids", "tags", "labels", "scores", "weights"}
+        for row, ids in enumerate(batch["ids"]):
+            number = number_of[ids.flat[0]]
+            size = SIZES[number]
+            for name in ("ids", "tags"):
+                value = batch[name][row]
+                np.testing.assert_array_equal(value[..., :size], tokens[name][number])
+                assert not value[..., size:].any()  # padding on the right
+            for name in fixed:
+                np.testing.assert_array_equal(batch[name][row], fixed[name][number])
+            if batch["weights"][row]:
+                assert batch["weights"][row] == 1 and min(n for n in lengths if n >= size) == length
+                found.append(number)
+    return found
+
+
+@pytest.mark.parametrize("choices", [False, True])
+def test_every_epoch_has_every_example_once(choices):
+    batches = make(choices)
+    assert batches.steps_per_epoch == 5  # of 4, 5 and 2 examples: 2 + 2 + 1 batches
+    orders = []
+    for epoch in range(3):
+        taken = [batches.batch(step) for step in range(epoch * 5, epoch * 5 + 5)]
+        orders.append(real_examples(taken, choices))
+        assert sorted(orders[-1]) == list(range(len(SIZES)))
+    assert orders[0] != orders[1] != orders[2]
+    held_out = real_examples(numpy_batches(batches.evaluation_batches()), choices)
+    assert sorted(held_out) == list(range(len(SIZES)))
+
+
+def test_evaluation_rows_tell_which_examples_the_batches_hold():
+    batches = make()
+    rows = batches.evaluation_rows()
+    held_out = numpy_batches(batches.evaluation_batches())
+    tokens, _ = columns()
+    for batch, (examples, real) in zip(held_out, rows, strict=True):
+        np.testing.assert_array_equal(batch["ids"][:, 0], [tokens["ids"][n][0] for n in examples])
+        np.testing.assert_array_equal(batch["weights"], np.arange(3) < real)
+    assert [n for r, real in rows for n in r[:real]] == real_examples(held_out)
+
+
+def test_the_dataset_resumes_at_any_step():
+    early = [make().batch(step) for step in range(12)]
+    batches = make()
+    for first in (0, 7):
+        for step, batch in enumerate(batches.dataset(first).take(5), first):
+            assert batch.keys() == early[step].keys()
+            for name, value in batch.items():
+                assert value.dtype == early[step][name].dtype
+                np.testing.assert_array_equal(value, early[step][name])
+    other = make(seed=1)
+    assert any(not np.array_equal(b["ids"], other.batch(n)["ids"]) for n, b in enumerate(early))
+
+
+def test_padding_all_keeps_composition_and_order():
+    bucketed, padded = make(), make(pad_all=True)
+    for step in range(10):
+        short, long = bucketed.batch(step), padded.batch(step)
+        length = short["ids"].shape[1]
+        assert long["ids"].shape == long["tags"].shape == (3, 10)
+        for name in short:
+            value = long[name][:, :length] if name in ("ids", "tags") else long[name]
+            np.testing.assert_array_equal(value, short[name])
+            assert value is long[name] or not long[name][:, length:].any()
+    rows, padded_rows = bucketed.evaluation_rows(), padded.evaluation_rows()
+    for (a, real), (b, padded_real) in zip(rows, padded_rows, strict=True):
+        assert real == padded_real and np.array_equal(a, b)
+    assert padded.dataset().element_spec["ids"].shape == [3, 10]
+
+
+def test_weights_of_tokens_count_in_real_examples_only():
+    tokens, fixed = columns()
+    tokens["weights"] = [part % 2 for part in tokens["ids"]]
+    batches = TaskBatches(tokens, fixed, batch_size=3, lengths=LENGTHS)
+    total = 0.0
+    for batch, (_, real) in zip(
+        numpy_batches(batches.evaluation_batches()), batches.evaluation_rows(), strict=True
+    ):
+        want = batch["ids"] % 2 * (np.arange(3) < real)[:, None]
+        np.testing.assert_array_equal(batch["weights"], want)
+        assert batch["weights"].dtype == np.float32
+        total += batch["weights"].sum()
+    assert total == sum(sum(part % 2) for part in tokens["ids"])
+
+
+@pytest.mark.parametrize("choices", [False, True])
+def test_rows_of_a_mapped_table(tmp_path, choices):
+    table = np.arange(300 * 6).reshape(300, 3, 2).astype("float16") / 8
+    table[0] = 0
+    np.save(tmp_path / "table.npy", table)
+    table = np.load(tmp_path / "table.npy", mmap_mode="r")
+    tokens, fixed = columns(choices)
+    tokens["rows"] = [part * (part % 3 > 0) for part in tokens["ids"]]
+    batches = TaskBatches(tokens, fixed, batch_size=3, lengths=LENGTHS, table=table)
+    for batch in numpy_batches(batches.dataset().take(5)):
+        assert "rows" not in batch and batch["lm_layers"].dtype == np.float32
+        want = np.zeros([*batch["ids"].shape, 3, 2], "float32")
+        for place in np.ndindex(batch["ids"].shape):
+            word = batch["ids"][place]
+            want[place] = table[word] if word % 3 else 0
+        np.testing.assert_array_equal(batch["lm_layers"], want)
+    lead = [3, CHOICES] if choices else [3]
+    assert batches.dataset().element_spec["lm_layers"].shape.as_list() == [*lead, None, 3, 2]
+
+
+def test_shapes_and_types():
+    specs = make(True).evaluation_batches().element_spec
+    assert specs["ids"].shape.as_list() == [3, CHOICES, None] and specs["ids"].dtype == tf.int32
+    assert specs["scores"].shape == [3, 2] and specs["scores"].dtype == tf.float32
+    assert specs["labels"].dtype == tf.int32 and specs["weights"].shape == [3]
+    batches = make(lengths=None)
+    assert batches.lengths == [9]  # a static shape, as XLA demands
+    assert batches.dataset().element_spec["ids"].shape == [3, 9]
+
+
+def test_bucket_lengths_share_the_examples_evenly():
+    sizes = np.random.default_rng(0).permutation(np.arange(1, 601))
+    assert bucket_lengths(sizes, 6, 1) == [100, 200, 300, 400, 500, 600]
+    assert bucket_lengths(sizes) == [104, 200, 304, 400, 504, 600]
+    assert bucket_lengths([3, 3, 3, 4]) == [4]
+    assert bucket_lengths([5] * 9 + [30], 3) == [8, 30]
+    for arguments, message in [
+        (([],), "sizes must be"),
+        (([0, 3],), "sizes must be"),
+        (([3], 0), "count=0"),
+        (([3], 2, 0), "multiple=0"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            bucket_lengths(*arguments)
+
+
+TABLE = np.arange(6.0).reshape(3, 1, 2) * (np.arange(3) > 0)[:, None, None]
+
+
+@pytest.mark.parametrize(
+    "tokens, fixed, arguments, message",
+    [
+        ({}, {}, {}, "tokens has no examples"),
+        ({"x": []}, {}, {}, "tokens has no examples"),
+        ({"x": [[1], []]}, {}, {}, r"tokens\['x'\]\[1\] is empty; leave it out"),
+        ({"x": [[1], [1, 2]]}, {}, {"lengths": [1]}, r"tokens\['x'\]\[1\] has 2 tokens, more"),
+        ({"x": [[1], [1, 2]], "y": [[1], [1]]}, {}, {}, r"tokens\['y'\]\[1\] has shape \(1,\)"),
+        ({"x": [[1]], "y": [[1], [1]]}, {}, {}, r"tokens\['y'\] has 2 examples, others 1"),
+        ({"x": [[[1], [2]], [[1]]]}, {}, {}, r"tokens\['x'\]\[1\] has shape \(1, 1\); expected"),
+        ({"x": [[1], [2]]}, {"labels": np.ones(3)}, {}, r"fixed\['labels'\] has shape \(3,\)"),
+        ({"x": [["a"]]}, {}, {}, "column 'x' has dtype"),
+        ({"x": [[1]]}, {"weights": np.ones(1)}, {}, r"\['weights'\] cannot be a column"),
+        ({"x": [[1]]}, {"x": np.ones(1)}, {}, r"\['x'\] cannot be a column"),
+        ({"x": [[1]], "weights": [[[1]]]}, {}, {}, "one number for each token"),
+        ({"x": [[1]]}, {}, {"table": TABLE}, r"table needs tokens\['rows'\]"),
+        ({"rows": [[3]]}, {}, {"table": TABLE}, "has 3 to 3; table has rows 0 to 2"),
+        ({"rows": [[2]]}, {}, {"table": TABLE[1:]}, "with zeros in row 0"),
+        ({"rows": [[2]]}, {}, {"table": TABLE[0]}, r"expected \[M, L, D\]"),
+        ({"x": [[1]]}, {}, {"batch_size": 0}, "batch_size must be 1 or more; got 0"),
+        ({"x": [[1]]}, {}, {"lengths": [2, 2]}, "lengths must be positive and increase"),
+    ],
+)
+def test_wrong_arguments(tokens, fixed, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        TaskBatches(tokens, fixed, **{"batch_size": 2, **arguments})

@@ -1,0 +1,147 @@
+import pytest
+
+from tfnlp.data import Question, TaggedSentence, TaskExample, read_task
+
+tfds = pytest.importorskip("tensorflow_datasets")
+
+
+def prepare(folder, name, features, examples):
+    """A prepared data set, made offline. It is not registered: reading finds only the folder."""
+    from tensorflow_datasets.core import registered
+
+    info = lambda self: tfds.core.DatasetInfo(  # noqa: E731
+        builder=self, features=tfds.features.FeaturesDict(features)
+    )
+    members = {
+        "VERSION": tfds.core.Version("1.0.0"),
+        "_info": info,
+        "_split_generators": lambda self, _: {
+            "train": self._generate_examples(),
+            "test": self._generate_examples(),
+        },
+        "_generate_examples": lambda self: iter(list(enumerate(examples))),
+    }
+    with registered.skip_registration():
+        builder = type(name, (tfds.core.GeneratorBasedBuilder,), members)(data_dir=folder)
+    builder.download_and_prepare()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    import tensorflow as tf
+
+    folder = str(tmp_path_factory.mktemp("tfds"))
+    text, many = tfds.features.Text(), tfds.features.Sequence
+    names = tfds.features.ClassLabel(names=["no", "yes"])
+    prepare(
+        folder,
+        "tfnlp_pairs",
+        {"idx": tf.int32, "sentence2": text, "sentence1": text, "label": names},
+        [
+            {"idx": 0, "sentence1": "É?", "sentence2": "B", "label": "yes"},
+            {"idx": 1, "sentence1": "C", "sentence2": "D", "label": "no"},
+            {"idx": 2, "sentence1": "E", "sentence2": "F", "label": -1},
+        ],
+    )
+    prepare(
+        folder,
+        "tfnlp_scores",
+        {"sentence1": text, "sentence2": text, "label": tf.float32},
+        [{"sentence1": "A", "sentence2": "B", "label": 2.5}],
+    )
+    prepare(
+        folder,
+        "tfnlp_choices",
+        {"premise": text, "choice1": text, "choice2": text, "label": names},
+        [{"premise": "A", "choice1": "b", "choice2": "c", "label": 1}],
+    )
+    prepare(
+        folder,
+        "tfnlp_tags",
+        {"tokens": many(text), "ner": many(tfds.features.ClassLabel(names=["O", "B-x"]))},
+        [{"tokens": ["A", "b"], "ner": ["B-x", "O"]}],
+    )
+    answers = many({"text": text, "answer_start": tf.int32})
+    prepare(
+        folder,
+        "tfnlp_questions",
+        {"id": tf.string, "question": text, "context": text, "answers": answers},
+        [
+            {
+                "id": "q1",
+                "question": "Who?",
+                "context": "É cat. A cat.",
+                "answers": {"text": ["cat", "A cat"], "answer_start": [2, 7]},
+            },
+            {
+                "id": "q2",
+                "question": "What?",
+                "context": "A",
+                "answers": {"text": [], "answer_start": []},
+            },
+            {
+                "id": "q3",
+                "question": "Where?",
+                "context": "A",
+                "answers": {"text": ["A"], "answer_start": [1]},
+            },
+        ],
+    )
+    prepare(folder, "tfnlp_bytes", {"text": tf.string, "label": names},
+            [{"text": b"\xff", "label": 0}, {"text": "A", "label": 0}])  # fmt: skip
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def data_dir(folder, monkeypatch):
+    monkeypatch.setenv("TFDS_DATA_DIR", folder)
+
+
+def test_classes_have_their_names():
+    data = read_task("classify", "tfds:tfnlp_pairs", skip=True)
+    want = {TaskExample(("É?", "B"), "yes"), TaskExample(("C", "D"), "no")}
+    assert set(data.examples) == want and len(data.examples) == 2
+    [skipped] = data.skipped
+    assert skipped.startswith("tfds:tfnlp_pairs, example ") and "its label is empty" in skipped
+    test = read_task("classify", ["tfds:tfnlp_pairs:test"], labelled=False).examples
+    assert set(test) == want | {TaskExample(("E", "F"), None)}
+    one = read_task("classify", "tfds:tfnlp_pairs", text="sentence2", label="idx").examples
+    assert set(one) == {TaskExample((t,), n) for t, n in (("B", "0"), ("D", "1"), ("F", "2"))}
+
+
+def test_scores_and_choices():
+    assert read_task("similarity", "tfds:tfnlp_scores").examples == [TaskExample(("A", "B"), 2.5)]
+    columns = ["premise", "choice1", "choice2"]
+    found = read_task("choose", "tfds:tfnlp_choices", text=columns).examples
+    assert found == [TaskExample(("A",), 1, ("b", "c"))]
+
+
+def test_tags_and_questions():
+    found = read_task("tag", "tfds:tfnlp_tags:test", label="ner").examples
+    assert found == [TaggedSentence(("A", "b"), ("B-x", "O"))]
+    data = read_task("answer", "tfds:tfnlp_questions", skip=True)
+    assert sorted(data.examples, key=lambda q: q.id) == [
+        Question("q1", "Who?", "É cat. A cat.", (("cat", 2), ("A cat", 7))),
+        Question("q2", "What?", "A", ()),
+    ]
+    [skipped] = data.skipped
+    assert skipped.startswith("tfds:tfnlp_questions, question 'q3': the answer 'A' is not at")
+
+
+@pytest.mark.parametrize(
+    "task, source, error, message",
+    [
+        ("classify", "tfds:tfnlp_none", FileNotFoundError, "TFDS knows no data set 'tfnlp_none'"),
+        ("classify", "tfds:imdb_reviews", FileNotFoundError, "'imdb_reviews' is not prepared in "),
+        ("classify", "tfds:tfnlp_pairs:dev", ValueError, "no split 'dev'; choose from t"),
+        ("classify", "tfds:", ValueError, "expected tfds:NAME"),
+        ("classify", "tfds:tfnlp_tags", ValueError, "tfnlp_tags: no text columns .* 'ner'"),
+        ("classify", "tfds:tfnlp_bytes", ValueError, "tfds:tfnlp_bytes, example .: is not UTF-8"),
+        ("tag", "tfds:tfnlp_tags", ValueError, "no label column .tags, labels, ner_tags.; its c"),
+        ("answer", "tfds:tfnlp_scores", ValueError, "example 0: its id must be a text"),
+    ],
+)
+def test_errors_in_one_line(task, source, error, message):
+    with pytest.raises(error, match=message) as caught:
+        read_task(task, source)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,189 @@
+"""Masked words filled in by one module: against the model taken text by text."""
+
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import golden
+from tfnlp.commands.filling import fill_masks
+from tfnlp.commands.loading import load_bert
+from tfnlp.hub.fill import FillModule, export_fill, masked_pieces
+from tfnlp.models import bert, bert_pretrainer
+from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+
+WORDS = "the cat sat on mat walk dog [ ] cls mask ##ing ##ed .".split()
+TOKENS = [*SPECIAL_TOKENS, *WORDS]
+TEXTS = ["the [MASK] sat", "no mask", "", "[MASK]", "walk [MASK] [MASK].the[MASK]"]
+TEXTS += ["[CLS] the [mask]"]
+
+
+def model(positions=16, **heads):
+    keras.utils.set_random_seed(1)
+    encoder = bert(
+        len(TOKENS) + 3, 1, 16, 2, 32, max_positions=positions, initializer_range=0.5
+    )  # a table with more rows than tokens
+    return bert_pretrainer(encoder, **heads)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordPieceTokenizer(TOKENS)
+
+
+def ids_of(text, tokenizer):
+    """Ids of a text, by Python."""
+    ids = []
+    for index, part in enumerate(text.split("[MASK]")):
+        ids += [tokenizer.mask_id] * (index > 0)
+        ids += tokenizer.tokenize([part]).to_list()[0]
+    return ids
+
+
+def expected(pretrainer, tokenizer, text, limit):
+    """For each mask its probabilities `[V]`, one text at a time, without padding."""
+    ids = [tokenizer.cls_id, *ids_of(text, tokenizer)[: limit - 2], tokenizer.sep_id]
+    row = tf.constant([ids])
+    places = [i for i, token in enumerate(ids) if token == tokenizer.mask_id]
+    if not places:
+        return np.zeros([0, tokenizer.vocab_size])
+    logits = pretrainer(
+        {
+            "input_word_ids": row,
+            "input_mask": tf.ones_like(row),
+            "input_type_ids": tf.zeros_like(row),
+            "masked_lm_positions": tf.constant([places]),
+        }
+    )["mlm_logits"].numpy()[0, :, : tokenizer.vocab_size]
+    powers = np.exp(logits.astype("float64"))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def test_pieces_between_masks(tokenizer):
+    ids, parts = masked_pieces(tokenizer, tf.constant(TEXTS))
+    assert ids.to_list() == [ids_of(text, tokenizer) for text in TEXTS]
+    assert parts.to_list() == [[p.encode() for p in text.split("[MASK]")] for text in TEXTS]
+    assert tokenizer.mask_id not in ids.to_list()[5] and tokenizer.cls_id not in ids.to_list()[5]
+    ids, parts = masked_pieces(tokenizer, tf.constant([], "string"))
+    assert ids.to_list() == parts.to_list() == []
+
+
+@pytest.mark.parametrize("positions, next_sentence", [(16, True), (6, False)])
+def test_a_batch_is_its_texts_one_by_one(tokenizer, positions, next_sentence):
+    pretrainer = model(positions, next_sentence=next_sentence)
+    module = FillModule(pretrainer, tokenizer, top=4)
+    found = {name: x.numpy() for name, x in module(tf.constant(TEXTS)).items()}
+    assert found["tokens"].shape == found["probabilities"].shape == (6, 3, 4)
+    cut = 0
+    for row, text in enumerate(TEXTS):
+        want = expected(pretrainer, tokenizer, text, positions)
+        cut += text.count("[MASK]") - len(want)
+        order = np.argsort(-want, axis=-1)[:, :4]
+        masks = len(want)
+        np.testing.assert_allclose(
+            found["probabilities"][row, :masks],
+            np.take_along_axis(want, order, -1),
+            rtol=2e-4,
+        )
+        assert found["tokens"][row, :masks].tolist() == [
+            [TOKENS[i].encode() for i in best] for best in order
+        ]
+        assert not found["probabilities"][row, masks:].any()
+        assert set(found["tokens"][row, masks:].ravel().tolist()) <= {b""}
+        written = text
+        for best in order[:, 0]:
+            token = TOKENS[best]
+            if token.startswith("##"):
+                head, tail = written.split("[MASK]", 1)
+                written = head.rstrip() + token[2:] + tail
+            else:
+                written = written.replace("[MASK]", token, 1)
+        assert found["text"][row].decode() == written
+    assert cut == (0 if positions == 16 else 1)  # "walk [MASK] [MASK] . the" has no room for more
+
+
+def test_a_continuation_joins_the_word_before(tokenizer):
+    pretrainer = model()
+    bias = np.zeros(len(TOKENS) + 3, "float32")
+    bias[TOKENS.index("##ing")] = 1e4
+    pretrainer.get_layer("masked_lm_bias").set_weights([bias])
+    found = FillModule(pretrainer, tokenizer)(
+        tf.constant(["walk \t[MASK] on", "[MASK]  [MASK]", "a walk[MASK] .", "none "])
+    )
+    assert [text.decode() for text in found["text"].numpy()] == [
+        "walking on",
+        "inging",
+        "a walking .",
+        "none ",
+    ]
+    assert found["tokens"][0, 0, 0] == b"##ing"
+
+
+def test_no_masks_and_no_texts(tokenizer):
+    module = FillModule(model(), tokenizer, top=2)
+    found = module(tf.constant(["the cat", ""]))
+    assert found["tokens"].shape == found["probabilities"].shape == (2, 0, 2)
+    assert found["text"].numpy().tolist() == [b"the cat", b""]
+    found = module(tf.constant([], "string"))
+    assert found["tokens"].shape == (0, 0, 2) and found["text"].shape == (0,)
+
+
+def test_no_more_guesses_than_tokens(tokenizer):
+    found = FillModule(model(), tokenizer, top=1000)(tf.constant(["[MASK]"]))
+    assert sorted(found["tokens"].numpy().ravel().tolist()) == sorted(t.encode() for t in TOKENS)
+    np.testing.assert_allclose(tf.reduce_sum(found["probabilities"]), 1, rtol=1e-5)
+
+
+def test_what_it_refuses(tokenizer):
+    with pytest.raises(ValueError, match="no masked-LM head"):
+        FillModule(model(masked_lm=False), tokenizer)
+    with pytest.raises(ValueError, match="no masked-LM head"):
+        FillModule(None, tokenizer)
+    with pytest.raises(ValueError, match="top=0 must be at least 1"):
+        FillModule(model(), tokenizer, top=0)
+    more = WordPieceTokenizer([*TOKENS, *"wxyz"])
+    with pytest.raises(ValueError, match=r"vocabulary of 23 tokens, but the model has 22"):
+        FillModule(model(), more)
+
+
+READER = """
+import sys
+sys.modules["tfnlp"] = None
+import numpy as np, tensorflow as tf, tensorflow_text
+module = tf.saved_model.load(sys.argv[1])
+for i, texts in enumerate((["the [MASK] cat [MASK]", "[MASK]"], ["none"])):
+    called = module(tf.constant(texts))
+    served = module.signatures["serving_default"](text=tf.constant(texts))
+    assert set(called) == set(served) == {"tokens", "probabilities", "text"}
+    for name, x in called.items():
+        assert np.array_equal(x, served[name])
+        kind = "U" if x.dtype == tf.string else "float32"
+        np.save(f"{sys.argv[2]}/{name}{i}.npy", x.numpy().astype(kind))
+print(len(module.variables), len(module.trainable_variables))
+"""
+
+
+def test_a_google_checkpoint_without_tfnlp(tmp_path):
+    loaded = load_bert(golden("bert_google_tf_generated"))
+    path = export_fill(tmp_path / "fill", loaded.pretrainer, loaded.tokenizer, top=3)
+    done = subprocess.run(
+        [sys.executable, "-c", READER, path, tmp_path], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    weights = len(loaded.pretrainer.trainable_variables)
+    assert done.stdout.split() == [str(weights)] * 2
+    tokens, probabilities = (np.load(tmp_path / f"{n}0.npy") for n in ("tokens", "probabilities"))
+    for row, text in enumerate(["the [MASK] cat [MASK]", "[MASK]"]):
+        guesses = fill_masks(loaded, text, 3)
+        for place, mask in enumerate(guesses):
+            assert tokens[row, place].tolist() == [token for token, _ in mask]
+            np.testing.assert_allclose(
+                probabilities[row, place], [p for _, p in mask], rtol=1e-4
+            )
+    assert not probabilities[1, 1].any() and set(tokens[1, 1]) == {""}
+    assert np.load(tmp_path / "tokens1.npy").shape == (1, 0, 3)
+    with pytest.raises(FileExistsError):
+        export_fill(path, loaded.pretrainer, loaded.tokenizer)

@@ -1,0 +1,193 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tests.models.bert_reference import SMALL, B, T, V, bert_reference
+from tfnlp.models import bert, bert_for_tasks, bert_task
+
+H, K, C = 16, 3, 4
+KINDS = {"class": (K, 1), "score": (None, 1), "choice": (None, C), "tag": (K, 1), "span": (None, 1)}
+kinds = pytest.mark.parametrize("output", KINDS)
+
+
+def inputs(output, seed=0):
+    """Examples of all lengths; [B, T], or [B, C, T] for "choice"."""
+    rng = np.random.default_rng(seed)
+    shape = (B, C) if output == "choice" else (B,)
+    sizes = rng.integers(1, T + 1, shape)
+    sizes[0] = T
+    mask = np.arange(T) < sizes[..., None]
+    batch = {
+        "input_word_ids": rng.integers(1, V, mask.shape) * mask,
+        "input_mask": mask,
+        "input_type_ids": mask & (np.arange(T) > 3),
+    }
+    return {name: value.astype("int32") for name, value in batch.items()}
+
+
+def build(output, pooler=True, seed=1, encoder=None, **arguments):
+    keras.utils.set_random_seed(seed)
+    encoder = encoder or bert(**SMALL, pooler=pooler)
+    model = bert_task(encoder, output, *KINDS[output], **arguments)
+    randomize(encoder, np.random.default_rng(seed), 0.3)
+    randomize(model, np.random.default_rng(seed), 0.3)
+    return model
+
+
+def run(model, batch, training=False):
+    outputs = model(batch, training=training)
+    return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
+
+
+def expected(model, batch, output, pooler):
+    """The heads of the paper's section 4 on the encoder's reference."""
+    encoder = model.get_layer("bert")
+    shape = batch["input_mask"].shape
+    flat = {name: value.reshape(-1, T) for name, value in batch.items()}
+    layers, pooled = bert_reference(flat, encoder) if pooler else (bert_hidden(flat, encoder), None)
+    hidden = layers[-1]
+    w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+    if output == "span":
+        values = {name: (hidden @ w[f"{name}/kernel"])[..., 0] for name in ("start", "end")}
+        real = flat["input_mask"] > 0
+        return {f"{name}_logits": np.where(real, x, -1e9) for name, x in values.items()}
+    if output == "tag":
+        return {"tag_logits": hidden @ w["classifier/kernel"] + w["classifier/bias"]}
+    pooled = hidden[:, 0] if pooled is None else pooled
+    values = pooled @ w["classifier/kernel"]
+    if output == "choice":
+        return {"choice_logits": values[:, 0].reshape(shape[:2])}
+    values = values + w["classifier/bias"]
+    return {"class_logits": values} if output == "class" else {"score": values[:, 0]}
+
+
+def bert_hidden(flat, encoder):
+    return [layer.numpy() for layer in encoder(flat)["encoder_outputs"]]
+
+
+@kinds
+@pytest.mark.parametrize("pooler", [True, False])
+def test_outputs_are_those_of_the_formula(output, pooler):
+    model, batch = build(output, pooler), inputs(output)
+    if pooler and output in ("tag", "span"):
+        assert not any("pooler" in v.path for v in model.weights)
+        want = expected(model, batch, output, False)
+    else:
+        want = expected(model, batch, output, pooler)
+    got = run(model, batch)
+    assert set(got) == set(want)
+    for name, value in want.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-4)
+        assert value.std() > 1e-2
+
+
+@kinds
+def test_padding_changes_nothing(output):
+    model, batch = build(output), inputs(output)
+    pad = [(0, 0)] * (batch["input_mask"].ndim - 1) + [(0, 3)]
+    longer = {name: np.pad(value, pad) for name, value in batch.items()}
+    longer["input_word_ids"][..., T:] = 5
+    short, long = run(model, batch), run(model, longer)
+    for name, value in short.items():
+        found = long[name]
+        if output in ("tag", "span"):
+            value = value[batch["input_mask"] > 0]
+            found = found[longer["input_mask"] > 0]
+        np.testing.assert_allclose(found, value, atol=2e-5)
+    if output == "span":
+        assert (long["start_logits"][:, T:] == -1e9).all()
+
+
+@kinds
+def test_a_gradient_reaches_every_weight(output):
+    model, batch = build(output, dropout=0.0), inputs(output)
+    with tf.GradientTape() as tape:
+        losses = [
+            tf.reduce_sum(tf.nn.softmax(value, axis=-1)[..., 0]) if value.shape.rank > 1
+            else tf.reduce_sum(value**2)
+            for value in model(batch).values()
+        ]
+        loss = tf.add_n(losses)
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+        assert gradient is not None, variable.path
+        assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, variable.path
+
+
+@kinds
+def test_model_comes_back_from_its_file(output, tmp_path):
+    model, batch = build(output), inputs(output)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    want, got = run(model, batch), run(loaded, batch)
+    assert set(got) == set(want)
+    for name, value in want.items():
+        np.testing.assert_allclose(got[name], value, atol=1e-6)
+
+
+@kinds
+def test_bfloat16_keeps_the_outputs_in_float32(output):
+    plain = bert(**SMALL)
+    low = bert_for_tasks(plain, SMALL, dtype="mixed_bfloat16")
+    batch = inputs(output)
+    models = [build(output, encoder=encoder) for encoder in (plain, low)]
+    want, got = (run(model, batch) for model in models)
+    for name, value in got.items():
+        assert value.dtype == "float32"
+        assert 0 < np.abs(value - want[name]).max() < 0.3
+
+
+@pytest.mark.parametrize("output", ["class", "choice", "tag"])
+def test_dropout_is_on_what_the_layer_reads(output):
+    still = bert(**{**SMALL, "dropout": 0.0, "attention_dropout": 0.0})
+    model, batch = build(output, encoder=still, dropout=0.5), inputs(output)
+    (plain,), (dropped,) = run(model, batch).values(), run(model, batch, True).values()
+    assert np.abs(plain - dropped).max() > 0.1
+    model = build(output, encoder=still, dropout=0.0)
+    (plain,), (dropped,) = run(model, batch).values(), run(model, batch, True).values()
+    np.testing.assert_allclose(dropped, plain, atol=1e-5)
+
+
+def test_a_copy_has_the_same_weights_and_other_arguments():
+    config = {**SMALL, "seq_length": 7}
+    old = bert(**config)
+    new = bert_for_tasks(old, config, dropout=0.3, attention_dropout=0.4, dtype="float32")
+    assert new.get_layer("embedding_dropout").rate == 0.3
+    assert new.get_layer("layer_1").attention_dropout == 0.4
+    assert new.input["input_mask"].shape == (None, None)
+    for a, b in zip(old.weights, new.weights, strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+        b.assign(b + 1.0)
+        assert np.abs(a.numpy() - b.numpy()).min() > 0.5
+    bare = bert_for_tasks(old, config, pooler=False)
+    assert "pooled_output" not in bare.output
+    np.testing.assert_array_equal(
+        bare.get_layer("layer_2").weights[0].numpy(), old.get_layer("layer_2").weights[0].numpy()
+    )
+
+
+def test_wrong_encoders_are_refused():
+    old = bert(**SMALL, pooler=False)
+    for changes in (dict(max_positions=11), dict(num_layers=4), dict(pooler=True)):
+        with pytest.raises(ValueError, match="the encoder's weight .* has shape"):
+            bert_for_tasks(old, {**SMALL, "pooler": False}, **changes)
+    with pytest.raises(ValueError, match="has no weight layer_2/.*, but the encoder has"):
+        bert_for_tasks(old, {**SMALL, "pooler": False}, num_layers=2)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(output="words"), "output='words' must be one of 'class', 'score', 'choice', 'tag', "),
+        (dict(output="class"), "num_classes=None does not fit output='class'"),
+        (dict(output="tag", num_classes=1), "num_classes=1 does not fit output='tag'"),
+        (dict(output="span", num_classes=2), "num_classes=2 does not fit output='span'"),
+        (dict(output="choice"), "sequences=1 must be at least 1, and 2 for a choice"),
+        (dict(output="score", sequences=2), "sequences=2 does not fit output='score'; expected 1"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bert_task(bert(**SMALL), **arguments)

@@ -1,0 +1,296 @@
+"""Tasks on frozen features, recomputed example by example in float64 numpy."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import dense, inside, randomize
+from tests.models.lstm_reference import bilstm
+from tfnlp.models import FEATURES, feature_task, select_layers
+
+B, T, L, D, C, K, V, U = 4, 7, 3, 5, 2, 3, 11, 4
+KINDS = {"class": (K, 1), "score": (None, 1), "choice": (None, C), "tag": (K, 1), "span": (None, 1)}
+# Each kind of output and each argument at least once.
+WAYS = [
+    ("class", dict(mix="concat", vocab_size=V, lstm_layers=2)),
+    ("class", dict(pairs=True, vocab_size=V)),
+    ("score", dict(pairs=True, mix="concat")),
+    ("choice", dict(pairs=True)),
+    ("choice", dict(vocab_size=V)),
+    ("tag", dict(vocab_size=V)),
+    ("span", dict(pairs=True)),
+]
+ways = pytest.mark.parametrize(
+    "output, arguments", WAYS, ids=["-".join([output, *map(str, a)]) for output, a in WAYS]
+)
+
+
+def build(output, seed=1, layers=L, **arguments):
+    keras.utils.set_random_seed(seed)
+    num_classes, sequences = KINDS[output]
+    model = feature_task(
+        output,
+        layers,
+        D,
+        num_classes=num_classes,
+        sequences=sequences,
+        embedding_size=4,
+        units=U,
+        **arguments,
+    )
+    randomize(model, np.random.default_rng(seed), 0.7)
+    for variable in model.trainable_variables:
+        if variable.path in ("alignment_projection/bias", "alignment/bias", "pair/bias"):
+            variable.assign_add(keras.ops.ones(variable.shape))  # most ReLUs let something through
+    return model
+
+
+def inputs(output, layers=L, seed=0):
+    """special A special B: no features at the special ones, none beyond the end."""
+    rng = np.random.default_rng(seed)
+    shape = (B, C) if output == "choice" else (B,)
+    sizes = rng.integers(5, T + 1, shape)
+    sizes[0] = T
+    sizes[1] = 5
+    at, middle = np.arange(T), rng.integers(2, 4, shape)[..., None]
+    mask = at < sizes[..., None]
+    words = mask & (at > 0) & (at != middle)
+    return {
+        "lm_layers": (rng.normal(size=(*mask.shape, layers, D)) * words[..., None, None]).astype(
+            "float32"
+        ),
+        "input_mask": mask.astype("int32"),
+        "input_type_ids": (mask & (at > middle)).astype("int32"),
+        "word_ids": (rng.integers(1, V, mask.shape) * words).astype("int32"),
+    }
+
+
+def run(model, batch, training=False):
+    outputs = model({name: batch[name] for name in model.input}, training=training)
+    return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
+
+
+def reference(weights, used, layers, types, word_ids, output, mix="weighted", pairs=False, **more):
+    """One sequence without padding: h_t and h'_t for tags and spans, else v."""
+
+    def get(path):
+        used.update(p for p in weights if p.startswith(f"{path}/"))
+        return inside(weights, path)
+
+    def rnn(x, name):
+        found = get(name)
+        return bilstm(x, lambda way, w: found[f"{way}_lstm/lstm_cell/{w}"])
+
+    layers = layers.astype("float64")  # [T, L, D]
+    if mix == "concat":
+        x = np.concatenate([layers[:, j] for j in range(layers.shape[1])], -1)
+    elif layers.shape[1] == 1:
+        x = layers[:, 0]
+    else:
+        scalars = np.exp(get("mix")["scalars"])
+        x = get("mix")["gamma"] * np.einsum("j,tjd->td", scalars / scalars.sum(), layers)
+    if more.get("vocab_size"):
+        x = np.concatenate([get("word_embedding")["embeddings"][word_ids], x], -1)
+    if pairs:
+        f = np.maximum(dense(x, get("alignment_projection")), 0)
+        a = np.zeros_like(x)
+        for t, kind in enumerate(types):
+            others = [s for s, other in enumerate(types) if other != kind]
+            scores = np.array([f[t] @ f[s] for s in others]) / np.sqrt(f.shape[1])
+            p = np.exp(scores) / np.exp(scores).sum()
+            a[t] = sum(share * x[s] for share, s in zip(p, others, strict=True))
+        x = np.maximum(dense(np.concatenate([x, a, x * a], -1), get("alignment")), 0)
+    for index in range(more.get("lstm_layers", 1)):
+        x = rnn(x, f"rnn_{index}")
+    if output == "tag":
+        return x, None
+    if output == "span":
+        return x, rnn(x, "end_rnn_0")
+
+    def pool(h):
+        return np.concatenate([h.max(0), h.mean(0)])
+
+    if not pairs:
+        return pool(x)
+    p, q = pool(x[types == 0]), pool(x[types == 1])
+    v = np.concatenate([p, q, np.abs(p - q), p * q])
+    return np.maximum(dense(v, get("pair")), 0)
+
+
+def expected(model, batch, output, arguments):
+    weights = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+    used, results = set(), []
+    heads = ("start", "end") if output == "span" else ("classifier",)
+    head = {name: inside(weights, name) for name in heads}
+    used.update(f"{name}/{path}" for name in heads for path in head[name])
+    for row in range(B):
+        one = []
+        for place in [(row, c) for c in range(C)] if output == "choice" else [(row,)]:
+            size = int(batch["input_mask"][place].sum())
+            parts = [batch[n][place][:size] for n in ("lm_layers", "input_type_ids", "word_ids")]
+            one.append(reference(weights, used, *parts, output, **arguments))
+        if output == "choice":
+            results.append(np.array(one) @ head["classifier"]["kernel"][:, 0])
+        elif output == "span":
+            (h, above), = one
+            results.append((h @ head["start"]["kernel"], above @ head["end"]["kernel"]))
+        else:
+            h = one[0][0] if output == "tag" else one[0]
+            results.append(dense(h, head["classifier"]))
+    assert used == set(weights)  # nothing is left over
+    return results
+
+
+@ways
+def test_outputs_are_those_of_the_formulas(output, arguments):
+    model, batch = build(output, **arguments), inputs(output)
+    got = run(model, batch)
+    assert all(value.reshape(B, -1)[:, 0].std() > 1e-3 for value in got.values())
+    for row, want in enumerate(expected(model, batch, output, arguments)):
+        size = batch["input_mask"][row].sum()
+        if output == "span":
+            for name, value in zip(("start_logits", "end_logits"), want, strict=True):
+                np.testing.assert_allclose(got[name][row, :size], value[:, 0], atol=1e-5)
+                assert (got[name][row, size:] == -1e9).all()
+        elif output == "tag":
+            np.testing.assert_allclose(got["tag_logits"][row, :size], want, atol=1e-5)
+        elif output == "score":
+            np.testing.assert_allclose(got["score"][row], want[0], atol=1e-5)
+        else:
+            np.testing.assert_allclose(got[f"{output}_logits"][row], want, atol=1e-5)
+
+
+def test_one_layer_is_taken_as_it_is():
+    model, batch = build("tag", layers=1), inputs("tag", layers=1)
+    assert not any("mix" in v.path for v in model.weights)
+    (got,) = run(model, batch).values()
+    for row, want in enumerate(expected(model, batch, "tag", {})):
+        np.testing.assert_allclose(got[row, : len(want)], want, atol=1e-5)
+
+
+@ways
+def test_padding_changes_nothing(output, arguments):
+    model, batch = build(output, **arguments), inputs(output)
+    axis = batch["input_mask"].ndim - 1
+    longer = {}
+    for name, value in batch.items():
+        pad = [(0, 0)] * value.ndim
+        pad[axis] = (0, 3)
+        fill = 0 if name == "input_mask" else 1
+        longer[name] = np.pad(value, pad, constant_values=fill)
+    real, longer_real = batch["input_mask"] > 0, longer["input_mask"] > 0
+    short, long = run(model, batch), run(model, longer)
+    for name, value in short.items():
+        found = long[name]
+        if output in ("tag", "span"):
+            value, found = value[real], found[longer_real]
+        np.testing.assert_allclose(found, value, atol=1e-5)
+
+
+def test_what_has_no_second_segment_stays_finite():
+    batch = inputs("class")
+    batch["input_type_ids"][1:] = 0
+    batch["input_mask"][2] = 0  # fills up
+    model = build("class", pairs=True, dropout=0.0, lm_dropout=0.0)
+    with tf.GradientTape() as tape:
+        logits = model({name: batch[name] for name in model.input})["class_logits"]
+        loss = tf.reduce_sum(logits**2)
+    for gradient in tape.gradient(loss, [v.value for v in model.trainable_variables]):
+        assert np.isfinite(tf.convert_to_tensor(gradient)).all()
+    assert np.abs(logits).max() < 1e3
+
+
+@ways
+def test_a_gradient_reaches_every_weight(output, arguments):
+    model = build(output, dropout=0.0, lm_dropout=0.0, **arguments)
+    batch = inputs(output)
+    values = {name: batch[name] for name in model.input}
+    with tf.GradientTape() as tape:
+        parts = []
+        for value in model(values).values():
+            if output == "score":
+                parts.append(tf.reduce_sum(value**2))
+            else:
+                parts.append(tf.reduce_sum(tf.nn.softmax(value)[..., 0]))
+        loss = tf.add_n(parts)
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+        assert gradient is not None, variable.path
+        assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, variable.path
+
+
+@pytest.mark.parametrize("output", ["choice", "span"])
+def test_model_comes_back_from_its_file(output, tmp_path):
+    model, batch = build(output, pairs=True, vocab_size=V, seq_length=T), inputs(output)
+    assert model.input["lm_layers"].shape[-3:] == (T, L, D)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    want, got = run(model, batch), run(loaded, batch)
+    for name, value in want.items():
+        np.testing.assert_allclose(got[name], value, atol=1e-6)
+
+
+@pytest.mark.parametrize("output", ["score", "span"])
+def test_bfloat16_keeps_the_outputs_in_float32(output):
+    found = []
+    for policy in ("float32", "mixed_bfloat16"):
+        keras.config.set_dtype_policy(policy)
+        try:
+            model = build(output, pairs=True)
+        finally:
+            keras.config.set_dtype_policy("float32")
+        found.append(run(model, inputs(output)))
+    for name, value in found[1].items():
+        assert value.dtype == "float32"
+        assert 0 < np.abs(value - found[0][name]).max() < 0.2
+
+
+@pytest.mark.parametrize("dropped", ["dropout", "lm_dropout"])
+def test_dropout_only_while_training(dropped):
+    rates = {"dropout": 0.0, "lm_dropout": 0.0, dropped: 0.5}
+    model, batch = build("class", pairs=True, vocab_size=V, **rates), inputs("class")
+    (plain,), (noisy,) = run(model, batch).values(), run(model, batch, True).values()
+    assert np.abs(plain - noisy).max() > 1e-2
+    (again,) = run(model, batch).values()
+    np.testing.assert_array_equal(plain, again)
+
+
+def test_features_are_the_rows_of_the_table():
+    assert set(FEATURES) == {
+        "embeddings",
+        "second-to-last",
+        "last",
+        "sum-last-four",
+        "concat-last-four",
+        "sum-all",
+    }
+    assert select_layers("embeddings", 12) == ([0], "weighted")
+    assert select_layers("second-to-last", 12) == ([11], "weighted")
+    assert select_layers("last", 12) == ([12], "weighted")
+    assert select_layers("sum-last-four", 12) == ([9, 10, 11, 12], "weighted")
+    assert select_layers("concat-last-four", 4) == ([1, 2, 3, 4], "concat")
+    assert select_layers("sum-all", 3) == ([1, 2, 3], "weighted")
+    assert select_layers("sum-all", 2, embeddings=True) == ([0, 1, 2], "weighted")
+    with pytest.raises(ValueError, match="features='sum-last-four' needs 4 layers, but .* has 3"):
+        select_layers("sum-last-four", 3)
+    with pytest.raises(ValueError, match="features='second-to-last' needs 2 layers"):
+        select_layers("second-to-last", 1)
+    with pytest.raises(ValueError, match="features='first' must be one of 'embeddings', "):
+        select_layers("first", 12)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(output="words"), "output='words' must be one of"),
+        (dict(output="class"), "num_classes=None does not fit output='class'"),
+        (dict(output="score", mix="sum"), "mix='sum' must be \"weighted\" or \"concat\""),
+        (dict(output="score", units=0), "units=0 must be at least 1"),
+        (dict(output="score", vocab_size=0), "vocab_size=0 must be at least 1"),
+        (dict(output="score", sequences=2), "sequences=2 does not fit output='score'"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        feature_task(num_layers=L, size=D, **arguments)

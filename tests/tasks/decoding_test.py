@@ -1,0 +1,246 @@
+"""Spans, answers and tags out of logits: against all that there are, compared one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.text.windows_test import found_windows, random_rows
+from tfnlp.tasks.decoding import (
+    answers,
+    best_spans,
+    best_tags,
+    bio_transitions,
+    span_candidates,
+    word_logits,
+)
+
+KEPT = 20
+
+
+def windows_of(rng, questions=True):
+    rows = random_rows(rng, 8)
+    texts = [rng.integers(3, 99, rng.integers(0, 4)).tolist() for _ in rows]
+    found = found_windows(rows, texts if questions else None, 9, 3, "first")
+    length = found["token_word"].shape[1]
+    # The null answer's place: anywhere, as it is the last token in GPT.
+    found["null_positions"] = tf.constant(
+        rng.integers(0, length, len(found["window_row"])), "int32"
+    )
+    return rows, found
+
+
+def all_spans(start, end, found, max_answer):
+    """For each window a list of `(score, first word, last word)`."""
+    result = []
+    for n, words in enumerate(found["token_word"].numpy().tolist()):
+        spans = []
+        for i, j in itertools.product(range(len(words)), repeat=2):
+            if not i <= j < i + max_answer or words[i] < 0 or words[j] < 0:
+                continue
+            begins = i == 0 or words[i - 1] != words[i]
+            finishes = j == len(words) - 1 or words[j + 1] != words[j]
+            if begins and finishes and found["is_best"].numpy()[n, i]:
+                spans.append((start[n, i] + end[n, j], words[i], words[j]))
+        result.append(sorted(spans, reverse=True))
+    return result
+
+
+def assert_spans(scores, starts, ends, want):
+    real = scores > -1e8
+    assert real.sum() == min(len(want), KEPT)
+    got = list(zip(scores[real], starts[real], ends[real], strict=True))
+    assert got == want[:KEPT]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_spans_are_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    rows, found = windows_of(rng)
+    max_answer = int(rng.integers(1, 12))
+    start, end = rng.normal(size=(2, *found["token_word"].shape)).astype(np.float32)
+    got = span_candidates(tf.constant(start), tf.constant(end), found, max_answer)
+    want = all_spans(start, end, found, max_answer)
+    for n, spans in enumerate(want):
+        assert_spans(*(got[name].numpy()[n] for name in ("scores", "starts", "ends")), spans)
+        null = found["null_positions"].numpy()[n]
+        assert got["null"].numpy()[n] == start[n, null] + end[n, null]
+
+    window_row = found["window_row"].numpy()
+    best = best_spans(got, found["window_row"], len(rows))
+    for row in range(len(rows)):
+        spans = sorted(
+            (s for n in np.flatnonzero(window_row == row) for s in want[n]), reverse=True
+        )
+        assert_spans(*(best[name].numpy()[row] for name in ("scores", "starts", "ends")), spans)
+        assert best["null"].numpy()[row] == got["null"].numpy()[window_row == row].min()
+
+
+def test_spans_in_a_graph_of_any_shape():
+    rng = np.random.default_rng(9)
+    rows, found = windows_of(rng)
+    names = ("token_word", "is_best", "null_positions")
+    windows = {name: found[name] for name in names}
+    start, end = (tf.constant(x) for x in rng.normal(size=(2, *found["token_word"].shape)))
+    start, end = tf.cast(start, "float32"), tf.cast(end, "float32")
+    spec = tf.TensorSpec([None, None])
+
+    @tf.function(
+        input_signature=[
+            spec,
+            spec,
+            {n: tf.TensorSpec([None] * windows[n].shape.rank, windows[n].dtype) for n in names},
+            tf.TensorSpec([None], "int32"),
+            tf.TensorSpec([], "int32"),
+        ]
+    )
+    def run(start, end, windows, window_row, rows):
+        return best_spans(span_candidates(start, end, windows, 4), window_row, rows)
+
+    got = run(start, end, windows, found["window_row"], len(rows))
+    want = best_spans(span_candidates(start, end, windows, 4), found["window_row"], len(rows))
+    for name in want:
+        np.testing.assert_array_equal(got[name], want[name])
+
+
+CONTEXT = "né à 北京"
+PLACES = [(0, 3), (4, 6), (7, 10), (10, 13)]  # in bytes
+
+
+def answer(scores, starts, ends, null, **arguments):
+    """The answers about CONTEXT and about an empty text."""
+    pad = KEPT - len(scores)
+    spans = {
+        "scores": tf.constant([scores + [-2e9] * pad, [-2e9] * KEPT]),
+        "starts": tf.constant([starts + [-1] * pad, [-1] * KEPT]),
+        "ends": tf.constant([ends + [-1] * pad, [-1] * KEPT]),
+        "null": tf.constant([null, 0.5]),
+    }
+    places = tf.constant(PLACES, "int64")
+    found = answers(spans, tf.constant([CONTEXT, ""]), places[:, 0], places[:, 1], **arguments)
+    return {name: x.numpy() for name, x in found.items()}
+
+
+def test_answers_are_cut_out_of_the_context():
+    got = answer([2.0, 1.0, 0.5], [2, 0, 1], [3, 1, 1], 9.0)
+    odds = np.exp([2.0, 1.0, 0.5])
+    texts = [text.decode() for text in got["answers"][0]]
+    assert texts == ["北京", "né à", "à"] + [""] * (KEPT - 3)
+    np.testing.assert_allclose(got["scores"][0, :3], odds / odds.sum(), rtol=1e-6)
+    assert not got["scores"][0, 3:].any()
+    assert (got["answer"][0].decode(), got["start"][0], got["end"][0]) == ("北京", 7, 13)
+    assert got["score"][0] == got["scores"][0, 0] and got["null_score"][0] == 7.0
+    # A text without words has no answer, and nothing speaks for it.
+    assert (got["answer"][1], got["start"][1], got["end"][1], got["score"][1]) == (b"", 0, 0, 0)
+    assert not got["scores"][1].any() and set(got["answers"][1]) == {b""}
+
+
+@pytest.mark.parametrize("threshold", [-1.0, 0.0, 3.0])
+@pytest.mark.parametrize("null", [1.5, 2.0, 4.0, 6.0])
+def test_no_answer_beyond_the_threshold(null, threshold):
+    got = answer([2.0, 1.0], [0, 1], [0, 1], null, unanswerable=True, threshold=threshold)
+    odds = np.exp([2.0, 1.0, null])
+    odds /= odds.sum()
+    none = null - 2.0 > threshold
+    assert got["answer"][0].decode() == ("" if none else "né")
+    np.testing.assert_allclose(got["score"][0], odds[2 if none else 0], rtol=1e-6)
+    np.testing.assert_allclose(got["scores"][0, :2], odds[:2], rtol=1e-6)
+    assert (got["start"][0], got["end"][0]) == ((0, 0) if none else (0, 3))
+    assert got["answers"][0, 0].decode() == "né"  # the best that is one, in any case
+    assert got["answer"][1] == b"" and got["score"][1] == 1.0
+
+
+def test_answers_where_there_is_no_word_at_all():
+    spans = {
+        **dict.fromkeys(("starts", "ends"), tf.fill([1, KEPT], -1)),
+        "scores": tf.fill([1, KEPT], -2e9),
+        "null": tf.constant([0.0]),
+    }
+    nothing = tf.zeros([0], "int64")
+    got = answers(spans, tf.constant([" "]), nothing, nothing, True)
+    assert got["answer"].numpy().tolist() == [b""] and got["score"].numpy().tolist() == [1.0]
+    assert got["null_score"].numpy()[0] > 1e8
+
+
+BIO = ("O", "B-A", "I-A", "B-B", "I-B")
+
+
+def allowed(path, labels):
+    for before, tag in zip(("O", *path), path, strict=False):
+        if tag.startswith("I-") and before not in (f"B-{tag[2:]}", f"I-{tag[2:]}"):
+            return False
+    return bool(labels)
+
+
+@pytest.mark.parametrize(
+    "labels", [BIO, ("B-A", "I-A", "O"), ("I-B", "B-B", "B-A", "I-A"), ("B-A", "O")]
+)
+def test_tags_are_the_best_of_all_allowed(labels):
+    rng = np.random.default_rng(len(labels))
+    lengths, width = [5, 0, 1, 4, 2, 3, 5], 5
+    logits = rng.normal(0, 2, (len(lengths), width, len(labels))).astype(np.float32)
+    tags, odds = (x.numpy() for x in best_tags(tf.constant(logits), tf.constant(lengths), labels))
+    assert tags.shape == odds.shape == (len(lengths), width)
+    changed = 0
+    for row, length in enumerate(lengths):
+        scores = logits[row] - np.log(np.exp(logits[row]).sum(-1, keepdims=True))
+        best, path = -np.inf, ()
+        for candidate in itertools.product(range(len(labels)), repeat=length):
+            total = sum(scores[t, tag] for t, tag in enumerate(candidate))
+            if total > best and allowed([labels[tag] for tag in candidate], labels):
+                best, path = total, candidate
+        assert tags[row, :length].tolist() == list(path)
+        want = [np.exp(scores[t, tag]) for t, tag in enumerate(path)]
+        np.testing.assert_allclose(odds[row, :length], want, rtol=1e-5)
+        changed += list(path) != logits[row, :length].argmax(-1).tolist()
+    assert changed or not any(label.startswith("I-") for label in labels)
+
+
+@pytest.mark.parametrize(
+    "labels", [("N", "V", "D"), ("O", "B-A", "x"), ("O", "I-A", "B-B", "I-B"), ("I-A", "I-B")]
+)
+def test_other_tags_may_follow_each_other(labels):
+    every, begins = bio_transitions(labels)
+    assert every.all() and begins.all()
+    logits = np.random.default_rng(0).normal(size=(3, 4, len(labels))).astype(np.float32)
+    tags, _ = best_tags(tf.constant(logits), tf.constant([4, 2, 0]), labels)
+    np.testing.assert_array_equal(tags, logits.argmax(-1))
+
+
+@pytest.mark.parametrize("labels", [BIO, ("N", "V")])
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_tags_of_nothing(labels, shape):
+    lengths = tf.zeros([shape[0]], "int32")
+    tags, odds = best_tags(tf.zeros([*shape, len(labels)]), lengths, labels)
+    assert tags.shape == odds.shape == shape
+
+
+def test_tags_in_a_graph_of_any_shape():
+    run = tf.function(
+        lambda logits, lengths: best_tags(logits, lengths, BIO),
+        input_signature=[tf.TensorSpec([None, None, 5]), tf.TensorSpec([None], "int32")],
+    )
+    logits = np.random.default_rng(1).normal(0, 2, (6, 7, 5)).astype(np.float32)
+    lengths = np.array([7, 3, 0, 1, 6, 7], np.int32)
+    got, _ = run(logits, lengths)
+    want, _ = best_tags(tf.constant(logits), lengths, BIO)
+    for row, length in enumerate(lengths):  # and what stands behind a row changes nothing in it
+        np.testing.assert_array_equal(got[row, :length], want[row, :length])
+        alone, _ = best_tags(tf.constant(logits[row : row + 1, :length]), [length], BIO)
+        np.testing.assert_array_equal(alone[0], got[row, :length])
+
+
+@pytest.mark.parametrize("head", ["first", "last"])
+def test_word_logits_are_those_of_heads_with_most_context(head):
+    rng = np.random.default_rng(3)
+    rows = random_rows(rng, 9)
+    found = found_windows(rows, None, 7, 2, head)
+    logits = rng.normal(size=(*found["token_word"].shape, 3)).astype(np.float32)
+    count = sum(map(len, rows))
+    got = word_logits(tf.constant(logits), found, count).numpy()
+    chosen = found["is_head"].numpy() & found["is_best"].numpy()
+    assert count > 5 and got.shape == (count, 3)
+    for word in range(count):
+        (place,) = np.argwhere(chosen & (found["token_word"].numpy() == word))
+        np.testing.assert_array_equal(got[word], logits[tuple(place)])

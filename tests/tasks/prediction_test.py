@@ -1,0 +1,132 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import models
+from tfnlp.data.task_batches import TaskBatches
+from tfnlp.tasks.prediction import predict, predictor
+
+SIZES = [5, 2, 9, 3, 7, 3, 8, 2, 6, 4, 9]
+LENGTHS = [3, 6, 10]
+
+
+class Counting(keras.layers.Layer):
+    """Hands its input on; counts how often it is called, so traced."""
+
+    calls = 0
+    supports_masking = True
+
+    def call(self, x):
+        self.calls += 1
+        return x
+
+
+def tiny_model():
+    """All kinds of outputs on a BERT with dropout, which prediction must leave out."""
+    encoder = models.bert(
+        vocab_size=40,
+        num_layers=1,
+        hidden_size=8,
+        num_heads=2,
+        intermediate_size=16,
+        max_positions=12,
+        dropout=0.5,
+        initializer_range=0.5,
+    )
+    inputs = {name: keras.Input((None,), dtype="int32", name=name) for name in encoder.input}
+    found = encoder(inputs)
+    hidden = Counting(name="counting")(found["sequence_output"])
+    outputs = {
+        "class_logits": keras.layers.Dense(3)(found["pooled_output"]),
+        "score": keras.layers.Dense(1)(found["pooled_output"])[:, 0],
+        "tag_logits": keras.layers.Dense(4)(hidden),
+        "start_logits": keras.layers.Dense(1)(hidden)[..., 0],
+        "sequence_output": hidden,
+    }
+    return keras.Model(inputs, outputs)
+
+
+def examples():
+    random = np.random.default_rng(2)
+    ids = [random.integers(1, 40, size) for size in SIZES]
+    return {
+        "input_word_ids": ids,
+        "input_mask": [np.ones_like(part) for part in ids],
+        "input_type_ids": [np.arange(len(part)) // 3 % 2 for part in ids],
+    }
+
+
+def batches(lengths=LENGTHS, **arguments):
+    fixed = {"labels": np.zeros(len(SIZES), int)}
+    return TaskBatches(examples(), fixed, batch_size=3, lengths=lengths, **arguments)
+
+
+def one_by_one(model):
+    """Outputs of each example alone, without padding."""
+    rows = [
+        model({k: v[n][None] for k, v in examples().items()}, training=False)
+        for n in range(len(SIZES))
+    ]
+    return {name: [row[name][0].numpy() for row in rows] for name in rows[0]}
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, None])
+def test_predictions_are_those_of_each_example_alone(lengths):
+    model = tiny_model()
+    want = one_by_one(model)
+    found = predict(model, batches(lengths))
+    assert set(found) == {"class_logits", "score", "tag_logits", "start_logits"}
+    for name in ("class_logits", "score"):
+        assert isinstance(found[name], np.ndarray)
+        np.testing.assert_allclose(found[name], want[name], atol=1e-5)
+    for name in ("tag_logits", "start_logits"):
+        assert len(found[name]) == len(SIZES)
+        for size, value, alone in zip(SIZES, found[name], want[name], strict=True):
+            assert len(value) == min(n for n in lengths or [9] if n >= size)
+            np.testing.assert_allclose(value[:size], alone, atol=1e-5)
+
+
+def test_names_choose_the_outputs():
+    model = tiny_model()
+    want = one_by_one(model)
+    found = predict(model, batches(), ["sequence_output", "score"])
+    assert list(found) == ["sequence_output", "score"] and found["score"].shape == (len(SIZES),)
+    for size, value, alone in zip(SIZES, found["sequence_output"], want["score"], strict=True):
+        assert value.shape[1] == 8 and len(value) >= size and np.ndim(alone) == 0
+
+
+def test_one_trace_serves_all_lengths_and_later_weights():
+    model = tiny_model()
+    counting = model.get_layer("counting")
+    model_predicts = predictor(model, ["class_logits"])
+    calls = counting.calls
+    before = model_predicts(batches())["class_logits"]
+    assert len({length for length, _ in batches()._buckets}) == 3
+    np.testing.assert_array_equal(model_predicts(batches())["class_logits"], before)
+    for variable in model.trainable_variables:
+        variable.assign(variable * 1.5)
+    after = model_predicts(batches())["class_logits"]
+    assert counting.calls == calls + 1
+    assert np.abs(after - before).max() > 0.1
+    padded = predict(model, batches(pad_all=True))["class_logits"]
+    np.testing.assert_allclose(after, padded, atol=1e-5)
+
+
+def test_a_mirrored_model_predicts_too():
+    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+        model = tiny_model()
+    plain = tiny_model()
+    plain.set_weights(model.get_weights())
+    want = one_by_one(plain)["score"]
+    np.testing.assert_allclose(predict(model, batches(), ["score"])["score"], want, atol=1e-5)
+
+
+def test_bad_arguments_are_named():
+    model = tiny_model()
+    with pytest.raises(ValueError, match=r"outputs \['logits'\] are not among \['class_logits'"):
+        predict(model, batches(), ["score", "logits"])
+    tokens = examples()
+    del tokens["input_type_ids"]
+    with pytest.raises(ValueError, match=r"lack the model's inputs \['input_type_ids'\]"):
+        predict(model, TaskBatches(tokens, {}, batch_size=2))

@@ -1,0 +1,191 @@
+"""Scores of answers by hand, against a naive recomputation, and the threshold by brute force."""
+
+import random
+
+import pytest
+
+from tfnlp.tasks import squad
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("The  Denver Broncos!", "denver broncos"),
+        ("an apple a day", "apple day"),
+        ("Santa Clara, California", "santa clara california"),
+        ("U.S.A.", "usa"),
+        ("state-of-the-art", "stateoftheart"),  # punctuation goes first, so "the" is no word
+        ("theatre anagram", "theatre anagram"),
+        ("“Gold” – Élan\n", "“gold” – élan"),  # only ASCII punctuation goes
+        ("the a an", ""),
+        ("", ""),
+    ],
+)
+def test_normalize(text, expected):
+    assert squad.normalize(text) == expected
+
+
+@pytest.mark.parametrize(
+    "golds, predicted, second, expected",
+    [
+        (["Denver Broncos"], "the Denver Broncos.", False, (1, 1)),
+        (["Denver Broncos"], "Broncos", False, (0, 2 / 3)),
+        (["Denver Broncos", "Broncos"], "Broncos", False, (1, 1)),
+        (["Levi's Stadium"], "in Levi's Stadium, Santa Clara", False, (0, 4 / 7)),
+        (["no no yes"], "no yes yes", False, (0, 2 / 3)),  # words count as often as they occur
+        (["gold"], "silver", False, (0, 0)),
+        (["gold"], "", False, (0, 0)),
+        (["the"], "a", False, (1, 0)),  # 1.1 has no F1 for an empty answer
+        (["the"], "a", True, (1, 1)),  # 2.0: nothing is left, so there is no answer
+        (["the", "gold"], "", True, (0, 0)),
+        ([], "", True, (1, 1)),
+        ([], "gold", True, (0, 0)),
+        (["gold"], "", True, (0, 0)),
+    ],
+)
+def test_question_scores(golds, predicted, second, expected):
+    assert squad.question_scores(golds, predicted, second) == pytest.approx(expected)
+
+
+def test_the_first_edition_by_hand():
+    golds = {"a": ["Denver Broncos", "The Broncos"], "b": ["gold"], "c": ["20-18", "20"]}
+    predicted = {"a": "Broncos", "b": "golden", "c": "about 20", "other": "is not asked"}
+    values = squad.answers(golds, predicted)
+    assert values == pytest.approx({"exact_match": 100 / 3, "f1": 100 * (1 + 0 + 2 / 3) / 3})
+
+
+def words(text):
+    text = "".join(c for c in text.lower() if c not in r"""!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~""")
+    return [word for word in text.split() if word not in ("a", "an", "the")]
+
+
+def naive(golds, guess):
+    """(exact match, F1) of SQuAD 2.0, by taking words out of a list one by one."""
+    golds = [words(g) for g in golds if words(g)] or [[]]
+    guess = words(guess)
+    best = []
+    for gold in golds:
+        left, common = list(gold), 0
+        for word in guess:
+            if word in left:
+                left.remove(word)
+                common += 1
+        if not gold or not guess:
+            best.append(float(gold == guess))
+        elif not common:
+            best.append(0.0)
+        else:
+            precision, recall = common / len(guess), common / len(gold)
+            best.append(2 * precision * recall / (precision + recall))
+    return float(guess in golds), max(best)
+
+
+def drawn(seed):
+    draw = random.Random(seed)
+    words = ["the", "Gold", "gold,", "a", "red", "blue", "sea."]
+
+    def text():
+        return " ".join(draw.choice(words) for _ in range(draw.randint(1, 4)))
+
+    golds = {
+        f"q{i}": [text() for _ in range(draw.randint(1, 3))] if draw.random() < 0.6 else []
+        for i in range(30)
+    }
+    golds = {key: [gold for gold in texts if squad.normalize(gold)] for key, texts in golds.items()}
+    predicted = {
+        key: (draw.choice(texts) if texts and draw.random() < 0.5 else text()) for key, texts
+        in golds.items()
+    }
+    odds = {key: draw.gauss(0.0, 2.0) + (0.0 if texts else 2.0) for key, texts in golds.items()}
+    return golds, predicted, odds
+
+
+def at(golds, predicted, odds, threshold):
+    """Mean exact match and F1 over the questions that `keys` names, answers above are dropped."""
+    scores = {
+        key: naive(golds[key], "" if odds[key] > threshold else predicted[key]) for key in golds
+    }
+
+    def mean(column, keys):
+        return 100 * sum(scores[key][column] for key in keys) / len(keys)
+
+    return mean
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("threshold", [0.0, -1.5, 2.0])
+def test_the_second_edition_against_a_recomputation(seed, threshold):
+    golds, predicted, odds = drawn(seed)
+    values = squad.answers(golds, predicted, odds, threshold)
+    mean = at(golds, predicted, odds, threshold)
+    answered, empty = [k for k in golds if golds[k]], [k for k in golds if not golds[k]]
+    assert answered and empty
+    expected = {
+        f"{prefix}{name}": mean(column, keys)
+        for prefix, names, keys in [
+            ("", ("exact_match", "f1"), golds),
+            ("HasAns_", ("exact", "f1"), answered),
+            ("NoAns_", ("exact", "f1"), empty),
+        ]
+        for column, name in enumerate(names)
+    }
+    assert {name: values[name] for name in expected} == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_threshold_is_that_of_brute_force(seed):
+    golds, predicted, odds = drawn(seed)
+    # Texts of articles alone are an answer to the walk and none to the score.
+    predicted = {k: text if squad.normalize(text) else "red" for k, text in predicted.items()}
+    values = squad.answers(golds, predicted, odds)
+    for column, name in enumerate(("best_exact", "best_f1")):
+        thresholds = [min(odds.values()) - 1, *sorted(odds.values())]
+        reached = [at(golds, predicted, odds, t)(column, golds) for t in thresholds]
+        assert values[name] == pytest.approx(max(reached))
+        assert values[name] >= values[("exact_match", "f1")[column]]
+        chosen = at(golds, predicted, odds, values[f"{name}_thresh"])(column, golds)
+        assert chosen == pytest.approx(max(reached))
+
+
+def test_threshold_by_hand():
+    # Answering a (odds -3) wins 1, b (-1) loses 1, c (2) wins 1, d (5) loses 1; none wins 2.
+    golds = {"a": ["x"], "b": [], "c": ["y"], "d": []}
+    predicted = {"a": "x", "b": "x", "c": "y", "d": "y"}
+    odds = {"a": -3.0, "b": -1.0, "c": 2.0, "d": 5.0}
+    values = squad.answers(golds, predicted, odds, threshold=-1.0)
+    assert (values["best_exact"], values["best_exact_thresh"]) == (75.0, -3.0)
+    assert (values["exact_match"], values["NoAns_exact"], values["HasAns_exact"]) == (50, 50, 50)
+    wrong = dict.fromkeys(predicted, "z")
+    values = squad.answers(golds, wrong, odds)
+    assert (values["best_f1"], values["best_f1_thresh"]) == (50.0, 0.0)  # answer nothing
+
+
+def test_without_odds_answers_stand():
+    values = squad.answers({"a": ["x"], "b": [], "c": [""]}, {"a": "", "b": "", "c": "z"})
+    assert values == pytest.approx(
+        {
+            "exact_match": 100 / 3, "f1": 100 / 3, "HasAns_exact": 0.0, "HasAns_f1": 0.0,
+            "NoAns_exact": 50.0, "NoAns_f1": 50.0,
+        }
+    )
+
+
+def test_one_kind_of_question_alone():
+    values = squad.answers({"a": []}, {"a": "x"})
+    assert values == {"exact_match": 0.0, "f1": 0.0, "NoAns_exact": 0.0, "NoAns_f1": 0.0}
+    assert "NoAns_f1" not in squad.answers({"a": ["x"]}, {"a": "x"}, {"a": 0.0})
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (({}, {}), "golds: no questions"),
+        (({"a": ["x"], "b": ["x"]}, {"a": "x"}), "predicted: .* 1 of 2 questions, such as 'b'"),
+        (({"a": ["x"]}, {"a": "x"}, {}), "null_odds: .* such as 'a'"),
+    ],
+)
+def test_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        squad.answers(*arguments)
+    with pytest.raises(ValueError, match="without answers"):
+        squad.question_scores([], "x")

@@ -1,0 +1,180 @@
+"""Words with their bytes: against the tokenizers' and the splitter's own words."""
+
+import functools
+import random
+import re
+
+import pytest
+import tensorflow as tf
+
+from tests.text.reference import bert_vocabulary
+from tests.text.reference import split_words as basic_words
+from tfnlp.text import GPT2Tokenizer, WordPieceTokenizer, split_words, train_bpe
+from tfnlp.text.word_offsets import words_with_offsets
+
+STYLES = ("bert", "gpt", "treebank")
+WORDS = (
+    *["the", "Cat", "naïve", "cafe\u0301", "北京", "x1", "500", "Straße", "don't", "I'll", "ÀÉ"],
+    *["Mary's", "well-known", "F-16", "1,000.5", "v2.0", "snake_case", "can’t", "DIDN'T", "rock'n"],
+)
+MARKS = (*"!?.,;:'\"()[]{}-_/&%$#@+=<>|~^`*\\", "“", "”", "’", "—", "…", "¿", "§")
+SYMBOLS = ("€", "°", "©", "😀", "👩\u200d👧", "❤\ufe0f", "™", "½", "²")
+SPACES = (" ", "  ", "\t", "\n", "\r\n", "\u00a0", "\u2003", "\u3000", "\u2028")
+CONTROLS = ("\u200b", "\u00ad", "\ufeff", "\x00", "\x07", "\x85", "\ufffd", "\u202e", "\u200d")
+
+
+def random_texts(parts, count, seed, length=12):
+    rng = random.Random(seed)
+    return ["".join(rng.choices(parts, k=rng.randrange(length))) for _ in range(count)]
+
+
+def words_of(texts, style):
+    words, _, _ = words_with_offsets(tf.constant(texts), style)
+    return [[word.decode() for word in row] for row in words.to_list()]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_words_are_their_bytes_and_all_that_is_seen_is_in_one(style):
+    parts = [*WORDS, *MARKS, *SYMBOLS, *SPACES * 3, *CONTROLS]
+    texts = ["", " ", "\u200b", *random_texts(parts, 300, 1)]
+    found = words_with_offsets(tf.constant(texts), style)
+    assert [x.dtype for x in found] == [tf.string, tf.int64, tf.int64]
+    seen = set()
+    for text, *row in zip(texts, *(x.to_list() for x in found), strict=True):
+        data, left, before = text.encode(), b"", 0
+        for word, start, end in zip(*row, strict=True):
+            assert word == data[start:end] and before <= start < end
+            left += data[before:start]
+            seen.add(word.decode())
+            before = end
+        left = (left + data[before:]).decode()
+        assert not left.strip().strip("".join((*SPACES, *CONTROLS)))
+    assert seen >= {"北", "Cat", "naïve", "!"}
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_bytes_that_are_no_text_do_no_harm(style):
+    data = b"a\xff b \xe5\x8c end."
+    words, starts, ends = (
+        x[0].numpy().tolist() for x in words_with_offsets(tf.constant([data]), style)
+    )
+    assert words == [data[i:j] for i, j in zip(starts, ends, strict=True)]
+    assert words[-2:] == [b"end", b"."]
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_bert_words_have_the_pieces_of_the_text(lowercase):
+    vocabulary = bert_vocabulary("uncased" if lowercase else "cased")
+    tokenizer = WordPieceTokenizer(vocabulary, lowercase)
+    parts = [*WORDS, *MARKS, *SYMBOLS, *SPACES * 3, *CONTROLS]
+    if lowercase:
+        parts += ["!\u0301", "é\u0301"]  # accents on marks are gone
+    texts = ["", "\u200b", "a\u200bb", "x" * 201 + "!", *random_texts(parts, 300, 2)]
+    words, _, _ = words_with_offsets(tf.constant(texts), "bert")
+    together = words.with_values(tokenizer.tokenize(words.values)).merge_dims(1, 2).to_list()
+    for text, one, other in zip(texts, together, tokenizer.tokenize(texts).to_list(), strict=True):
+        assert one == other, repr(text)
+
+
+def test_bert_words_are_those_of_the_basic_tokenizer():
+    parts = [*WORDS, *MARKS, *SYMBOLS, *SPACES * 3]
+    texts = [t for t in random_texts(parts, 200, 3) if "\u0301" not in t and "\u2028" not in t]
+    texts = [t.replace("\u200d", "").replace("\ufe0f", "") for t in texts]
+    assert words_of(texts, "bert") == [basic_words(text, False) for text in texts]
+    # What is dropped parts nothing, and is not a word by itself.
+    assert words_of(["a\u200bb ! \u200b c"], "bert") == [["a\u200bb", "!", "c"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I didn't, can't and won't; Mary's dog DIDN’T.",
+        "It costs $1,000.50, or 3.5% (well-known since 1990-91)...",
+        "Use v2.0 of mp3s, F-16s, 10th, 10a1,000, snake_case and a_1.5!",
+        '"Rock\'n\'roll," they\'d say: we\'re / I\'m / you\'ve / he\'ll / \'sam\' \'s',
+        "mother-in-law's e-mail@host.com http://a.b/c?d=1&e=2 -- x--y - z-",
+        "U.S.A. 1,2-3 1.5-x x-1.5 x1.5-y don't-know co-didn't nn't",
+        "naïve café Straße 500€ 20°C ½ x² “quotes” — dash… ¿qué?",
+        "tab\tand\nline\r\n  breaks\u00a0here\u2003too",
+        "emoji 😀😀 end",
+        "",
+    ],
+)
+def test_treebank_words_are_those_of_split_words(text):
+    assert words_of([text], "treebank") == [split_words(text).split()]
+
+
+def test_treebank_words_are_those_of_split_words_for_english_letters_and_marks():
+    parts = [w for w in WORDS if w not in ("cafe\u0301", "北京", "ÀÉ")]
+    parts += [*MARKS, *SPACES * 3, "n't", "'s", "2", "a", "-", ".", ","]
+    texts = random_texts(parts, 1500, 4, length=9)
+    for text, words in zip(texts, words_of(texts, "treebank"), strict=True):
+        # Known, see below: a digit before n't.
+        if not re.search(r"[^\W\d]\d\w*n['’]t\b", text, re.IGNORECASE):
+            assert words == split_words(text).split(), repr(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "here", "there"),
+    [
+        ("北京大学", ["北", "京", "大", "学"], ["北京大学"]),  # ideographs are apart
+        ("cafe\u0301", ["cafe\u0301"], ["cafe", "\u0301"]),  # accents stay with letters
+        ("a\u200bb", ["a", "b"], ["a", "\u200b", "b"]),  # control characters are no words
+        ("٣,٥", ["٣", ",", "٥"], ["٣,٥"]),  # numbers of other digits
+        ("it'sÉ", ["it", "'s", "É"], ["it", "'", "sÉ"]),  # an ending before such a letter
+        ("a2n't", ["a2n", "'", "t"], ["a2", "n't"]),  # nobody writes that
+    ],
+)
+def test_known_differences_of_treebank_words(text, here, there):
+    assert words_of([text], "treebank") == [here]
+    assert split_words(text).split() == there
+
+
+@functools.cache
+def byte_pairs():
+    lines = ["the cat didn't see Mary's dog, he'll run (yes) ... naïve €5", "(', \n\n a  b"]
+    return GPT2Tokenizer(train_bpe(lines * 3, 285, "gpt2"))
+
+
+def pieces_of(tokenizer, texts):
+    """Of all words, with the space that stands before them."""
+    found = words_with_offsets(tf.constant(texts), "gpt")
+    result = []
+    for row in zip(*(x.to_list() for x in found), strict=True):
+        before, spaced = 0, []
+        for word, start, end in zip(*row, strict=True):
+            spaced.append(b" " * (start > before > 0) + word)
+            before = end
+        ids = tokenizer.tokenize(tf.constant(spaced, "string", [len(spaced)])).to_list()
+        result.append([i for word in ids for i in word])
+    return result
+
+
+def test_gpt_words_have_the_pieces_of_the_text():
+    tokenizer, rng = byte_pairs(), random.Random(5)
+    words = ["the", "cat", "didn't", "Mary's", "he'll", "(yes", "no)", "12", "3.5", "abc123", "x!"]
+    words += ["naïve", "€5", "a-b", "😀", "I'm", "we're", "you've", "he'd", "!", "it's", "a_b", "'"]
+    texts = [" ".join(rng.choices(words, k=rng.randrange(1, 10))) for _ in range(200)]
+    assert pieces_of(tokenizer, texts) == tokenizer.tokenize(texts).to_list()
+    assert len(tokenizer.tokenize(["the didn't"]).to_list()[0]) < 10  # merges are at work
+
+
+@pytest.mark.parametrize("text", ["yes...", "a  b", "a\nb", "a\u200bb", "(', x"])
+def test_known_differences_of_gpt_words(text):
+    """Runs of marks are taken apart, and all white space is a single space or nothing."""
+    tokenizer = byte_pairs()
+    assert pieces_of(tokenizer, [text]) != tokenizer.tokenize([text]).to_list()
+
+
+def test_works_in_a_graph_of_any_batch():
+    run = tf.function(
+        lambda texts: words_with_offsets(texts, "bert"),
+        input_signature=[tf.TensorSpec([None], "string")],
+    )
+    for texts in (["a b!", "", "\u200b"], [""]):
+        for one, other in zip(
+            run(tf.constant(texts)), words_with_offsets(tf.constant(texts), "bert"), strict=True
+        ):
+            assert one.to_list() == other.to_list()
+    empty = run(tf.constant([], "string"))
+    assert all(x.to_list() == [] for x in empty)

@@ -1,0 +1,390 @@
+"""Runs of `tfnlp finetune`: data, model, training, and what is left in the folder."""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import time
+import zlib
+
+from tfnlp.commands import task_models
+
+
+class Finetuning:
+    """What the runs of one command share: data that was read once, and the command line.
+
+    Args:
+        args: of `tfnlp finetune TASK`.
+
+    Raises:
+        ValueError, OSError: for what can't be: before anything is written.
+    """
+
+    def __init__(self, args):
+        from tfnlp import training
+
+        self.args = args
+        _check(args)
+        self.strategy = training.make_strategy(args.strategy)
+        self._check_batch()
+        self.train = self._read(args.train)[: args.limit]
+        self.dev = self._read(args.dev)
+        self.backbone = task_models.load_backbone(args.model)
+        elmo = self.backbone.kind == "elmo"
+        self.features = args.features or ("sum-all" if elmo else None)
+        self.spec = self._spec()
+        self.metric = self._metric()
+        self._prepared = {}
+
+    def _read(self, paths):
+        args = self.args
+        data = read_examples(
+            args.task, paths, getattr(args, "text_columns", None), getattr(args, "label", None),
+            args.skip_bad_rows,
+        )  # fmt: skip
+        return data
+
+    def _spec(self):
+        """The `TaskSpec` of the training examples."""
+        from tfnlp.tasks.task_spec import TaskSpec
+
+        args, train = self.args, self.train
+        arguments = {"max_length": self._max_length()}
+        for name in ("stride", "max_question", "max_answer"):
+            if hasattr(args, name):
+                arguments[name] = getattr(args, name)
+        if args.task == "classify":
+            arguments["labels"] = sorted({e.label for e in train})
+        if args.task == "tag":
+            arguments["labels"] = sorted({tag for e in train for tag in e.tags})
+        if args.task in ("classify", "similarity"):
+            arguments["texts"] = len(train[0].segments)
+        if args.task == "choose":
+            arguments["choices"] = len(train[0].choices)
+        if args.task == "answer":
+            arguments["unanswerable"] = not all(e.answers for e in train)
+        if args.task == "similarity":
+            scores = [e.label for e in train]
+            mean = sum(scores) / len(scores)
+            deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / len(scores))
+            arguments.update(mean=mean, deviation=deviation or 1.0)
+            # Which text comes first means nothing (Radford et al. 2018, section 3.3).
+            whole = self.backbone.kind == "gpt" and self.features is None
+            arguments["both_orders"] = whole and arguments["texts"] == 2
+        return TaskSpec(args.task, **arguments)
+
+    def _max_length(self):
+        positions = self.backbone.max_positions
+        length = self.args.max_length
+        if positions and length > positions:
+            # A default should not be in the way of a small model.
+            if length not in (128, 384):
+                raise ValueError(
+                    f"--max-length {length} is longer than the {positions} positions of "
+                    f"{self.args.model}"
+                )
+            return positions
+        return length
+
+    def _metric(self):
+        """The measure that picks the best checkpoint."""
+        from tfnlp.tasks.scoring import main_metric, score
+
+        some = self.dev[:1]
+        known = set(score(self.spec, some, [_perfect(self.spec, e) for e in some]))
+        metric = self.args.metric
+        if metric is None:
+            return "best_f1" if self.spec.unanswerable else main_metric(self.spec)
+        if metric not in known:
+            raise ValueError(f"--metric {metric} is not among {', '.join(sorted(known))}")
+        return metric
+
+    def _check_batch(self):
+        replicas, args = self.strategy.num_replicas_in_sync, self.args
+        if args.batch_size % (replicas * args.accumulation):
+            raise ValueError(
+                f"batch of {args.batch_size} does not divide by {replicas} devices x "
+                f"--accumulation {args.accumulation}; let --batch-size be a multiple of "
+                f"{replicas * args.accumulation}"
+            )
+
+    def run(self, folder, features, seed):
+        """One run; the same again resumes one that was stopped.
+
+        Args:
+            folder: where it goes.
+            features: a name of `tfnlp.models.FEATURES`, or None to fine-tune the whole model.
+            seed: of new weights, dropout and the order of examples.
+
+        Returns:
+            the dict in RUN/results.json.
+        """
+        import keras
+
+        from tfnlp.commands.pictures import plot_history
+        from tfnlp.training.run import delete_run, write_config
+
+        settings = _settings(self.args, self.backbone, features)
+        words = self._words(features)
+        config = self._config(settings, features, seed, words)
+        if self.args.restart:
+            delete_run(folder)
+            _delete(folder)
+        keras.utils.set_random_seed(seed)
+        with self.strategy.scope():
+            dtype = "mixed_bfloat16" if self.args.bf16 else None
+            model = task_models.make_task_model(self.backbone, config, words, dtype)
+        write_config(folder, config)
+        task_models.keep_backbone(self.backbone, folder, model.features)
+        if words is not None:
+            _write_lines(os.path.join(folder, task_models.WORDS), words)
+
+        started = time.monotonic()
+        train, dev = self._prepare(model, features, len(words or ()))
+        batches = model.batches(
+            train, settings["batch_size"], self.train, seed=seed, pad_all=self.args.no_buckets
+        )
+        # Each step is traced for two lengths or more, so a set of one length pads less than that.
+        replicas = self.strategy.num_replicas_in_sync
+        dev_batches = model.batches(dev, _even(settings["batch_size"], replicas))
+        steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
+        trainer = self._trainer(model, settings, steps, batches.steps_per_epoch, folder, seed)
+        print(
+            f"{self.args.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
+            f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
+            + (f" on {features} features" if features else "")
+            + f"; {steps} steps of {settings['batch_size']}"
+        )
+
+        def measure():
+            from tfnlp.tasks.scoring import score
+
+            predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+            return score(self.spec, self.dev, predictions)
+
+        every = max(1, math.ceil(batches.steps_per_epoch / self.args.evaluations))
+        history = trainer.fit(
+            batches,
+            steps,
+            validation=measure,
+            monitor=self.metric,
+            evaluate_every=every,
+            patience=self.args.patience,
+        )
+        trainer.restore(best=True)
+        results = self._finish(folder, model, dev, dev_batches, history, steps)
+        plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
+        shown = "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
+        print(f"dev, best of {len(history.validation)} checkpoints: {shown}")
+        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
+        return results
+
+    def _prepare(self, model, features, words):
+        """Training and dev examples as the model reads them; features are computed once."""
+        key = (features, words)
+        if key not in self._prepared:
+            self._prepared.clear()  # tables are large
+            self._prepared[key] = model.prepare([self.train, self.dev], self.args.cache)
+        return self._prepared[key]
+
+    def _words(self, features):
+        """Words that the task has embeddings for: the training data's that come twice or more."""
+        if self.backbone.kind != "elmo" or not self.args.word_embeddings:
+            return None
+        from tfnlp.data import index_words
+        from tfnlp.text import split_words
+
+        found = list(index_words(_sentences(self.spec.task, self.train, split_words), 2, True))
+        return [word for word in found if word.strip() == word and word]
+
+    def _config(self, settings, features, seed, words):
+        from tfnlp import __version__
+
+        args = self.args
+        head = {"dropout": settings["dropout"]}
+        if features is not None:
+            head.update(units=args.units, lstm_layers=args.lstm_layers)
+            if words is not None:
+                head["embedding_size"] = args.word_embeddings
+        examples = "\n".join(map(repr, self.train)).encode()
+        return {
+            "tfnlp": __version__,
+            "model": "task",
+            "spec": self.spec.config(),
+            "backbone": task_models.backbone_config(self.backbone),
+            "features": features,
+            "head": head,
+            "columns": {
+                "text": getattr(args, "text_columns", None), "label": getattr(args, "label", None)
+            },
+            "training": {
+                **settings,
+                "metric": self.metric,
+                "bf16": args.bf16,
+                "seed": seed,
+            },
+            "data": {"examples": len(self.train), "crc32": zlib.crc32(examples)},
+        }  # fmt: skip
+
+    def _trainer(self, model, settings, steps, steps_per_epoch, folder, seed):
+        from tfnlp import tasks, training
+
+        args, features = self.args, model.features is not None
+        if model.reader.kind == "gpt" and not features and settings["lm_weight"]:
+            task = tasks.GPTFineTuning(model.model, settings["lm_weight"])
+        else:
+            task = tasks.FineTuning(model.model)
+        rates = None
+        if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
+            every = settings["unfreeze_every"]
+            every = every and max(1, round(every * steps_per_epoch))
+            rates = training.LayerRates(settings["layer_decay"], settings["freeze"], every)
+        optimizer = training.AdamW(weight_decay=settings["weight_decay"], bias_correction=True)
+        schedule = training.schedule(
+            "linear", settings["learning_rate"], steps, int(settings["warmup"] * steps)
+        )
+        more = {} if rates is None else {"layer_rates": rates}
+        return training.Trainer(
+            task,
+            optimizer,
+            schedule,
+            strategy=self.strategy,
+            clip_norm=settings["clip_norm"] or None,
+            accumulation=settings["accumulation"],
+            steps_per_call=10,
+            jit_compile=args.jit,
+            seed=seed,
+            directory=folder,
+            keep=1,
+            **more,
+        )
+
+    def _finish(self, folder, model, dev, dev_batches, history, steps):
+        """Measures the best checkpoint and writes results and predictions."""
+        from tfnlp.tasks.scoring import score
+
+        predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+        metrics = score(self.spec, self.dev, predictions)
+        results = {"metrics": metrics, "metric": self.metric, "steps": steps}
+        if self.spec.unanswerable:
+            results["threshold"] = metrics["best_f1_thresh"]
+            model.spec = dataclasses.replace(self.spec, threshold=results["threshold"])
+            predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+            results["metrics"] = score(model.spec, self.dev, predictions)
+        lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
+        _write_lines(os.path.join(folder, "dev_predictions.jsonl"), lines)
+        _write_lines(os.path.join(folder, task_models.RESULTS), [json.dumps(results, indent=2)])
+        return results
+
+
+def read_examples(task, paths, text, label, skip, labelled=True):
+    """The examples of files; says on stderr how many rows were left out."""
+    from tfnlp.data import read_task
+
+    data = read_task(task, paths, text=text, label=label, skip=skip, labelled=labelled)
+    bad = [why for why in data.skipped if "no class" not in why]
+    if bad:
+        print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
+    return data.examples
+
+
+def _settings(args, backbone, features):
+    """The training's numbers: those given, else the papers'."""
+    narrow = (backbone.width or 768) < 768
+    if features is not None:
+        defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
+    elif backbone.kind == "gpt":
+        rate = 5e-4 if narrow else 6.25e-5
+        defaults = dict(
+            epochs=3.0, learning_rate=rate, warmup=0.002, weight_decay=0.01, dropout=0.1
+        )
+    else:
+        rate = 3e-4 if narrow else 3e-5
+        defaults = dict(epochs=3.0, learning_rate=rate, warmup=0.1, weight_decay=0.01, dropout=0.1)
+    settings = {
+        name: value if getattr(args, name) is None else getattr(args, name)
+        for name, value in defaults.items()
+    }
+    for name in ("batch_size", "accumulation", "clip_norm", "layer_decay"):
+        settings[name] = getattr(args, name)
+    settings.update(freeze=args.freeze, unfreeze_every=args.unfreeze_every)
+    whole_gpt = backbone.kind == "gpt" and features is None and backbone.saved is None
+    settings["lm_weight"] = args.lm_weight if whole_gpt else 0.0
+    return settings
+
+
+def _check(args):
+    """Raises ValueError for numbers that no training can have."""
+    for name, holds, wanted in (
+        ("epochs", lambda x: x > 0, "above 0"),
+        ("batch_size", lambda x: x >= 1, "at least 1"),
+        ("accumulation", lambda x: x >= 1, "at least 1"),
+        ("evaluations", lambda x: x >= 1, "at least 1"),
+        ("limit", lambda x: x >= 1, "at least 1"),
+        ("patience", lambda x: x >= 1, "at least 1"),
+        ("units", lambda x: x >= 1, "at least 1"),
+        ("lstm_layers", lambda x: x >= 1, "at least 1"),
+        ("word_embeddings", lambda x: x >= 0, "0 or more"),
+        ("learning_rate", lambda x: x > 0, "above 0"),
+        ("warmup", lambda x: 0 <= x <= 1, "between 0 and 1"),
+        ("weight_decay", lambda x: x >= 0, "0 or more"),
+        ("clip_norm", lambda x: x >= 0, "0 or more"),
+        ("dropout", lambda x: 0 <= x < 1, "between 0 and 1"),
+        ("lm_weight", lambda x: x >= 0, "0 or more"),
+        ("layer_decay", lambda x: 0 < x <= 1, "above 0 and at most 1"),
+        ("freeze", lambda x: x >= 0, "0 or more"),
+        ("unfreeze_every", lambda x: x > 0, "above 0"),
+    ):
+        value = getattr(args, name)
+        if value is not None and not holds(value):
+            raise ValueError(f"--{name.replace('_', '-')} {value} must be {wanted}")
+    if min(args.seeds) < 0 or len(set(args.seeds)) < len(args.seeds):
+        raise ValueError(f"--seeds {args.seeds} must be distinct and 0 or more")
+
+
+def _perfect(spec, example):
+    """A prediction that says what is right, to learn which measures there are."""
+    if spec.task == "answer":
+        text = example.answers[0][0] if example.answers else ""
+        return {"answer": text, "answers": [text], "null_score": 0.0}
+    if spec.task == "tag":
+        return {"tags": list(example.tags)}
+    if spec.task == "classify":
+        return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
+    return {"score": example.label, "choice": example.label}
+
+
+def _sentences(task, examples, split):
+    """The words of all texts of examples, a list a text."""
+    for example in examples:
+        if task == "tag":
+            yield example.words
+        elif task == "answer":
+            yield split(example.question).split()
+            yield split(example.context).split()
+        else:
+            for text in (*example.segments, *example.choices):
+                yield split(text).split()
+
+
+def _even(size, replicas):
+    return -(-size // replicas) * replicas
+
+
+def _write_lines(path, lines):
+    """Whole or not at all."""
+    with open(f"{path}.partial", "w", encoding="utf-8", newline="") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+    os.replace(f"{path}.partial", path)
+
+
+def _delete(folder):
+    """What a run of a task leaves beside what all runs leave."""
+    import shutil
+
+    for name in (task_models.WEIGHTS, task_models.WORDS, task_models.RESULTS,
+                 "dev_predictions.jsonl"):  # fmt: skip
+        if os.path.exists(os.path.join(folder, name)):
+            os.remove(os.path.join(folder, name))
+    shutil.rmtree(os.path.join(folder, task_models.SAVED), ignore_errors=True)

@@ -1,0 +1,183 @@
+"""Pictures of a report, as PNG inside the page: learning curve, confusions, scatter, lengths."""
+
+import base64
+import collections
+import contextlib
+import io
+
+SHOWN = 20  # classes in a confusion matrix
+CURVES = ("loss", "accuracy", "f1", "exact_match", "matthews", "pearson", "spearman")
+
+
+def curves(history):
+    """The learning curve: a list of one figure, or of none where nothing was recorded.
+
+    Shows the loss and up to two held-out measures, and marks the best held-out value.
+    """
+    train, held_out = (history or {}).get("train", []), (history or {}).get("validation", [])
+    measured = {name for row in [*train, *held_out] for name in row}
+    names = [name for name in CURVES if name in measured][:3]
+    if not names:
+        return []
+    with _figure(1, len(names), 4.4 * len(names), 3.3) as (figure, axes):
+        for axis, name in zip(axes[0], names, strict=True):
+            rows = [(row["step"], row[name]) for row in train if name in row]
+            axis.plot(*_columns(rows), label="training", linewidth=1, color="C0")
+            rows = [(row["step"], row[name]) for row in held_out if name in row]
+            axis.plot(*_columns(rows), label="held out", marker="o", markersize=3, color="C1")
+            if rows:
+                choose = min if name == "loss" else max
+                best = choose(rows, key=lambda row: row[1])
+                axis.annotate(
+                    f"{best[1]:.4g}", best, textcoords="offset points", xytext=(0, 6),
+                    ha="center", fontsize=8, color="C1",
+                )
+                axis.margins(y=0.12)
+            axis.set_title(name.replace("_", " "))
+            axis.set_xlabel("updates")
+            axis.grid(alpha=0.3)
+        axes[0][0].legend()
+        return [_png(figure, "Learning curve")]
+
+
+def charts(task, examples, labels=None):
+    """The task's picture: a list of figures, dicts with title and image (a data URI)."""
+    if task in ("classify", "tag"):
+        return [_confusion(*truth_and_guess(task, examples), labels)]
+    draw = {"similarity": _scatter, "choose": _probabilities, "answer": _lengths}[task]
+    return [draw(examples)]
+
+
+def truth_and_guess(task, examples):
+    """Gold and predicted classes, two lists: one an example, or one a word for tags."""
+    if task == "classify":
+        return [e["label"] for e in examples], [e["predicted"] for e in examples]
+    tags = [tag for e in examples for tag in e["tags"]]
+    return tags, [tag for e in examples for tag in e["predicted"]]
+
+
+def shown_classes(truth, guess, labels=None):
+    """Classes in order, or the 20 commonest where there are more."""
+    counts = collections.Counter(truth)
+    found = set(truth) | set(guess)
+    names = list(labels) if labels else sorted(found)
+    names += sorted(found - set(names))
+    if len(names) > SHOWN:
+        names = sorted(names, key=lambda name: -counts[name])[:SHOWN]
+    return names
+
+
+def _confusion(truth, guess, labels):
+    names = shown_classes(truth, guess, labels)
+    # Rows sum to all gold examples of a class, also those predicted as a class not shown.
+    totals = collections.Counter(truth)
+    pairs = collections.Counter(zip(truth, guess, strict=True))
+    counts = [[pairs[gold, other] for other in names] for gold in names]
+    shares = [
+        [count / max(1, totals[name]) for count in row]
+        for name, row in zip(names, counts, strict=True)
+    ]
+    size = 1.6 + max(0.42 * len(names), 2.4)
+    with _figure(1, 1, size + 0.9, size) as (figure, axes):
+        axis = axes[0][0]
+        image = axis.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
+        axis.set_xticks(range(len(names)), names, rotation=90 if len(names) > 3 else 0)
+        axis.set_yticks(range(len(names)), names)
+        axis.set_xlabel("predicted")
+        axis.set_ylabel("gold")
+        for i, row in enumerate(counts):
+            for j, count in enumerate(row):
+                if count:
+                    axis.text(
+                        j, i, f"{count}", ha="center", va="center",
+                        fontsize=9 if len(names) < 8 else 7,
+                        color="white" if shares[i][j] > 0.55 else "black",
+                    )
+        figure.colorbar(image, ax=axis, shrink=0.8, label="share of the gold class")
+        more = len(set(truth) | set(guess)) > len(names)
+        return _png(figure, f"Confusion ({SHOWN} commonest)" if more else "Confusion")
+
+
+def _scatter(examples):
+    gold = [float(e["label"]) for e in examples]
+    guess = [float(e["predicted"]) for e in examples]
+    low, high = min(gold + guess), max(gold + guess)
+    with _figure(1, 1, 4.6, 4.2) as (figure, axes):
+        axis = axes[0][0]
+        axis.plot([low, high], [low, high], color="0.6", linewidth=1, linestyle="--")
+        alpha = min(0.7, max(0.2, 300 / len(examples)))
+        axis.scatter(gold, guess, s=12, alpha=alpha, color="C0", linewidths=0)
+        axis.set_xlabel("gold")
+        axis.set_ylabel("predicted")
+        axis.grid(alpha=0.3)
+        return _png(figure, "Predicted and gold scores")
+
+
+def _probabilities(examples):
+    groups = {True: [], False: []}
+    for e in examples:
+        groups[e["predicted"] == e["label"]].append(float(e["probabilities"][e["label"]]))
+    with _figure(1, 1, 5.0, 3.3) as (figure, axes):
+        axis = axes[0][0]
+        axis.hist(
+            [groups[True], groups[False]], bins=20, range=(0.0, 1.0), stacked=True,
+            label=["right", "wrong"], color=["C0", "C1"],
+        )
+        axis.set_xlabel("probability of the gold choice")
+        axis.set_ylabel("examples")
+        axis.grid(alpha=0.3)
+        axis.legend()
+        return _png(figure, "How sure of the gold choice")
+
+
+def _lengths(examples):
+    longest = 20  # words; longer answers share the last bar
+    # The gold answer of a question is the first, as annotators differ in length.
+    texts = {
+        "gold": [e["answers"][0] if e["answers"] else "" for e in examples],
+        "predicted": [e["predicted"] for e in examples],
+    }
+    with _figure(1, 1, 6.2, 3.3) as (figure, axes):
+        axis = axes[0][0]
+        for shift, (name, column) in zip((-0.2, 0.2), texts.items(), strict=True):
+            counts = collections.Counter(min(len(text.split()), longest) for text in column)
+            heights = [counts[length] for length in range(longest + 1)]
+            places = [length + shift for length in range(longest + 1)]
+            axis.bar(places, heights, width=0.4, label=name, color="C1" if shift < 0 else "C0")
+        axis.set_xticks(range(0, longest + 1, 2), [*range(0, longest, 2), f"≥{longest}"])
+        axis.set_xlabel("words of the answer (0: none)")
+        axis.set_ylabel("questions")
+        axis.grid(alpha=0.3, axis="y")
+        axis.legend()
+        return _png(figure, "Length of answers")
+
+
+def _columns(rows):
+    return [row[0] for row in rows], [row[1] for row in rows]
+
+
+@contextlib.contextmanager
+def _figure(rows, columns, width, height):
+    """A figure and its axes that are closed afterwards, and leave no setting behind."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    # Class names are text: a "$" in them (a tag of the Penn Treebank) begins no formula.
+    with matplotlib.rc_context({"text.parse_math": False, "font.size": 9}):
+        figure, axes = plt.subplots(
+            rows, columns, figsize=(width, height), squeeze=False, layout="constrained"
+        )
+        try:
+            yield figure, axes
+        finally:
+            plt.close(figure)
+
+
+def _png(figure, title):
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    width = round(figure.get_figwidth() * 96)
+    return {"title": title, "image": f"data:image/png;base64,{data}", "width": width}

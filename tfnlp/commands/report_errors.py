@@ -1,0 +1,152 @@
+"""The worst errors of a fine-tuned model, as rows of a table of pieces of text.
+
+A cell is a list of (text, mark): mark is None, "right" or "wrong". The page escapes the text.
+"""
+
+COUNT = 30
+LONGEST = 900  # characters of a text that are shown; predictions.jsonl has it whole
+
+
+def worst(task, examples):
+    """The worst errors first: dict with title, head (names) and rows (lists of cells)."""
+    key, order, head, row = _KINDS[task]
+    wrong = sorted((e for e in examples if is_wrong(task, e)), key=key)[:COUNT]
+    return {"order": order, "head": head, "rows": [row(e) for e in wrong]}
+
+
+def is_wrong(task, example):
+    """Whether an example counts as an error: of spans only F1 0, of numbers any difference."""
+    if task == "similarity":
+        return float(example["predicted"]) != float(example["label"])
+    if task == "answer":
+        return float(example["f1"]) == 0.0
+    if task == "tag":
+        return _wrong_words(example) > 0
+    return example["predicted"] != example["label"]
+
+
+def _classify(example):
+    gold, guess = example["label"], example["predicted"]
+    probabilities = example["probabilities"]
+    return [
+        [(gold, "right")],
+        [(guess, "wrong")],
+        [(f"{probabilities.get(gold, 0.0):.4f}", None)],
+        _texts(example["text"]),
+    ]
+
+
+def _similarity(example):
+    gold, guess = float(example["label"]), float(example["predicted"])
+    return [
+        [(f"{gold:.2f}", "right")],
+        [(f"{guess:.2f}", "wrong")],
+        [(f"{guess - gold:+.2f}", None)],
+        _texts(example["text"]),
+    ]
+
+
+def _choose(example):
+    cell = []
+    for index, choice in enumerate(example["choices"]):
+        mark = {example["label"]: "right", example["predicted"]: "wrong"}.get(index)
+        cell += [(f"{example['probabilities'][index]:.3f}  ", None), (_short(choice), mark)]
+        cell.append(("\n", None))
+    return [_texts(_listed(example["text"])), cell[:-1]]
+
+
+def _answer(example):
+    golds = list(dict.fromkeys(example["answers"])) or ["(no answer)"]
+    guess = example["predicted"]
+    return [
+        [(_short(example["question"]), None)],
+        [("\n".join(golds), "right")],
+        [(guess or "(no answer)", "wrong")],
+        [(f"{float(example['score']):.2f}", None)],
+        marked(example["context"], example["answers"], guess),
+    ]
+
+
+def marked(context, golds, guess):
+    """The part of a context around gold answers and the predicted one, with both marked.
+
+    The first place of each string is marked; where they overlap, the gold one wins.
+    """
+    places = []
+    for text, mark in [*((gold, "right") for gold in golds), (guess, "wrong")]:
+        start = context.find(text) if text else -1
+        end = start + len(text)
+        if start >= 0 and all(end <= left or right <= start for left, right, _ in places):
+            places.append((start, end, mark))
+    places.sort()
+    begin = max(0, places[0][0] - LONGEST // 4) if places else 0
+    last = min(len(context), (places[-1][1] if places else begin) + LONGEST // 4)
+    pieces, position = [("… ", None)] if begin else [], begin
+    for start, end, mark in places:
+        pieces += [(context[position:start], None), (context[start:end], mark)]
+        position = end
+    return [*pieces, (context[position:last], None), *([(" …", None)] * (last < len(context)))]
+
+
+def _tag(example):
+    cell = []
+    for word, gold, guess in zip(
+        example["words"], example["tags"], example["predicted"], strict=True
+    ):
+        if gold == guess:
+            cell.append((f"{word} ", None))
+        else:
+            space = (" ", None)
+            cell += [(word, "wrong"), space, (guess, "guess"), space, (gold, "gold"), space]
+    return [[(f"{_wrong_words(example)} of {len(example['words'])}", None)], cell]
+
+
+def _wrong_words(example):
+    return sum(a != b for a, b in zip(example["tags"], example["predicted"], strict=True))
+
+
+def _texts(texts):
+    return [(_short("\n".join(_listed(texts))), None)]
+
+
+def _listed(text):
+    return [text] if isinstance(text, str) else list(text)
+
+
+def _short(text):
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+
+
+# task -> what to sort by, that in words, names of the columns, an example's cells
+_KINDS = {
+    "classify": (
+        lambda e: e["probabilities"].get(e["label"], 0.0),
+        "the gold class was least probable",
+        ["gold", "predicted", "p(gold)", "text"],
+        _classify,
+    ),
+    "similarity": (
+        lambda e: -abs(float(e["predicted"]) - float(e["label"])),
+        "the difference is largest",
+        ["gold", "predicted", "difference", "text"],
+        _similarity,
+    ),
+    "choose": (
+        lambda e: e["probabilities"][e["label"]],
+        "the gold choice was least probable",
+        ["text", "choices, with their probability"],
+        _choose,
+    ),
+    "answer": (
+        lambda e: -float(e["score"]),
+        "no word is right and the score is highest",
+        ["question", "gold", "predicted", "score", "context"],
+        _answer,
+    ),
+    "tag": (
+        lambda e: -_wrong_words(e),
+        "most words are wrong",
+        ["wrong", "sentence, with predicted and gold tag of the wrong words"],
+        _tag,
+    ),
+}

@@ -1,0 +1,124 @@
+"""BERT fine-tuned: one linear layer on the whole encoder (Devlin et al. 2019, section 4)."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers import Dropout
+from tfnlp.models.bert import bert
+from tfnlp.models.task_heads import (
+    check_output,
+    fold,
+    sequence_outputs,
+    span_outputs,
+    tag_outputs,
+    unfold,
+)
+
+
+def bert_for_tasks(encoder, config, **changes):
+    """A copy of the encoder, built with other arguments.
+
+    Args:
+        encoder: a model made by `bert(**config)`.
+        config: dict of the arguments that made it.
+        **changes: arguments of `bert` that are to be others, such as `dropout` or `dtype`;
+            `pooler=False` leaves the pooler out. Those that change the shape of a weight are
+            refused. `seq_length` is None unless given.
+
+    Returns:
+        a model as made by `bert`; `encoder` stays what it is.
+
+    Raises:
+        ValueError: if weights don't fit `config` and `changes`.
+    """
+    model = bert(**{**config, "seq_length": None, **changes})
+    old = {variable.path: variable for variable in encoder.weights}
+    for variable in model.weights:
+        found = old.pop(variable.path, None)
+        if found is None or variable.shape != found.shape:
+            raise ValueError(
+                f"the encoder's weight {variable.path} has shape "
+                f"{None if found is None else tuple(found.shape)}, but bert with this config and "
+                f"these changes has {tuple(variable.shape)} there; give the arguments that the "
+                "encoder was made with"
+            )
+        variable.assign(found)
+    left = [path for path in old if not path.startswith("pooler/")]
+    if left:
+        raise ValueError(
+            f"bert with this config and these changes has no weight {left[0]}, but the encoder "
+            "has; give the arguments that the encoder was made with"
+        )
+    return model
+
+
+def bert_task(
+    encoder,
+    output,
+    num_classes=None,
+    sequences=1,
+    dropout=0.1,
+    initializer_range=0.02,
+    seq_length=None,
+    name="bert_task",
+):
+    """A linear layer on the encoder's last layer `h_t` or on its `pooled`.
+
+    "class": `W drop(pooled) + b`; "score": the same with one number; "choice": `w . drop(pooled_c)`
+    for each sequence c, the same w; "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`.
+    Without a pooler `h_0` of the token `[CLS]` stands for `pooled`; with "tag" and "span" the
+    encoder's pooler is no part of the model.
+
+    Args:
+        encoder: a model made by `bert`, of which all weights are shared.
+        output: "class", "score", "choice", "tag" or "span".
+        num_classes: K, for "class" and "tag" alone.
+        sequences: C, of an example; more than 1 for "choice" alone.
+        dropout: rate on pooled or h.
+        initializer_range: standard deviation of the truncated normal that fills W, w, s and e.
+        seq_length: static length T, or None for any length.
+        name: name of the model.
+
+    Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
+    `[B, T]` or, for "choice", `[B, C, T]`.
+
+    Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
+    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
+
+    Raises:
+        ValueError: for an unknown `output` or sizes that don't fit it.
+    """
+    check_output(output, num_classes, sequences)
+    shape = (sequences, seq_length) if output == "choice" else (seq_length,)
+    inputs = {
+        key: keras.Input(shape, dtype="int32", name=key)
+        for key in ("input_word_ids", "input_mask", "input_type_ids")
+    }
+    initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
+    drop = Dropout(dropout, name="classifier_dropout")
+
+    if output in ("tag", "span"):
+        hidden = _without_pooler(encoder)(inputs)["sequence_output"]  # [B, T, H]
+        if output == "tag":
+            outputs = tag_outputs(drop(hidden), num_classes, initializer)
+        else:
+            real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
+            outputs = span_outputs(hidden, hidden, real, initializer)
+        return keras.Model(inputs, outputs, name=name)
+
+    flat = inputs
+    if output == "choice":
+        flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T]
+    found = encoder(flat)
+    pooled = found["pooled_output"] if "pooled_output" in found else found["sequence_output"][:, 0]
+    pooled = unfold(drop(pooled), sequences)  # [B, C, H]
+    outputs = sequence_outputs(pooled, output, num_classes, initializer)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def _without_pooler(encoder):
+    """The same layers but for the pooler: what no loss reaches would still decay."""
+    if "pooled_output" not in encoder.output:
+        return encoder
+    outputs = {key: value for key, value in encoder.output.items() if key != "pooled_output"}
+    return keras.Model(encoder.input, outputs, name=encoder.name)

@@ -1,0 +1,101 @@
+"""What all task models share: the layers that stand on an encoder, whatever encoder it is."""
+
+import keras
+from keras import ops
+
+OUTPUTS = ("class", "score", "choice", "tag", "span")
+
+
+def check_output(output, num_classes, sequences, several=()):
+    """Whether the arguments of a task model fit together.
+
+    Args:
+        output: one of `OUTPUTS`.
+        num_classes: K, of "class" and "tag" alone.
+        sequences: C, of an example.
+        several: outputs besides "choice" that may be of more than one sequence.
+
+    Raises:
+        ValueError: if they don't.
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
+    counted = output in ("class", "tag")
+    if counted != (num_classes is not None) or counted and num_classes < 2:
+        raise ValueError(
+            f"num_classes={num_classes} does not fit output={output!r}; expected 2 or more for "
+            '"class" and "tag" and None for others'
+        )
+    if sequences < (2 if output == "choice" else 1):
+        raise ValueError(
+            f"sequences={sequences} must be at least 1, and 2 for a choice between them"
+        )
+    if sequences > 1 and output not in ("choice", *several):
+        raise ValueError(f"sequences={sequences} does not fit output={output!r}; expected 1")
+
+
+def fold(x, sequences):
+    """`[B, C, ...]` as `[C*B, ...]`: first all first sequences, then all second ones."""
+    return ops.concatenate([x[:, c] for c in range(sequences)], axis=0)
+
+
+def unfold(x, sequences):
+    """`[C*B, ...]` as `[B, C, ...]`."""
+    return ops.stack(ops.split(x, sequences, axis=0), axis=1)
+
+
+def sequence_outputs(h, output, num_classes, initializer):
+    """What is said of whole sequences, `h` `[B, C, F]`, by a layer named "classifier".
+
+    "class": `W sum_c h_c + b`; "score": the same with one number; "choice": `w . h_c`, the same w
+    for each. A softmax over the choices would not see a bias there.
+
+    Returns:
+        dict of float32 `class_logits` `[B, K]`, `score` `[B]` or `choice_logits` `[B, C]`.
+    """
+    dense = keras.layers.Dense(
+        num_classes or 1,
+        use_bias=output != "choice",
+        kernel_initializer=initializer,
+        dtype="float32",
+        name="classifier",
+    )
+    h = ops.cast(h, "float32")
+    if output == "choice":
+        return {"choice_logits": dense(h)[..., 0]}  # [B, C]
+    total = dense(ops.sum(h, axis=1))  # [B, K or 1]
+    return {"class_logits": total} if output == "class" else {"score": total[:, 0]}
+
+
+def tag_outputs(h, num_classes, initializer):
+    """`W h_t + b` by a layer named "classifier": dict of `tag_logits` float32 `[B, T, K]`."""
+    dense = keras.layers.Dense(
+        num_classes, kernel_initializer=initializer, dtype="float32", name="classifier"
+    )
+    return {"tag_logits": dense(ops.cast(h, "float32"))}
+
+
+def span_outputs(start, end, real, initializer):
+    """`s . start_t` and `e . end_t` where `real`, -1e9 elsewhere (Devlin et al., section 4.2).
+
+    Args:
+        start, end: `[B, T, F]`, what the layers "start" and "end" read.
+        real: bool `[B, T]`.
+        initializer: of the vectors s and e. There is no bias: a softmax over the places would
+            not see it.
+
+    Returns:
+        dict of float32 `start_logits` and `end_logits` `[B, T]`.
+    """
+    outputs = {}
+    for name, h in (("start", start), ("end", end)):
+        dense = keras.layers.Dense(
+            1,
+            use_bias=False,
+            kernel_initializer=initializer.clone(),  # itself it would give both the same numbers
+            dtype="float32",
+            name=name,
+        )
+        logits = dense(ops.cast(h, "float32"))[..., 0]  # [B, T]
+        outputs[f"{name}_logits"] = ops.where(real, logits, -1e9)
+    return outputs

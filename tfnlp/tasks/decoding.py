@@ -1,0 +1,204 @@
+"""What a task's model says, in words: labels, tags and answers, inside the TensorFlow graph."""
+
+import numpy as np
+import tensorflow as tf
+
+_NEVER = -1e9  # below the score of any span
+_BEST = 20  # spans that are weighed against each other, as in `run_squad.py`
+
+
+def span_candidates(start_logits, end_logits, windows, max_answer):
+    """The best spans of each window, and how well it says that there is none.
+
+    `score(i, j) = start_i + end_j` for `i <= j < i + max_answer`, i the first piece of a word
+    where it has the most context, j the last of one (BERT, section 4.2; `run_squad.py`). All such
+    spans are compared.
+
+    Args:
+        start_logits, end_logits: float32 `[N, T]`.
+        windows: dict of `token_word`, `is_best` `[N, T]` and `null_positions` `[N]`, see
+            `pack_windows`.
+        max_answer: longest span in pieces.
+
+    Returns:
+        dict of `scores`, `starts` and `ends` (words) `[N, K]`, and `null` `[N]`,
+        `start_0 + end_0` at the null position.
+    """
+    word = windows["token_word"]
+    length = tf.shape(word)[1]
+    first = word != tf.pad(word[:, :-1], [[0, 0], [1, 0]], constant_values=-1)
+    last = word != tf.pad(word[:, 1:], [[0, 0], [0, 1]], constant_values=-1)
+    starts = tf.where((word >= 0) & first & windows["is_best"], start_logits, _NEVER)
+    ends = tf.pad(
+        tf.where((word >= 0) & last, end_logits, _NEVER),
+        [[0, 0], [0, max_answer - 1]],
+        constant_values=_NEVER,
+    )
+    sums = [starts + ends[:, later : later + length] for later in range(max_answer)]
+    scores = tf.reshape(tf.stack(sums, 2), [-1, length * max_answer])  # [N, T*A]
+    best = tf.math.top_k(scores, tf.minimum(_BEST, length * max_answer))
+    i = best.indices // max_answer
+    j = tf.minimum(i + best.indices % max_answer, length - 1)
+    null = windows["null_positions"][:, None]
+    null = tf.gather(start_logits, null, batch_dims=1) + tf.gather(end_logits, null, batch_dims=1)
+    return {
+        "scores": best.values,
+        "starts": tf.gather(word, i, batch_dims=1),
+        "ends": tf.gather(word, j, batch_dims=1),
+        "null": null[:, 0],
+    }
+
+
+def best_spans(candidates, window_row, rows):
+    """The best spans of each question over all of its windows.
+
+    Args:
+        candidates: from `span_candidates`, over N windows.
+        window_row: int32 `[N]`, ascending, the question of a window.
+        rows: B, the number of questions.
+
+    Returns:
+        dict of `scores` (below `-1e8`: no span), `starts` and `ends` `[B, K]`, the best first, and
+        `null` `[B]`, the least of the windows'.
+    """
+
+    def together(x, default):
+        parts = tf.RaggedTensor.from_value_rowids(x, window_row, rows).to_tensor(default)
+        return tf.reshape(parts, [rows, -1])  # [B, W*K]
+
+    scores = together(candidates["scores"], 2 * _NEVER)
+    scores = tf.pad(scores, [[0, 0], [0, _BEST]], constant_values=2 * _NEVER)
+    best = tf.math.top_k(scores, _BEST)
+    found = {"scores": best.values}
+    for name in ("starts", "ends"):
+        words = tf.pad(together(candidates[name], -1), [[0, 0], [0, _BEST]], constant_values=-1)
+        found[name] = tf.gather(words, best.indices, batch_dims=1)
+    found["null"] = tf.math.unsorted_segment_min(candidates["null"], window_row, rows)
+    return found
+
+
+def answers(spans, contexts, starts, ends, unanswerable=False, threshold=0.0):
+    """The spans as text, cut out of the contexts.
+
+    Args:
+        spans: from `best_spans`.
+        contexts: strings `[B]`.
+        starts, ends: int64 `[W]`, the bytes of the words, see `TaskEncoder.questions`.
+        unanswerable: weigh "no answer" against the spans.
+        threshold: see `TaskSpec`.
+
+    Returns:
+        dict of `answer` `[B]`, "" for none, its `score` `[B]`, a softmax over the scores of the
+        best spans (and none), `start` and `end` `[B]`, int64, in bytes of the context;
+        `null_score` `[B]`, `null - best`; and all best, `answers` and `scores` `[B, K]`.
+    """
+    real = spans["scores"] > _NEVER / 10
+    padded_starts, padded_ends = (tf.concat([x, [0]], 0) for x in (starts, ends))
+    start = tf.where(real, tf.gather(padded_starts, tf.where(real, spans["starts"], 0)), 0)
+    end = tf.where(real, tf.gather(padded_ends, tf.where(real, spans["ends"], 0)), 0)
+    texts = tf.strings.substr(
+        tf.repeat(contexts[:, None], tf.shape(start)[1], 1), start, end - start
+    )  # [B, K]
+    null_score = spans["null"] - spans["scores"][:, 0]
+    logits = tf.where(real, spans["scores"], _NEVER)
+    if unanswerable:
+        logits = tf.concat([logits, spans["null"][:, None]], 1)
+    probabilities = tf.where(
+        tf.reduce_any(logits > _NEVER / 10, 1, keepdims=True), tf.nn.softmax(logits), 0.0
+    )
+    scores = probabilities[:, : tf.shape(texts)[1]] * tf.cast(real, "float32")
+    answer, score = texts[:, 0], scores[:, 0]
+    none = ~real[:, 0]
+    if unanswerable:
+        none |= null_score > threshold
+        score = tf.where(none, probabilities[:, -1], score)
+    return {
+        "answer": tf.where(none, "", answer),
+        "score": score,
+        "start": tf.where(none, tf.zeros_like(start[:, 0]), start[:, 0]),
+        "end": tf.where(none, tf.zeros_like(end[:, 0]), end[:, 0]),
+        "null_score": null_score,
+        "answers": texts,
+        "scores": scores,
+    }
+
+
+def word_logits(tag_logits, windows, count):
+    """The logits of each word, from the piece that stands for it where it has most context.
+
+    Args:
+        tag_logits: float32 `[N, T, K]`.
+        windows: dict of `token_word`, `is_head` and `is_best` `[N, T]`, see `pack_windows`.
+        count: W, the number of words.
+
+    Returns:
+        float32 `[W, K]`.
+    """
+    chosen = tf.where(windows["is_head"] & windows["is_best"])  # [W, 2]
+    words = tf.gather_nd(windows["token_word"], chosen)
+    logits = tf.gather_nd(tag_logits, chosen)  # [W, K]
+    shape = tf.stack([tf.cast(count, "int32"), tf.shape(tag_logits)[2]])
+    return tf.scatter_nd(words[:, None], logits, shape)
+
+
+def bio_transitions(labels):
+    """Which tag may follow which, `[K, K]`, and which may begin, `[K]`, as numpy booleans.
+
+    In BIO tags "I-X" follows "B-X" or "I-X" alone; with any other tags everything is allowed, and
+    so it is where an "I-X" has no "B-X": there "I-X" begins entities (IOB1, as CoNLL-2003 has it).
+    """
+    allowed = np.ones((len(labels), len(labels)), bool)
+    begins = np.ones(len(labels), bool)
+    is_bio = all(label == "O" or label[:2] in ("B-", "I-") for label in labels)
+    if is_bio and all(f"B-{label[2:]}" in labels for label in labels if label[:2] == "I-"):
+        for j, label in enumerate(labels):
+            if label.startswith("I-"):
+                begins[j] = False
+                allowed[:, j] = [before != "O" and before[2:] == label[2:] for before in labels]
+    return allowed, begins
+
+
+def best_tags(logits, lengths, labels):
+    """The most probable sequence of tags that is allowed (Viterbi).
+
+    Args:
+        logits: float32 `[B, W, K]`.
+        lengths: int32 `[B]`, words of a row.
+        labels: the K tags, see `bio_transitions`.
+
+    Returns:
+        `(tags, probabilities)`: int32 `[B, W]`, without meaning at padding, and float32 `[B, W]`,
+        the softmax at each word alone.
+    """
+    scores = tf.nn.log_softmax(logits)
+    allowed, begins = bio_transitions(labels)
+    if allowed.all():
+        tags = tf.argmax(scores, -1, output_type="int32")
+    else:
+        tags = _viterbi(scores, lengths, allowed, begins)
+    return tags, tf.exp(tf.gather(scores, tags, batch_dims=2))
+
+
+def _viterbi(scores, lengths, allowed, begins):
+    batch, width, size = tf.unstack(tf.shape(scores))
+    moves = tf.where(allowed, 0.0, _NEVER)[None]  # [1, K, K], from i to j
+    # Padding adds nothing and stays where it is. There is always a column of it, so that there is
+    # one at all.
+    stay = tf.where(tf.eye(size, dtype="bool"), 0.0, _NEVER)[None]
+    real = tf.transpose(tf.sequence_mask(lengths, width + 1))  # [W + 1, B]
+    first = tf.where(begins, 0.0, _NEVER)  # [K]
+    columns = tf.concat([scores[:, :1] + first, scores[:, 1:], tf.zeros([batch, 1, size])], 1)
+    columns = tf.transpose(columns, [1, 0, 2])[: width + 1]  # [W + 1, B, K]
+
+    def forward(state, step):
+        column, is_word = step
+        ways = state[0][:, :, None] + tf.where(is_word[:, None, None], moves, stay)  # [B, K, K]
+        total = tf.reduce_max(ways, 1) + tf.where(is_word[:, None], column, 0.0)
+        return total, tf.argmax(ways, 1, output_type="int32")
+
+    # Any tag can follow some tag, so the first step from zeros is free.
+    start = (tf.zeros([batch, size]), tf.zeros([batch, size], "int32"))
+    totals, back = tf.scan(forward, (columns, real), start)  # [W + 1, B, K]
+    last = tf.argmax(totals[-1], -1, output_type="int32")  # [B]
+    path = tf.scan(lambda tag, way: tf.gather(way, tag, batch_dims=1), back, last, reverse=True)
+    return tf.transpose(path[1:])  # [B, W]: where each step came from

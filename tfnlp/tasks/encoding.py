@@ -1,0 +1,217 @@
+"""Examples of a task as numpy columns, ready for `tfnlp.data.TaskBatches`."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+_CHUNK = 256  # examples that are read in one call
+_WINDOW = ("token_word", "is_head", "is_best")
+
+
+@dataclass
+class EncodedExamples:
+    """What a model reads of examples, and where it stands in them.
+
+    Attributes:
+        inputs: columns by name, for each sequence (window) an int32 array `[n]` or `[C, n]`.
+        null_positions: int32 `[N]` or `[N, C]`, see `TaskEncoder`.
+        row: int `[N]`, the example that a sequence is of.
+        windows: columns `token_word`, `is_head`, `is_best` `[n]` of tasks read in windows, see
+            `pack_windows`; words are numbered through all examples.
+        splits: int `[E + 1]`, the words of each example.
+        starts, ends: int64 `[W]`, bytes of the words of contexts.
+    """
+
+    inputs: dict
+    null_positions: np.ndarray
+    row: np.ndarray
+    windows: dict = field(default_factory=dict)
+    splits: np.ndarray | None = None
+    starts: np.ndarray | None = None
+    ends: np.ndarray | None = None
+
+    @property
+    def sizes(self):
+        """The length of each sequence, int `[N]`."""
+        return np.array([x.shape[-1] for x in self.inputs["input_mask"]])
+
+
+def encode_examples(encoder, spec, examples, words=None):
+    """Reads examples through `encoder`.
+
+    Args:
+        encoder: a `TaskEncoder`.
+        spec: its `TaskSpec`.
+        examples: from `tfnlp.data.read_task`.
+        words: a `WordRows` for the words that an ELMo reads; `input_word_ids` are then its rows.
+
+    Returns:
+        `EncodedExamples`.
+
+    Raises:
+        ValueError: for examples of another form than the task's.
+    """
+    read = _READERS[spec.task]
+    found = []
+    for first in range(0, len(examples), _CHUNK):
+        chunk = examples[first : first + _CHUNK]
+        found.append(_numpy(read(encoder, spec, chunk, first), first, words))
+    inputs, windows = {}, {}
+    for chunk in found:
+        for name, rows in chunk["inputs"].items():
+            inputs.setdefault(name, []).extend(rows)
+        for name, rows in chunk["windows"].items():
+            windows.setdefault(name, []).extend(rows)
+    together = EncodedExamples(
+        inputs,
+        np.concatenate([chunk["null_positions"] for chunk in found]),
+        np.concatenate([chunk["row"] for chunk in found]),
+        windows,
+    )
+    if windows:
+        before = np.cumsum([0, *(int(chunk["lengths"].sum()) for chunk in found)])
+        rows = 0
+        for chunk, offset in zip(found, before[:-1], strict=True):
+            for words_of in windows["token_word"][rows : rows + len(chunk["row"])]:
+                words_of[words_of >= 0] += int(offset)
+            rows += len(chunk["row"])
+        lengths = np.concatenate([chunk["lengths"] for chunk in found])
+        together.splits = np.concatenate([[0], np.cumsum(lengths)])
+        if "starts" in found[0]:
+            together.starts = np.concatenate([chunk["starts"] for chunk in found])
+            together.ends = np.concatenate([chunk["ends"] for chunk in found])
+    return together
+
+
+def _numpy(found, first, words):
+    """One call's tensors as lists of arrays without padding."""
+    inputs = {name: x.numpy() for name, x in found["inputs"].items()}
+    if words is not None:
+        inputs["input_word_ids"] = words.add(found["words"])[inputs["input_word_ids"]]
+    lengths = inputs["input_mask"].sum(-1)
+    lengths = lengths.reshape(len(lengths), -1).max(1)  # [N]
+    windows = {name: found[name].numpy() for name in _WINDOW if name in found}
+
+    def cut(columns):
+        return {
+            name: [x[..., :n].copy() for x, n in zip(column, lengths, strict=True)]
+            for name, column in columns.items()
+        }
+
+    row = found["window_row"].numpy() if "window_row" in found else np.arange(len(lengths))
+    chunk = {
+        "inputs": cut(inputs),
+        "null_positions": found["null_positions"].numpy(),
+        "row": row + first,
+        "windows": cut(windows),
+    }
+    for name in ("starts", "ends", "lengths"):
+        if name in found:
+            chunk[name] = found[name].numpy()
+    return chunk
+
+
+def _read_texts(encoder, spec, examples, first):
+    for number, example in enumerate(examples, first):
+        if len(example.segments) != spec.texts or example.choices:
+            raise ValueError(
+                f"example {number} has {len(example.segments)} texts and {len(example.choices)} "
+                f"choices; expected {spec.texts} texts, as in training"
+            )
+    texts = [tf.constant([e.segments[i] for e in examples]) for i in range(spec.texts)]
+    return encoder.texts(texts)
+
+
+def _read_choices(encoder, spec, examples, first):
+    for number, example in enumerate(examples, first):
+        if len(example.choices) != spec.choices or len(example.segments) != 1:
+            raise ValueError(
+                f"example {number} has {len(example.segments)} texts and {len(example.choices)} "
+                f"choices; expected one and {spec.choices}"
+            )
+    context = tf.constant([e.segments[0] for e in examples])
+    return encoder.choices(context, tf.constant([e.choices for e in examples]))
+
+
+def _read_words(encoder, spec, examples, first):
+    words = tf.ragged.constant([list(e.words) for e in examples], dtype="string", ragged_rank=1)
+    return {**encoder.words(words), "lengths": words.row_lengths()}
+
+
+def _read_questions(encoder, spec, examples, first):
+    questions = tf.constant([e.question for e in examples])
+    return encoder.questions(questions, tf.constant([e.context for e in examples]))
+
+
+_READERS = {
+    "classify": _read_texts,
+    "similarity": _read_texts,
+    "choose": _read_choices,
+    "tag": _read_words,
+    "answer": _read_questions,
+}
+
+
+def targets(spec, encoded, examples):
+    """What the loss is taken with: `(tokens, fixed)`, columns as `TaskBatches` takes them.
+
+    A tag that training did not have gets the weight 0. A window that does not hold the whole
+    answer has none (`run_squad.py`); of several answers the first is learnt.
+    """
+    if spec.task == "tag":
+        return _tag_targets(spec, encoded, examples), {}
+    if spec.task == "answer":
+        return {}, _span_targets(encoded, examples)
+    if spec.task == "similarity":
+        scores = np.array([e.label for e in examples])
+        return {}, {"labels": ((scores - spec.mean) / spec.deviation).astype(np.float32)}
+    if spec.task == "choose":
+        return {}, {"labels": np.array([e.label for e in examples], np.int32)}
+    index = {label: i for i, label in enumerate(spec.labels)}
+    unknown = sorted({str(e.label) for e in examples} - set(index))
+    if unknown:
+        raise ValueError(
+            f"label {unknown[0]!r} is not among those of the training data: "
+            f"{', '.join(spec.labels[:10])}"
+        )
+    return {}, {"labels": np.array([index[e.label] for e in examples], np.int32)}
+
+
+def _tag_targets(spec, encoded, examples):
+    index = {label: i for i, label in enumerate(spec.labels)}
+    tags = np.array([index.get(tag, -1) for e in examples for tag in e.tags] + [-1], np.int32)
+    labels, weights = [], []
+    columns = (encoded.windows[name] for name in _WINDOW)
+    for word, head, best in zip(*columns, strict=True):
+        found = np.where(head & best, tags[word], -1)
+        labels.append(np.maximum(found, 0))
+        weights.append((found >= 0).astype(np.float32))
+    return {"labels": labels, "weights": weights}
+
+
+def _span_targets(encoded, examples):
+    starts, ends = encoded.null_positions.copy(), encoded.null_positions.copy()
+    gold = [_answer_words(encoded, number, e) for number, e in enumerate(examples)]
+    for window, (row, words) in enumerate(
+        zip(encoded.row, encoded.windows["token_word"], strict=True)
+    ):
+        if gold[row] is None:
+            continue
+        first, last = (np.flatnonzero(words == word) for word in gold[row])
+        if len(first) and len(last):
+            starts[window], ends[window] = first[0], last[-1]
+    return {"start_positions": starts, "end_positions": ends}
+
+
+def _answer_words(encoded, number, example):
+    """The first and the last word of the first answer, or None."""
+    if not example.answers:
+        return None
+    text, start = example.answers[0]
+    start = len(example.context[:start].encode())
+    end = start + len(text.encode())
+    first, last = encoded.splits[number : number + 2]
+    begin = first + np.searchsorted(encoded.ends[first:last], start, "right")
+    finish = first + np.searchsorted(encoded.starts[first:last], end, "left") - 1
+    return (begin, finish) if first <= begin <= finish < last else None

@@ -1,0 +1,150 @@
+"""What a fine-tuned model is judged by: measures over all held-out examples at once.
+
+Unlike the means that a task adds up over batches, these need every prediction together. They are
+thin over scikit-learn, SciPy and seqeval; question answering is in `tfnlp.tasks.squad`.
+"""
+
+import numpy as np
+from scipy import stats
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
+from sklearn.metrics import f1_score, matthews_corrcoef
+
+# The measure that picks the best checkpoint, by what the model puts out.
+MAIN = {
+    "class": "accuracy",
+    "score": "pearson",
+    "choice": "accuracy",
+    "tag": "accuracy",
+    "span": "f1",
+}
+
+
+def main_metric(output, tags=()):
+    """Name of the measure that picks the best checkpoint; tags that mark entities have F1.
+
+    Args:
+        output: "class", "score", "choice", "tag" or "span".
+        tags: for "tag", all tags of the data.
+    """
+    if output not in MAIN:
+        raise ValueError(f"output={output!r} is unknown; choose one of {sorted(MAIN)}")
+    return "f1" if output == "tag" and tags and bio_is(tags) else MAIN[output]
+
+
+def bio_is(tags):
+    """Whether all of `tags` (strings) are "O" or begin with "B-" or "I-": they mark entities."""
+    return all(tag == "O" or tag.startswith(("B-", "I-")) for tag in set(tags))
+
+
+def classification(labels, predicted, names):
+    """Accuracy, Matthews correlation and F1 of classes.
+
+    Matthews correlation (of K classes: Gorodkin 2004) is 0 where it is undefined, because all
+    labels or all predictions are the same class. F1 = 2 P R / (P + R), 0 for a class that is
+    never predicted.
+
+    Args:
+        labels, predicted: strings, one an example.
+        names: names of all classes, in order.
+
+    Returns:
+        dict of floats: `accuracy`, `matthews`, `f1`. With exactly two classes `f1` is that of the
+        positive class, which is `names[1]` (MRPC and QQP: "1"), and `f1_macro` is the mean of
+        both. Otherwise `f1` is the mean over the classes that occur in labels or predictions.
+
+    Raises:
+        ValueError: no examples, lengths that differ, or a class that is not in `names`.
+    """
+    labels, predicted, names = list(labels), list(predicted), list(names)
+    _check_lengths("labels", labels, predicted)
+    unknown = sorted((set(labels) | set(predicted)) - set(names), key=repr)
+    if unknown:
+        raise ValueError(f"labels: {unknown[0]!r} is not among the classes {names[:20]}")
+    pairs = list(zip(labels, predicted, strict=True))
+    # scikit-learn warns where there is but one class altogether.
+    one_class = len(set(labels) | set(predicted)) == 1
+    macro = float(f1_score(labels, predicted, average="macro", zero_division=0))
+    values = {
+        "accuracy": sum(a == b for a, b in pairs) / len(pairs),
+        "matthews": 0.0 if one_class else float(matthews_corrcoef(labels, predicted)),
+        "f1": macro,
+    }
+    if len(names) == 2:
+        # The "macro average" over one class is its F1, also where the class does not occur.
+        positive = f1_score(
+            labels, predicted, labels=[names[1]], average="macro", zero_division=0
+        )
+        values |= {"f1": float(positive), "f1_macro": macro}
+    return values
+
+
+def regression(scores, predicted):
+    """Pearson and Spearman correlation and the mean squared error.
+
+    A correlation is 0 where it is undefined, because all scores or all predictions are equal.
+
+    Args:
+        scores, predicted: numbers, one an example.
+
+    Returns:
+        dict of floats: `pearson`, `spearman`, `mse`.
+
+    Raises:
+        ValueError: no examples, lengths that differ, or values that are not finite.
+    """
+    scores = np.asarray(list(scores), np.float64)
+    predicted = np.asarray(list(predicted), np.float64)
+    _check_lengths("scores", scores, predicted)
+    for name, values in (("scores", scores), ("predicted", predicted)):
+        if not np.isfinite(values).all():
+            raise ValueError(f"{name}: {values[~np.isfinite(values)][0]} came, not a finite number")
+    defined = bool(np.ptp(scores) and np.ptp(predicted))
+    return {
+        "pearson": float(stats.pearsonr(scores, predicted)[0]) if defined else 0.0,
+        "spearman": float(stats.spearmanr(scores, predicted)[0]) if defined else 0.0,
+        "mse": float(np.mean((scores - predicted) ** 2)),
+    }
+
+
+def tagging(tags, predicted, bio=None):
+    """Accuracy over words and, for tags that mark entities, entity-level precision, recall, F1.
+
+    An entity counts when both its ends and its type are right, and is read as the conlleval
+    script of CoNLL-2000 reads it: an "I-" without a beginning starts an entity.
+
+    Args:
+        tags, predicted: one list of strings a sentence.
+        bio: whether tags mark entities; None: as `bio_is` finds in `tags`.
+
+    Returns:
+        dict of floats: `accuracy` [, `precision`, `recall`, `f1`].
+
+    Raises:
+        ValueError: no words, or sentences or lists of them whose lengths differ.
+    """
+    tags, predicted = [list(t) for t in tags], [list(t) for t in predicted]
+    _check_lengths("tags", tags, predicted)
+    for number, (gold, guess) in enumerate(zip(tags, predicted, strict=True), 1):
+        if len(gold) != len(guess):
+            raise ValueError(
+                f"predicted: {len(guess)} tags came for sentence {number} of {len(gold)} words"
+            )
+    flat = [tag for sentence in tags for tag in sentence]
+    flat_predicted = [tag for sentence in predicted for tag in sentence]
+    if not flat:
+        raise ValueError("tags: no words came; there is nothing to measure")
+    right = sum(a == b for a, b in zip(flat, flat_predicted, strict=True))
+    values = {"accuracy": right / len(flat)}
+    if bio_is(flat) if bio is None else bio:
+        precision, recall, f1, _ = precision_recall_fscore_support(
+            tags, predicted, average="micro", zero_division=0
+        )
+        values |= {"precision": float(precision), "recall": float(recall), "f1": float(f1)}
+    return values
+
+
+def _check_lengths(name, gold, predicted):
+    if len(gold) != len(predicted):
+        raise ValueError(f"predicted: {len(predicted)} came for {len(gold)} {name}")
+    if not len(gold):
+        raise ValueError(f"{name}: none came; there is nothing to measure")

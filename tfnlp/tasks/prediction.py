@@ -1,0 +1,78 @@
+"""What a model says of every example, in the examples' order."""
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.task_batches import TaskBatches
+
+# What the models of tasks have to say, and whether it is said of every token.
+_OUTPUTS = {
+    "class_logits": False,
+    "choice_logits": False,
+    "score": False,
+    "tag_logits": True,
+    "start_logits": True,
+    "end_logits": True,
+}
+
+
+def predict(model, batches: TaskBatches, names=None):
+    """Outputs of `model` without dropout, for all examples.
+
+    Args:
+        model: a Keras model whose inputs and outputs are dicts.
+        batches: their batches must hold the model's inputs; nothing else in them is used.
+        names: outputs that are wanted; None: those of `class_logits`, `choice_logits`, `score`,
+            `tag_logits`, `start_logits` and `end_logits` that the model has.
+
+    Returns:
+        dict of output name to values in the order of the N examples: an array [N, ...]; or, of
+        outputs with a time axis ([B, T] and [B, T, K], and others whose model leaves T open), a
+        list of N arrays [T, ...], where T is the length that the example was padded to.
+
+    Raises:
+        ValueError: for an input that the batches lack, or an output that the model does not have.
+    """
+    return predictor(model, names)(batches)
+
+
+def predictor(model, names=None):
+    """`batches -> predict(model, batches, names)`, traced once for all calls with alike batches.
+
+    It says what the weights say at the time of each call.
+    """
+    if names is None:
+        names = [name for name in _OUTPUTS if name in model.output]
+    names = list(names)
+    unknown = [name for name in names if name not in model.output]
+    if unknown or not names:
+        raise ValueError(f"outputs {unknown or names} are not among {sorted(model.output)}")
+    timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
+
+    @tf.function
+    def next_outputs(iterator):
+        # An iterator says that lengths differ, so that one graph serves them all.
+        batch = next(iterator)
+        outputs = model({name: batch[name] for name in model.input}, training=False)
+        return {name: outputs[name] for name in names}
+
+    def run(batches):
+        dataset = batches.evaluation_batches()
+        missing = sorted(set(model.input) - set(dataset.element_spec))
+        if missing:
+            raise ValueError(
+                f"batches lack the model's inputs {missing}; they have "
+                f"{sorted(dataset.element_spec)}"
+            )
+        plan, iterator = batches.evaluation_rows(), iter(dataset)
+        found = {name: [None] * sum(real for _, real in plan) for name in names}
+        for rows, real in plan:
+            for name, values in next_outputs(iterator).items():
+                for row, value in zip(rows[:real], values.numpy(), strict=False):
+                    found[name][row] = value
+        return {
+            name: values if timed[name] else np.stack(values)
+            for name, values in found.items()
+        }
+
+    return run

@@ -1,0 +1,89 @@
+"""Examples of a task to what its model reads, inside the TensorFlow graph.
+
+Training, prediction and the exported model all read through this one piece of code.
+"""
+
+import tensorflow as tf
+
+from tfnlp.text.windows import pack_windows
+from tfnlp.text.word_offsets import words_with_offsets
+
+
+class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
+    """Strings to packed sequences.
+
+    Each method returns a dict with `inputs`, a dict of int32 `[N, T]` (with several sequences an
+    example `[N, C, T]`) as a reader packs them, `null_positions` `[N]` (`[N, C]`), and `words`,
+    strings ragged `[S, (W)]` of which `inputs["input_word_ids"]` are numbers (ELMo), or None.
+
+    Args:
+        reader: from `tfnlp.text.task_readers`.
+        spec: a `TaskSpec`.
+    """
+
+    def __init__(self, reader, spec):
+        super().__init__()
+        self.reader, self._spec = reader, lambda: spec  # a function is not tracked
+
+    def texts(self, texts):
+        """A list of one or two strings `[N]`."""
+        spec = self._spec()
+        segments, _, words = self.reader.read(texts)
+        found = self._pack(segments)
+        if spec.both_orders:
+            other = self._pack(segments[::-1])
+            found = tf.nest.map_structure(lambda *ways: tf.stack(ways, 1), found, other)
+        return {**found, "words": words}
+
+    def choices(self, context, choices):
+        """Strings `[N]` and `[N, C]`."""
+        count = self._spec().choices
+        (first, second), _, words = self.reader.read([context, tf.reshape(choices, [-1])])
+        rows = tf.repeat(tf.range(first.nrows()), count)
+        flat = self._pack([tf.gather(first, rows), second])  # [N*C, ...]
+        found = tf.nest.map_structure(
+            lambda x: tf.reshape(x, tf.concat([[-1, count], tf.shape(x)[1:]], 0)), flat
+        )
+        return {**found, "words": words}
+
+    def words(self, words):
+        """Strings ragged `[B, (W)]`, in windows: see `pack_windows`."""
+        # As if they were joined by spaces.
+        places = tf.ragged.range(words.row_lengths())
+        _, pieces, numbered = self.reader.read([], words, places.with_values(places.values > 0))
+        return {**self._windows(pieces, None), "words": numbered}
+
+    def questions(self, questions, contexts):
+        """Strings `[B]` and `[B]`, in windows: see `pack_windows`; and where the words of all
+        contexts begin and end in their contexts, `starts` and `ends`, int64 `[W]`, in bytes, and
+        `lengths` `[B]`, how many words each has."""
+        spec = self._spec()
+        words, starts, ends = words_with_offsets(contexts, self.reader.style)
+        before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
+        # The first word of a text has none before it, whatever other texts stand beside it.
+        places = tf.ragged.range(words.row_lengths()).values
+        behind_space = (places > 0) & (starts.values > before)
+        (first,), pieces, numbered = self.reader.read(
+            [questions], words, words.with_values(behind_space)
+        )
+        found = self._windows(pieces, first[:, : spec.max_question])
+        offsets = {"starts": starts.values, "ends": ends.values, "lengths": words.row_lengths()}
+        return {**found, **offsets, "words": numbered}
+
+    def _windows(self, pieces, first):
+        spec = self._spec()
+        found = pack_windows(
+            pieces,
+            first,
+            lambda parts: self.reader.pack(parts, spec.max_length),
+            spec.max_length,
+            spec.stride,
+            2 if first is None else 3,
+            self.reader.head,
+        )
+        inputs = dict(found.pop("inputs"))
+        return {**found, "null_positions": inputs.pop("null_positions"), "inputs": inputs}
+
+    def _pack(self, segments):
+        inputs = dict(self.reader.pack(segments, self._spec().max_length))
+        return {"null_positions": inputs.pop("null_positions"), "inputs": inputs}

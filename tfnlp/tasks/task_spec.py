@@ -1,0 +1,88 @@
+"""What a fine-tuned model is asked, and how it reads: all that is not a weight."""
+
+from dataclasses import asdict, dataclass
+
+TASKS = ("classify", "similarity", "choose", "answer", "tag")
+OUTPUTS = {
+    "classify": "class",
+    "similarity": "score",
+    "choose": "choice",
+    "answer": "span",
+    "tag": "tag",
+}  # what the task's model gives
+
+
+@dataclass(frozen=True)
+class TaskSpec:
+    """A task as it is kept in a run's folder.
+
+    Args:
+        task: one of `TASKS`.
+        labels: names of the classes or tags, in the order of the model's outputs.
+        texts: of an example, 1 or 2 ("classify", "similarity").
+        choices: of an example ("choose").
+        max_length: longest sequence, special tokens included. Texts are cut to fit, in turn from
+            the longest; documents and sentences of words are read in windows and not cut.
+        stride: from a window to the next, in pieces.
+        max_question: pieces of a question; the rest is cut.
+        max_answer: pieces of an answer at most.
+        unanswerable: questions may have no answer (SQuAD 2.0).
+        threshold: a question has no answer if `score of none - score of the best` is larger.
+        both_orders: a pair is read in both orders, and the vectors are added (Radford et al. 2018,
+            section 3.3).
+        mean, deviation: of the training data's scores; the model's score is
+            `(score - mean) / deviation`.
+
+    Raises:
+        ValueError: for values that don't fit together.
+    """
+
+    task: str
+    labels: tuple[str, ...] = ()
+    texts: int = 1
+    choices: int = 0
+    max_length: int = 128
+    stride: int = 64
+    max_question: int = 64
+    max_answer: int = 30
+    unanswerable: bool = False
+    threshold: float = 0.0
+    both_orders: bool = False
+    mean: float = 0.0
+    deviation: float = 1.0
+
+    def __post_init__(self):
+        object.__setattr__(self, "labels", tuple(self.labels))
+        if self.task not in TASKS:
+            raise ValueError(f"task={self.task!r} must be one of {', '.join(TASKS)}")
+        if self.task in ("classify", "tag") and len(self.labels) < 2:
+            raise ValueError(
+                f"labels={self.labels!r} must be two or more; are all examples labelled alike?"
+            )
+        if self.texts not in (1, 2) or (self.both_orders and self.texts != 2):
+            raise ValueError(f"texts={self.texts} must be 1 or 2, and 2 with both_orders")
+        if self.task == "choose" and self.choices < 2:
+            raise ValueError(f"choices={self.choices} must be at least 2")
+        least = self.max_question + 4 if self.task == "answer" else 4
+        if self.max_length < least:
+            raise ValueError(
+                f"max_length={self.max_length} must be at least {least}"
+                + (", max_question and room for text" if self.task == "answer" else "")
+            )
+        for name in ("stride", "max_question", "max_answer"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
+
+    @property
+    def output(self):
+        """What the task's model gives: "class", "score", "choice", "span" or "tag"."""
+        return OUTPUTS[self.task]
+
+    @property
+    def sequences(self):
+        """Sequences that an example is read as."""
+        return self.choices if self.task == "choose" else 2 if self.both_orders else 1
+
+    def config(self):
+        """A JSON-able dict of the arguments."""
+        return {**asdict(self), "labels": list(self.labels)}
