@@ -8,10 +8,24 @@ import sys
 import numpy as np
 
 from tests.cli.cli_test import tfnlp
+from tests.hub import gpt_toy
+from tests.support import golden
+from tfnlp import convert, models
 
 READER = pathlib.Path(__file__).with_name("task_reader.py")
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]
 TRAINING = ["--epochs", "1", "--batch-size", "4", "--dropout", "0"]
+
+
+def backbone(kind, folder):
+    """A BERT, GPT or ELMo of a few weights as somebody's checkpoint; GPT's is made in `folder`."""
+    if kind != "gpt":
+        return golden({"bert": "bert_google_tf_generated", "elmo": "elmo_bilm_tf"}[kind])
+    tokenizer = gpt_toy.tokenizer()
+    sizes = dict(num_layers=2, hidden_size=16, num_heads=2, intermediate_size=32)
+    encoder = models.gpt(tokenizer.vocab_size, max_positions=48, norm_first=True, **sizes)
+    convert.save_gpt(folder / "gpt", models.gpt_pretrainer(encoder), tokenizer)
+    return folder / "gpt"
 
 
 def write_toys(folder):

@@ -34,6 +34,7 @@ class Finetuning:
         elmo = self.backbone.kind == "elmo"
         self.features = args.features or ("sum-all" if elmo else None)
         self.spec = self._spec()
+        self._check_examples()
         self.metric = self._metric()
         self._prepared = {}
 
@@ -73,6 +74,28 @@ class Finetuning:
             whole = self.backbone.kind == "gpt" and self.features is None
             arguments["both_orders"] = whole and arguments["texts"] == 2
         return TaskSpec(args.task, **arguments)
+
+    def _check_examples(self):
+        """All examples must be of the form of the first one to learn from."""
+        spec, args = self.spec, self.args
+        for part, examples in (("--train", self.train), ("--dev", self.dev)):
+            for number, example in enumerate(examples, 1):
+                where = f"{part} {' '.join(getattr(args, part[2:]))}, example {number}"
+                if spec.task == "classify" and example.label not in spec.labels:
+                    raise ValueError(
+                        f"{where} has the label {example.label!r}, which no example to learn from "
+                        f"has: {', '.join(spec.labels[:10])}"
+                    )
+                if spec.task == "choose" and len(example.choices) != spec.choices:
+                    raise ValueError(
+                        f"{where} has {len(example.choices)} choices, the first one "
+                        f"{spec.choices}; expected as many in all"
+                    )
+                if spec.task in ("classify", "similarity"):
+                    if len(example.segments) != spec.texts:
+                        raise ValueError(
+                            f"{where} has {len(example.segments)} texts, the first one {spec.texts}"
+                        )
 
     def _max_length(self):
         positions = self.backbone.max_positions
@@ -136,6 +159,10 @@ class Finetuning:
             dtype = "mixed_bfloat16" if self.args.bf16 else None
             model = task_models.make_task_model(self.backbone, config, words, dtype)
         write_config(folder, config)
+        results = task_models.read_json(os.path.join(folder, task_models.RESULTS))
+        if results is not None:
+            print(f"{folder} has ended before; its dev measures: {_shown(results)}")
+            return results
         task_models.keep_backbone(self.backbone, folder, model.features)
         if words is not None:
             _write_lines(os.path.join(folder, task_models.WORDS), words)
@@ -175,8 +202,7 @@ class Finetuning:
         trainer.restore(best=True)
         results = self._finish(folder, model, dev, dev_batches, history, steps)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
-        shown = "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
-        print(f"dev, best of {len(history.validation)} checkpoints: {shown}")
+        print(f"dev, best of {len(history.validation)} checkpoints: {_shown(results)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
@@ -207,7 +233,6 @@ class Finetuning:
             head.update(units=args.units, lstm_layers=args.lstm_layers)
             if words is not None:
                 head["embedding_size"] = args.word_embeddings
-        examples = "\n".join(map(repr, self.train)).encode()
         return {
             "tfnlp": __version__,
             "model": "task",
@@ -224,7 +249,9 @@ class Finetuning:
                 "bf16": args.bf16,
                 "seed": seed,
             },
-            "data": {"examples": len(self.train), "crc32": zlib.crc32(examples)},
+            "data": {
+                "examples": len(self.train), "crc32": _crc32(self.train), "dev": _crc32(self.dev)
+            },
         }  # fmt: skip
 
     def _trainer(self, model, settings, steps, steps_per_epoch, folder, seed):
@@ -287,6 +314,15 @@ def read_examples(task, paths, text, label, skip, labelled=True):
     if bad:
         print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
     return data.examples
+
+
+def _crc32(examples):
+    return zlib.crc32("\n".join(map(repr, examples)).encode("utf-8", "surrogatepass"))
+
+
+def _shown(results):
+    """Measures as text."""
+    return "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
 
 
 def _settings(args, backbone, features):

@@ -192,16 +192,18 @@ def _fine_tuned(backbone, spec, head, outputs, dtype):
 def _on_features(backbone, spec, reader, config, outputs, words):
     from tfnlp import hub, models
     from tfnlp.hub.frozen_features import ElmoFeatures, EncoderFeatures
+    from tfnlp.hub.loaded import load_module
     from tfnlp.hub.task_model import TaskModel
     from tfnlp.text.word_index import WordIndex
 
     encoder, elmo = backbone.encoder, backbone.kind == "elmo"
-    if elmo:
-        if encoder is None:
-            raise ValueError(
-                f"{backbone.saved} is an exported ELMo; tasks take one from its run or checkpoint"
-            )
-        module = hub.ElmoModule(encoder)
+    if elmo and encoder is None:
+        module, loaded = hub.saved_elmo(backbone.saved), load_module(backbone.saved)
+        found = module({"tokens": [["a"]], "sequence_len": [1]})
+        count = sum(name.startswith("lstm_outputs") for name in found)
+        size = found["lstm_outputs1"].shape[-1]
+    elif elmo:
+        module, loaded = hub.ElmoModule(encoder), None
         bilm = encoder.get_layer("bilm")
         count, size = bilm.num_layers, 2 * bilm.projection_size
     else:
@@ -212,7 +214,9 @@ def _on_features(backbone, spec, reader, config, outputs, words):
         count, size = len(encoder.output["encoder_outputs"]), backbone.width
     layers, mix = models.select_layers(config["features"], count, embeddings=elmo)
     features = (
-        ElmoFeatures(module, layers, size, encoder) if elmo else EncoderFeatures(encoder, layers)
+        ElmoFeatures(module, layers, size, encoder, loaded)
+        if elmo
+        else EncoderFeatures(encoder, layers)
     )
     index = None if words is None else WordIndex(words)
     model = models.feature_task(
@@ -242,11 +246,21 @@ class TaskRun:
 
 def best_run(folder):
     """The folder of the best of several runs under `folder`, or `folder` itself."""
-    path = os.path.join(folder, "runs.json")
+    runs = read_json(os.path.join(folder, "runs.json"))
+    return folder if runs is None else os.path.join(folder, runs["best"])
+
+
+def read_json(path):
+    """What a file that a run ends with says; None if there is no such file."""
     if not os.path.exists(path):
-        return folder
-    with open(path, encoding="utf-8") as file:
-        return os.path.join(folder, json.load(file)["best"])
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"{path} is not valid JSON ({error}); delete it and run the same `tfnlp finetune` again"
+        ) from error
 
 
 def load_task_run(folder):
@@ -268,10 +282,7 @@ def load_task_run(folder):
     backbone = kept_backbone(folder, config["backbone"])
     path = os.path.join(folder, WORDS)
     words = read_lines(path, "list of words") if os.path.exists(path) else None
-    results = None
-    if os.path.exists(os.path.join(folder, RESULTS)):
-        with open(os.path.join(folder, RESULTS), encoding="utf-8") as file:
-            results = json.load(file)
+    results = read_json(os.path.join(folder, RESULTS))
     task_model = make_task_model(backbone, config, words)
     if results is not None and "threshold" in results:
         task_model.spec = replace(task_model.spec, threshold=results["threshold"])

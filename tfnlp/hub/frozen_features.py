@@ -1,13 +1,16 @@
 """Layers of a frozen backbone as numbers: what a task network reads in place of the text."""
 
 import os
+import uuid
 import zlib
 
 import numpy as np
 import tensorflow as tf
+import tqdm
 
 from tfnlp.hub.elmo_layers import sentence_layers
 from tfnlp.hub.module import Hidden
+from tfnlp.training.randomness import seed_variables
 
 _BATCH_TOKENS = 4096  # that run through an encoder at a time
 
@@ -24,7 +27,8 @@ class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
         super().__init__()
         self._encoder, self._layers = Hidden(encoder), lambda: list(layers)
         self.size = encoder.output["sequence_output"].shape[-1]
-        self.variables = [v.value for v in encoder.variables if v.dtype != "uint32"]
+        seeds = {id(v) for v in seed_variables(encoder)}  # which no two runs have in common
+        self.variables = [v.value for v in encoder.variables if id(v) not in seeds]
 
     @property
     def encoder(self):
@@ -44,17 +48,19 @@ class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
     """Layers of an ELMo for sentences of words.
 
     Args:
-        module: a `tfnlp.hub.ElmoModule`, or what was loaded of one.
+        module: a `tfnlp.hub.ElmoModule`, or what `saved_elmo` makes of a SavedModel.
         layers: indices into `[word_emb twice, lstm_outputs1, ...]`.
         size: their width, 2P.
-        encoder: the Keras model that the module has its weights from.
+        encoder: the Keras model that the module has its weights from; None of a SavedModel.
+        loaded: the SavedModel, which then becomes part of what is exported.
     """
 
-    def __init__(self, module, layers, size, encoder):
+    def __init__(self, module, layers, size, encoder=None, loaded=None):
         super().__init__()
-        self._encoder = Hidden(encoder)
+        self._encoder, self._loaded = Hidden(encoder), loaded
         self._module, self._layers, self.size = Hidden(module), lambda: list(layers), size
-        self.variables = list(module.variables)
+        source = module if loaded is None else loaded
+        self.variables = list(getattr(source, "variables", ()))
 
     @property
     def encoder(self):
@@ -197,14 +203,15 @@ def feature_table(parts, count, features, key, cache=None):
     if path is None:
         table = np.zeros(shape, np.float16)
     else:
-        table = np.lib.format.open_memmap(f"{path}.partial", "w+", np.float16, shape)
+        partial = f"{path}.partial-{uuid.uuid4().hex[:8]}"
+        table = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
         table[0] = 0
     first = 1
-    for part in parts:
+    for part in tqdm.tqdm(parts, desc="frozen features", unit=" texts", mininterval=1):
         table[first : first + len(part)] = part
         first += len(part)
     if path is None:
         return table
     table.flush()
-    os.replace(f"{path}.partial", path)
+    os.replace(partial, path)
     return np.load(path, mmap_mode="r")

@@ -58,10 +58,12 @@ class GPTReader(tf.__internal__.tracking.AutoTrackable):
       special: ids of start, delimiter and extract.
     """
 
-    kind, head, style = "gpt", "last", "gpt"
+    kind, head = "gpt", "last"
 
     def __init__(self, tokenizer, special):
         super().__init__()
+        # GPT learnt from "did n't", GPT-2 from "didn 't".
+        self.style = "treebank" if tokenizer.kind == "gpt" else "gpt"
         self.tokenizer, self._special = tokenizer, tuple(special)
 
     def read(self, texts, words=None, spaced=None):

@@ -26,7 +26,8 @@ class WordIndex(tf.__internal__.tracking.AutoTrackable):
         folder = tempfile.mkdtemp(prefix="tfnlp_words_")
         path = os.path.join(folder, "words.txt")
         with open(path, "w", encoding="utf-8", newline="") as file:
-            file.write("".join(f"{word}\n" for word in words))
+            # A table can't be made from an empty file. Nothing in lower case is the first line.
+            file.write("".join(f"{word}\n" for word in ["UNKNOWN", *words]))
         self.asset = tf.saved_model.Asset(path)
         weakref.finalize(self, _remove_folder, folder, os.getpid())
         with tf.init_scope(), tf.device("CPU:0"):
@@ -38,12 +39,12 @@ class WordIndex(tf.__internal__.tracking.AutoTrackable):
                     tf.int64,
                     tf.lookup.TextFileIndex.LINE_NUMBER,
                 ),
-                default_value=UNKNOWN_WORD - FIRST_WORD,
+                default_value=0,
             )
 
     def ids(self, words: tf.Tensor) -> tf.Tensor:
         """Strings of any shape to int32 of that shape."""
-        found = self._table.lookup(tf.strings.lower(words, encoding="utf-8")) + FIRST_WORD
+        found = self._table.lookup(tf.strings.lower(words, encoding="utf-8")) + UNKNOWN_WORD
         return tf.cast(tf.where(words == "", tf.zeros_like(found), found), tf.int32)
 
 

@@ -53,6 +53,11 @@ def write_config(directory, config):
                 "same settings to resume it, or another --output (or --restart) to start a new one"
             )
         return
+    if os.path.isdir(os.path.join(directory, "checkpoints")):
+        raise ValueError(
+            f"{directory} holds checkpoints but no {CONFIG} that says of what; delete it or give "
+            "another --output"
+        )
     os.makedirs(directory, exist_ok=True)
     partial = f"{path}.partial"
     with open(partial, "w", encoding="utf-8") as file:

@@ -1,0 +1,200 @@
+"""`tfnlp finetune`: what it does beside training, and what it says of bad input."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from tests.cli.cli_test import tfnlp
+from tests.cli.toy_tasks import (
+    TRAINING,
+    assert_served,
+    backbone,
+    go_through,
+    inputs_of,
+    read_in_clean_process,
+    write_toys,
+)
+from tfnlp.commands import finetune
+from tfnlp.models import FEATURES
+
+BERT = backbone("bert", None)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write_toys(tmp_path_factory.mktemp("toys"))
+
+
+def said(capsys):
+    """The one line of an error."""
+    lines = capsys.readouterr().err.strip().split("\n")
+    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
+    return lines[-1]
+
+
+def test_the_choices_of_features_are_those_of_the_models():
+    assert finetune.FEATURES == tuple(FEATURES)
+
+
+def test_six_choices_and_two_seeds_in_one_command(files, tmp_path, capsys):
+    """The toy has two layers: the choices that take four are left out and named."""
+    run = tmp_path / "all"
+    command = ["finetune", "tag", "--model", BERT, *files["tag"], "--output", run]
+    command += ["--features", "all", "--units", "4", "--epochs", "0.5", "--batch-size", "8"]
+    assert tfnlp(*command, "--seeds", "1", "2", "--cache", tmp_path / "cache") == 0
+    out, err = capsys.readouterr()
+    assert "sum-last-four: left out" in err and "concat-last-four: left out" in err
+    kept = json.loads((run / "runs.json").read_text())
+    names = ["embeddings", "second-to-last", "last", "sum-all"]
+    assert list(kept["runs"]) == names
+    lines = out.split("\n")
+    for name in names:
+        values = [
+            json.loads((run / name / f"seed-{seed}" / "results.json").read_text())["metrics"]
+            for seed in (1, 2)
+        ]
+        assert values == kept["runs"][name]
+        (line,) = [line for line in lines if line.startswith(f"{name} ")]
+        f1 = [value["f1"] for value in values]
+        assert f"{np.mean(f1):.4f} ± {np.std(f1, ddof=1):.4f}" in line
+    best = max((m["f1"], -i) for i, n in enumerate(names) for m in kept["runs"][n])
+    assert kept["best"].split(os.sep)[0] == names[-best[1]]
+    assert len(os.listdir(tmp_path / "cache")) == 8  # a table of train and of dev for each choice
+
+    # The folder of all stands for the best of them.
+    dev = files["tag"][-1]
+    assert tfnlp("evaluate", "--model", run, "--input", dev, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["f1"] == pytest.approx(best[0], abs=1e-6)
+
+
+def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp_path):
+    command = ["finetune", "classify", "--model", BERT, *files["pair"]]
+    command += ["--epochs", "3", "--batch-size", "4", "--dropout", "0.2", "--evaluations", "2"]
+    assert tfnlp(*command, "--output", tmp_path / "whole") == 0
+    killed = tmp_path / "killed"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tfnlp.cli", *map(str, command), "--output", str(killed)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=pathlib.Path(__file__).parents[2],
+    )
+    checkpoints = killed / "checkpoints"
+    while process.poll() is None:
+        if checkpoints.exists() and any(n.startswith("step-") for n in os.listdir(checkpoints)):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        time.sleep(0.01)
+    assert process.returncode == -signal.SIGKILL and not (killed / "results.json").exists()
+    assert tfnlp(*command, "--output", killed) == 0
+    for name in ("dev_predictions.jsonl", "results.json"):
+        assert (killed / name).read_text() == (tmp_path / "whole" / name).read_text()
+
+
+def test_buckets_change_nothing_but_the_padding(files, tmp_path):
+    command = ["finetune", "tag", "--model", BERT, *files["tag"], *TRAINING]
+    found = []
+    for more in ([], ["--no-buckets"]):
+        run = tmp_path / f"run{len(found)}"
+        assert tfnlp(*command, *more, "--output", run) == 0
+        lines = (run / "dev_predictions.jsonl").read_text().splitlines()
+        found.append([p for line in lines for p in json.loads(line)["probabilities"]])
+    np.testing.assert_allclose(*found, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "gpt", "elmo"])
+def test_exported_module_as_backbone(kind, files, tmp_path, capsys):
+    module = tmp_path / "module"
+    assert tfnlp("export", "--model", backbone(kind, tmp_path), "--output", module) == 0
+    name = "classify" if kind == "elmo" else "tag"
+    predictions, served = go_through(name, module, files, tmp_path, capsys)
+    said = read_in_clean_process(tmp_path, {name: (served, inputs_of(name, files[name][-1]))})
+    assert_served(name, said[name], predictions)
+
+
+def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
+    run = tmp_path / "run"
+    command = ["finetune", "classify", "--model", BERT, *files["pair"], "--output", run]
+    assert tfnlp(*command, *TRAINING) == 0
+    capsys.readouterr()
+    predict = ["predict", "task", "--model", run]
+    assert tfnlp(*predict, "the dog", "a cat", "he was", "here") == 0
+    lines = capsys.readouterr().out.strip().split("\n")
+    assert [line.split(maxsplit=2)[2] for line in lines] == ["the dog | a cat", "he was | here"]
+    monkeypatch.setattr("sys.stdin", iter(["the dog\ta cat\n", "\n", "he was\there\n"]))
+    assert tfnlp(*predict) == 0
+    assert capsys.readouterr().out.strip().split("\n") == lines
+    assert tfnlp(*predict, "only one") == 1
+    assert "2 for each example" in said(capsys)
+
+
+def test_frozen_layers_and_layers_that_thaw(files, tmp_path):
+    command = ["finetune", "classify", "--model", BERT, *files["classify"], *TRAINING]
+    run = tmp_path / "run"
+    more = ["--freeze", "1", "--unfreeze-every", "0.4", "--layer-decay", "0.5"]
+    assert tfnlp(*command, *more, "--output", run) == 0
+    from tfnlp.commands.loading import load_bert
+    from tfnlp.commands.task_models import load_task_run
+
+    before = {v.path: v.numpy() for v in load_bert(BERT).encoder.weights}
+    after = {v.path: v.numpy() for v in load_task_run(run).task_model.model.weights}
+    moved = {path for path, value in before.items() if not np.array_equal(value, after[path])}
+    assert not any("embedding" in path for path in moved)
+    assert any(path.startswith("layer_1/") for path in moved)
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--learning-rate", "0"], "--learning-rate 0.0 must be above 0"),
+        (["--seeds", "1", "1"], "must be distinct"),
+        (["--metric", "bleu"], "--metric bleu is not among accuracy"),
+        (["--max-length", "4000"], "longer than the"),
+        (["--text", "nothing"], "nothing"),
+        (["--freeze", "9"], "leaves nothing to train"),
+        (["--accumulation", "3"], "multiple of 3"),
+    ],
+)
+def test_arguments_that_cannot_be(arguments, words, files, tmp_path, capsys):
+    run = tmp_path / "run"
+    command = ["finetune", "classify", "--model", BERT, *files["classify"]]
+    assert tfnlp(*command, "--output", run, *arguments) == 1
+    assert words in said(capsys)
+    assert not (run / "checkpoints").exists()
+
+
+def test_bad_rows_stop_or_are_counted(files, tmp_path, capsys):
+    train = tmp_path / "train.jsonl"
+    good = files["classify"][1].read_text()
+    train.write_text(good + '{"sentence": "no label"}\n')
+    dev = ["--dev", files["classify"][-1]]
+    command = ["finetune", "classify", "--model", BERT, "--train", train, *dev]
+    command += [*TRAINING, "--output", tmp_path / "run"]
+    assert tfnlp(*command) == 1
+    number = len(good.splitlines()) + 1
+    assert f"{train}, line {number}" in said(capsys)
+    assert not (tmp_path / "run").exists()
+    assert tfnlp(*command, "--skip-bad-rows") == 0
+    assert f"1 rows left out, the first of them: {train}, line {number}" in capsys.readouterr().err
+
+
+def test_what_a_folder_is_not(files, tmp_path, capsys):
+    run = tmp_path / "run"
+    command = ["finetune", "classify", "--model", BERT, *files["classify"], *TRAINING]
+    assert tfnlp(*command, "--output", run) == 0
+    assert tfnlp(*command, "--output", run, "--learning-rate", "0.1") == 1
+    assert "other settings" in said(capsys) and (run / "results.json").exists()
+    again = ["finetune", "classify", "--model", run, *files["classify"]]
+    assert tfnlp(*again, "--output", tmp_path / "again") == 1
+    assert "fine-tuned already" in said(capsys)
+    assert tfnlp("predict", "task", "--model", BERT, "a text") == 1
+    assert "config.json" in said(capsys)
+    (run / "results.json").write_text("{")
+    assert tfnlp("predict", "task", "--model", run, "a text") == 1
+    assert "results.json" in said(capsys)

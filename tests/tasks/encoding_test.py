@@ -1,0 +1,243 @@
+"""Examples as columns and targets: read back into the words and answers that they came from."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.hub import gpt_toy
+from tfnlp.data import Question, TaggedSentence, TaskExample
+from tfnlp.hub.frozen_features import WordRows
+from tfnlp.tasks import encoding
+from tfnlp.tasks.encoding import encode_examples, targets
+from tfnlp.tasks.task_encoder import TaskEncoder
+from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
+
+LETTERS = [*"abcdefghijklmnopqrstuvwxyzé.,", "北", "京"]
+TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, *LETTERS, *(f"##{x}" for x in LETTERS)], False)
+KINDS = ("bert", "gpt2", "elmo")
+
+
+def reader_of(kind):
+    if kind == "bert":
+        return BertReader(TOKENIZER)
+    if kind == "elmo":
+        return WordReader()
+    size = gpt_toy.tokenizer(kind).vocab_size
+    return GPTReader(gpt_toy.tokenizer(kind), [size, size + 1, size + 2])
+
+
+def encode(kind, spec, examples):
+    words = WordRows() if kind == "elmo" else None
+    return encode_examples(TaskEncoder(reader_of(kind), spec), spec, examples, words), words
+
+
+WORDS = ["né", "à", "北京", "the", "cat", "ab", "caé", ".", "c,d", "sat"]
+
+
+def questions(rng, count):
+    """Questions about random texts whose answers begin and end anywhere, inside words too."""
+    found = []
+    for number in range(count):
+        context = " ".join(rng.choice(WORDS, rng.integers(1, 15)))
+        context = " " * (number % 3) + context
+        start = int(rng.integers(len(context)))
+        answer = context[start : start + 1 + int(rng.integers(12))]
+        answers = () if number % 5 == 4 else ((answer, start), ("never looked at", 0))
+        found.append(Question(str(number), "the cat"[: number % 8], context, answers))
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_gold_answers_come_back(kind, monkeypatch):
+    monkeypatch.setattr(encoding, "_CHUNK", 12)  # words are numbered through all calls
+    examples = questions(np.random.default_rng(0), 20)
+    spec = TaskSpec("answer", max_length=16, stride=3, max_question=6)
+    found, _ = encode(kind, spec, examples)
+    fixed = targets(spec, found, examples)
+    assert fixed[0] == {}
+    columns = [fixed[1][name] for name in ("start_positions", "end_positions")]
+    assert all(c.dtype == np.int32 and c.shape == found.row.shape for c in columns)
+    assert sorted(set(found.row)) == list(range(20)) and max(found.sizes) <= 16
+    whole = outside = 0
+    for window, (row, start, end) in enumerate(zip(found.row, *columns, strict=True)):
+        example, words = examples[row], found.windows["token_word"][window]
+        places = [found.starts, found.ends]
+        first, last = found.splits[row : row + 2]
+        assert all(first <= w < last for w in words if w >= 0)
+        data = example.context.encode()
+        null = found.null_positions[window]
+        assert null == (found.sizes[window] - 1 if kind == "gpt2" else 0)
+        if not example.answers:
+            assert (start, end) == (null, null)
+            continue
+        text, at = example.answers[0]
+        at = len(example.context[:at].encode())
+        until = at + len(text.encode())
+        # The words that share a byte with the answer.
+        gold = [w for w in range(first, last) if places[1][w] > at and places[0][w] < until]
+        if not gold or gold[0] not in words or gold[-1] not in words:
+            assert (start, end) == (null, null)
+            outside += 1
+            continue
+        whole += 1
+        assert [words[start], words[end]] == [gold[0], gold[-1]]
+        assert words[start - 1] != gold[0] and words[end + 1] != gold[-1]  # all pieces
+        said = data[places[0][words[start]] : places[1][words[end]]].decode()
+        assert text.strip() in said and said in example.context
+    assert whole > 10 and outside > 5
+
+
+def test_words_are_cut_out_of_their_contexts(monkeypatch):
+    monkeypatch.setattr(encoding, "_CHUNK", 4)
+    examples = questions(np.random.default_rng(1), 11)
+    spec = TaskSpec("answer", max_length=14, stride=2, max_question=6)
+    together, rows = encode("elmo", spec, examples)
+    for number, example in enumerate(examples):
+        first, last = together.splits[number : number + 2]
+        data = example.context.encode()
+        words = [
+            data[i:j].decode()
+            for i, j in zip(together.starts[first:last], together.ends[first:last], strict=True)
+        ]
+        assert "".join(words) == example.context.replace(" ", "")
+        # And an ELMo reads just these.
+        for window in np.flatnonzero(together.row == number):
+            numbers = together.inputs["input_word_ids"][window]
+            for word, place in zip(together.windows["token_word"][window], numbers, strict=True):
+                assert word < 0 or rows.words[place] == words[word - first]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_encoding_does_not_depend_on_the_batch(kind):
+    examples = questions(np.random.default_rng(2), 6)
+    spec = TaskSpec("answer", max_length=16, stride=4, max_question=6)
+    together, rows = encode(kind, spec, examples)
+    window = 0
+    for number, example in enumerate(examples):
+        alone, own = encode(kind, spec, [example])
+        for one in range(len(alone.row)):
+            assert together.row[window] == number
+            assert together.null_positions[window] == alone.null_positions[one]
+            for name, column in alone.inputs.items():
+                got, want = together.inputs[name][window], column[one]
+                if kind == "elmo" and name == "input_word_ids":
+                    got, want = [rows.words[i] for i in got], [own.words[i] for i in want]
+                np.testing.assert_array_equal(got, want)
+            window += 1
+    assert window == len(together.row)
+
+
+def sentences(rng, count):
+    tags = ("O", "B-A", "I-A", "B-NEW")
+    return [
+        TaggedSentence(tuple(rng.choice([*WORDS, "\u200b"], size)), tuple(rng.choice(tags, size)))
+        for size in rng.integers(0, 14, count)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_word_is_learnt_once(kind, monkeypatch):
+    monkeypatch.setattr(encoding, "_CHUNK", 6)
+    examples = [*sentences(np.random.default_rng(3), 20), TaggedSentence((), ())]
+    spec = TaskSpec("tag", labels=("O", "B-A", "I-A"), max_length=9, stride=3)
+    found, _ = encode(kind, spec, examples)
+    tokens, fixed = targets(spec, found, examples)
+    assert fixed == {} and set(tokens) == {"labels", "weights"}
+    every = [tag for e in examples for tag in e.tags]
+    assert found.splits.tolist() == np.cumsum([0, *(len(e.words) for e in examples)]).tolist()
+    seen = np.zeros(len(every), int)
+    for n, row in enumerate(found.row):
+        words, labels, weights = (
+            x[n] for x in (found.windows["token_word"], tokens["labels"], tokens["weights"])
+        )
+        assert len(words) == len(labels) == len(weights) == found.sizes[n]
+        assert set(weights) <= {0.0, 1.0} and labels.dtype == np.int32
+        for word, label, weight in zip(words, labels, weights, strict=True):
+            if weight:
+                assert found.splits[row] <= word < found.splits[row + 1]
+                assert spec.labels[label] == every[word]
+                seen[word] += 1
+    assert seen.tolist() == [int(tag != "B-NEW") for tag in every]
+    assert 0 < seen.sum() < len(every) and len(found.row) > len(examples)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_examples_than_are_read_at_once(kind):
+    examples = [TaggedSentence(("cat",) * (1 + i % 3), ("N",) * (1 + i % 3)) for i in range(258)]
+    spec = TaskSpec("tag", labels=("N", "V"), max_length=32)
+    found, _ = encode(kind, spec, examples)
+    assert found.row.tolist() == list(range(258))
+    total = sum(len(e.words) for e in examples)
+    numbers = np.concatenate([w[w >= 0] for w in found.windows["token_word"]])
+    assert sorted(set(numbers.tolist())) == list(range(total)) and found.splits[-1] == total
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_choices(kind):
+    examples = [TaskExample(("the cat",), i % 3, ("sat", "ab " * (1 + i), "")) for i in range(4)]
+    spec = TaskSpec("choose", choices=3, max_length=12)
+    found, _ = encode(kind, spec, examples)
+    single = TaskSpec("classify", labels=("a", "b"), texts=2, max_length=12)
+    for n, example in enumerate(examples):
+        column = found.inputs["input_word_ids"][n]
+        assert column.shape == (3, found.sizes[n]) and column.dtype == np.int32
+        for c, choice in enumerate(example.choices):
+            pair = [TaskExample((example.segments[0], choice), "a")]
+            alone, _ = encode(kind, single, pair)
+            size = alone.sizes[0]
+            for name in ("input_mask", "input_type_ids", "input_word_ids")[: 3 - (kind == "elmo")]:
+                got = found.inputs[name][n][c]
+                assert got[:size].tolist() == alone.inputs[name][0].tolist()
+                assert not got[size:].any()
+            assert found.null_positions[n, c] == alone.null_positions[0]
+    assert targets(spec, found, examples)[1]["labels"].tolist() == [0, 1, 2, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_orders(kind):
+    pairs = [("the cat", "sat"), ("", "ab ab"), ("cat " * 20, "sat " * 3)]
+    examples = [TaskExample(pair, 2.0 * i) for i, pair in enumerate(pairs)]
+    spec = TaskSpec("similarity", texts=2, max_length=10, mean=2.0, deviation=4.0)
+    both = dataclasses.replace(spec, both_orders=True)
+    found, rows = encode(kind, both, examples)
+    for way in (0, 1):
+        turned = [TaskExample(e.segments[:: -1 if way else 1], e.label) for e in examples]
+        alone, own = encode(kind, spec, turned)
+        np.testing.assert_array_equal(found.null_positions[:, way], alone.null_positions)
+        for n in range(3):
+            for name, column in found.inputs.items():
+                got, want = column[n][way], alone.inputs[name][n]
+                if kind == "elmo" and name == "input_word_ids":
+                    got, want = [rows.words[i] for i in got], [own.words[i] for i in want]
+                np.testing.assert_array_equal(got, want)
+    fixed = targets(both, found, examples)[1]["labels"]
+    assert fixed.dtype == np.float32 and fixed.tolist() == [-0.5, 0.0, 0.5]
+
+
+def test_classes_and_forms_that_do_not_fit():
+    spec = TaskSpec("classify", labels=("x", "y"))
+    examples = [TaskExample(("ab",), label) for label in ("y", "x", "y")]
+    found, _ = encode("bert", spec, examples)
+    assert targets(spec, found, examples)[1]["labels"].tolist() == [1, 0, 1]
+    with pytest.raises(ValueError, match="label 'z' is not among .* x, y"):
+        targets(spec, found, [*examples[:2], TaskExample(("ab",), "z")])
+    with pytest.raises(ValueError, match="example 1 has 2 texts and 0 choices; expected 1 texts"):
+        encode("bert", spec, [examples[0], TaskExample(("a", "b"), "x")])
+    choose = TaskSpec("choose", choices=2)
+    with pytest.raises(ValueError, match="example 0 has 1 texts and 1 choices; expected one and 2"):
+        encode("bert", choose, [TaskExample(("a",), 0, ("b",))])
+
+
+def test_first_words_have_no_space_before_them_beside_any_text():
+    """GPT-2's words: of a text that begins with white space as of one that does not."""
+    spec = TaskSpec("answer", max_length=32, max_question=4)
+    encoder = TaskEncoder(reader_of("gpt2"), spec)
+    contexts = ["  the cat", "the cat", " the cat"]
+    ids = encoder.questions(tf.constant(["a"] * 3), tf.constant(contexts))["inputs"]
+    rows = ids["input_word_ids"].numpy()
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(rows[2], rows[1])
