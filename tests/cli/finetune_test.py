@@ -110,10 +110,11 @@ def test_buckets_change_nothing_but_the_padding(files, tmp_path):
 
 @pytest.mark.parametrize("kind", ["bert", "gpt", "elmo"])
 def test_exported_module_as_backbone(kind, files, tmp_path, capsys):
-    module = tmp_path / "module"
-    assert tfnlp("export", "--model", backbone(kind, tmp_path), "--output", module) == 0
+    exported, folder = tmp_path / "exported", tmp_path / "task"
+    assert tfnlp("export", "--model", backbone(kind, tmp_path), "--output", exported) == 0
+    folder.mkdir()
     name = "classify" if kind == "elmo" else "tag"
-    predictions, served = go_through(name, module, files, tmp_path, capsys)
+    predictions, served = go_through(name, exported, files, folder, capsys)
     said = read_in_clean_process(tmp_path, {name: (served, inputs_of(name, files[name][-1]))})
     assert_served(name, said[name], predictions)
 
