@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.cli.cli_test import tfnlp
 from tests.cli.toy_tasks import (
@@ -25,6 +26,7 @@ from tfnlp.commands import finetune
 from tfnlp.models import FEATURES
 
 BERT = backbone("bert", None)
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,7 @@ def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp
         [sys.executable, "-m", "tfnlp.cli", *map(str, command), "--output", str(killed)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        cwd=pathlib.Path(__file__).parents[2],
+        cwd=ROOT,
     )
     checkpoints = killed / "checkpoints"
     while process.poll() is None:
@@ -133,6 +135,12 @@ def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out.strip().split("\n") == lines
     assert tfnlp(*predict, "only one") == 1
     assert "2 for each example" in said(capsys)
+
+    script = [sys.executable, ROOT / "export" / "task.py", "--model", run]
+    subprocess.run([*script, "--output", tmp_path / "module"], check=True, capture_output=True)
+    module = tf.saved_model.load(str(tmp_path / "module"))
+    found = module({"text_a": tf.constant(["the dog"]), "text_b": tf.constant(["a cat"])})
+    assert lines[0].startswith(found["label"].numpy()[0].decode())
 
 
 def test_frozen_layers_and_layers_that_thaw(files, tmp_path):

@@ -148,7 +148,7 @@ class Finetuning:
         from tfnlp.commands.pictures import plot_history
         from tfnlp.training.run import delete_run, write_config
 
-        settings = _settings(self.args, self.backbone, features)
+        settings = settings_of(self.args, self.backbone, features)
         words = self._words(features)
         config = self._config(settings, features, seed, words)
         if self.args.restart:
@@ -176,7 +176,7 @@ class Finetuning:
         replicas = self.strategy.num_replicas_in_sync
         dev_batches = model.batches(dev, _even(settings["batch_size"], replicas))
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
-        trainer = self._trainer(model, settings, steps, batches.steps_per_epoch, folder, seed)
+        trainer = self.trainer(model, settings, steps, batches.steps_per_epoch, folder, seed)
         print(
             f"{self.args.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
@@ -254,7 +254,7 @@ class Finetuning:
             },
         }  # fmt: skip
 
-    def _trainer(self, model, settings, steps, steps_per_epoch, folder, seed):
+    def trainer(self, model, settings, steps, steps_per_epoch, folder, seed):
         from tfnlp import tasks, training
 
         args, features = self.args, model.features is not None
@@ -325,7 +325,7 @@ def _shown(results):
     return "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
 
 
-def _settings(args, backbone, features):
+def settings_of(args, backbone, features):
     """The training's numbers: those given, else the papers'."""
     narrow = (backbone.width or 768) < 768
     if features is not None:

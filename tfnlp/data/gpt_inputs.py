@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data import task_batches
 from tfnlp.data.length_buckets import LengthBuckets
 from tfnlp.data.task_files import TaskExample
 
@@ -69,13 +70,8 @@ def bucket_lengths(
       count: lengths at most; the last one holds the longest example.
       multiple: each length is rounded up to a multiple of it, but for the last.
     """
-    if count < 1 or multiple < 1:
-        raise ValueError(f"count={count} and multiple={multiple} must be 1 or more")
-    sizes = np.sort([max(map(len, example)) for example in sequences])
-    shares = sizes[[-(-len(sizes) * i // count) - 1 for i in range(1, count)]]
-    longest = int(sizes[-1])
-    rounded = {-(-int(size) // multiple) * multiple for size in shares}
-    return sorted({size for size in rounded if size < longest} | {longest})
+    sizes = [max(map(len, example)) for example in sequences]
+    return task_batches.bucket_lengths(sizes, count, multiple)
 
 
 class GPTTaskBatches(LengthBuckets):

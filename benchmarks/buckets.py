@@ -1,0 +1,72 @@
+"""What it saves that sentences of like length share a batch: the same training with and without.
+
+    python -m benchmarks.buckets classify --model DIR --train FILE --dev FILE --output NOWHERE ...
+
+takes the arguments of `tfnlp finetune TASK` and writes nothing. Both trainings see the same
+examples in the same order; one pads all batches to the longest example. They run in turns. With
+`--dropout 0` their losses are equal, too: what is dropped depends on the shape of a batch.
+"""
+
+import sys
+import time
+
+import tensorflow as tf
+
+from tfnlp.cli import parse
+from tfnlp.commands import finetuning, task_models
+
+TURN, TURNS = 20, 6  # steps of a turn, turns of each training
+
+
+def main(arguments):
+    args = parse(["tfnlp", "finetune", *arguments])
+    work = finetuning.Finetuning(args)
+    seconds, losses, tokens = {}, {}, {}
+    runs = {}
+    for padded in (False, True):
+        runs[padded] = _run(work, args, padded)
+        seconds[padded], losses[padded], tokens[padded] = [], [], 0
+        _turn(*runs[padded])  # traces
+    for _ in range(TURNS):
+        for padded, run in runs.items():
+            started = time.monotonic()
+            losses[padded].append(_turn(*run))
+            seconds[padded].append(time.monotonic() - started)
+    ratios = sorted(a / b for a, b in zip(seconds[True], seconds[False], strict=True))
+    for padded, name in ((False, "buckets"), (True, "all padded")):
+        rate = TURN * args.batch_size * TURNS / sum(seconds[padded])
+        print(f"{name:12s}{rate:8.1f} examples/s, loss {sum(losses[padded]) / TURNS:.4f}")
+    print(f"speed-up: {ratios[len(ratios) // 2]:.2f} (from {ratios[0]:.2f} to {ratios[-1]:.2f})")
+
+
+def _run(work, args, padded):
+    """A trainer and the iterator over its batches."""
+    import keras
+
+    settings = finetuning.settings_of(args, work.backbone, work.features)
+    keras.utils.set_random_seed(1)
+    config = {
+        "spec": work.spec.config(),
+        "features": work.features,
+        "head": {"dropout": settings["dropout"]},
+    }
+    dtype = "mixed_bfloat16" if args.bf16 else None
+    model = task_models.make_task_model(work.backbone, config, dtype=dtype)
+    (train,) = model.prepare([work.train])
+    batches = model.batches(train, settings["batch_size"], work.train, seed=1, pad_all=padded)
+    steps = TURN * (TURNS + 1)
+    trainer = work.trainer(model, settings, steps, batches.steps_per_epoch, None, 1)
+    return trainer, iter(batches.dataset())
+
+
+def _turn(trainer, iterator):
+    """Some steps; their mean loss."""
+    totals = trainer.train_steps(iterator, tf.constant(TURN))
+    losses = {k: float(v) for k, v in totals.items() if k.startswith(("loss/", "count/"))}
+    return sum(
+        value / losses[f"count/{key[5:]}"] for key, value in losses.items() if key[:5] == "loss/"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
