@@ -42,7 +42,8 @@ def add_model(parser):
         "--model",
         required=True,
         metavar="DIR",
-        help="a run's folder, a Google or Hugging Face BERT, or an ELMo of bilm-tf or AllenNLP",
+        help="a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP; "
+        "of finetune also what `tfnlp export` wrote",
     )
 
 

@@ -192,13 +192,13 @@ def _fine_tuned(backbone, spec, head, outputs, dtype):
 def _on_features(backbone, spec, reader, config, outputs, words):
     from tfnlp import hub, models
     from tfnlp.hub.frozen_features import ElmoFeatures, EncoderFeatures
-    from tfnlp.hub.loaded import load_module
     from tfnlp.hub.task_model import TaskModel
     from tfnlp.text.word_index import WordIndex
 
     encoder, elmo = backbone.encoder, backbone.kind == "elmo"
     if elmo and encoder is None:
-        module, loaded = hub.saved_elmo(backbone.saved), load_module(backbone.saved)
+        module = hub.saved_elmo(backbone.saved)
+        loaded = module.module  # a part of what is exported
         found = module({"tokens": [["a"]], "sequence_len": [1]})
         count = sum(name.startswith("lstm_outputs") for name in found)
         size = found["lstm_outputs1"].shape[-1]

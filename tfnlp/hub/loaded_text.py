@@ -91,7 +91,7 @@ def saved_elmo(path):
     Returns:
         a function of a dict of `tokens`, strings `[B, T]`, and `sequence_len`, int `[B]`, to a
         dict of `word_emb` `[B, T, P]`, `lstm_outputs1`, ... `[B, T, 2P]` and what else the module
-        gives. Nothing trains in it.
+        gives. Nothing trains in it. Its attribute `module` is what was loaded.
 
     Raises:
         FileNotFoundError: if there is no SavedModel.
@@ -117,6 +117,7 @@ def saved_elmo(path):
         except (TypeError, ValueError, tf.errors.InvalidArgumentError):
             continue  # it takes something else
         if isinstance(found, dict) and {"word_emb", "lstm_outputs1"} <= found.keys():
+            layers.module = module
             return layers
     raise ValueError(
         f"SavedModel {path} is no ELMo: it does not make word_emb, lstm_outputs1, ... of tokens "
