@@ -10,6 +10,9 @@ import keras  # noqa: E402
 import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+# What test modules import asserts as they do.
+pytest.register_assert_rewrite("tests.cli.every_task", "tests.cli.toy_tasks")
+
 # Two logical devices on one CPU: `tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])` then has
 # real replicas. It can only be done before TensorFlow initialises its devices.
 tf.config.set_logical_device_configuration(

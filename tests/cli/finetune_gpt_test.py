@@ -1,49 +1,11 @@
 """Every task from its files to a served model, with a GPT of a few weights as backbone."""
 
-import pytest
-
-from tests.cli.toy_tasks import (
-    TASKS,
-    assert_served,
-    backbone,
-    go_through,
-    inputs_of,
-    read_in_clean_process,
-    write_toys,
+from tests.cli.every_task import (  # noqa: F401
+    files,
+    gone_through,
+    model,
+    test_exports_serve_the_predictions_without_tfnlp,
+    test_from_files_to_predictions_and_an_export,
 )
 
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return write_toys(tmp_path_factory.mktemp("toys"))
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return backbone("gpt", tmp_path_factory.mktemp("model"))
-
-
-@pytest.fixture(scope="module")
-def gone_through():
-    """What the tests before found, by task: predictions and the exported module."""
-    return {}
-
-
-@pytest.mark.parametrize("name", TASKS)
-def test_from_files_to_predictions_and_an_export(
-    name, model, files, tmp_path, capsys, gone_through
-):
-    gone_through[name] = go_through(name, model, files, tmp_path, capsys)
-
-
-def test_exports_serve_the_predictions_without_tfnlp(files, tmp_path, gone_through):
-    asked = {
-        name: (module, inputs_of(name, files[name][-1]))
-        for name, (_, module) in gone_through.items()
-    }
-    said = read_in_clean_process(tmp_path, asked)
-    for name, (predictions, _) in gone_through.items():
-        assert_served(name, said[name], predictions)
-        assert said[name]["labels"] == said[name]["labels_asset"]
-    assert said["tag"]["labels"] == ["B-x", "I-x", "O"]
-    assert said["pair"]["labels"] == ["no", "yes"]
+KIND = "gpt"

@@ -6,7 +6,6 @@ import gzip
 import io
 import itertools
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -20,6 +19,7 @@ from tfnlp.data.sentences import (
     looks_like_sentences,
     looks_like_words,
 )
+from tfnlp.data.tfds_source import open_tfds
 
 LAYOUTS = ("auto", "lines", "prose", "words")
 
@@ -31,10 +31,6 @@ _FINDERS = {
 
 _SAMPLE_LINES = 2000  # what layout="auto" looks at
 _SNIFFED_BYTES = 1 << 16  # where a NUL byte shows a binary file
-# NAME[/CONFIG][:VERSION][:SPLIT]; a split may be a slice such as train[:10%].
-_TFDS_SOURCE = re.compile(
-    r"tfds:(?P<name>[^:\[\]]+(?::(?:\d+|\*)\.(?:\d+|\*)\.(?:\d+|\*))?)(?::(?P<split>.+))?"
-)
 
 
 def read_documents(
@@ -207,36 +203,7 @@ def _tfds_reader(
     source: str, layout: str, paragraphs: bool
 ) -> Callable[[], Iterator[list[str]]]:
     """Checks that a TFDS data set is there and has text; returns what reads its documents."""
-    try:
-        import tensorflow_datasets as tfds  # optional, and slow to import
-    except ImportError as error:
-        raise ImportError(f"{source} needs the package tensorflow-datasets: {error}") from error
-
-    match = _TFDS_SOURCE.fullmatch(source)
-    if not match:
-        raise ValueError(f"expected tfds:NAME[:SPLIT], such as tfds:imdb_reviews; got {source!r}")
-    name, split = match["name"], match["split"] or "train"
-    try:
-        builder = tfds.builder(name, data_dir=os.environ.get("TFDS_DATA_DIR"))
-    except tfds.core.DatasetNotFoundError:
-        raise FileNotFoundError(
-            f"TFDS knows no data set {name!r} (from {source}); check the name and TFDS_DATA_DIR"
-        ) from None  # the cause lists every data set there is
-    except (AssertionError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ValueError(f"{source} names no version or config of a TFDS set: {reason}") from None
-    if not builder.is_prepared():
-        raise FileNotFoundError(
-            f"the TFDS data set {name!r} is not prepared in {builder.data_dir}; run "
-            f"tfds.load({name!r}) once or set TFDS_DATA_DIR to where it lies"
-        )
-    try:
-        builder.info.splits[split]
-    except (KeyError, ValueError) as error:
-        raise ValueError(
-            f"the TFDS data set {name!r} has no split {split!r}; choose from "
-            f"{', '.join(builder.info.splits)}"
-        ) from error
+    builder, split = open_tfds(source)
     texts = [
         key
         for key, spec in builder.info.features.get_tensor_info().items()
@@ -244,13 +211,15 @@ def _tfds_reader(
     ]
     if not texts:
         raise ValueError(
-            f"the TFDS data set {name!r} has no string feature; its features are "
+            f"the TFDS data set {builder.name!r} has no string feature; its features are "
             f"{', '.join(builder.info.features)}"
         )
     text = "text" if "text" in texts else texts[0]
     find_documents = _finder("prose" if layout == "auto" else layout, paragraphs)
 
     def read() -> Iterator[list[str]]:
+        import tensorflow_datasets as tfds
+
         dataset = builder.as_dataset(
             split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
         )

@@ -1,0 +1,55 @@
+"""Prepared TFDS data sets by the names that stand in place of files."""
+
+import os
+import re
+
+# NAME[/CONFIG][:VERSION][:SPLIT]; a split may be a slice such as train[:10%].
+_SOURCE = re.compile(
+    r"tfds:(?P<name>[^:\[\]]+(?::(?:\d+|\*)\.(?:\d+|\*)\.(?:\d+|\*))?)(?::(?P<split>.+))?"
+)
+
+
+def open_tfds(source: str):
+    """The builder of a prepared TFDS data set, and the split.
+
+    Args:
+      source: `tfds:NAME[/CONFIG][:VERSION][:SPLIT]`; the split is "train" if left out. Data sets
+        are looked for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS
+        puts them.
+
+    Raises:
+      ValueError: not such a source, no such config, version or split.
+      FileNotFoundError: an unknown data set, or one that is not prepared.
+      ImportError: without the package tensorflow-datasets.
+    """
+    try:
+        import tensorflow_datasets as tfds  # optional, and slow to import
+    except ImportError as error:
+        raise ImportError(f"{source} needs the package tensorflow-datasets: {error}") from error
+
+    match = _SOURCE.fullmatch(source)
+    if not match:
+        raise ValueError(f"expected tfds:NAME[:SPLIT], such as tfds:imdb_reviews; got {source!r}")
+    name, split = match["name"], match["split"] or "train"
+    try:
+        builder = tfds.builder(name, data_dir=os.environ.get("TFDS_DATA_DIR"))
+    except tfds.core.DatasetNotFoundError:
+        raise FileNotFoundError(
+            f"TFDS knows no data set {name!r} (from {source}); check the name and TFDS_DATA_DIR"
+        ) from None  # the cause lists every data set there is
+    except (AssertionError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"{source} names no version or config of a TFDS set: {reason}") from None
+    if not builder.is_prepared():
+        raise FileNotFoundError(
+            f"the TFDS data set {name!r} is not prepared in {builder.data_dir}; run "
+            f"tfds.load({name!r}) once or set TFDS_DATA_DIR to where it lies"
+        )
+    try:
+        builder.info.splits[split]
+    except (KeyError, ValueError) as error:
+        raise ValueError(
+            f"the TFDS data set {name!r} has no split {split!r}; choose from "
+            f"{', '.join(builder.info.splits)}"
+        ) from error
+    return builder, split
