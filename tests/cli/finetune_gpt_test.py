@@ -1,5 +1,7 @@
 """Every task from its files to a served model, with a GPT of a few weights as backbone."""
 
+import pytest
+
 from tests.cli.every_task import (  # noqa: F401
     files,
     gone_through,
@@ -8,4 +10,5 @@ from tests.cli.every_task import (  # noqa: F401
     test_from_files_to_predictions_and_an_export,
 )
 
+pytestmark = pytest.mark.timeout(1200)
 KIND = "gpt"

@@ -25,6 +25,7 @@ from tests.cli.toy_tasks import (
 from tfnlp.commands import finetune
 from tfnlp.models import FEATURES
 
+pytestmark = pytest.mark.timeout(1200)  # several trainings a test
 BERT = backbone("bert", None)
 ROOT = pathlib.Path(__file__).parents[2]
 
