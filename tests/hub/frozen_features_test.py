@@ -66,7 +66,7 @@ def test_elmo_tables_are_each_sentence_alone(elmo, layers):
     got = rows.add(bytes_of(SENTENCES))
     assert got.dtype == np.int32 and got.tolist() == list(range(9))
     table = rows.table(frozen)
-    assert table.dtype == np.float16 and table.shape == (9, len(layers), 2 * P)
+    assert table.dtype == np.float32 and table.shape == (9, len(layers), 2 * P)
     assert not table[0].any() and table[1:].any((1, 2)).all()
     np.testing.assert_allclose(table[1:], want, **HALF)
 
@@ -95,7 +95,7 @@ def encoded(rng, sizes, choices=None):
 
 
 def check_sequences(encoder, found, table, rows, layers):
-    assert table.dtype == np.float16 and not np.asarray(table[0]).any()
+    assert table.dtype == np.float32 and not np.asarray(table[0]).any()
     seen = []
     for number, row in enumerate(rows):
         columns = {name: np.atleast_2d(x[number]) for name, x in found.inputs.items()}

@@ -109,7 +109,7 @@ class WordRows:
         return np.concatenate(rows).astype(np.int32)
 
     def table(self, features, cache=None):
-        """The features of all words so far, float16 `[R, L, D]`, see `feature_table`."""
+        """The features of all words so far, `[R, L, D]`, see `feature_table`."""
         key = zlib.crc32("\n".join(" ".join(s) for s in self.sentences).encode())
         parts = features.of_sentences(self.sentences)
         return feature_table(parts, len(self.words), features, key, cache)
@@ -124,7 +124,7 @@ def sequence_table(encoded, features, cache=None):
         cache: see `feature_table`.
 
     Returns:
-        `(table, rows)`: float16 `[R, L, D]`, and for each sequence its rows, of the shape of its
+        `(table, rows)`: `[R, L, D]`, and for each sequence its rows, of the shape of its
         `input_mask`.
     """
     masks = encoded.inputs["input_mask"]
@@ -188,7 +188,7 @@ def feature_table(parts, count, features, key, cache=None):
         cache: a folder to keep tables in, of any number of runs; None: in memory.
 
     Returns:
-        float16 `[R, L, D]`, mapped from disk with a cache.
+        `[R, L, D]`, float32; with a cache float16, mapped from disk.
     """
     path = None
     if cache is not None:
@@ -201,7 +201,7 @@ def feature_table(parts, count, features, key, cache=None):
         os.makedirs(cache, exist_ok=True)
     shape = (count, len(features._layers()), features.size)
     if path is None:
-        table = np.zeros(shape, np.float16)
+        table = np.zeros(shape, np.float32)  # as precise as what is exported
     else:
         partial = f"{path}.partial-{uuid.uuid4().hex[:8]}"
         table = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
