@@ -1,4 +1,4 @@
-"""Every task from its files to a served model; a test module imports all and sets `KIND`."""
+"""Every task from its files to a served model, for the backbone that a subclass names."""
 
 import pytest
 
@@ -13,37 +13,39 @@ from tests.cli.toy_tasks import (
 )
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return write_toys(tmp_path_factory.mktemp("toys"))
+class EveryTask:
+    """A subclass sets `kind`; the tests run in the order in which they stand here."""
 
+    kind: str
 
-@pytest.fixture(scope="module")
-def model(request, tmp_path_factory):
-    return backbone(request.module.KIND, tmp_path_factory.mktemp("model"))
+    @pytest.fixture(scope="class")
+    def files(self, tmp_path_factory):
+        return write_toys(tmp_path_factory.mktemp("toys"))
 
+    @pytest.fixture(scope="class")
+    def model(self, request, tmp_path_factory):
+        return backbone(request.cls.kind, tmp_path_factory.mktemp("model"))
 
-@pytest.fixture(scope="module")
-def gone_through():
-    """What the tests before found, by task: predictions and the exported module."""
-    return {}
+    @pytest.fixture(scope="class")
+    def gone_through(self):
+        """What the tests before found, by task: predictions and the exported module."""
+        return {}
 
+    @pytest.mark.parametrize("name", TASKS)
+    def test_from_files_to_predictions_and_an_export(
+        self, name, model, files, tmp_path, capsys, gone_through
+    ):
+        gone_through[name] = go_through(name, model, files, tmp_path, capsys)
 
-@pytest.mark.parametrize("name", TASKS)
-def test_from_files_to_predictions_and_an_export(
-    name, model, files, tmp_path, capsys, gone_through
-):
-    gone_through[name] = go_through(name, model, files, tmp_path, capsys)
-
-
-def test_exports_serve_the_predictions_without_tfnlp(files, tmp_path, gone_through):
-    asked = {
-        name: (module, inputs_of(name, files[name][-1]))
-        for name, (_, module) in gone_through.items()
-    }
-    said = read_in_clean_process(tmp_path, asked)
-    for name, (predictions, _) in gone_through.items():
-        assert_served(name, said[name], predictions)
-        assert said[name]["labels"] == said[name]["labels_asset"]
-    assert said["tag"]["labels"] == ["B-x", "I-x", "O"]
-    assert said["pair"]["labels"] == ["no", "yes"]
+    def test_exports_serve_the_predictions_without_tfnlp(self, files, tmp_path, gone_through):
+        assert gone_through, "run the whole class: this test reads what the others exported"
+        asked = {
+            name: (module, inputs_of(name, files[name][-1]))
+            for name, (_, module) in gone_through.items()
+        }
+        said = read_in_clean_process(tmp_path, asked)
+        for name, (predictions, _) in gone_through.items():
+            assert_served(name, said[name], predictions)
+            assert said[name]["labels"] == said[name]["labels_asset"]
+        assert said["tag"]["labels"] == ["B-x", "I-x", "O"]
+        assert said["pair"]["labels"] == ["no", "yes"]

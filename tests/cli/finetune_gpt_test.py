@@ -2,13 +2,10 @@
 
 import pytest
 
-from tests.cli.every_task import (  # noqa: F401
-    files,
-    gone_through,
-    model,
-    test_exports_serve_the_predictions_without_tfnlp,
-    test_from_files_to_predictions_and_an_export,
-)
+from tests.cli.every_task import EveryTask
 
 pytestmark = pytest.mark.timeout(1200)
-KIND = "gpt"
+
+
+class TestGPT(EveryTask):
+    kind = "gpt"

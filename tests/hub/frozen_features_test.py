@@ -180,7 +180,8 @@ def test_elmo_tables_are_kept_too(elmo, tmp_path):
     first = rows.table(frozen, str(tmp_path))
     (path,) = tmp_path.iterdir()
     stamp = path.stat().st_mtime_ns
-    np.testing.assert_array_equal(first, rows.table(frozen))
+    # On disk a value is a float16, which keeps eleven bits.
+    np.testing.assert_array_equal(first, rows.table(frozen).astype("float16"))
     np.testing.assert_array_equal(rows.table(frozen, str(tmp_path)), first)
     assert path.stat().st_mtime_ns == stamp
     # The same words in other sentences are other vectors.

@@ -1,0 +1,280 @@
+"""Modules that other people's code wrote, in `hub.Layer` and in `tensorflow_hub.KerasLayer`:
+against the objects that they were written from, trained in their own framework."""
+
+import types
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras
+
+from tests.hub import makers
+from tests.hub.makers import LIBRARIES
+from tfnlp import hub
+
+MAKERS = {
+    "plain TensorFlow": makers.plain,
+    "a list of inputs": lambda path: makers.plain(path, inputs=2),
+    "text embedding": makers.text_embedding,
+    "tf_keras save": makers.keras_2,
+    "ExportArchive": makers.export_archive,
+}
+RATE, STEPS, ROWS = 0.05, 3, makers.ROWS
+TARGETS = np.random.default_rng(1).normal(0, 1, (ROWS, 1)).astype("float32")
+KERNEL = np.random.default_rng(2).normal(0, 1, (3, 1)).astype("float32")
+CLOSE = dict(rtol=1e-5, atol=2e-6)
+
+
+def trained_by_hand(original):
+    """`STEPS` steps of SGD on squares and penalties, with a tape around the original."""
+    head = [tf.Variable(KERNEL), tf.Variable([0.1])]
+
+    def predict(training):
+        return original.call(original.inputs, training) @ head[0] + head[1]
+
+    start = types.SimpleNamespace(values=original.values(), outputs=predict(False).numpy())
+    start.features = original.call(original.inputs, False).numpy()
+    start.penalty, losses = float(original.penalty()), []
+    for _ in range(STEPS):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((predict(True) - TARGETS) ** 2) + original.penalty()
+        variables = [*original.trainable_variables, *head]
+        for variable, gradient in zip(variables, tape.gradient(loss, variables), strict=True):
+            variable.assign_sub(RATE * tf.convert_to_tensor(gradient))
+        losses.append(float(loss))
+    end = types.SimpleNamespace(
+        values=original.values(),
+        outputs=predict(False).numpy(),
+        head=[v.numpy() for v in head],
+        losses=losses,
+    )
+    return start, end
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """`made(name)`: the original, and what it was before and after training. Made when asked."""
+    folder, known = tmp_path_factory.mktemp("modules"), {}
+
+    def make(name):
+        if name not in known:
+            original = MAKERS[name](str(folder / name.replace(" ", "_")))
+            known[name] = original, *trained_by_hand(original)
+        return known[name]
+
+    return make
+
+
+def symbolic(k, inputs):
+    if isinstance(inputs, list):
+        return [symbolic(k, x) for x in inputs]
+    dtype = "string" if tf.as_dtype(inputs.dtype) == tf.string else "float32"
+    return k.Input(inputs.shape[1:], dtype=dtype)
+
+
+def with_head(k, layer, style, inputs):
+    """A model of one output on top of `layer`, from the head that all start with."""
+    dense = k.layers.Dense(1, name="head")
+    if style == "sequential":
+        model = k.Sequential([layer, dense])
+    elif style == "subclassed":
+
+        class Subclassed(k.Model):
+            def __init__(self):
+                super().__init__()
+                self.layer, self.dense = layer, dense
+
+            def call(self, x):  # whether it trains goes its own way to the layer
+                return self.dense(self.layer(x))
+
+        model = Subclassed()
+    else:
+        x = symbolic(k, inputs)
+        model = k.Model(x, dense(layer(x)))
+    model(inputs)
+    dense.set_weights([KERNEL, np.array([0.1], "float32")])
+    return model, dense
+
+
+def fit(k, model, original, steps=STEPS):
+    inputs = tuple(original.inputs) if isinstance(original.inputs, list) else original.inputs
+    batches = tf.data.Dataset.from_tensor_slices((inputs, TARGETS)).batch(ROWS)
+    model.compile(k.optimizers.SGD(RATE), "mse")
+    return model.fit(batches, epochs=steps, verbose=0).history["loss"]
+
+
+def values(layer):
+    return [v.numpy().copy() for v in layer.resolved_object.variables]
+
+
+def assert_close(got, want):
+    assert len(got) == len(want)
+    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+        np.testing.assert_allclose(a, b, **CLOSE, err_msg=f"number {i}")
+
+
+STYLES = [("tf_keras", "functional")] + [
+    ("keras", style) for style in ("functional", "sequential", "subclassed")
+]
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("library, style", STYLES)
+def test_it_trains_as_its_original_does(made, name, library, style):
+    original, start, end = made(name)
+    if name == "a list of inputs" and style != "functional":
+        pytest.skip("a list is taken by functional models alone")
+    k, layer_class = LIBRARIES[library]
+    layer = layer_class(original.path, trainable=True)
+    assert_close(values(layer), start.values)
+    model, dense = with_head(k, layer, style, original.inputs)
+    np.testing.assert_allclose(model(original.inputs), start.outputs, **CLOSE)
+    np.testing.assert_allclose(sum(model.losses) if model.losses else 0, start.penalty, rtol=1e-5)
+    assert len(layer.trainable_variables) == len(original.trainable_variables)
+    assert len(model.trainable_variables) == len(original.trainable_variables) + 2
+    losses = fit(k, model, original)
+    np.testing.assert_allclose(losses, end.losses, rtol=1e-5)
+    assert_close(values(layer), end.values)  # moving averages among them
+    assert_close(dense.get_weights(), end.head)
+    np.testing.assert_allclose(model(original.inputs), end.outputs, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["plain TensorFlow", "tf_keras save"])
+def test_moving_averages_move_in_training_alone(made, name):
+    original, start, end = made(name)
+    (index,) = [i for i, v in enumerate(original.variables) if "mean" in v.name]
+    assert np.abs(end.values[index] - start.values[index]).max() > 1e-2
+    for trainable, training in ((True, True), (True, False), (False, True), (False, False)):
+        layer = hub.Layer(original.path, trainable=trainable)
+        layer(original.inputs, training=training)
+        moved = np.abs(values(layer)[index] - start.values[index]).max() > 1e-3
+        assert moved == (trainable and training)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("name", MAKERS)
+def test_frozen_it_stays_as_it_is(made, name, library):
+    original, start, end = made(name)
+    k, layer_class = LIBRARIES[library]
+    layer = layer_class(original.path)
+    model, dense = with_head(k, layer, "functional", original.inputs)
+    assert layer.trainable_variables == [] and len(model.trainable_variables) == 2
+    losses = fit(k, model, original)
+    features = start.features.astype("float64")
+    kernel, bias, want = KERNEL.astype("float64"), 0.1, []
+    for _ in range(STEPS):  # linear regression on the features
+        error = features @ kernel + bias - TARGETS
+        want.append((error**2).mean())
+        kernel = kernel - RATE * 2 / ROWS * features.T @ error
+        bias = bias - RATE * 2 * error.mean()
+    np.testing.assert_allclose(losses, want, rtol=1e-5)
+    np.testing.assert_allclose(dense.get_weights()[0], kernel, rtol=1e-4, atol=1e-5)
+    assert float(sum(model.losses)) == 0
+    for a, b in zip(values(layer), start.values, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("make", [makers.plain, makers.keras_2])
+def test_dropout_is_for_training_alone(tmp_path, make):
+    original = make(str(tmp_path / "module"), dropout=0.5)
+    want = original.call(original.inputs, False)
+    for library, (_, layer_class) in LIBRARIES.items():
+        layer, frozen = (layer_class(original.path, trainable=t) for t in (True, False))
+        for quiet in (layer(original.inputs), layer(original.inputs, training=False),
+                      frozen(original.inputs, training=True)):  # fmt: skip
+            np.testing.assert_allclose(quiet, want, **CLOSE, err_msg=library)
+        first, second = (layer(original.inputs, training=True) for _ in range(2))
+        assert np.abs(first - second).max() > 0.1, library
+        if make is makers.plain:
+            assert 4 < np.sum(first.numpy() == 0) < 20  # of 24
+
+
+def test_two_replicas_as_the_original_on_two(tmp_path):
+    """Batch normalisation of each replica's own rows; the moving averages are the mean of both."""
+    original = makers.keras_2(str(tmp_path / "module"))
+    start = original.values()
+    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    seen = {}
+    for name, (k, layer_class) in {**LIBRARIES, "original": (tf_keras, None)}.items():
+        with strategy.scope():
+            if layer_class is None:
+                layer = tf_keras.models.load_model(original.path)
+            else:
+                layer = layer_class(original.path, trainable=True)
+            model, _ = with_head(k, layer, "functional", original.inputs)
+            losses = fit(k, model, original)
+        variables = layer.variables if layer_class is None else layer.resolved_object.variables
+        seen[name] = losses, [v.numpy() for v in variables], model.predict(original.inputs)
+    want = seen.pop("original")
+    moved = [np.abs(a - b).max() > 1e-3 for a, b in zip(want[1], start, strict=True)]
+    assert all(moved)
+    for losses, after, outputs in seen.values():
+        np.testing.assert_allclose(losses, want[0], rtol=1e-5)
+        assert_close(after, want[1])
+        np.testing.assert_allclose(outputs, want[2], **CLOSE)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_signature_alone_gives_features(tmp_path, library):
+    original = makers.model_export(str(tmp_path / "module"))
+    want = original.call(original.inputs, False)
+    k, layer_class = LIBRARIES[library]
+    layer = layer_class(original.path, signature="serving_default", output_key="output_0")
+    as_dict = layer_class(
+        original.path, signature="serving_default", signature_outputs_as_dict=True
+    )
+    np.testing.assert_allclose(layer(original.inputs), want, **CLOSE)
+    outputs = as_dict(original.inputs)
+    assert list(outputs) == ["output_0"]
+    np.testing.assert_allclose(outputs["output_0"], want, **CLOSE)
+    model, dense = with_head(k, layer, "functional", original.inputs)
+    losses = fit(k, model, original)
+    assert losses[-1] < losses[0] and len(model.trainable_variables) == 2
+    np.testing.assert_allclose(
+        model(original.inputs), want @ dense.get_weights()[0] + dense.get_weights()[1], **CLOSE
+    )
+
+
+class Module(tf.Module):
+    """Its `variables` and `trainable_variables` are properties, so a SavedModel has none."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel = tf.Variable([[1.0, 2.0]])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 1], "float32")])
+    def __call__(self, x):
+        return x @ self.kernel
+
+
+def test_a_tf_module_gives_features(tmp_path):
+    tf.saved_model.save(Module(), str(tmp_path / "module"))
+    for _, layer_class in LIBRARIES.values():
+        outputs = layer_class(str(tmp_path / "module"))(tf.constant([[3.0]]))
+        np.testing.assert_array_equal(outputs, [[3.0, 6.0]])
+
+
+def test_the_text_tutorial(made):
+    """'Text classification with TensorFlow Hub': the layer is the first of a Sequential, and is
+    told what it takes."""
+    original, start, _ = made("text embedding")
+    predictions = {}
+    for name, (k, layer_class) in LIBRARIES.items():
+        model = k.Sequential()
+        model.add(layer_class(original.path, input_shape=[], dtype=tf.string, trainable=True))
+        model.add(k.layers.Dense(16, activation="relu"))
+        model.add(k.layers.Dense(1))
+        model.build()
+        rng = np.random.default_rng(0)
+        model.set_weights(
+            [start.values[0]] + [rng.normal(0, 0.5, w.shape) for w in model.get_weights()[1:]]
+        )
+        model.compile("adam", k.losses.BinaryCrossentropy(from_logits=True), metrics=["accuracy"])
+        labels = (TARGETS > 0).astype("float32")
+        batches = tf.data.Dataset.from_tensor_slices((original.inputs, labels)).batch(4)
+        history = model.fit(batches, epochs=3, validation_data=batches, verbose=0).history
+        predictions[name] = model.predict(batches, verbose=0), history["val_loss"]
+    assert predictions["keras"][0].shape == (ROWS, 1)
+    np.testing.assert_allclose(predictions["keras"][0], predictions["tf_keras"][0], **CLOSE)
+    np.testing.assert_allclose(predictions["keras"][1], predictions["tf_keras"][1], rtol=1e-5)
