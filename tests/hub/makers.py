@@ -40,7 +40,7 @@ class Original:
 def bert(folder, dropout=0.0, seed=0, seq_length=12):
     """Writes a BERT of ours; returns the paths of the encoder and of the preprocessor."""
     encoder = models.bert(
-        len(SPECIAL_TOKENS) + len(WORDS), 2, 16, 2, 32, 24, dropout=dropout,
+        len(SPECIAL_TOKENS) + len(WORDS), 1, 16, 2, 32, 24, dropout=dropout,
         attention_dropout=dropout,
     )  # fmt: skip
     rng = np.random.default_rng(seed)

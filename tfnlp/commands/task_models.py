@@ -47,7 +47,9 @@ class Backbone:
     def max_positions(self):
         """The longest sequence that it reads, or None."""
         if self.saved is not None and self.encoder is not None:
-            return self.encoder.get_layer("saved_model").max_positions
+            from tfnlp.hub.loaded import max_positions
+
+            return max_positions(self.encoder.get_layer("saved_model"))
         return self.arguments.get("max_positions")
 
 

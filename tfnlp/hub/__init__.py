@@ -3,9 +3,12 @@
 from tfnlp.hub.bert import BertPreprocessorModule, bert_encoder_module, export_bert
 from tfnlp.hub.elmo import ElmoModule, export_elmo
 from tfnlp.hub.elmo_layers import running_layers, sentence_layers
+from tfnlp.hub.export import export
 from tfnlp.hub.fine_tuned import FineTunedModule, export_fine_tuned
 from tfnlp.hub.gpt import GPTModule, GPTPreprocessorModule, export_gpt
-from tfnlp.hub.loaded import SavedModelEncoder, saved_encoder
+from tfnlp.hub.inspection import Inspection, inspect
+from tfnlp.hub.layer import Layer
+from tfnlp.hub.loaded import saved_encoder
 from tfnlp.hub.loaded_text import saved_elmo, saved_kind, saved_tokenizer
 from tfnlp.hub.module import KerasModule
 from tfnlp.hub.save import save
@@ -18,15 +21,18 @@ __all__ = [
     "FineTunedModule",
     "GPTModule",
     "GPTPreprocessorModule",
+    "Inspection",
     "KerasModule",
-    "SavedModelEncoder",
+    "Layer",
     "TaskModel",
     "TextGenerator",
     "bert_encoder_module",
+    "export",
     "export_bert",
     "export_elmo",
     "export_fine_tuned",
     "export_gpt",
+    "inspect",
     "running_layers",
     "save",
     "saved_elmo",

@@ -5,7 +5,7 @@ import os
 
 import tensorflow as tf
 
-from tfnlp.hub.loaded import GRAPH, load_module
+from tfnlp.hub.loading import GRAPH, load_module
 from tfnlp.text import WordPieceTokenizer, gpt_tokenizer, read_bpe, read_vocabulary
 
 _FOLDERS = {"bert": "encoder", "gpt": "model"}  # beside `preprocessor`

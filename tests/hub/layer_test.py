@@ -1,0 +1,384 @@
+"""`tfnlp.hub.Layer`: modules of plain TensorFlow, against the sums that they stand for."""
+
+import os
+import pathlib
+import shutil
+import tarfile
+import zipfile
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import hub
+from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+
+ROWS = np.arange(12, dtype="float32").reshape(6, 2)
+SCALE = np.array([[2.0, 1.0], [0.0, 1.0]], "float32")
+WORDS = ["the", "cat", "sat", "dog"]
+
+
+class Bag(tf.__internal__.tracking.AutoTrackable):
+    """Ids `[B, T]` to the sum of their rows times a matrix, plus 100 in training; a sub-object
+    that takes a mask; a penalty of the matrix."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = tf.Variable(ROWS, name="bag/rows")
+        self.scale = tf.Variable(SCALE, name="bag/scale")
+        self.variables = [self.rows, self.scale]
+        self.trainable_variables = [self.rows, self.scale]
+        self.regularization_losses = [self.penalty]
+        self.masked = Masked(self.rows)
+        for training in (False, True):
+            self.__call__.get_concrete_function(_IDS, training=training)
+        self.penalty.get_concrete_function()
+
+    @tf.function
+    def __call__(self, ids, training=False):
+        return tf.reduce_sum(tf.gather(self.rows, ids), 1) @ self.scale + 100.0 * float(training)
+
+    @tf.function(input_signature=[])
+    def penalty(self):
+        return 0.5 * tf.reduce_sum(self.scale**2)
+
+
+class Masked(tf.__internal__.tracking.AutoTrackable):
+    def __init__(self, rows):
+        super().__init__()
+        self.rows = rows
+        self.variables = self.trainable_variables = [rows]
+        self.__call__.get_concrete_function(_IDS, tf.TensorSpec([None, None], "bool", name="mask"))
+
+    @tf.function
+    def __call__(self, ids, mask=None):
+        return tf.gather(self.rows, ids) * tf.cast(mask, "float32")[:, :, None]
+
+
+class Words(tf.__internal__.tracking.AutoTrackable):
+    """Strings `[B]` to the vector of their word."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([1, 2], "int64")), 0
+        )
+        self.rows = tf.Variable(ROWS, name="rows")
+        self.variables = self.trainable_variables = [self.rows]
+        self.__call__.get_concrete_function(tf.TensorSpec([None], "string"))
+
+    @tf.function
+    def __call__(self, words):
+        return tf.gather(self.rows, self.table.lookup(words))
+
+
+_IDS = tf.TensorSpec([None, None], "int32", name="ids")
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("modules")
+    bag = Bag()
+    served = tf.function(lambda ids: {"sum": bag(ids), "ids": ids}).get_concrete_function(_IDS)
+    tf.saved_model.save(bag, str(folder / "bag"), {"served": served})
+    tf.saved_model.save(Words(), str(folder / "words"))
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
+    hub.save(hub.BertPreprocessorModule(tokenizer, 8), folder / "preprocessor")
+    return folder
+
+
+def functional(layer, dtype="int32"):
+    ids = keras.Input((3,), dtype=dtype)
+    return keras.Model(ids, layer(ids))
+
+
+IDS = np.array([[0, 1, 2], [5, 5, 0]])
+WANT = ROWS[IDS].sum(1) @ SCALE
+
+
+# --- Calls
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_any_width_of_integers(modules, dtype):
+    layer = hub.Layer(modules / "bag")
+    np.testing.assert_allclose(layer(IDS.astype(dtype)), WANT)
+    np.testing.assert_allclose(functional(layer, dtype)(IDS.astype(dtype)), WANT)
+    np.testing.assert_allclose(layer(IDS.tolist()), WANT)
+
+
+def test_training_is_for_layers_that_train(modules):
+    for trainable in (False, True):
+        layer = hub.Layer(str(modules / "bag"), trainable=trainable)
+        model = functional(layer)
+        assert layer.losses == []
+        np.testing.assert_allclose(model(IDS, training=True), WANT + 100.0 * trainable)
+        np.testing.assert_allclose(model(IDS), WANT)
+        np.testing.assert_allclose(layer.losses, [0.5 * (SCALE**2).sum()] if trainable else [])
+    layer.trainable = False
+    np.testing.assert_allclose(layer(IDS, training=True), WANT)
+    assert layer.losses == [] and layer.trainable_variables == []
+
+
+def test_signature_outputs_and_keys(modules):
+    path = modules / "bag"
+    layer = hub.Layer(path, signature="served", output_key="sum")
+    for inputs in (IDS, {"ids": IDS}):
+        np.testing.assert_allclose(layer(inputs), WANT)
+    assert functional(layer).output.shape == (None, 2)
+    outputs = hub.Layer(path, signature="served", signature_outputs_as_dict=True)(IDS)
+    assert sorted(outputs) == ["ids", "sum"] and not layer.variables
+
+
+def test_strings_in_sequential_models(modules):
+    """As the tutorials of TF-Hub have it, `input_shape` and `dtype` included."""
+    layer = hub.Layer(modules / "words", input_shape=[], dtype=tf.string, trainable=True)
+    model = keras.Sequential([layer, keras.layers.Dense(1)])
+    words, labels = tf.constant(["a", "b", "c", "a"]), np.array([0.0, 1.0, 0.0, 1.0])
+    np.testing.assert_allclose(layer(words), ROWS[[1, 2, 0, 1]])
+    np.testing.assert_allclose(layer(["a", "b"]), ROWS[[1, 2]])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.fit(words, labels, epochs=1, batch_size=4, verbose=0)
+    moved = np.abs(layer.variables[0].numpy() - ROWS).max(1)
+    assert (moved[:3] > 0).all() and not moved[3:].any()
+    assert not layer.supports_jit and hub.Layer(modules / "bag").supports_jit
+
+
+def test_lists_of_ragged_tensors_in_functional_models(modules):
+    """The preprocessing model of 'Fine-tune a BERT model', by sub-objects."""
+    module = tf.saved_model.load(str(modules / "preprocessor"))
+    tokenize = hub.Layer(module.tokenize)
+    pack = hub.Layer(module.bert_pack_inputs, arguments={"seq_length": 6})
+    segments = [keras.Input((), dtype="string", name=name) for name in "ab"]
+    tokens = [tokenize(segment) for segment in segments]
+    assert tokens[0].ragged and tokens[0].dtype == "int32"
+    model = keras.Model(segments, pack(tokens))
+    texts = [tf.constant(["the cat sat", "dog"]), tf.constant(["the dog sat the", "cat"])]
+    got = model(texts)
+    words = {word: i for i, word in enumerate([*SPECIAL_TOKENS, *WORDS])}
+    want = [
+        ["[CLS]", "the", "cat", "[SEP]", "the", "[SEP]"],
+        ["[CLS]", "dog", "[SEP]", "cat", "[SEP]", "[PAD]"],
+    ]
+    np.testing.assert_array_equal(got["input_word_ids"], [[words[w] for w in row] for row in want])
+    np.testing.assert_array_equal(got["input_type_ids"], [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 0]])
+
+
+def test_masks_reach_a_module_that_takes_them(modules):
+    layer = hub.Layer(hub.Layer(modules / "bag").resolved_object.masked)
+    mask = np.array([[True, True, False], [True, False, False]])
+    want = ROWS[IDS] * mask[:, :, None]
+    np.testing.assert_allclose(layer(IDS, mask=mask), want)
+    ids = tf.constant(IDS, "int32")
+    keras.src.backend.set_keras_mask(ids, tf.constant(mask))
+    np.testing.assert_allclose(layer(ids), want)
+    with pytest.raises(ValueError, match=r"takes int32 \[\?, \?\], not int64 \[2, 3\]"):
+        layer(IDS)  # it was saved with a mask alone
+
+
+def test_dtype_policies_leave_the_module_as_it_is(modules):
+    with_policy = hub.Layer(modules / "bag", trainable=True, dtype="mixed_bfloat16")
+    model = functional(with_policy)
+    assert model.output.dtype == "float32" and with_policy.variables[0].dtype == "float32"
+    np.testing.assert_array_equal(model(IDS), WANT)
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    np.testing.assert_array_equal(functional(hub.Layer(modules / "bag"))(IDS), WANT)
+
+
+@pytest.mark.parametrize(
+    "inputs, told",
+    [
+        (np.zeros((2,), "int32"), r"takes int32 \[\?, \?\], not int32 \[2\]"),
+        (np.zeros((2, 2), "float32"), r"not float32 \[2, 2\]"),
+        ({"ids": np.zeros((2, 2), "int32")}, r"not \{ids: int32 \[2, 2\]\}"),
+    ],
+)
+def test_other_inputs_are_refused(modules, inputs, told):
+    with pytest.raises(ValueError, match=told):
+        hub.Layer(modules / "bag")(inputs)
+
+
+# --- Training
+
+
+def penalised_steps(rows, scale, steps, rate, frozen=()):
+    """SGD on the mean square of the output plus the penalty, by hand."""
+    rows, scale = rows.astype("float64"), scale.astype("float64")
+    for _ in range(steps):
+        sums = rows[IDS].sum(1)
+        slope = 2 * (sums @ scale + 100) / WANT.size
+        for_scale = sums.T @ slope + scale
+        for_rows = np.zeros_like(rows)
+        for row, ids in zip(slope @ scale.T, IDS, strict=True):
+            np.add.at(for_rows, ids, row)
+        rows = rows - rate * for_rows * ("rows" not in frozen)
+        scale = scale - rate * for_scale * ("scale" not in frozen)
+    return rows, scale
+
+
+@pytest.mark.parametrize("frozen", [None, "rows", r"bag/sc"])
+@pytest.mark.parametrize("jit", [False, True])
+def test_fit_is_gradient_descent(modules, frozen, jit):
+    layer = hub.Layer(modules / "bag", trainable=True, freeze=frozen)
+    model = functional(layer)
+    model.compile(keras.optimizers.SGD(1e-4), "mse", jit_compile=jit)
+    model.fit(IDS, np.zeros((2, 2)), epochs=3, batch_size=2, verbose=0)
+    names = {None: (), "rows": ("rows",), r"bag/sc": ("scale",)}[frozen]
+    assert len(layer.trainable_variables) == 2 - len(names) and len(layer.variables) == 2
+    variables = sorted(layer.variables, key=lambda v: v.path)
+    for got, want in zip(variables, penalised_steps(ROWS, SCALE, 3, 1e-4, names), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+class Subclassed(keras.Model):
+    def __init__(self, path):
+        super().__init__()
+        self.bag = hub.Layer(path, trainable=True)
+
+    def call(self, ids, training=False):
+        return self.bag(ids, training=training)
+
+
+@pytest.mark.parametrize("kind", ["subclassed", "sequential", "two replicas"])
+def test_every_kind_of_model(modules, kind):
+    strategy = tf.distribute.get_strategy()
+    if kind == "two replicas":
+        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    with strategy.scope():
+        if kind == "subclassed":
+            model = Subclassed(modules / "bag")
+        else:
+            model = keras.Sequential(
+                [keras.Input((3,), dtype="int32"), hub.Layer(modules / "bag", trainable=True)]
+            )
+        model.compile(keras.optimizers.SGD(1e-4), "mse")
+    data = tf.data.Dataset.from_tensors((tf.constant(IDS, "int32"), tf.zeros((2, 2))))
+    model.fit(data.unbatch().batch(2, drop_remainder=True).repeat(2), epochs=1, verbose=0)
+    for got, want in zip(model.variables, penalised_steps(ROWS, SCALE, 2, 1e-4), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "Muon"])
+def test_optimizers_of_keras_with_clipping(modules, optimizer):
+    layer = hub.Layer(modules / "bag", trainable=True)
+    model = functional(layer)
+    if not hasattr(keras.optimizers, optimizer):
+        pytest.skip(f"Keras has no {optimizer}")
+    model.compile(getattr(keras.optimizers, optimizer)(0.01, global_clipnorm=0.1), "mse")
+    model.fit(IDS, np.zeros((2, 2)), epochs=1, batch_size=2, verbose=0)
+    for got, before in zip(layer.variables, (ROWS, SCALE), strict=True):
+        assert np.abs(got - before).max() > 1e-5
+
+
+def test_layers_that_share_a_module_share_its_variables(modules):
+    module = tf.saved_model.load(str(modules / "bag"))
+    ids = keras.Input((3,), dtype="int32")
+    both = keras.layers.Add()([hub.Layer(module, True)(ids), hub.Layer(module, True)(ids)])
+    model = keras.Model(ids, both)
+    assert len(model.trainable_variables) == 2
+    assert model.trainable_variables[0].value is module.rows
+
+
+# --- Files
+
+
+def trained(modules, path):
+    layer = hub.Layer(path, trainable=True, freeze="scale", name="bag")
+    model = functional(layer)
+    model.compile(keras.optimizers.SGD(1e-3), "mse")
+    model.fit(IDS, np.zeros((2, 2)), epochs=1, batch_size=2, verbose=0)
+    return model
+
+
+def test_keras_file_round_trip(modules, tmp_path):
+    model = trained(modules, modules / "bag")
+    assert np.abs(model(IDS) - WANT).max() > 0.01
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(IDS), model(IDS))
+    assert [v.path for v in again.trainable_variables] == ["bag/rows"]
+    model.save_weights(tmp_path / "model.weights.h5")
+    fresh = functional(hub.Layer(modules / "bag", trainable=True, freeze="scale", name="bag"))
+    fresh.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(fresh(IDS), model(IDS))
+    cloned = keras.models.clone_model(model)
+    cloned.set_weights(model.get_weights())
+    np.testing.assert_array_equal(cloned(IDS), model(IDS))
+
+
+def test_keras_file_whose_module_is_gone(modules, tmp_path):
+    shutil.copytree(modules / "bag", tmp_path / "bag")
+    trained(modules, tmp_path / "bag").save(tmp_path / "model.keras")
+    shutil.rmtree(tmp_path / "bag")
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path}/bag"):
+        keras.saving.load_model(tmp_path / "model.keras")
+
+
+def test_what_a_keras_file_cannot_hold(modules, tmp_path):
+    module = tf.saved_model.load(str(modules / "bag"))
+    model = functional(hub.Layer(module, name="bag"))
+    with pytest.raises(ValueError, match="layer bag cannot be saved, as it was made from a loaded"):
+        model.save(tmp_path / "model.keras")
+    with pytest.raises(ValueError, match="load_options, which cannot be saved"):
+        hub.Layer(modules / "bag", load_options=tf.saved_model.LoadOptions()).get_config()
+    with pytest.raises(ValueError, match="arguments=.* is not JSON"):
+        hub.Layer(modules / "bag", arguments={"x": tf.constant(1)}).get_config()
+
+
+def test_a_keras_file_of_a_stranger_fetches_nothing(modules, tmp_path):
+    trained(modules, modules / "bag").save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    url = "https://example.org/bag"
+    parts["config.json"] = parts["config.json"].replace(
+        str(modules / "bag").encode(), url.encode()
+    )
+    with zipfile.ZipFile(tmp_path / "hostile.keras", "w") as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+    with pytest.raises(ValueError, match=f"asks for the SavedModel {url}.*safe_mode=False"):
+        keras.saving.load_model(tmp_path / "hostile.keras")
+
+
+def test_archives_are_handles(modules, tmp_path, monkeypatch):
+    monkeypatch.setenv("TFHUB_CACHE_DIR", str(tmp_path / "cache"))
+    with tarfile.open(tmp_path / "bag.tar.gz", "w:gz") as file:
+        file.add(modules / "bag", ".")
+    layer = hub.Layer(tmp_path / "bag.tar.gz", trainable=True)
+    np.testing.assert_allclose(layer(IDS), WANT)
+    assert layer.get_config()["handle"] == str(tmp_path / "bag.tar.gz")
+
+
+# --- Refusals
+
+
+@pytest.mark.parametrize(
+    "arguments, told",
+    [
+        (dict(signature="none", output_key="x"), "signature='none' is not one of .*: served"),
+        (dict(signature="served"), r"give either output_key \(ids, sum\) or signature_outputs"),
+        (dict(signature="served", output_key="sum", trainable=True), "cannot be trained"),
+        (dict(signature_outputs_as_dict=True), "is for a signature"),
+        (dict(freeze="kernel"), "freeze='kernel' is found in no variable of .*bag/rows"),
+        (dict(freeze="("), "must be a regular expression"),
+    ],
+)
+def test_bad_arguments(modules, arguments, told):
+    with pytest.raises(ValueError, match=told):
+        hub.Layer(modules / "bag", **arguments)
+
+
+def test_bad_outputs_and_places(modules, tmp_path):
+    with pytest.raises(ValueError, match="output_key='x', but .* returns float32"):
+        hub.Layer(modules / "bag", output_key="x")(IDS)
+    layer = hub.Layer(modules / "bag", signature="served", output_key="x")
+    with pytest.raises(ValueError, match="output_key='x' is not one of ids, sum"):
+        layer(IDS)
+    with pytest.raises(FileNotFoundError, match="none"):
+        hub.Layer(tmp_path / "none")
+    os.makedirs(tmp_path / "plain")
+    tf.saved_model.save(tf.Module(), str(tmp_path / "plain"))
+    with pytest.raises(ValueError, match="plain is not callable; give one of its signatures: none"):
+        hub.Layer(tmp_path / "plain")
+    assert pathlib.Path(modules / "bag").is_dir()

@@ -1,0 +1,170 @@
+"""What a restored function can be called with: its traces, and which of them fits a call."""
+
+import inspect
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One graph of a restored function: specs of its first argument, the other arguments by name
+    (specs or Python values), and specs of what it returns."""
+
+    inputs: object
+    arguments: dict
+    outputs: object
+
+
+def traces_of(function):
+    """The `Trace`s of a restored function, of an object that is called through one, or of a
+    signature; none for what was never saved."""
+    if hasattr(function, "structured_input_signature"):  # a signature, called by names
+        inputs = dict(function.structured_input_signature[1])
+        return [Trace(inputs, {}, plain(function.structured_outputs))]
+    found = []
+    for graph in graphs_of(function):
+        args, kwargs = graph.structured_input_signature
+        if args:
+            names = list(inspect.signature(_restored(function)).parameters)
+            arguments = {**dict(zip(names[1:], args[1:], strict=False)), **kwargs}
+            found.append(Trace(plain(args[0]), arguments, plain(graph.structured_outputs)))
+    return found
+
+
+def graphs_of(function):
+    """The concrete functions of a restored function, or of an object that is called through one;
+    a signature is its own; none of what was never saved."""
+    if hasattr(function, "structured_input_signature"):
+        return [function]
+    return list(getattr(_restored(function), "concrete_functions", ()))
+
+
+def _restored(function):
+    return function if hasattr(function, "concrete_functions") else function.__call__
+
+
+def fitting(traces, inputs, arguments):
+    """The trace for a call, or None.
+
+    Args:
+        traces: list of `Trace`.
+        inputs: nest of tensors or `keras.KerasTensor`s. Integers fit any width of integer, floats
+            any width of float; see `converted`.
+        arguments: dict of Python values and tensors. Those not given have their defaults.
+    """
+    found = []
+    for trace in traces:
+        pairs = _pairs(trace.inputs, inputs)
+        if pairs is None or not all(_fits(spec, x) for spec, x in pairs):
+            continue
+        if all(_fits_argument(v, arguments.get(k, _ABSENT)) for k, v in trace.arguments.items()):
+            if arguments.keys() <= trace.arguments.keys():
+                exact = sum(spec.dtype == tf.as_dtype(x.dtype) for spec, x in pairs)
+                found.append((exact, len(found), trace))
+    return max(found, key=lambda f: (f[0], -f[1]))[2] if found else None
+
+
+def converted(trace, inputs):
+    """`inputs` in the structure and the dtypes of the trace."""
+    pairs = iter(_pairs(trace.inputs, inputs))
+
+    def convert(_):
+        spec, x = next(pairs)
+        return x if x.dtype == spec.dtype else tf.cast(x, spec.dtype)
+
+    return _map(convert, trace.inputs)
+
+
+def plain(nest):
+    """A nest of dicts, lists and tuples without TensorFlow's wrappers."""
+    if isinstance(nest, dict):
+        return {key: plain(x) for key, x in nest.items()}
+    if isinstance(nest, list | tuple):
+        values = [plain(x) for x in nest]
+        return tuple(values) if isinstance(nest, tuple) else values
+    return nest
+
+
+def described(nest):
+    """A nest of specs or tensors in a few words: `{ids: int32 [?, 8]}`."""
+    if isinstance(nest, dict):
+        return "{" + ", ".join(f"{key}: {described(nest[key])}" for key in sorted(nest)) + "}"
+    if isinstance(nest, list | tuple):
+        return "[" + ", ".join(described(x) for x in nest) + "]"
+    if not hasattr(nest, "dtype"):
+        return type(nest).__name__
+    shape = _shape(nest)
+    sizes = "..." if shape is None else ", ".join("?" if n is None else str(n) for n in shape)
+    ragged = "ragged " if _ragged_rank(nest) else ""
+    return f"{ragged}{tf.as_dtype(nest.dtype).name} [{sizes}]"
+
+
+_ABSENT = object()
+
+
+def _map(function, nest):
+    """Leaves in the order of `_pairs`."""
+    if isinstance(nest, dict):
+        return {key: _map(function, nest[key]) for key in sorted(nest)}
+    if isinstance(nest, list | tuple):
+        return type(nest)([_map(function, x) for x in nest])
+    return function(nest)
+
+
+def _pairs(specs, inputs):
+    """Leaves of both, side by side; None where the structures differ."""
+    if isinstance(specs, dict):
+        if not isinstance(inputs, dict) or inputs.keys() != specs.keys():
+            return None
+        parts = [(specs[key], inputs[key]) for key in sorted(specs)]
+    elif isinstance(specs, list | tuple):
+        if not isinstance(inputs, list | tuple) or len(inputs) != len(specs):
+            return None
+        parts = list(zip(specs, inputs, strict=True))
+    else:
+        leaf = hasattr(inputs, "dtype") and hasattr(specs, "dtype")
+        return [(specs, inputs)] if leaf else None
+    pairs = []
+    for part in parts:
+        found = _pairs(*part)
+        if found is None:
+            return None
+        pairs += found
+    return pairs
+
+
+def _fits(spec, x):
+    given, asked = tf.as_dtype(x.dtype), spec.dtype
+    if given != asked and not (
+        given.is_integer and asked.is_integer or given.is_floating and asked.is_floating
+    ):
+        return False
+    if _ragged_rank(spec) != _ragged_rank(x):
+        return False
+    wanted, shape = _shape(spec), _shape(x)
+    if wanted is None or shape is None:
+        return True
+    return len(wanted) == len(shape) and all(
+        None in (a, b) or a == b for a, b in zip(wanted, shape, strict=True)
+    )
+
+
+def _fits_argument(traced, given):
+    if isinstance(traced, tf.TypeSpec):
+        return given is not _ABSENT and given is not None and not isinstance(given, bool)
+    return given is _ABSENT or given is traced or not hasattr(given, "dtype") and given == traced
+
+
+def _shape(x):
+    """Sizes as a tuple, None where unknown; None for an unknown rank."""
+    shape = x.shape
+    return None if shape is None or getattr(shape, "rank", 0) is None else tuple(shape)
+
+
+def _ragged_rank(x):
+    if isinstance(x, tf.RaggedTensor | tf.RaggedTensorSpec):
+        return x.ragged_rank
+    if getattr(x, "ragged", False):  # of a KerasTensor
+        return x.ragged_rank or 1
+    return 0
