@@ -25,7 +25,7 @@ def test_python_snippets_run_one_after_the_other(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr
-    assert "(2, 1)" in done.stdout  # what the last line prints
+    assert "(2, 1)\n" in done.stdout and "(2, 3)\n" in done.stdout
 
 
 def test_commands_in_the_readme_exist():

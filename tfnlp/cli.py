@@ -13,7 +13,7 @@ from absl import app, flags, logging
 from absl.flags import argparse_flags
 
 from tfnlp import __version__
-from tfnlp.commands import evaluate, export, finetune, predict, pretrain, vocab
+from tfnlp.commands import evaluate, export, finetune, inspect, predict, pretrain, vocab
 from tfnlp.commands.arguments import HelpFormatter
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
@@ -23,6 +23,7 @@ COMMANDS = {
     "finetune": finetune,
     "evaluate": evaluate,
     "export": export,
+    "inspect": inspect,
     "predict": predict,
 }
 
@@ -59,6 +60,9 @@ def main(args):
     except KeyboardInterrupt as stop:
         print(f"tfnlp: {stop or 'interrupted'}", file=sys.stderr)
         return 130
+    except BrokenPipeError:  # whoever reads, `head` say, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
     except (ValueError, OSError, FloatingPointError, ImportError) as error:
         if _DEBUG.value:
             raise

@@ -28,17 +28,17 @@ _ROOM = 1 << 26  # bytes of disk that a download leaves free
 
 class _Http(compressed_module_resolver.HttpCompressedFileResolver):
     def __call__(self, handle):
+        return _cached(handle, self._open)
+
+    def _open(self, handle):
         # Servers of modules answer this query with the archive, others ignore it.
         request = urllib.request.Request(self._append_compressed_format_query(handle))
-        return _cached(handle, lambda: self._call_urlopen(request))
-
-    def _call_urlopen(self, request):
         return urllib.request.urlopen(request, timeout=_TIMEOUT, context=self._context)
 
 
 class _Gcs(compressed_module_resolver.GcsCompressedFileResolver):
     def __call__(self, handle):
-        return _cached(handle, lambda: tf.io.gfile.GFile(handle, "rb"))
+        return _cached(handle, lambda name: tf.io.gfile.GFile(name, "rb"))
 
 
 def download(handle):
@@ -67,7 +67,7 @@ def _cached(handle, open_remote):
 
     def fill(handle, folder):
         with tempfile.TemporaryFile(dir=None if "://" in folder else folder) as archive:
-            with _fetching(handle), contextlib.closing(open_remote()) as remote:
+            with _fetching(handle), contextlib.closing(open_remote(handle)) as remote:
                 _copy(remote, archive)
             archives.unpack(archive, folder, handle)
 

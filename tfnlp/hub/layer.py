@@ -193,7 +193,13 @@ class Layer(keras.layers.Layer):
                 f"the model asks for the SavedModel {config['handle']}, whose graph is code; if "
                 "you trust it, load the model with safe_mode=False"
             )
-        return cls(**config)
+        try:
+            return cls(**config)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"layer {config.get('name')} was saved with the SavedModel {config['handle']}, "
+                f"which must be there to load it: {error}"
+            ) from error
 
     def _check_trainable(self):
         if not getattr(self.resolved_object, "trainable_variables", None):

@@ -35,6 +35,7 @@ def load_module(handle, tags=None, options=None):
     try:
         module = tf.saved_model.load(path, tags, options)
     except Exception as error:  # damage shows as OpError, DecodeError, OSError, KeyError, ...
+        check_saved_model(path, tensors=True)  # which file it is in, if that can be told
         reason = str(getattr(error, "message", None) or error).strip().split("\n")[0]
         raise ValueError(
             f"SavedModel {path} cannot be read ({reason or type(error).__name__}); "

@@ -81,7 +81,7 @@ def _checked_folder(path, shown):
 
 
 def _fetched(address, shown):
-    if not address.startswith(("http://", "https://", "gs://")):
+    if not address.startswith(("http://", "https://", "gs://")) or not address.isprintable():
         raise ValueError(
             f"{shown} cannot be fetched; expected an address that begins with http://, https:// "
             "or gs://, or a path"

@@ -1,0 +1,84 @@
+"""`tfnlp inspect`: what it prints of a module, of a pair, and of what is neither."""
+
+import json
+import os
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from tests.hub.inspection_modules import list_module, odd
+from tfnlp import hub
+from tfnlp.cli import main, parse
+
+
+def tfnlp(*arguments):
+    """The exit code of `tfnlp ARGUMENTS`."""
+    return main(parse(["tfnlp", *map(str, arguments)]))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pair")
+    tf.saved_model.save(odd(), folder / "preprocessor")
+    tf.saved_model.save(list_module(), folder / "encoder")
+    return folder
+
+
+def test_a_module_as_a_table(pair, capsys):
+    assert tfnlp("inspect", pair / "encoder") == 0
+    out = capsys.readouterr().out
+    assert out == f"{hub.inspect(pair / 'encoder')}\n"
+    assert "module(inputs, training=False | True)\n  inputs" in out
+    code = out.split("\nuse\n")[1]
+    space = {}
+    exec("\n".join(line[2:] for line in code.split("\n")), space)
+    assert space["outputs"][0].shape == (1, 3)
+
+
+def test_a_pair(pair, capsys):
+    assert tfnlp("inspect", pair) == 0
+    modules = capsys.readouterr().out.split("\n\n")
+    assert [m.split("\n")[0] for m in modules] == [
+        str(pair / "encoder"),
+        str(pair / "preprocessor"),
+    ]
+    assert tfnlp("inspect", pair, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    names = ("encoder", "preprocessor")
+    assert found == json.loads(json.dumps([hub.inspect(pair / n).to_dict() for n in names]))
+
+
+def test_versions(pair, tmp_path, capsys):
+    shutil.copytree(pair / "encoder", tmp_path / "3")
+    assert tfnlp("inspect", tmp_path) == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path / '3'}\n")
+
+
+@pytest.mark.parametrize(
+    "damage, words",
+    [
+        ("nothing", "does not exist"),
+        ("empty folder", "is not a SavedModel"),
+        ("keras file", "it is a Keras model"),
+        ("cut graph", "saved_model.pb is cut off or damaged"),
+        ("no index", "variables.index is missing"),
+    ],
+)
+def test_errors_are_one_line(pair, tmp_path, capsys, damage, words):
+    path = tmp_path / "module"
+    if damage == "empty folder":
+        path.mkdir()
+    elif damage == "keras file":
+        path = path.with_suffix(".keras")
+        path.write_bytes(b"PK")
+    elif damage != "nothing":
+        shutil.copytree(pair / "encoder", path)
+    if damage == "cut graph":
+        os.truncate(path / "saved_model.pb", 5000)
+    if damage == "no index":
+        (path / "variables" / "variables.index").unlink()
+    assert tfnlp("inspect", path) == 1
+    out, err = capsys.readouterr()
+    assert not out and err.startswith("tfnlp: error: ") and err.count("\n") == 1
+    assert words in err and str(path) in err

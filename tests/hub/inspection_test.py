@@ -1,0 +1,425 @@
+"""What is read from a SavedModel's files, against the models and against TensorFlow's loader."""
+
+import ast
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfnlp
+from tests.hub import inspection_modules
+from tfnlp import hub
+from tfnlp.hub.graph_operations import TENSORFLOW_TEXT
+
+pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
+
+KINDS = {
+    "bert/encoder": "reusable",
+    "bert/preprocessor": "reusable",
+    "elmo": "reusable",
+    "gpt": "reusable",
+    "list": "callable",
+    "swish": "reusable",
+    "swish_with_gradient": "reusable",
+    "odd": "functions",
+    "signature": "signatures",
+    "keras3": "keras3",
+    "keras2": "keras2",
+    "tf1": "tf1",
+}
+OBSTACLES = {
+    "bert/preprocessor": "it has no variables",
+    "list": "it lists no trainable_variables, which are lost when a tf.Module is saved",
+    "swish": "gradients of its own operations were not saved (experimental_custom_gradients)",
+    "odd": "it is not callable, only its functions or signatures are",
+    "signature": "its __call__ was not traced before it was saved",
+    "keras3": "it is not callable, only its functions or signatures are",
+    "tf1": "it is of TensorFlow 1, whose variables TensorFlow 2 only reads",
+}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The folder, what its modules were written from, and what is read of them, by name."""
+    folder = tmp_path_factory.mktemp("modules")
+    models = inspection_modules.write_all(folder)
+    return folder, models, {name: hub.inspect(folder / name) for name in KINDS}
+
+
+@pytest.fixture(scope="module")
+def used(written):
+    """What the three statements leave behind, by name, run on first use."""
+    spaces = {}
+
+    def use(name):
+        if name not in spaces:
+            spaces[name] = run(written[2][name].usage)
+        return spaces[name]
+
+    return use
+
+
+def run(code):
+    space = {}
+    exec(code, space)
+    return space
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_kind_and_version(written, name):
+    found = written[2][name]
+    assert found.interface == KINDS[name]
+    assert found.tensorflow_version == tf.__version__
+    assert found.path == str(written[0] / name)
+    assert found.obstacle == OBSTACLES.get(name)
+
+
+def plain(nest):
+    """A nest of specs or tensors as one of (kind, shape, dtype), lists and tuples as they are."""
+    if isinstance(nest, dict):
+        return {key: plain(nest[key]) for key in sorted(nest)}
+    if isinstance(nest, list | tuple):
+        return (isinstance(nest, tuple), [plain(x) for x in nest])
+    if isinstance(nest, tf.RaggedTensorSpec):
+        return "ragged", nest.shape.as_list(), nest.dtype, nest.ragged_rank, nest.row_splits_dtype
+    if isinstance(nest, tf.SparseTensorSpec):
+        return "sparse", nest.shape.as_list(), nest.dtype
+    if hasattr(nest, "dtype"):
+        return "dense", nest.shape.as_list() if nest.shape.rank is not None else None, nest.dtype
+    return nest
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_calls_are_those_that_tensorflow_loads(written, used, name):
+    found, module = written[2][name], used(name)["module"]
+    for function in found.functions:
+        there = module
+        for part in function.name.split(".") if function.name else ():
+            there = getattr(there, part)
+        there = there if hasattr(there, "concrete_functions") else there.__call__
+        assert len(function.calls) == len(there.concrete_functions) > 0
+        for call, graph in zip(function.calls, there.concrete_functions, strict=True):
+            assert plain((call.args, call.kwargs)) == plain(graph.structured_input_signature)
+            assert plain(call.outputs) == plain(graph.structured_outputs)
+    assert sorted(s.name for s in found.signatures) == sorted(module.signatures)
+    for signature in found.signatures:
+        call, graph = signature.calls[0], module.signatures[signature.name]
+        assert plain(call.arguments) == plain(graph.structured_input_signature[1])
+        if name != "tf1":  # where TensorFlow says nothing of their shapes
+            assert plain(call.outputs) == plain(graph.structured_outputs)
+
+
+def test_functions_and_sub_objects_have_their_names(written):
+    names = {name: [f.name for f in found.functions] for name, found in written[2].items()}
+    assert names["bert/encoder"] == ["", "mlm"]
+    assert sorted(names["bert/preprocessor"]) == [
+        "", "bert_pack_inputs", "tokenize", "tokenize.get_special_tokens_dict",
+    ]  # fmt: skip
+    assert names["gpt"] == ["", "generate"]
+    assert sorted(names["odd"]) == ["encode", "sparse"]
+    assert names["keras3"] == ["serve"]
+    assert names["keras2"] == [""]
+    assert names["signature"] == names["tf1"] == []
+
+
+@pytest.mark.parametrize("name", ["bert/encoder", "elmo", "gpt", "keras2", "keras3"])
+def test_variables_are_the_models(written, name):
+    model, found = written[1][name], written[2][name]
+    paths = [v.path if hasattr(v, "path") else v.name.split(":")[0] for v in model.variables]
+    seeds = 0 if name == "keras3" else sum("seed" in path for path in paths)
+    wanted = {
+        v.path if hasattr(v, "path") else v.name.split(":")[0]: tuple(v.shape)
+        for v in model.trainable_variables
+    }
+    assert {v.name: tuple(v.shape) for v in found.variables if "seed" not in v.name} == wanted
+    assert len(found.variables) == len(model.variables) - seeds
+    sizes = [int(np.prod(v.shape)) for v in model.trainable_variables]
+    mixing = [v for v in found.variables if v.trainable]
+    if name == "elmo":  # where the scalars alone are trained
+        sizes = [3, 1]
+        assert sorted(v.name.split("/")[0] for v in mixing) == ["scalar_mix", "scalar_mix"]
+    assert found.trainable_parameters == sum(sizes)
+    kept = {v.name for v in found.variables} - {v.name for v in mixing}
+    assert (name == "elmo") == bool({k for k in kept if "seed" not in k})
+
+
+def test_parameters_of_sub_objects_assets_and_sizes(written):
+    folder, models, found = written
+    encoder = found["bert/encoder"]
+    pretrainer = inspection_modules.models.bert_pretrainer(models["bert/encoder"])
+    own = {v.path for v in models["bert/encoder"].variables if "seed" not in v.path}
+    heads = {v.path for v in pretrainer.variables if "seed" not in v.path} - own
+    assert encoder.stored_variables == len(own | heads) > len(encoder.variables) == len(own)
+    assert encoder.regularization_losses == found["keras2"].regularization_losses == 1
+    assert found["gpt"].regularization_losses == 0
+    assert found["keras2"].stored_variables > 2  # the optimizer's
+    for name, module in found.items():
+        files = [f for f in (folder / name).rglob("*") if f.is_file()]
+        sizes = {f.name: f.stat().st_size for f in files if f.parent.name == "assets"}
+        assert module.assets == sizes
+        for part in ("variables", "assets"):
+            inside = [f.stat().st_size for f in files if f.parent.name == part]
+            assert module.size[part] == sum(inside)
+        assert module.size["graph"] == (folder / name / "saved_model.pb").stat().st_size
+    assert set(found["bert/preprocessor"].assets) == {"vocab.txt"}
+    assert len(found["gpt"].assets) == 2
+
+
+def test_variables_without_a_list(written):
+    found = written[2]["list"]
+    assert {(v.name, *v.shape, v.dtype, v.trainable) for v in found.variables} == {
+        ("w", 4, 3, tf.float32, True),
+        ("count", tf.int32, False),
+    }
+    found = written[2]["tf1"]
+    assert {(v.name, *v.shape, v.dtype, v.trainable) for v in found.variables} == {
+        ("table", 4, 3, tf.float32, True),
+        ("step", tf.int32, False),
+    }
+    assert (found.parameters, found.trainable_parameters) == (13, 12)
+
+
+# --- Using it
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_three_statements_give_outputs(written, used, name):
+    found, outputs = written[2][name], used(name)["outputs"]
+    assert len(ast.parse(found.usage).body) == 3
+    by_target = {f"module.{f.name}".rstrip("."): f for f in found.functions}
+    target = found.usage.split("outputs = ")[1].split("(")[0]
+    calls = by_target[target].calls if target in by_target else found.signatures[0].calls
+    assert any(
+        plain(tf.nest.map_structure(lambda x: None, outputs))
+        == plain(tf.nest.map_structure(lambda x: None, call.outputs))
+        for call in calls
+    )
+    flat = tf.nest.flatten(calls[0].outputs)
+    for spec, x in zip(flat, tf.nest.flatten(outputs), strict=True):
+        assert x.dtype == spec.dtype and spec.shape.is_compatible_with(x.shape)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_can_be_tuned_has_gradients(written, used, name):
+    found, module = written[2][name], used(name)["module"]
+    if found.obstacle is None:
+        call = ast.unparse(ast.parse(found.usage).body[2])
+        with tf.GradientTape() as tape:
+            space = dict(used(name))
+            exec(call.replace("training=False", "training=True"), space)
+            floats = [x for x in tf.nest.flatten(space["outputs"]) if x.dtype.is_floating]
+            loss = tf.add_n([tf.reduce_sum(x * x) for x in floats])
+        gradients = tape.gradient(loss, module.trainable_variables)
+        assert sum(g is not None for g in gradients) == len(gradients) > 0
+        assert found.traced_for_training == ("training" in call)
+    elif name not in ("swish", "tf1"):  # the one is tried below, the other lists variables too
+        assert not (callable(module) and getattr(module, "trainable_variables", ()))
+
+
+def test_where_nothing_but_tensorflow_is(written):
+    """The preprocessor's statements run, the gradient that was not saved is not there, and the
+    operations of tensorflow_text are those that importing it registers."""
+    folder, _, found = written
+    assert "import tensorflow as tf, tensorflow_text\n" in found["bert/preprocessor"].usage
+    script = pathlib.Path(__file__).with_name("inspection_reader.py")
+    source = pathlib.Path(tfnlp.__file__).parent / "hub" / "graph_operations.py"
+    (folder / "usage.py").write_text(found["bert/preprocessor"].usage, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script, source, folder], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    text = sorted([*TENSORFLOW_TEXT, "TFText>RoundRobinTrim"])
+    wanted = {"tensorflow_text": text, "": ["Addons>Gelu", "NoSuchOp"]}
+    assert seen["before"] == seen["after"] == wanted
+    unprefixed = {name for name in seen["registered"] if not name.startswith("TFText>")}
+    assert unprefixed == TENSORFLOW_TEXT
+    assert seen["outputs"] == ["input_mask", "input_type_ids", "input_word_ids"]
+    assert seen["swish"] == "LookupError" and seen["swish_with_gradient"] == "[4, 3]"
+
+
+def test_needed_libraries(written):
+    needs = {name: set(found.foreign_ops) for name, found in written[2].items()}
+    assert {name for name, found in needs.items() if found} == {"bert/preprocessor", "gpt"}
+    assert all(libraries <= {"tensorflow_text"} for libraries in needs.values())
+
+
+# --- Where it is
+
+
+def test_handles(written, tmp_path):
+    folder, _, found = written
+    shutil.make_archive(str(tmp_path / "list"), "gztar", folder / "list")
+    packed = hub.inspect(tmp_path / "list.tar.gz")
+    assert packed.functions == found["list"].functions
+    assert run(packed.usage)["outputs"][0].shape == (1, 3)
+    for version in ("2", "10"):
+        shutil.copytree(folder / "list", tmp_path / "served" / version)
+    (tmp_path / "served" / "11").mkdir()
+    assert hub.inspect(tmp_path / "served").path == str(tmp_path / "served" / "10")
+    with pytest.raises(ValueError, match="bert holds 2 SavedModels; give .*encoder or .*prepro"):
+        hub.inspect(folder / "bert")
+
+
+def test_text_file_of_a_graph(written, tmp_path):
+    from google.protobuf import text_format
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    shutil.copytree(written[0] / "list", tmp_path / "list")
+    binary = tmp_path / "list" / "saved_model.pb"
+    graph = saved_model_pb2.SavedModel.FromString(binary.read_bytes())
+    binary.with_suffix(".pbtxt").write_text(text_format.MessageToString(graph), encoding="utf-8")
+    binary.unlink()
+    assert hub.inspect(tmp_path / "list").functions == written[2]["list"].functions
+
+
+# --- As text and as JSON
+
+
+def test_table_of_an_encoder(written):
+    lines = str(written[2]["bert/encoder"]).split("\n")
+    count = sum(int(np.prod(v.shape)) for v in written[1]["bert/encoder"].trainable_variables)
+    assert max(map(len, lines[1:-8])) <= 96
+    assert lines[1:4] == [
+        "  interface    Reusable SavedModel: callable, lists its variables",
+        f"  fine-tuning  yes, {count:,} of {count:,} parameters; 1 regularization loss",
+        "  needs        TensorFlow alone",
+    ]
+    start = lines.index("module(inputs, training=False | True)")
+    assert lines[start + 1 : start + 11] == [
+        "  inputs              dict",
+        "    input_mask        int32 [?, ?]",
+        "    input_type_ids    int32 [?, ?]",
+        "    input_word_ids    int32 [?, ?]",
+        "  returns             dict",
+        "    default           float32 [?, 8]",
+        "    embedding_output  float32 [?, ?, 8]",
+        "    encoder_outputs   list of 1: float32 [?, ?, 8]",
+        "    pooled_output     float32 [?, 8]",
+        "    sequence_output   float32 [?, ?, 8]",
+    ]
+    assert "module.mlm(inputs, training=False | True)" in lines
+
+
+def test_alternatives_share_their_lines(written):
+    text = str(written[2]["bert/preprocessor"])
+    assert text.count("module.bert_pack_inputs(") == 2  # with a length and without
+    assert "list of 1 to 4: int32 [?, (?)] ragged\n" in text
+    assert "or                list of 1 to 4: int32 [?, (?), (?)] ragged\n" in text
+    text = str(written[2]["elmo"])
+    assert text.count("module(inputs, training=False | True)") == 1
+    assert "  inputs           string [?]\n  or               dict\n" in text
+    text = str(written[2]["odd"])
+    assert "module.encode(first, *0, extra, flag=True, scale=2)" in text
+    assert "string [?, (?), (?)] ragged" in text and "float32 [?, 5] sparse" in text
+    assert "extra    float32 [...]" in text
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_json(written, name):
+    found = written[2][name]
+    got = json.loads(json.dumps(found.to_dict()))
+    assert got["fine_tunable"] == (found.obstacle is None)
+    assert got["parameters"] == sum(int(np.prod(v["shape"])) for v in got["variables"])
+    assert [f["name"] for f in got["functions"]] == [f.name for f in found.functions]
+    if name == "list":
+        first = got["functions"][0]["calls"][0]
+        spec = {"dtype": "float32", "kind": "dense", "shape": [None, 4]}
+        assert first["arguments"] == {"inputs": [spec, spec], "training": False}
+        assert first["outputs"][1]["half"] == {**spec, "shape": [None, 3]}
+    if name == "odd":
+        encode = next(f for f in got["functions"] if f["name"] == "encode")["calls"][0]
+        shape = [None, None, None]
+        ragged = {"dtype": "string", "kind": "ragged", "shape": shape, "ragged_rank": 2}
+        assert encode["arguments"]["first"] == ragged
+
+
+def test_names_are_not_obeyed(tmp_path):
+    """Names of a stranger's file neither reach the terminal as they are nor become code."""
+    module = tf.Module()
+    name = '"]); evil = 1 #\x1b[31m\u202e'
+    module.w = tf.Variable([1.0], name="w")
+    score = tf.function(lambda **x: {name: next(iter(x.values())) * module.w})
+    setattr(module, name, tf.Module())
+    signatures = {name: score.get_concrete_function(**{"x": tf.TensorSpec([1], name="x")})}
+    tf.saved_model.save(module, tmp_path / "evil", signatures=signatures)
+    found = hub.inspect(tmp_path / "evil")
+    assert str(found).replace("\n", "").isprintable()
+    space = run(found.usage)
+    assert "evil" not in space and name in space["outputs"]
+
+
+# --- What is wrong with it
+
+
+def message(path):
+    with pytest.raises((ValueError, OSError)) as caught:
+        hub.inspect(path)
+    text = str(caught.value)
+    assert "\n" not in text and len(text) < 500
+    return text
+
+
+def test_missing_and_damaged_files(written, tmp_path):
+    folder = tmp_path / "module"
+
+    def fresh(name):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(written[0] / name, folder)
+
+    for file in ("variables/variables.index", "variables/variables.data-00000-of-00001"):
+        fresh("bert/encoder")
+        data = (folder / file).read_bytes()
+        (folder / file).write_bytes(data[: len(data) // 2])
+        assert "variables/variables" in message(folder) and "cut off" in message(folder)
+        (folder / file).unlink()
+        assert f"{file} is missing" in message(folder)
+    fresh("bert/preprocessor")
+    (folder / "assets" / "vocab.txt").unlink()
+    assert "assets/vocab.txt is missing" in message(folder)
+    fresh("list")
+    data = (folder / "saved_model.pb").read_bytes()
+    (folder / "saved_model.pb").write_bytes(data[: len(data) // 2])
+    assert "saved_model.pb is cut off or damaged" in message(folder)
+    os.truncate(folder / "saved_model.pb", 0)
+    assert "saved_model.pb has 0 bytes" in message(folder)
+
+
+def test_files_that_do_not_go_together(written, tmp_path):
+    shutil.copytree(written[0] / "list", tmp_path / "list")
+    shutil.rmtree(tmp_path / "list" / "variables")
+    shutil.copytree(written[0] / "swish" / "variables", tmp_path / "list" / "variables")
+    assert "does not go with" in message(tmp_path / "list")
+    assert "the variable 'count' is not in it" in message(tmp_path / "list")
+
+
+@pytest.mark.parametrize(
+    "name, content, words",
+    [
+        ("model.keras", b"PK", "it is a Keras model: load it with keras.saving.load_model"),
+        ("weights", b"\x89HDF\r\n\x1a\n", "it is a Keras model or its weights"),
+        ("bert.ckpt.data-00000-of-00001", b"", "of a TensorFlow checkpoint: weights without a"),
+        ("model.safetensors", b"", "it is weights without a graph; `tfnlp export` makes"),
+        ("saved_model.pb", b"", "it is the graph of one; give its folder, "),
+        ("notes.txt", b"", "neither the folder of a SavedModel nor an archive"),
+    ],
+)
+def test_what_else_there_is(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    assert words in message(tmp_path / name)
+    if name.endswith((".keras", ".safetensors")):
+        assert f"it holds {name}, " in message(tmp_path)
+
+
+def test_nothing_there(tmp_path):
+    assert "does not exist" in message(tmp_path / "nothing")
+    assert "is not a SavedModel" in message(tmp_path)
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "config.json").write_text("{}")
+    assert "the folder of a run; write a SavedModel with `tfnlp export`" in message(tmp_path)
