@@ -142,7 +142,7 @@ def table(found):
 
 def _marks(stages, kind):
     for work in WORKS:
-        if all(stages[s].get(work, {}).get(kind) == "yes" for s in STAGES):
+        if all(stages.get(s, {}).get(work, {}).get(kind) == "yes" for s in STAGES):
             yield work
 
 

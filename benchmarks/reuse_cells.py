@@ -16,6 +16,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 CLOSE = 1e-4
+_EMPTY = re.compile(r"Exception encountered|execution error:|^Detected at|^File ")
 
 
 def main(folder, loader, stage, *works):
@@ -51,7 +52,7 @@ def main(folder, loader, stage, *works):
 def _reason(error):
     """The line of a message that says something, without the number of a layer."""
     lines = [line.strip() for line in str(error).split("\n")]
-    lines = [line for line in lines if line and "Exception encountered" not in line]
+    lines = [line for line in lines if line and not _EMPTY.search(line)]
     return re.sub(r"_\d+\b", "", lines[0] if lines else "")[:160]
 
 

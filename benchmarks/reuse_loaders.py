@@ -10,7 +10,7 @@ import tensorflow as tf
 import tensorflow_hub
 import tf_keras
 
-from benchmarks.reuse_modules import EPSILON, RATE, batches, fine_tune, symbols
+from benchmarks.reuse_modules import EPSILON, RATE, batches, compiled, fit, symbols
 from tfnlp import hub
 
 
@@ -61,7 +61,8 @@ class KerasLayer:
     def train(self, path, sub, key, inputs, strategy):
         with strategy.scope():
             model, layer = self.make(path, sub, inputs, True)
-            fine_tune(self.library, model, key, inputs)
+            part = compiled(self.library, model, key)
+        fit(part, inputs)
         return _values(layer.resolved_object.trainable_variables)
 
 
@@ -81,7 +82,7 @@ class KerasLayerSubclassed:
         with strategy.scope():
             model = Subclassed(KerasLayer().handle(path, sub), key)
             model.compile(keras.optimizers.Adam(RATE, epsilon=EPSILON), "mse")
-        model.fit(batches(inputs, model(inputs).shape), epochs=1, verbose=0)
+        fit(model, inputs)
         return _values(model.layer.resolved_object.trainable_variables)
 
 
@@ -96,24 +97,21 @@ class Subclassed(keras.Model):
 
 
 class TFSMLayer(KerasLayer):
-    """`keras.layers.TFSMLayer` in a functional model of Keras 3: signatures alone."""
+    """`keras.layers.TFSMLayer` in a functional model of Keras 3."""
 
     library = keras
 
     def make(self, path, sub, inputs, trainable):
-        if sub:
-            raise ValueError(f"there is no signature for .{sub}")
-        names = list(tf.saved_model.load(path).signatures)
-        name = "tokens" if "tokens" in names else names[0]
         taken = symbols(keras, inputs)
-        layer = keras.layers.TFSMLayer(path, call_endpoint=name)
+        layer = keras.layers.TFSMLayer(path, call_endpoint=sub or "__call__")
         layer.trainable = trainable
         return keras.Model(taken, layer(taken)), layer
 
     def train(self, path, sub, key, inputs, strategy):
         with strategy.scope():
             model, layer = self.make(path, sub, inputs, True)
-            fine_tune(keras, model, key, inputs)
+            part = compiled(keras, model, key)
+        fit(part, inputs)
         return _values(layer.trainable_variables)
 
 

@@ -126,7 +126,7 @@ def _again(folder, stage, trained):
             found[sub] = keras.Model(taken, layer(taken))
             layers.append(layer)
             if trained and key is not None:
-                fine_tune(keras, found[sub], key, inputs_of(kind))
+                fit(compiled(keras, found[sub], key), inputs_of(kind))
             live[kind] = found[sub], layer, key
         objects = {sub: model for sub, model in found.items() if sub}
         hub.export(found[None], after / place, objects=objects)
@@ -150,12 +150,16 @@ def symbols(library, inputs):
     }
 
 
-def fine_tune(library, model, key, inputs):
-    """Two steps of Adam on the mean square of an output, with a Keras's own `fit`."""
+def compiled(library, model, key):
+    """What is fine-tuned: the mean square of an output. To be called in a strategy's scope."""
     part = library.Model(model.input, model.output[key])
     part.compile(library.optimizers.Adam(RATE, epsilon=EPSILON), "mse")
-    part.fit(batches(inputs, part(inputs).shape), epochs=1, verbose=0)
     return part
+
+
+def fit(part, inputs):
+    """Two steps with a Keras's own `fit`."""
+    part.fit(batches(inputs, part(inputs).shape), epochs=1, verbose=0)
 
 
 def batches(inputs, shape):
