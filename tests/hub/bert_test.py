@@ -150,8 +150,7 @@ def test_signature_through_saved_model_cli(exported):
 
 def test_encoder_without_pooler_or_heads(tmp_path):
     encoder = tiny_encoder(pooler=False)
-    module = hub.bert_encoder_module(encoder)
-    hub.save(module, tmp_path / "encoder")
+    hub.export_bert(tmp_path, encoder, tokenizer(), seq_length=8)
     loaded = tf.saved_model.load(str(tmp_path / "encoder"))
     inputs = {n: tf.ones((1, 4), "int32") for n in encoder.input}
     outputs = loaded(inputs)

@@ -1,6 +1,7 @@
 """Export a BERT or GPT as a pair of SavedModels, an ELMo or a fine-tuned model as one."""
 
 import argparse
+import os
 
 from tfnlp.commands.arguments import add_model
 
@@ -12,6 +13,8 @@ _ONLY = {
     "format": ("elmo", "gpt"),
     "fill": ("bert",),
     "top": ("bert",),
+    "weights": ("bert", "gpt"),
+    "litert": ("bert", "gpt"),
 }  # arguments that not all kinds of model have
 _NAMES = {"bert": "a BERT", "elmo": "an ELMo", "gpt": "a GPT", "task": "fine-tuned"}
 
@@ -60,6 +63,22 @@ def add_arguments(parser):
             ),
         ),
         ("top", dict(type=int, help="BERT with --fill: guesses a mask (default: 5)")),
+        (
+            "weights",
+            dict(
+                choices=["bfloat16", "int8"],
+                help="BERT, GPT: store matrices so, for inference alone: the module can't be "
+                "trained then; says what is won and lost (default: float32)",
+            ),
+        ),
+        (
+            "litert",
+            dict(
+                metavar="FILE",
+                help="BERT, GPT: write the encoder or model as a LiteRT (.tflite) file too, from "
+                "ids of --seq-length",
+            ),
+        ),
     ):
         parser.add_argument(f"--{name}", default=argparse.SUPPRESS, **more)
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
@@ -89,13 +108,15 @@ def _export_task(args):
     print(f"module: {export_fine_tuned(args.output, task_model, args.overwrite)}")
 
 
-def _export_bert(args, seq_length=None, fill=False, top=None):
+def _export_bert(args, seq_length=None, fill=False, top=None, weights=None, litert=None):
+    from tfnlp import hub
     from tfnlp.commands.loading import load_bert
-    from tfnlp.hub import export_bert
     from tfnlp.hub.fill import export_fill
 
     if fill and seq_length is not None:
         raise ValueError("--seq-length is for the pair; with --fill texts are as long as they are")
+    if fill and (weights or litert):
+        raise ValueError(f"--{'weights' if weights else 'litert'} is for the pair, not for --fill")
     if top is not None and not fill:
         raise ValueError("--top is for --fill")
     loaded = load_bert(args.model)
@@ -110,36 +131,64 @@ def _export_bert(args, seq_length=None, fill=False, top=None):
         print(f"module: {path}")
         return
     positions = loaded.encoder.get_layer("position_embedding").max_positions
-    encoder, preprocessor = export_bert(
+    seq_length = min(128 if seq_length is None else seq_length, positions)
+    encoder, preprocessor = hub.export_bert(
         args.output,
         loaded.encoder,
         loaded.tokenizer,
         loaded.pretrainer,
-        seq_length=min(128 if seq_length is None else seq_length, positions),
+        seq_length=seq_length,
         overwrite=args.overwrite,
+        weights=weights,
+        litert=litert,
     )
     print(f"encoder: {encoder}\npreprocessor: {preprocessor}")
+    if litert is not None:
+        print(f"litert: {litert}")
 
 
-def _export_gpt(args, seq_length=128, format="savedmodel"):
-    from tfnlp import convert
+def _export_gpt(args, seq_length=128, format="savedmodel", weights=None, litert=None):
+    import tensorflow as tf
+
+    from tfnlp import convert, hub
     from tfnlp.commands.loading import load_gpt
-    from tfnlp.hub import export_gpt
+    from tfnlp.hub.gpt import SERVED
+    from tfnlp.hub.litert import check_file, written
+    from tfnlp.hub.litert import convert as convert_to_litert
+    from tfnlp.hub.save import check_free
 
     _check_format(format, "huggingface", "a GPT")
+    if format == "huggingface" and (weights or litert):
+        raise ValueError(
+            f"--{'weights' if weights else 'litert'} is for SavedModels, not for --format "
+            "huggingface"
+        )
     loaded = load_gpt(args.model)
     if format == "huggingface":
         convert.save_gpt(args.output, loaded.pretrainer, loaded.tokenizer, args.overwrite)
         print(f"checkpoint: {args.output}")
         return
-    model, preprocessor = export_gpt(
-        args.output,
-        loaded.pretrainer,
-        loaded.tokenizer,
-        seq_length=min(seq_length, loaded.config["max_positions"]),
-        overwrite=args.overwrite,
-    )
+    seq_length = min(seq_length, loaded.config["max_positions"])
+    lite, paths = None, [os.path.join(args.output, name) for name in ("model", "preprocessor")]
+    if litert is not None:
+        for path in paths:
+            check_free(path, args.overwrite)
+            check_file(litert, path, args.overwrite)
+        names = loaded.pretrainer.input
+        spec = {name: tf.TensorSpec([None, seq_length], "int32", name) for name in names}
+        lite = convert_to_litert(loaded.pretrainer, spec, SERVED, weights)
+    with written(litert, lite):
+        model, preprocessor = hub.export_gpt(
+            args.output,
+            loaded.pretrainer,
+            loaded.tokenizer,
+            seq_length=seq_length,
+            overwrite=args.overwrite,
+            weights=weights,
+        )
     print(f"model: {model}\npreprocessor: {preprocessor}")
+    if litert is not None:
+        print(f"litert: {litert}")
 
 
 def _check_format(format, other, name):

@@ -1,6 +1,6 @@
 """Writing Reusable SavedModels."""
 
-from tfnlp.hub.bert import BertPreprocessorModule, bert_encoder_module, export_bert
+from tfnlp.hub.bert import BertPreprocessorModule, export_bert
 from tfnlp.hub.elmo import ElmoModule, export_elmo
 from tfnlp.hub.elmo_layers import running_layers, sentence_layers
 from tfnlp.hub.export import export
@@ -26,7 +26,6 @@ __all__ = [
     "Layer",
     "TaskModel",
     "TextGenerator",
-    "bert_encoder_module",
     "export",
     "export_bert",
     "export_elmo",

@@ -1,35 +1,12 @@
 """BERT as the pair of TF-Hub modules that its users know: a preprocessor and an encoder."""
 
-import os
-
 import tensorflow as tf
 
-from tfnlp.hub.module import KerasModule
-from tfnlp.hub.save import save
+from tfnlp.hub.export import export
 from tfnlp.text import pack_segments
 
 SERVED = ("pooled_output", "sequence_output", "default")  # by the encoder's signature
 MAX_SEGMENTS = 4  # ragged inputs for which `bert_pack_inputs` is traced
-
-
-def bert_encoder_module(encoder, pretrainer=None):
-    """The encoder module, with `.mlm` where a masked-LM head is given.
-
-    `module(dict of input_word_ids, input_mask, input_type_ids int32 [B, T])` returns
-    `pooled_output` `[B, H]`, `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L),
-    `embedding_output` and `default` (the pooled output; the sequence output of an encoder
-    without pooler). `module.mlm` also takes `masked_lm_positions` `[B, P]` and also returns
-    `mlm_logits` `[B, P, V]`.
-
-    Args:
-        encoder: from `tfnlp.models.bert`.
-        pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, or None.
-    """
-    default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
-    module = KerasModule(encoder, default)
-    if pretrainer is not None and "mlm_logits" in pretrainer.output:
-        module.mlm = KerasModule(pretrainer, default)
-    return module
 
 
 class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
@@ -116,8 +93,32 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
         )
 
 
-def export_bert(directory, encoder, tokenizer, pretrainer=None, seq_length=128, overwrite=False):
+def export_bert(
+    directory,
+    encoder,
+    tokenizer,
+    pretrainer=None,
+    seq_length=128,
+    overwrite=False,
+    weights=None,
+    litert=None,
+):
     """Writes `directory/encoder` and `directory/preprocessor`; returns both paths.
+
+    The encoder, called with a dict of `input_word_ids`, `input_mask`, `input_type_ids`, int32
+    `[B, T]`, returns `pooled_output` `[B, H]`, `sequence_output` `[B, T, H]`, `encoder_outputs`
+    (list of L), `embedding_output` and `default` (the pooled output; the sequence output of an
+    encoder without pooler). `.mlm` also takes `masked_lm_positions` `[B, P]` and also returns
+    `mlm_logits` `[B, P, V]`.
+
+    Args:
+        directory: folder for the two.
+        encoder: from `tfnlp.models.bert`.
+        tokenizer: the `tfnlp.text.WordPieceTokenizer` it was trained with.
+        pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, for `.mlm`, or None.
+        seq_length: length to which the preprocessor packs.
+        overwrite: replace earlier exports.
+        weights, litert: see `tfnlp.hub.export`.
 
     Raises:
         ValueError: if vocabulary and model disagree, or `seq_length` is longer than the model's
@@ -136,11 +137,17 @@ def export_bert(directory, encoder, tokenizer, pretrainer=None, seq_length=128, 
         raise ValueError(
             f"seq_length={seq_length} is longer than the model's {positions} positions"
         )
-    encoder_path = os.path.join(os.fspath(directory), "encoder")
-    preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
-    module = bert_encoder_module(encoder, pretrainer)
-    signatures = {"serving_default": module.signature(SERVED)}
-    save(module, encoder_path, signatures, overwrite)
-    preprocessor = BertPreprocessorModule(tokenizer, seq_length)
-    save(preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite)
-    return encoder_path, preprocessor_path
+    default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
+    heads = pretrainer is not None and "mlm_logits" in pretrainer.output
+    return export(
+        encoder,
+        directory,
+        signatures={"serving_default": [x for x in SERVED if x in (*encoder.output, "default")]},
+        default=default,
+        objects={"mlm": pretrainer} if heads else None,
+        preprocessor=BertPreprocessorModule(tokenizer, seq_length),
+        pair=True,
+        weights=weights,
+        litert=litert,
+        overwrite=overwrite,
+    )

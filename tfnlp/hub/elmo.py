@@ -4,12 +4,12 @@ import os
 
 import tensorflow as tf
 
-from tfnlp.hub.module import Hidden, regularization_loss
+from tfnlp.hub.module import Hidden, regularization_loss, without_seeds
 from tfnlp.hub.save import save
 from tfnlp.hub.word_cache import WordCache
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
-from tfnlp.training.randomness import seed_variables, seeded
+from tfnlp.training.randomness import seeded
 
 TRAINABLE = ("mix", "all")
 
@@ -63,8 +63,7 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             self._cache = WordCache(
                 cache, tf.function(self._from_characters, input_signature=[strings])
             )
-        seeds = {id(v) for v in seed_variables(encoder)}
-        self.variables = [v.value for v in encoder.variables if id(v) not in seeds]
+        self.variables = [v.value for v in without_seeds(encoder)]
         if self._cache is not None:
             self.variables.append(self._cache.vectors)
         trained = (encoder if self._all else mix).trainable_variables

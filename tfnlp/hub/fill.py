@@ -4,11 +4,10 @@ import os
 
 import tensorflow as tf
 
-from tfnlp.hub.module import Hidden
+from tfnlp.hub.module import Hidden, without_seeds
 from tfnlp.hub.save import save
 from tfnlp.text import pack_segments
 from tfnlp.text.vocabulary import CONTINUATION, MASK
-from tfnlp.training.randomness import seed_variables
 
 
 class FillModule(tf.__internal__.tracking.AutoTrackable):
@@ -51,8 +50,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
         self._tokenizer, self._model = tokenizer, Hidden(pretrainer)
         self._top = min(top, tokenizer.vocab_size)
         self._positions = pretrainer.get_layer("position_embedding").max_positions
-        seeds = {id(v) for v in seed_variables(pretrainer)}
-        self.variables = [v.value for v in pretrainer.variables if id(v) not in seeds]
+        self.variables = [v.value for v in without_seeds(pretrainer)]
         self.trainable_variables = [v.value for v in pretrainer.trainable_variables]
         self.regularization_losses = []
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="text"))

@@ -8,7 +8,7 @@ import weakref
 import tensorflow as tf
 
 from tfnlp.hub.frozen_features import ElmoFeatures
-from tfnlp.hub.module import Hidden
+from tfnlp.hub.module import Hidden, without_seeds
 from tfnlp.hub.save import save
 from tfnlp.tasks.decoding import answers, best_spans, best_tags, span_candidates, word_logits
 
@@ -49,7 +49,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         self._encoder, self._index = task_model.encoder, task_model.index
         self._features = task_model.features
         self._reads_sequences = lambda: task_model.reads_sequences
-        self.variables = [v.value for v in task_model.model.variables if v.dtype != "uint32"]
+        self.variables = [v.value for v in without_seeds(task_model.model)]
         self.trainable_variables = [v.value for v in task_model.model.trainable_variables]
         self.regularization_losses = []
         self.labels_asset = _labels_asset(spec.labels)

@@ -4,6 +4,7 @@ import os
 
 import tensorflow as tf
 
+from tfnlp.hub.compact import CompactWeights, report
 from tfnlp.hub.module import Hidden, KerasModule
 from tfnlp.hub.save import save
 from tfnlp.hub.text_generation import pad_prompts
@@ -38,12 +39,13 @@ class GPTModule(KerasModule):
     Args:
         pretrainer: from `tfnlp.models.gpt_pretrainer`.
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
+        weights: `tfnlp.hub.compact.CompactWeights` of the pretrainer, for inference alone, or None.
     """
 
-    def __init__(self, pretrainer, tokenizer):
+    def __init__(self, pretrainer, tokenizer, weights=None):
         self._decoder = Hidden(GPTDecoder(pretrainer, tokenizer.vocab_size))
         self._tokenizer = tokenizer
-        super().__init__(pretrainer, "sequence_output")
+        super().__init__(pretrainer, "sequence_output", weights)
         self.generate.get_concrete_function()
 
     @tf.function(input_signature=list(_GENERATE.values()))
@@ -52,18 +54,19 @@ class GPTModule(KerasModule):
         count = tf.clip_by_value(max_new_tokens, 1, decoder.max_positions - 1)
         room = tf.cast(decoder.max_positions - count, "int64")
         ids, mask = pad_prompts(self._tokenizer, prompt, room)
-        tokens = generate(
-            decoder,
-            ids,
-            mask,
-            count,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seeds=seed + tf.range(tf.shape(ids)[0]),
-            stop_ids=() if end is None else (end,),
-            pad_id=0 if end is None else end,
-        )
+        with self.stored_weights():
+            tokens = generate(
+                decoder,
+                ids,
+                mask,
+                count,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                seeds=seed + tf.range(tf.shape(ids)[0]),
+                stop_ids=() if end is None else (end,),
+                pad_id=0 if end is None else end,
+            )
         continuation = self._tokenizer.detokenize(tokens)
         text = tf.strings.join([prompt, continuation])
         if self._tokenizer.kind == "gpt":  # whose words lost their spaces
@@ -121,8 +124,12 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         return tf.function(serve).get_concrete_function(spec)
 
 
-def export_gpt(directory, pretrainer, tokenizer, seq_length=128, overwrite=False):
+def export_gpt(
+    directory, pretrainer, tokenizer, seq_length=128, overwrite=False, weights=None
+):
     """Writes `directory/model` and `directory/preprocessor`; returns both paths.
+
+    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`.
 
     Raises:
         ValueError: if vocabulary and model disagree, or `seq_length` is longer than the model's
@@ -140,8 +147,11 @@ def export_gpt(directory, pretrainer, tokenizer, seq_length=128, overwrite=False
         raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
     model_path = os.path.join(os.fspath(directory), "model")
     preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
-    module = GPTModule(pretrainer, tokenizer)
+    stored = CompactWeights([pretrainer], weights) if weights else None
+    module = GPTModule(pretrainer, tokenizer, stored)
     save(module, model_path, module.signatures(), overwrite)
     preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
     save(preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite)
+    if weights:
+        print(f"weights as {weights}: {report(model_path, pretrainer)}")
     return model_path, preprocessor_path

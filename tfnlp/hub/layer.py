@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 from keras.src.saving import serialization_lib
 
+from tfnlp.hub.dense_gradients import with_dense_gradients
 from tfnlp.hub.loading import load_module, remote
 from tfnlp.hub.module import Hidden
 from tfnlp.hub.traces import converted, described, fitting, plain, traces_of
@@ -71,6 +72,10 @@ class Layer(keras.layers.Layer):
     ):
         if isinstance(handle, os.PathLike):
             handle = os.fspath(handle)
+        if callable(handle) and (tags is not None or load_options is not None):
+            raise ValueError(
+                "tags and load_options are for what is loaded; handle is an object already"
+            )
         module = handle if callable(handle) else load_module(handle, tags, load_options)
         label = handle if isinstance(handle, str) else type(handle).__name__
         old_format = getattr(module, "is_tf1_hub_module", False)
@@ -131,6 +136,8 @@ class Layer(keras.layers.Layer):
             inputs = converted(trace, inputs)
         if self._signature:
             outputs = self._function(**inputs, **arguments)
+        elif self.trainable and arguments.get("training", True):
+            outputs = with_dense_gradients(self._function, inputs, **arguments)
         else:
             outputs = self._function(inputs, **arguments)
         if self.trainable and self._signature is None:
@@ -315,6 +322,8 @@ def _reshaped(outputs, shapes, inputs, apply):
         pairs = zip(outputs, shapes, strict=True)
         return [_reshaped(x, shape, inputs, apply) for x, shape in pairs]
     batch = tf.nest.flatten(inputs)[0].shape[0]
+    if not tf.TensorShape([batch, *shapes]).is_compatible_with(tf.TensorShape(outputs.shape)):
+        raise ValueError(f"output_shape={shapes!r}, but the module returns {described(outputs)}")
     return apply(outputs, (batch, *shapes))
 
 

@@ -24,10 +24,7 @@ def save(module, directory, signatures=None, overwrite=False):
         OSError: if it can't be written; nothing half-written stays.
     """
     directory = os.path.abspath(os.fspath(directory))
-    if os.path.exists(directory) and not _may_replace(directory, overwrite):
-        raise FileExistsError(
-            f"{directory} exists; choose another folder, or overwrite it if it is a SavedModel"
-        )
+    check_free(directory, overwrite)
     partial = f"{directory}.partial-{uuid.uuid4().hex[:8]}"
     options = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
     try:
@@ -44,6 +41,15 @@ def save(module, directory, signatures=None, overwrite=False):
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_free(directory, overwrite=False):
+    """Raises FileExistsError if `save` would not write to `directory`, for use before slow work."""
+    directory = os.path.abspath(os.fspath(directory))
+    if os.path.exists(directory) and not _may_replace(directory, overwrite):
+        raise FileExistsError(
+            f"{directory} exists; choose another folder, or overwrite it if it is a SavedModel"
+        )
 
 
 def _may_replace(directory, overwrite):

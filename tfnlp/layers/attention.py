@@ -142,7 +142,7 @@ class MultiHeadAttention(keras.layers.Layer):
         bias = None
         if mask is not None:
             blocked = ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")
-            bias = blocked[:, None, None, :] * MASKED  # [B, 1, 1, S]
+            bias = ops.expand_dims(ops.expand_dims(blocked, 1), 1) * MASKED  # [B, 1, 1, S]
         if self.causal or cache_index is not None:
             source = keys.shape[2] or ops.shape(keys)[2]
             start = 0 if cache_index is None else cache_index

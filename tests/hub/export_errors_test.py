@@ -1,0 +1,104 @@
+"""What `tfnlp.hub.export` refuses, and that it does so before it does anything."""
+
+import os
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.hub.export_test import CLOSE, SIZE, text_preprocessor
+from tfnlp import hub
+
+pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
+
+
+def dense(inputs=None, name="dense_model"):
+    x = keras.Input((3,)) if inputs is None else inputs
+    return keras.Model(x, {"y": keras.layers.Dense(2)(x)}, name=name)
+
+
+def of_ids(length=None, rows=5):
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    inputs = {n: keras.Input((length,), dtype="int32", name=n) for n in names}
+    return keras.Model(
+        inputs, keras.layers.Embedding(rows, 2)(inputs["input_word_ids"]), name="of_ids"
+    )
+
+
+class Subclassed(keras.Model):
+    def call(self, x):
+        return x
+
+
+ERRORS = {
+    "subclassed": (lambda: Subclassed(name="mine"), {}, "model mine is a subclassed model (Sub"),
+    "unbuilt": (lambda: keras.Sequential([keras.layers.Dense(2)]), {}, "without inputs yet"),
+    "layer": (lambda: keras.layers.Dense(2), {}, "not Dense; put it into a keras.Model"),
+    "object": (lambda: "model", {}, "must be a functional or Sequential keras.Model, not str"),
+    "ragged": (
+        lambda: dense(keras.Input((3,), ragged=True, name="r")), {}, "takes a ragged tensor, r"
+    ),
+    "output": (dense, dict(signatures={"s": ["z"]}), "signatures['s'] names 'z', which is not"),
+    "nothing": (dense, dict(signatures={"s": []}), "signatures['s'] names nothing"),
+    "no object": (dense, dict(signatures={"s": "y"}), "signatures['s']='y' is none of objects"),
+    "default": (dense, dict(default="z"), "default='z' is not an output of model dense_model"),
+    "name": (dense, dict(objects={"a b": None}), "'a b' is not a Python identifier"),
+    "keyword": (dense, dict(objects={"class": None}), "'class' is not a Python identifier"),
+    "taken": (dense, dict(objects={"variables": None}), "the name 'variables' is taken"),
+    "hidden": (dense, dict(objects={"_model": None}), "the name '_model' is taken"),
+    "no model": (dense, dict(objects={"x": 3}), "objects['x'] must be a functional"),
+    "weights": (dense, dict(weights="int4"), "weights='int4' must be one of bfloat16, int8"),
+    "pair": (dense, dict(pair=True), "pair=True writes a preprocessor too"),
+    "inside": (dense, dict(litert="{}/new/x.tflite"), "lies in the SavedModel"),
+    "preprocessor": (dense, dict(preprocessor=len), "preprocessor must be a Keras model or"),
+    "no text": (
+        dense,
+        dict(preprocessor=keras.layers.TextVectorization(vocabulary=["a"])),
+        "preprocessor gives int64 (None, None) for",
+    ),
+    "vocabulary": (
+        of_ids, dict(preprocessor=text_preprocessor), "a vocabulary of 11 tokens, but model of_ids"
+    ),
+    "length": (
+        lambda: of_ids(6, SIZE),
+        dict(preprocessor=text_preprocessor),
+        "gives int32 (None, 8) for input_mask, but the model takes int32 (None, 6)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ERRORS)
+def test_errors_come_in_a_line_and_early(what, tmp_path):
+    model, keywords, said = ERRORS[what]
+    keywords = {
+        k: x() if x is text_preprocessor else x.format(tmp_path) if isinstance(x, str) else x
+        for k, x in keywords.items()
+    }
+    with pytest.raises(ValueError) as error:
+        hub.export(model(), tmp_path / "new", **keywords)
+    assert said in str(error.value) and "\n" not in str(error.value)
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_exists_is_not_written_over_before_anything_else(tmp_path, monkeypatch):
+    (tmp_path / "module").mkdir()
+    (tmp_path / "module" / "notes.txt").write_text("mine")
+    (tmp_path / "x.tflite").write_text("mine")
+    monkeypatch.setattr(hub.KerasModule, "__init__", None)  # would fail
+    for directory in ("module", "module/notes.txt"):
+        with pytest.raises(FileExistsError, match="exists; choose another folder"):
+            hub.export(dense(), tmp_path / directory, overwrite=True)
+    with pytest.raises(FileExistsError, match="x.tflite exists; choose another file"):
+        hub.export(dense(), tmp_path / "new", litert=tmp_path / "x.tflite")
+    assert sorted(os.listdir(tmp_path)) == ["module", "x.tflite"]
+
+
+def test_overwriting_an_export(tmp_path):
+    path = hub.export(dense(), tmp_path / "module")
+    model = dense()
+    with pytest.raises(FileExistsError):
+        hub.export(model, path)
+    hub.export(model, path, overwrite=True)
+    x = tf.ones((1, 3))
+    np.testing.assert_allclose(tf.saved_model.load(path)(x)["y"], model(x)["y"], **CLOSE)

@@ -1,0 +1,355 @@
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import hub, models
+from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+
+pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
+
+WORDS = ["the", "a", "cat", "dog", "sat", "ran"]
+SIZE = len(SPECIAL_TOKENS) + len(WORDS)
+CLOSE = dict(rtol=1e-5, atol=1e-6)
+B, T = 4, 5
+
+
+def mixed_model():
+    """Strings, ids and floats in; a dict with a list out; tables, dropout, moving averages."""
+    text = keras.Input((), dtype="string", name="text")
+    ids = keras.Input((None,), dtype="int32", name="ids")
+    floats = keras.Input((3,), name="floats")
+    split = keras.layers.TextVectorization(vocabulary=WORDS, output_sequence_length=4)
+    words = keras.layers.Embedding(10, 4, embeddings_regularizer="l2")(split(text))
+    words = keras.layers.GlobalAveragePooling1D()(words)
+    tokens = keras.layers.GlobalAveragePooling1D()(keras.layers.Embedding(7, 4)(ids))
+    hidden = keras.layers.Concatenate()([words, tokens, floats])
+    hidden = keras.layers.BatchNormalization(name="norm")(hidden)
+    hidden = keras.layers.Dropout(0.5)(hidden)
+    logits = keras.layers.Dense(2, kernel_regularizer=keras.regularizers.L2(0.1))(hidden)
+    outputs = {"logits": logits, "layers": [words, tokens]}
+    model = keras.Model([text, ids, floats], outputs, name="mixed")
+    inputs = {"text": text, "ids": ids, "floats": floats}
+    return keras.Model(inputs, outputs, name="mixed"), keras.Model(
+        inputs, {"scores": keras.ops.softmax(model(list(inputs.values()))["logits"])}
+    )
+
+
+def tiny_bert():
+    encoder = models.bert(SIZE, 1, 16, 2, 32, 24)
+    for variable in encoder.trainable_variables:  # biases too, so that nothing hides in a zero
+        variable.assign(keras.random.normal(variable.shape, stddev=0.3, seed=len(variable.path)))
+    return encoder, models.bert_pretrainer(encoder)
+
+
+@functools.cache
+def text_preprocessor():
+    return hub.BertPreprocessorModule(WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS]), 8)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder of exports, their models, inputs, and what a process without tfnlp saw."""
+    keras.utils.set_random_seed(0)
+    folder = tmp_path_factory.mktemp("exported")
+    rng = np.random.default_rng(0)
+    inputs = {
+        "text": np.array(["the cat sat", "a dog", "ran ran unknown", "dog dog dog dog dog"]),
+        "ids": rng.integers(0, 7, (B, T)).astype("int32"),
+        "floats": rng.normal(size=(B, 3)).astype("float32"),
+    }
+    np.savez(folder / "inputs.npz", **inputs)
+    model, scores = mixed_model()
+    path = hub.export(
+        model,
+        folder / "mixed",
+        signatures={"some": ["logits", "layers_1"], "more": "scores", "all": ["layers"]},
+        default="logits",
+        objects={"scores": scores},
+    )
+    assert path == str(folder / "mixed")
+    encoder, pretrainer = tiny_bert()
+    hub.export(
+        encoder,
+        folder / "text",
+        default="pooled_output",
+        objects={"mlm": pretrainer},
+        preprocessor=text_preprocessor(),
+    )
+    script = pathlib.Path(__file__).with_name("export_reader.py")
+    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    return folder, dict(mixed=model, scores=scores, encoder=encoder, mlm=pretrainer), inputs, dict(
+        np.load(folder / "seen.npz")
+    )
+
+
+def tensors(inputs):
+    return {name: tf.constant(x) for name, x in inputs.items()}
+
+
+def assert_seen(seen, name, outputs):
+    """Whether the noted outputs `name` are those of the Keras model."""
+    wanted = {
+        f"{name}/{key}/{i}": part
+        for key, x in outputs.items()
+        for i, part in enumerate(tf.nest.flatten(x))
+    }
+    found = {key for key in seen if key.startswith(f"{name}/") and "/default/" not in key}
+    assert found == set(wanted)
+    for key, x in wanted.items():
+        np.testing.assert_allclose(seen[key], x, err_msg=key, **CLOSE)
+
+
+def test_outputs_are_those_of_the_model(exported):
+    _, models_, inputs, seen = exported
+    outputs = models_["mixed"](tensors(inputs))
+    assert_seen(seen, "mixed", outputs)
+    np.testing.assert_array_equal(seen["mixed/default/0"], seen["mixed/logits/0"])
+    assert_seen(seen, "served", {"logits": outputs["logits"], "layers_1": outputs["layers"][1]})
+    assert_seen(seen, "sub", models_["scores"](tensors(inputs)))
+
+
+def test_signatures_have_the_names_of_keras(exported):
+    module = tf.saved_model.load(str(exported[0] / "mixed"))
+    signatures = module.signatures
+    assert set(signatures) == {"some", "more", "all"}
+    for signature in signatures.values():
+        _, arguments = signature.structured_input_signature
+        assert {k: (x.shape.rank, x.dtype.name) for k, x in arguments.items()} == {
+            "text": (1, "string"),
+            "ids": (2, "int32"),
+            "floats": (2, "float32"),
+        }
+    assert set(signatures["all"].structured_outputs) == {"layers_0", "layers_1"}
+    assert set(signatures["more"].structured_outputs) == {"scores"}
+
+
+def test_it_trains_without_tfnlp(exported):
+    _, models_, inputs, seen = exported
+    model = models_["mixed"]
+    assert len(seen["moved"]) == len(model.trainable_variables) and all(seen["moved"])
+    assert seen["again"] < 1e-6
+    assert seen["dropout"] > 0.1
+    table, kernel = (np.array(model.weights[i]) for i in (0, -2))
+    assert kernel.shape == (11, 2) and table.shape == (10, 4)
+    want = sorted([0.01 * np.square(table).sum(), 0.1 * np.square(kernel).sum()])
+    np.testing.assert_allclose(sorted(seen["regularization"]), want, rtol=1e-5)
+
+
+def test_moving_averages_follow_training(exported):
+    _, models_, inputs, seen = exported
+    layers = models_["mixed"](tensors(inputs))["layers"]
+    mean = np.concatenate([*layers, inputs["floats"]], -1).mean(0)
+    norm = models_["mixed"].get_layer("norm")
+    np.testing.assert_array_equal(norm.moving_mean, np.zeros(11))
+    momentum = norm.momentum  # two steps on the same batch, from zero
+    np.testing.assert_allclose(seen["moving_mean"], (1 - momentum**2) * mean, rtol=1e-4, atol=1e-6)
+
+
+def test_strings_to_vectors_in_one_module(exported):
+    _, models_, inputs, seen = exported
+    ids = text_preprocessor()(tf.constant(inputs["text"]))
+    outputs = models_["encoder"](ids)
+    for name in ("text", "text_encoder"):
+        np.testing.assert_array_equal(seen[f"{name}/default/0"], seen[f"{name}/pooled_output/0"])
+        assert_seen(seen, name, outputs)
+    mlm = models_["mlm"]({**ids, "masked_lm_positions": tf.constant([[1, 2]] * B)})
+    assert_seen(seen, "mlm", mlm)
+    losses = seen["keras/losses"]
+    assert losses[-1] < losses[0] - 0.01 and all(seen["keras/moved"])
+
+
+def test_text_module_is_served_and_trained_from_strings(exported):
+    folder, models_, inputs, _ = exported
+    module = tf.saved_model.load(str(folder / "text"))
+    (argument,) = module.signatures["serving_default"].structured_input_signature[1].values()
+    assert argument.dtype == tf.string
+    strings = tf.constant(inputs["text"])
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(module(strings, training=True)["pooled_output"])
+    gradients = tape.gradient(loss, module.trainable_variables)
+    assert len(gradients) == len(models_["encoder"].trainable_variables)
+    assert all(np.abs(tf.convert_to_tensor(g)).max() > 0 for g in gradients)
+    # The encoder's weights are the module's and the sub-object's.
+    ids = {**module.preprocessor(strings), "masked_lm_positions": tf.constant([[1]] * B)}
+    before = module.encoder.mlm(ids)["mlm_logits"]
+    module.trainable_variables[0].assign(-module.trainable_variables[0])
+    assert np.abs(module.encoder.mlm(ids)["mlm_logits"] - before).max() > 1e-3
+
+
+def two_inputs():
+    a, b = keras.Input((3,), name="a"), keras.Input((2,), name="class")
+    dense = keras.layers.Dense(2, name="dense")
+    return a, b, dense(a), dense(keras.layers.Dense(3, name="other")(b))
+
+
+def structures():
+    a, b, x, y = two_inputs()
+    first = keras.layers.InputLayer(batch_shape=(1, 3), name="first")  # as after one call
+    sequential = keras.Sequential([first, keras.layers.Dense(2, name="last")])
+    return {
+        "tensor": (keras.Model(a, x), "a", ["dense"]),
+        "sequential": (sequential, "first", ["last"]),
+        "list": (keras.Model([a, b], [x, y, x + y]), ["a", "input_class"], None),
+        "tuple": (keras.Model((a, b), (x, y)), ("a", "input_class"), ["dense", "dense_1"]),
+        "nested": (
+            keras.Model({"a": a, "class": [b]}, {"z": x, "deep": [y, {"x": x}]}),
+            {"a": "a", "class": ["class_0"]},
+            ["deep_0", "deep_1_x", "z"],
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
+@pytest.mark.parametrize("kind", ["tensor", "sequential", "list", "tuple", "nested"])
+def test_structures_stay(kind, tmp_path):
+    model, arguments, names = structures()[kind]
+    module = tf.saved_model.load(hub.export(model, tmp_path / "module"))
+    rng = np.random.default_rng(0)
+    a, b = (tf.constant(rng.normal(size=(B, n)), "float32") for n in (3, 2))
+    flat = [a, b][: len(tf.nest.flatten(arguments))]
+    inputs = tf.nest.pack_sequence_as(arguments, flat)
+    want, got = model(inputs), module(inputs)
+    tf.nest.assert_same_structure(want, got, check_types=False)
+    served = module.signatures["serving_default"](
+        **dict(zip(tf.nest.flatten(arguments), flat, strict=True))
+    )
+    names = names or ["dense", "dense_1", model.output[2]._keras_history.operation.name]
+    assert set(served) == set(names)
+    flat_want = tf.nest.flatten(want)
+    for x, y, name in zip(flat_want, tf.nest.flatten(got), names, strict=True):
+        np.testing.assert_allclose(y, x, **CLOSE)
+        np.testing.assert_allclose(served[name], x, **CLOSE)
+
+
+class Plural(keras.layers.Layer):
+    """Finds words in a table of an object in a dict, and scales by a variable unknown to Keras."""
+
+    def __init__(self):
+        super().__init__()
+        keys = tf.lookup.KeyValueTensorInitializer(["cat", "dog"], [1.0, 2.0])
+        self.tables = {"words": Holder(tf.lookup.StaticHashTable(keys, -1.0))}
+        self.scale = tf.Variable(3.0)
+        self.noise = keras.layers.Dropout(0.5)
+
+    def call(self, words):
+        found = self.tables["words"].table.lookup(words) * self.scale
+        return found + 0 * self.noise(found, training=True)  # random in inference too
+
+    def compute_output_spec(self, words):
+        return keras.KerasTensor(words.shape, "float32")
+
+
+class Holder:
+    def __init__(self, table):
+        self.table = table
+
+
+def test_what_layers_hold_goes_along(tmp_path):
+    words = keras.Input((), dtype="string")
+    lengths = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["cat"], [10.0]), 0.0
+    )
+    looked_up = keras.layers.Lambda(lambda x: lengths.lookup(x), output_shape=())(words)
+    column = keras.layers.Reshape((1,))(words)
+    hot = keras.layers.StringLookup(vocabulary=["cat", "dog"], output_mode="multi_hot")(column)
+    model = keras.Model(words, {"a": Plural()(words), "b": looked_up, "hot": hot})
+    module = tf.saved_model.load(hub.export(model, tmp_path / "module"))
+    got = module(tf.constant(["dog", "cat", "fish"]))
+    np.testing.assert_array_equal(got["a"], [6, 3, -3])
+    np.testing.assert_array_equal(got["b"], [0, 10, 0])
+    np.testing.assert_array_equal(got["hot"], [[0, 0, 1], [0, 1, 0], [1, 0, 0]])
+
+
+def test_a_table_that_no_layer_holds_is_named(tmp_path):
+    class Sneaky(keras.layers.Layer):
+        def call(self, words):
+            return TABLES[0]().lookup(words)
+
+        def compute_output_spec(self, words):
+            return keras.KerasTensor(words.shape, "float32")
+
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["cat"], [10.0]), 0.0)
+    TABLES.append(iter([table] * 9).__next__)
+    words = keras.Input((), dtype="string")
+    model = keras.Model(words, Sneaky()(words), name="sneaky")
+    with pytest.raises(ValueError, match="model sneaky uses a table or loaded module that none"):
+        hub.export(model, tmp_path / "module")
+    assert os.listdir(tmp_path) == []
+
+
+TABLES = []
+
+
+def test_a_model_on_a_saved_model_is_exported_again_and_again(tmp_path):
+    rng = np.random.default_rng(0)
+    floats = tf.constant(rng.normal(size=(2, 3)), "float32")
+    texts, ids = tf.constant(["the cat", "dog ran"]), tf.constant([[1, 2], [3, 4]])
+    inputs = dict(text=texts, ids=ids, floats=floats)
+    labels = np.array([0, 1])
+    path = hub.export(mixed_model()[0], tmp_path / "0")
+    for turn in (1, 2):
+        symbols = {
+            "text": keras.Input((), dtype="string", name="text"),
+            "ids": keras.Input((None,), dtype="int32", name="ids"),
+            "floats": keras.Input((3,), name="floats"),
+        }
+        loaded = tf.saved_model.load(path)
+        layer = hub.Layer(path, trainable=True)
+        outputs = layer(symbols)
+        logits = keras.layers.Dense(2)(outputs["logits"])
+        model = keras.Model(symbols, {"logits": logits, "layers": list(outputs["layers"])})
+        model.compile("adamw", {"logits": keras.losses.SparseCategoricalCrossentropy(True)})
+        before = [np.array(v) for v in model.trainable_variables]
+        model.train_on_batch(inputs, {"logits": labels})
+        assert all(
+            np.abs(np.array(v) - b).max() > 0
+            for v, b in zip(model.trainable_variables, before, strict=True)
+        )
+        path = hub.export(model, tmp_path / f"{turn}")
+        module = tf.saved_model.load(path)
+        tf.saved_model.save(module, str(tmp_path / f"copy{turn}"))
+        path = str(tmp_path / f"copy{turn}")
+        module = tf.saved_model.load(path)
+        np.testing.assert_allclose(module(inputs)["logits"], model(inputs)["logits"], **CLOSE)
+        assert len(module.trainable_variables) == len(model.trainable_variables)
+        assert len(module.regularization_losses) == len(loaded.regularization_losses) == 2
+        penalty = sum(float(loss()) for loss in module.regularization_losses)
+        np.testing.assert_allclose(penalty, sum(map(float, model.losses)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["layer", "model", "loaded"])
+def test_other_preprocessors(kind, tmp_path):
+    vectors = keras.layers.TextVectorization(vocabulary=WORDS, output_sequence_length=4)
+    ids = keras.Input((4,), dtype="int32")
+    embedded = keras.layers.Embedding(10, 3)(ids)
+    model = keras.Model(ids, keras.layers.GlobalAveragePooling1D()(embedded))
+    text = keras.Input((), dtype="string", name="review")
+    preprocessor = {"layer": vectors, "model": keras.Model(text, vectors(text))}.get(kind)
+    if kind == "loaded":
+        path = hub.export(keras.Model(text, vectors(text)), tmp_path / "preprocessor")
+        preprocessor = tf.saved_model.load(path)
+    pair = kind == "layer"
+    paths = hub.export(model, tmp_path / "m", preprocessor=preprocessor, pair=pair)
+    strings = tf.constant(["the cat", "dog zebra ran ran ran"])
+    # 0 pads, 1 is unknown.
+    table = np.array(model.trainable_variables[0])
+    want = table[[[2, 4, 0, 0], [5, 1, 7, 7]]].mean(1)
+    if pair:
+        assert paths == (str(tmp_path / "m" / "encoder"), str(tmp_path / "m" / "preprocessor"))
+        encoder, front = map(tf.saved_model.load, paths)
+        np.testing.assert_allclose(encoder(tf.cast(front(strings), "int32")), want, **CLOSE)
+        given = front.signatures["serving_default"](sentences=strings)
+        np.testing.assert_allclose(encoder(*given.values()), want, **CLOSE)
+    else:
+        module = tf.saved_model.load(paths)
+        np.testing.assert_allclose(module(strings), want, **CLOSE)
+        name = "review" if kind == "model" else "sentences"
+        (served,) = module.signatures["serving_default"](**{name: strings}).values()
+        np.testing.assert_allclose(served, want, **CLOSE)
