@@ -1,8 +1,22 @@
 """Gradients of a loaded function's variables as dense tensors."""
 
 import contextlib
+import contextvars
 
 import tensorflow as tf
+
+_as_loaded = contextvars.ContextVar("as_loaded", default=False)
+
+
+@contextlib.contextmanager
+def gradients_as_loaded():
+    """While open, `with_dense_gradients` adds nothing: for a graph that is to be saved, as what
+    `tf.custom_gradient` adds does not come back with the variables."""
+    token = _as_loaded.set(True)
+    try:
+        yield
+    finally:
+        _as_loaded.reset(token)
 
 
 def with_dense_gradients(function, inputs, **arguments):
@@ -18,6 +32,8 @@ def with_dense_gradients(function, inputs, **arguments):
         inputs: the nest.
         **arguments: passed on.
     """
+    if _as_loaded.get():
+        return function(inputs, **arguments)
     flat = tf.nest.flatten(inputs, expand_composites=True)
     places = [i for i, x in enumerate(flat) if x.dtype.is_floating]
     found = []  # the nest of outputs

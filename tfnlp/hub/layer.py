@@ -1,6 +1,5 @@
 """A Reusable SavedModel, or a signature of any SavedModel, as a layer of Keras 3."""
 
-import inspect
 import json
 import os
 
@@ -9,6 +8,13 @@ import tensorflow as tf
 from keras.src.saving import serialization_lib
 
 from tfnlp.hub.dense_gradients import with_dense_gradients
+from tfnlp.hub.layer_calls import (
+    argument_names,
+    callable_of,
+    dtype_policy,
+    output_keys,
+    reshaped,
+)
 from tfnlp.hub.loading import load_module, remote
 from tfnlp.hub.module import Hidden
 from tfnlp.hub.traces import converted, described, fitting, plain, traces_of
@@ -83,15 +89,15 @@ class Layer(keras.layers.Layer):
             signature = signature or "default"
             if not signature_outputs_as_dict:
                 output_key = output_key or "default"
-        function = _function(module, label, signature)
+        function = callable_of(module, label, signature)
         traces = traces_of(function)
         kwargs.pop("input_shape", None)  # the module says what it takes
-        kwargs["dtype"] = _policy(traces, kwargs.get("dtype"))
+        kwargs["dtype"] = dtype_policy(traces, kwargs.get("dtype"))
         super().__init__(trainable=trainable, autocast=False, **kwargs)
         self.handle, self.resolved_object, self._label = handle, module, label
         self._output_key, self._signature = output_key, signature
         self._function, self._traces = function, Hidden(traces)
-        self._takes = Hidden(_argument_names(function, traces))
+        self._takes = Hidden(argument_names(function, traces))
         self._given = Hidden(
             dict(
                 arguments=dict(arguments or {}),
@@ -107,7 +113,7 @@ class Layer(keras.layers.Layer):
         if signature and (output_key is None) == (not signature_outputs_as_dict):
             raise ValueError(
                 f"signature={signature!r} of {label} returns a dict: give either output_key "
-                f"({_keys(function)}) or signature_outputs_as_dict=True"
+                f"({output_keys(function)}) or signature_outputs_as_dict=True"
             )
         if signature_outputs_as_dict and not signature:
             raise ValueError("signature_outputs_as_dict is for a signature; name one")
@@ -145,7 +151,7 @@ class Layer(keras.layers.Layer):
                 self.add_loss(loss())
         outputs = self._chosen(plain(outputs))
         shapes = self._given.value["output_shape"]
-        return outputs if shapes is None else _reshaped(outputs, shapes, inputs, tf.ensure_shape)
+        return outputs if shapes is None else reshaped(outputs, shapes, inputs, tf.ensure_shape)
 
     def compute_output_spec(self, inputs, training=None, mask=None):
         trace = self._trace(self._named(inputs), self._arguments(training, mask))
@@ -154,7 +160,7 @@ class Layer(keras.layers.Layer):
         specs = self._chosen(trace.outputs)
         shapes = self._given.value["output_shape"]
         if shapes is not None:
-            specs = _reshaped(specs, shapes, inputs, lambda x, shape: tf.TensorSpec(shape, x.dtype))
+            specs = reshaped(specs, shapes, inputs, lambda x, shape: tf.TensorSpec(shape, x.dtype))
         return tf.nest.map_structure(self._symbol, specs)
 
     def compute_mask(self, inputs, mask=None):
@@ -284,56 +290,3 @@ class Layer(keras.layers.Layer):
             splits = spec.row_splits_dtype.name
             ragged = dict(ragged=True, ragged_rank=spec.ragged_rank, row_splits_dtype=splits)
         return keras.KerasTensor(tuple(spec.shape), spec.dtype.name, **ragged)
-
-
-def _function(module, label, signature):
-    """What is called: the module, or one of its signatures."""
-    if signature is None:
-        if callable(module):
-            return module
-        names = ", ".join(getattr(module, "signatures", ())) or "none"
-        raise ValueError(f"SavedModel {label} is not callable; give one of its signatures: {names}")
-    signatures = getattr(module, "signatures", {})
-    if signature not in signatures:
-        names = ", ".join(signatures) or "none"
-        raise ValueError(f"signature={signature!r} is not one of those of {label}: {names}")
-    return signatures[signature]
-
-
-def _argument_names(function, traces):
-    """Names of what the function takes besides its inputs; `mask` only where it was traced."""
-    if traces:
-        names = {name for trace in traces for name in trace.arguments}
-        masked = any(isinstance(t.arguments.get("mask"), tf.TypeSpec) for t in traces)
-        return names if masked else names - {"mask"}
-    call = function if hasattr(function, "python_function") else function.__call__
-    return set(inspect.signature(getattr(call, "python_function", call)).parameters)
-
-
-def _keys(signature):
-    return ", ".join(sorted(signature.structured_outputs))
-
-
-def _reshaped(outputs, shapes, inputs, apply):
-    """`apply(output, shape)` to each of the outputs, the batch size being that of the inputs."""
-    if isinstance(outputs, dict):
-        return {k: _reshaped(x, shapes[k], inputs, apply) for k, x in outputs.items()}
-    if isinstance(outputs, list | tuple):
-        pairs = zip(outputs, shapes, strict=True)
-        return [_reshaped(x, shape, inputs, apply) for x, shape in pairs]
-    batch = tf.nest.flatten(inputs)[0].shape[0]
-    if not tf.TensorShape([batch, *shapes]).is_compatible_with(tf.TensorShape(outputs.shape)):
-        raise ValueError(f"output_shape={shapes!r}, but the module returns {described(outputs)}")
-    return apply(outputs, (batch, *shapes))
-
-
-def _policy(traces, dtype):
-    """The dtype of a single tensor that is not of floats, by which Sequential models make their
-    input; else the policy asked for."""
-    taken = {getattr(trace.inputs, "dtype", None) for trace in traces}
-    if len(taken) == 1 and None not in taken and not next(iter(taken)).is_floating:
-        return taken.pop().name
-    try:  # `dtype=tf.string` is no policy, but is what tutorials of TF-Hub have
-        return dtype if tf.as_dtype(dtype).is_floating else None
-    except TypeError:
-        return dtype

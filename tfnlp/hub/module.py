@@ -11,6 +11,7 @@ import contextlib
 import keras
 import tensorflow as tf
 
+from tfnlp.hub.dense_gradients import gradients_as_loaded
 from tfnlp.hub.names import argument_names, leaf_names
 from tfnlp.hub.resources import resources
 from tfnlp.training.randomness import seed_variables, seeded
@@ -82,7 +83,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
             outputs = self._inference(inputs)
         elif training:
             seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
-            with seeded(model, seed):
+            with seeded(model, seed), gradients_as_loaded():
                 outputs = model(inputs, training=True)
         else:
             outputs = model(inputs, training=False)
