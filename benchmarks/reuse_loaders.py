@@ -116,13 +116,17 @@ class TFSMLayer(KerasLayer):
 
 
 class Layer(KerasLayer):
-    """`tfnlp.hub.Layer` in a functional model of Keras 3; on several workers, where Keras's own
-    `fit` can't go, in a loop around `strategy.run`."""
+    """`tfnlp.hub.Layer` in a functional model of Keras 3, with Keras's own `fit` where that can go:
+    not on several workers, nor on several replicas with strings, which it adds up to see their
+    shape. There in a loop around `strategy.run`."""
 
     library, layer = keras, hub.Layer
 
     def train(self, path, sub, key, inputs, strategy):
-        if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        several = strategy.num_replicas_in_sync > 1
+        strings = any(x.dtype == tf.string for x in inputs.values())
+        workers = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        if not workers and not (several and strings):
             return super().train(path, sub, key, inputs, strategy)
         with strategy.scope():
             model, layer = self.make(path, sub, inputs, True)

@@ -1,5 +1,6 @@
 """What the README shows must run."""
 
+import json
 import os
 import pathlib
 import re
@@ -40,3 +41,10 @@ def test_commands_in_the_readme_exist():
     assert commands
     for command in commands:
         parse(re.findall(r'"[^"]*"|\S+', command))  # exits where an option is unknown
+
+
+def test_the_table_of_reuse_is_what_was_measured():
+    from benchmarks.reuse import RESULTS, documents
+
+    for name, text in documents(json.loads(RESULTS.read_text())).items():
+        assert (ROOT / name).read_text(encoding="utf-8") == text

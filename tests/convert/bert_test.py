@@ -67,8 +67,6 @@ def test_the_two_gelus_are_told_apart():
 
 @pytest.mark.parametrize("file", ["weights.npz", "pytorch_model.bin"])
 def test_huggingface_fixture_reproduces_goldens(file):
-    if file.endswith(".bin"):
-        pytest.importorskip("torch")
     expected = np.load(golden("bert_xsmall_dummy_expected.npz"))
     converted = load_bert(golden("bert_xsmall_dummy_pt") / file)
     assert converted.pretrainer is None
@@ -84,7 +82,6 @@ def test_huggingface_fixture_reproduces_goldens(file):
 
 
 def test_npz_and_bin_give_the_same_weights():
-    pytest.importorskip("torch")
     folder = golden("bert_xsmall_dummy_pt")
     assert_same_weights(
         load_bert(folder / "weights.npz").encoder, load_bert(folder / "pytorch_model.bin").encoder

@@ -195,7 +195,7 @@ def test_files_that_are_not_hdf5(folder, no_model):
         weights.write_bytes(text)
         fails("weights.hdf5 is not an HDF5 file", path=folder)
     weights.write_bytes(content[: len(content) // 2])
-    fails("weights.hdf5 is truncated or corrupt .*truncated", path=folder)
+    fails("weights.hdf5 is truncated, corrupt .*it was truncated", path=folder)
 
 
 def test_datasets_without_data_of_their_own(folder, no_model, tmp_path):
@@ -212,21 +212,7 @@ def test_datasets_without_data_of_their_own(folder, no_model, tmp_path):
         file["char_embed"] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "x")
     with h5py.File(tmp_path / "other.hdf5", "w") as file:
         file["x"] = np.ones((261, 3), "f4")
-    fails("missing 'char_embed'", path=folder)
-
-
-def test_damaged_dataset(tmp_path, no_model):
-    """Only a compressed or checksummed dataset can tell."""
-    arrays = random_arrays(small_options())
-    folder = write(tmp_path, small_options(), {n: a for n, a in arrays.items() if "embed" not in n})
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        dataset = file.create_dataset("char_embed", data=arrays["char_embed"], fletcher32=True,
-                                      chunks=(261, 3))  # fmt: skip
-        place = dataset.id.get_chunk_info(0).byte_offset
-    content = bytearray((folder / "weights.hdf5").read_bytes())
-    content[place] ^= 1
-    (folder / "weights.hdf5").write_bytes(content)
-    fails("weights.hdf5 is truncated, corrupt .*char_embed", path=folder)
+    fails("weights.hdf5 links to other files or has groups of a newer .* h5py's def", path=folder)
 
 
 def test_which_files_are_taken(folder, tmp_path):

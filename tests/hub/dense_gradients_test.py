@@ -32,7 +32,8 @@ def test_adam_sees_the_sum_of_a_row(bag, jit, eager):
     model = keras.Model(ids, layer(ids))
     # One step is about rate * g / |g|, which tells g = a + b from a and b.
     rate, epsilon = 0.5, 1e-3
-    model.compile(keras.optimizers.Adam(rate, epsilon=epsilon), "mse", jit_compile=jit, run_eagerly=eager)
+    adam = keras.optimizers.Adam(rate, epsilon=epsilon)
+    model.compile(adam, "mse", jit_compile=jit, run_eagerly=eager)
     model.fit(IDS, np.zeros((2, 2)), epochs=1, batch_size=2, verbose=0)
     g = gradient_of_rows()
     first, second = 0.1 * g, 0.001 * g**2

@@ -69,6 +69,7 @@ import tensorflow_hub as hub  # noqa: E402
 import tf_keras  # noqa: E402
 
 layer = hub.KerasLayer(f"{folder}/text", trainable=True, output_key="pooled_output")
+tf_keras.utils.set_random_seed(0)
 model = tf_keras.Sequential(
     [tf_keras.Input((), dtype=tf.string), layer, tf_keras.layers.Dense(2)]
 )

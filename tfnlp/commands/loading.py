@@ -128,10 +128,11 @@ def kind_of(path):
     A run says so itself; `*.hdf5` is bilm-tf's (AllenNLP's), the files of `_GPT` or such a
     `model_type` are a GPT's; any other checkpoint is a BERT's.
     """
+    from tfnlp.commands.run_config import run_kind
     from tfnlp.training.run import is_run, read_config
 
     if is_run(path):
-        return read_config(path)["model"]
+        return run_kind(path, read_config(path))
     if os.path.exists(os.path.join(path, "runs.json")):
         return "task"
     names = os.listdir(path) if os.path.isdir(path) else []
@@ -140,7 +141,8 @@ def kind_of(path):
     if any(name in _GPT for name in names):
         return "gpt"
     if "config.json" in names:
-        with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
+        # Whether it makes sense is for those to say who load it.
+        with open(os.path.join(path, "config.json"), encoding="utf-8", errors="replace") as file:
             if re.search(r'"model_type":\s*"(openai-gpt|gpt2)"', file.read()):
                 return "gpt"
     return "bert"
@@ -152,9 +154,12 @@ _GPT = ("params_shapes.json", "params_0.npy", "hparams.json", "encoder.json")
 
 def _config(path, model):
     """The configuration of a run, which must be one of `model`."""
+    from tfnlp.commands.run_config import check_run, run_kind
     from tfnlp.training.run import read_config
 
     config = read_config(path)
-    if config["model"] != model:
-        raise ValueError(f"{path} is a run of {config['model']}, expected one of {model}")
+    kind = run_kind(path, config)
+    if kind != model:
+        raise ValueError(f"{path} is a run of {kind}, expected one of {model}")
+    check_run(path, config)
     return config

@@ -248,8 +248,11 @@ class TaskRun:
 
 def best_run(folder):
     """The folder of the best of several runs under `folder`, or `folder` itself."""
-    runs = read_json(os.path.join(folder, "runs.json"))
-    return folder if runs is None else os.path.join(folder, runs["best"])
+    from tfnlp.commands.run_config import best_name
+
+    path = os.path.join(folder, "runs.json")
+    runs = read_json(path)
+    return folder if runs is None else os.path.join(folder, best_name(path, runs))
 
 
 def read_json(path):
@@ -259,7 +262,7 @@ def read_json(path):
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(
             f"{path} is not valid JSON ({error}); delete it and run the same `tfnlp finetune` again"
         ) from error
@@ -271,16 +274,18 @@ def load_task_run(folder):
     Raises:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
+    from tfnlp.commands.run_config import check_run, run_kind
     from tfnlp.text.lines import read_lines
     from tfnlp.training.run import read_config, restore_weights
 
     folder = best_run(folder)
     config = read_config(folder)
-    if config["model"] != "task":
+    kind = run_kind(folder, config)
+    if kind != "task":
         raise ValueError(
-            f"{folder} is a pretraining run of {config['model']}; fine-tune it first with "
-            "`tfnlp finetune`"
+            f"{folder} is a pretraining run of {kind}; fine-tune it first with `tfnlp finetune`"
         )
+    check_run(folder, config)
     backbone = kept_backbone(folder, config["backbone"])
     path = os.path.join(folder, WORDS)
     words = read_lines(path, "list of words") if os.path.exists(path) else None

@@ -5,7 +5,8 @@ from tfnlp.convert.bert_export import google_tensors, huggingface_tensors, save_
 from tfnlp.convert.elmo import ConvertedElmo, load_elmo, save_elmo
 from tfnlp.convert.gpt import ConvertedGPT, load_gpt
 from tfnlp.convert.gpt_export import save_gpt
-from tfnlp.convert.tensors import Tensors, open_tensors
+from tfnlp.convert.tensors import Tensors
+from tfnlp.convert.weight_files import open_tensors
 
 __all__ = [
     "Converted",

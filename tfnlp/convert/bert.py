@@ -11,8 +11,9 @@ from tfnlp.convert import bert_google, bert_huggingface
 from tfnlp.convert.bert_config import read_config, weight_shapes
 from tfnlp.convert.files import find_one, find_weights
 from tfnlp.convert.mapping import assign, check_tensors, stored_shapes, weights_from_tensors
-from tfnlp.convert.tensors import open_tensors
+from tfnlp.convert.tensors import shown
 from tfnlp.convert.vocabulary import is_lowercase, vocabulary_lines
+from tfnlp.convert.weight_files import open_tensors
 from tfnlp.models import bert, bert_pretrainer
 
 
@@ -70,9 +71,8 @@ def load_bert(
 
     Args:
         path: a local folder, or a weight file in it: the prefix of a TensorFlow checkpoint,
-            `.safetensors` (or the index of its shards), `.npz`, or, where torch is installed,
-            `pytorch_model.bin`. Beside it lie `bert_config.json` or `config.json`, and mostly
-            `vocab.txt`.
+            `.safetensors` or `pytorch_model.bin` (or the index of its shards), `.npz`. Beside it
+            lie `bert_config.json` or `config.json`, and mostly `vocab.txt`.
         activation: "gelu" (erf), "gelu_tanh" or "relu" instead of what the configuration says.
         dropout, attention_dropout: rates instead of the configuration's.
         seq_length, dtype: as in `bert`.
@@ -167,8 +167,8 @@ def _read(tensors, config, config_path, ignore):
     for copy, name in copies.items():
         if not np.array_equal(tensors[copy], tensors[name]):
             raise ValueError(
-                f"{tensors.path} has different values in {copy!r} and {name!r}; tfnlp's BERT "
-                "shares one array between them"
+                f"{tensors.path} has different values in {shown(copy)} and {shown(name)}; tfnlp's "
+                "BERT shares one array between them"
             )
     weights = weights_from_tensors(rows, lambda name: tensors[names[name]])
     return weights, pooler, masked_lm, next_sentence
@@ -183,8 +183,8 @@ def _recognise(tensors, ignore):
             name = form.canonical(original)
             if name in names:
                 raise ValueError(
-                    f"{tensors.path} holds one tensor twice, as {names[name]!r} and as "
-                    f"{original!r}; `ignore` can leave one out"
+                    f"{tensors.path} holds one tensor twice, as {shown(names[name])} and as "
+                    f"{shown(original)}; `ignore` can leave one out"
                 )
             if name is not None:
                 names[name] = original
@@ -192,7 +192,7 @@ def _recognise(tensors, ignore):
             return form, names
     raise ValueError(
         f"{tensors.path} holds no BERT: expected names that begin with 'bert/' (Google) or with "
-        f"'bert.embeddings.' or 'embeddings.' (Hugging Face), found {list(kept)[:3]}"
+        f"'bert.embeddings.' or 'embeddings.' (Hugging Face), found {shown(kept[:3])}"
     )
 
 

@@ -1,10 +1,8 @@
 """BERT's configuration: `bert_config.json` and `config.json` to the arguments of `bert`, and
 back from a model."""
 
-import json
-import reprlib
-
-from tfnlp.convert.tensors import reason
+from tfnlp.convert.json_files import read_json
+from tfnlp.convert.tensors import shown
 
 SIZES = {
     "vocab_size": "vocab_size",
@@ -48,7 +46,7 @@ def read_config(path, activation=None):
     for key, only in _FIXED.items():
         if config.get(key, only) != only:
             raise ValueError(
-                f"{path} has {key}={_show(config[key])}, but load_bert reads {key}={only!r} only"
+                f"{path} has {key}={shown(config[key])}, but load_bert reads {key}={only!r} only"
             )
     arguments = {}
     for key, argument in SIZES.items():
@@ -57,48 +55,29 @@ def read_config(path, activation=None):
         value = config[key]
         if type(value) is not int or not 1 <= value < 2**31:
             raise ValueError(
-                f"{path} has {key}={_show(value)}; expected a whole number from 1 to below 2^31"
+                f"{path} has {key}={shown(value)}; expected a whole number from 1 to below 2^31"
             )
         arguments[argument] = value
     if arguments["hidden_size"] % arguments["num_heads"]:
         raise ValueError(
-            f"{path} has hidden_size={_show(config['hidden_size'])}, which is not a multiple of "
-            f"num_attention_heads={_show(config['num_attention_heads'])}"
+            f"{path} has hidden_size={shown(config['hidden_size'])}, which is not a multiple of "
+            f"num_attention_heads={shown(config['num_attention_heads'])}"
         )
     for key, (argument, default, low, high) in NUMBERS.items():
         value = config.get(key, default)
         if type(value) not in (int, float) or not low <= value < high:
             raise ValueError(
-                f"{path} has {key}={_show(value)}; expected a number from {low} to below {high}"
+                f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
             )
         arguments[argument] = float(value)
     stated = config.get("hidden_act", "gelu")
     if activation is None and (type(stated) is not str or stated not in ACTIVATIONS):
         raise ValueError(
-            f"{path} has hidden_act={_show(stated)}; expected one of {sorted(ACTIVATIONS)}, or "
+            f"{path} has hidden_act={shown(stated)}; expected one of {sorted(ACTIVATIONS)}, or "
             "pass activation="
         )
     arguments["activation"] = activation or ACTIVATIONS[stated]
     return arguments
-
-
-def read_json(path):
-    """A JSON file that holds an object, as a dict.
-
-    Raises:
-        ValueError: one line that names the file.
-    """
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a JSON file ({reason(error)}); fetch it again") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"{path} holds a JSON {type(value).__name__}; expected an object")
-    return value
-
-
-def _show(value):
-    return reprlib.repr(value)  # cut: the file may hold anything, of any length
 
 
 def config_of(model):

@@ -1,49 +1,6 @@
 """bilm-tf's weight file: what is called how, and of which shape."""
 
-import h5py
 import numpy as np
-
-from tfnlp.convert.tensors import Tensors, reason
-
-
-def open_hdf5(path):
-    """The datasets of an HDF5 file, as `Tensors`.
-
-    Raises:
-        ValueError: if it is not HDF5, damaged, or if data are missing: HDF5 gives zeros for what
-            was never written, and can point to other files. Also while a dataset is read.
-    """
-    if not h5py.is_hdf5(path):
-        raise ValueError(f"{path} is not an HDF5 file; fetch it again")
-    entries, empty = {}, []
-
-    def keep(name, item):  # links to other files are not followed
-        if isinstance(item, h5py.Dataset):
-            entries[name] = (item.shape or (), item.dtype.name)
-            if item.is_virtual or item.external or not item.id.get_storage_size():
-                empty.append(name)
-
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(keep)
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path} is truncated or corrupt ({reason(error)}); fetch it again") from (
-            error
-        )
-    if empty:
-        raise ValueError(
-            f"{path} holds no data of its own for {len(empty)} datasets ({', '.join(empty[:10])}); "
-            "was it written to the end?"
-        )
-
-    def read(name):
-        try:
-            with h5py.File(path, "r") as file:
-                return file[name][...]
-        except (OSError, RuntimeError) as error:
-            raise ValueError(f"{name!r} can't be read ({reason(error)})") from error
-
-    return Tensors(path, entries, read)
 
 
 def dataset_shapes(config, vocab_size):

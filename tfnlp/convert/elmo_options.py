@@ -1,8 +1,7 @@
 """ELMo's `options.json`, as bilm-tf and AllenNLP have it, to the arguments of `elmo` and back."""
 
-import reprlib
-
-from tfnlp.convert.bert_config import read_json
+from tfnlp.convert.json_files import read_json
+from tfnlp.convert.tensors import shown
 
 CHARACTERS = 262  # at inference; a training run says 261, which counts no padding: the same table
 MAX_CHARACTERS = 50
@@ -45,7 +44,7 @@ def read_options(path):
                 faults.append(f"missing {key}, expected {expected}")
             return default
         if not valid(value):
-            faults.append(f"{key}={reprlib.repr(value)}, expected {expected}")
+            faults.append(f"{key}={shown(value)}, expected {expected}")
             return _NONE
         return value
 

@@ -1,17 +1,18 @@
 """Where in a checkpoint's folder the weights and the configuration lie."""
 
 import pathlib
-
-import tensorflow as tf
+import re
 
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json", "*.index", "*.npz",
-           "pytorch_model.bin")
+           "pytorch_model.bin", "pytorch_model.bin.index.json")
+# The first line of the text that TensorFlow writes beside its checkpoints.
+_LATEST = re.compile(rb'\s*model_checkpoint_path: "([^"\\]*)"')
 
 
 def find_weights(path):
     """The weight file that `path` means: the file or TensorFlow prefix itself, or, of a folder,
     the first of `model.safetensors` (or its shards), a TensorFlow checkpoint, an `.npz`,
-    `pytorch_model.bin`.
+    `pytorch_model.bin` (or its shards).
 
     Raises:
         FileNotFoundError: if nothing is there; the message lists what was looked for.
@@ -39,9 +40,11 @@ def find_weights(path):
 
 def _latest(folder, found):
     """Of several checkpoints the one that TensorFlow's `checkpoint` file calls the latest."""
-    state = tf.train.get_checkpoint_state(str(folder))
-    if state:
-        latest = pathlib.PurePath(state.model_checkpoint_path).name + ".index"
+    state = folder / "checkpoint"
+    stated = _LATEST.match(state.read_bytes()) if state.is_file() else None
+    if stated:
+        # The name alone: the path is where it was written, and may lead anywhere.
+        latest = stated[1].rpartition(b"/")[2].decode(errors="replace") + ".index"
         for path in found:
             if path.name == latest:
                 return path

@@ -10,7 +10,8 @@ from tfnlp.convert import gpt2_openai, gpt_huggingface, gpt_openai
 from tfnlp.convert.files import find_one, find_weights
 from tfnlp.convert.gpt_config import weight_shapes
 from tfnlp.convert.mapping import assign, check_tensors, stored_shapes, weights_from_tensors
-from tfnlp.convert.tensors import open_tensors
+from tfnlp.convert.tensors import shown
+from tfnlp.convert.weight_files import open_tensors
 from tfnlp.models import gpt, gpt_pretrainer
 
 
@@ -73,8 +74,8 @@ def load_gpt(
         path: a local folder, or a weight file in it. OpenAI's GPT: `params_shapes.json`,
             `params_0.npy`, ... (and `hparams.json` with `n_head` where it is not 12). OpenAI's
             GPT-2: a TensorFlow checkpoint and `hparams.json`. Hugging Face's `openai-gpt` and
-            `gpt2`: `.safetensors` (or the index of its shards), `.npz`, or, where torch is
-            installed, `pytorch_model.bin`, and `config.json`.
+            `gpt2`: `.safetensors` or `pytorch_model.bin` (or the index of its shards), or `.npz`,
+            and `config.json`.
         dropout, attention_dropout: rates instead of the configuration's.
         seq_length, dtype: as in `gpt`.
         vocab: folder of the vocabulary, if it lies elsewhere: `encoder.json` and `vocab.bpe`,
@@ -146,8 +147,8 @@ def _read(tensors, folder, ignore):
     weights = _weights(form, tensors, names, config, hint)
     if copy and not np.array_equal(tensors[copy], weights["token_embedding/embeddings"]):
         raise ValueError(
-            f"{tensors.path} has different values in {copy!r} and in the table of tokens; tfnlp's "
-            "GPT shares one array between them"
+            f"{tensors.path} has different values in {shown(copy)} and in the table of tokens; "
+            "tfnlp's GPT shares one array between them"
         )
     return config, weights
 
@@ -170,8 +171,8 @@ def _recognise(tensors, ignore):
             name = form.canonical(original)
             if name in names:
                 raise ValueError(
-                    f"{tensors.path} holds one tensor twice, as {names[name]!r} and as "
-                    f"{original!r}; `ignore` can leave one out"
+                    f"{tensors.path} holds one tensor twice, as {shown(names[name])} and as "
+                    f"{shown(original)}; `ignore` can leave one out"
                 )
             if name is not None:
                 names[name] = original
@@ -179,7 +180,7 @@ def _recognise(tensors, ignore):
             return form, names
     raise ValueError(
         f"{tensors.path} holds no GPT: expected 'model/wte' (OpenAI's GPT-2), 'wte.weight' or "
-        f"'tokens_embed.weight' (Hugging Face's GPT-2 and GPT), found {kept[:3]}"
+        f"'tokens_embed.weight' (Hugging Face's GPT-2 and GPT), found {shown(kept[:3])}"
     )
 
 

@@ -1,10 +1,9 @@
 """GPT's and GPT-2's configurations: Hugging Face's `config.json` and OpenAI's `hparams.json` to
 the arguments of `gpt`, and back from a model."""
 
-import reprlib
-
 from tfnlp.convert import bert_config
-from tfnlp.convert.bert_config import read_json
+from tfnlp.convert.json_files import read_json
+from tfnlp.convert.tensors import shown
 
 SIZES = {
     "vocab_size": "vocab_size",
@@ -68,13 +67,13 @@ def read_config(path, norm_first):
     kind = MODEL_TYPES[norm_first]
     if config.get("model_type", kind) != kind:
         raise ValueError(
-            f"{path} has model_type={_show(config['model_type'])}, but the tensors have the names "
+            f"{path} has model_type={shown(config['model_type'])}, but the tensors have the names "
             f"of {kind!r}; do the files belong together?"
         )
     for key, only in _FIXED.items():
         if config.get(key, only) != only:
             raise ValueError(
-                f"{path} has {key}={_show(config[key])}, but load_gpt reads {key}={only!r} only"
+                f"{path} has {key}={shown(config[key])}, but load_gpt reads {key}={only!r} only"
             )
     arguments = {argument: _size(path, config, key) for key, argument in SIZES.items()}
     hidden = arguments["hidden_size"]
@@ -119,7 +118,7 @@ def complete(path, config, sizes):
     for key, argument in OPENAI_SIZES.items():
         if argument in sizes and config.get(key, sizes[argument]) != sizes[argument]:
             raise ValueError(
-                f"{path} has {key}={_show(config[key])}, but the tensors have {sizes[argument]}; "
+                f"{path} has {key}={shown(config[key])}, but the tensors have {sizes[argument]}; "
                 "do the files belong together?"
             )
     arguments = {**sizes, **OPENAI, "norm_first": False}
@@ -140,7 +139,7 @@ def _number(path, config, key, default, low, high):
     value = config.get(key, default)
     if type(value) not in (int, float) or not low <= value < high:
         raise ValueError(
-            f"{path} has {key}={_show(value)}; expected a number from {low} to below {high}"
+            f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
         )
     return float(value)
 
@@ -149,7 +148,7 @@ def _activation(path, config, key, default, names):
     """tfnlp's name of the activation that the file calls `config[key]`."""
     stated = config.get(key, default)
     if type(stated) is not str or stated not in names:
-        raise ValueError(f"{path} has {key}={_show(stated)}; expected one of {sorted(names)}")
+        raise ValueError(f"{path} has {key}={shown(stated)}; expected one of {sorted(names)}")
     return names[stated]
 
 
@@ -159,7 +158,7 @@ def _size(path, config, key):
     value = config[key]
     if type(value) is not int or not 1 <= value < 2**31:
         raise ValueError(
-            f"{path} has {key}={_show(value)}; expected a whole number from 1 to below 2^31"
+            f"{path} has {key}={shown(value)}; expected a whole number from 1 to below 2^31"
         )
     return value
 
@@ -168,10 +167,6 @@ def _check_heads(path, arguments):
     hidden, heads = arguments["hidden_size"], arguments["num_heads"]
     if hidden % heads:
         raise ValueError(f"{path} has n_head={heads}, which does not divide n_embd={hidden}")
-
-
-def _show(value):
-    return reprlib.repr(value)  # cut: the file may hold anything, of any length
 
 
 def config_of(model):

@@ -5,21 +5,22 @@ ends, into `params_0.npy`, `params_1.npy`, ...; `params_shapes.json` lists their
 positions, tokens, then the weights of each block.
 """
 
-import json
 import math
 import re
 
 import numpy as np
 
 from tfnlp.convert import gpt2_openai
-from tfnlp.convert.bert_config import read_json
 from tfnlp.convert.gpt_config import complete
+from tfnlp.convert.json_files import read_json
 from tfnlp.convert.mapping import Row
-from tfnlp.convert.tensors import FLOATS, Tensors, reason
+from tfnlp.convert.npy_files import npy_header
+from tfnlp.convert.tensors import FLOATS, Tensors, reading
 
 CONFIGURATION = "hparams.json"
 SHAPES = "params_shapes.json"
 _PIECE = re.compile(r"params_(\d+)\.npy")
+_MOST_AXES = 3
 _IN_LAYER = len(gpt2_openai.block_rows(1, ""))  # 12 tensors
 stored_shape = gpt2_openai.stored_shape
 
@@ -62,18 +63,19 @@ def open_pieces(folder):
     table = rows({"num_layers": (len(shapes) - 2) // _IN_LAYER})
     names = [row.names[0] for row in table.values()]
     ends = np.cumsum(sizes)
-    spans = {n: (e - s, e) for n, s, e in zip(names, sizes, ends, strict=True)}
+    table = zip(names, shapes, sizes, ends, strict=True)
+    spans = {name: (end - size, end, shape) for name, shape, size, end in table}
 
     def read(name):
-        first, last = spans[name]
+        first, last, shape = spans[name]
         parts, start = [], 0
         for piece in pieces:
             parts.append(piece[max(first - start, 0) : max(last - start, 0)])
             start += len(piece)
-        return np.concatenate(parts, dtype=np.float32).reshape(shapes[names.index(name)])
+        return np.concatenate(parts, dtype=np.float32).reshape(shape)
 
-    entries = {name: (shape, "float32") for name, shape in zip(names, shapes, strict=True)}
-    return Tensors(folder / SHAPES, entries, read)
+    entries = {name: (shape, "float32") for name, (_, _, shape) in spans.items()}
+    return Tensors(folder / SHAPES, entries, read, sum(piece.nbytes for piece in pieces))
 
 
 def read_sizes(folder, tensors):
@@ -106,15 +108,17 @@ def _read_shapes(path):
         raise FileNotFoundError(
             f"{path} does not exist; the pieces params_0.npy, ... can't be told apart without it"
         )
-    try:
-        shapes = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not a JSON file ({reason(error)}); fetch it again") from error
+    shapes = read_json(path, list)
 
     def is_shape(shape):
-        return isinstance(shape, list) and all(type(n) is int and 0 < n < 2**31 for n in shape)
+        # A product of any number of sizes could be too long even to be printed.
+        return (
+            isinstance(shape, list)
+            and len(shape) <= _MOST_AXES
+            and all(type(n) is int and 0 < n < 2**31 for n in shape)
+        )
 
-    if not isinstance(shapes, list) or not all(map(is_shape, shapes)):
+    if not all(map(is_shape, shapes)):
         raise ValueError(f"{path} is no list of shapes: expected [[512, 768], [40478, 768], ...]")
     if len(shapes) <= 2 or (len(shapes) - 2) % _IN_LAYER:
         raise ValueError(
@@ -134,18 +138,12 @@ def _pieces(folder):
     pieces = []
     for number in sorted(numbers):
         path = folder / f"params_{number}.npy"
-        try:
-            piece = np.lib.format.open_memmap(path, mode="r")  # never unpickles
-        except OSError:
-            raise
-        except Exception as error:
+        with reading(path), open(path, "rb") as file:
+            shape, dtype, offset = npy_header(file, path.stat().st_size)
+        if len(shape) != 1 or dtype.name not in FLOATS:
             raise ValueError(
-                f"{path} is truncated, corrupt or no array of numbers ({reason(error)}); fetch it "
-                "again"
-            ) from error
-        if piece.ndim != 1 or piece.dtype.name not in FLOATS:
-            raise ValueError(
-                f"{path} holds {piece.dtype} {list(piece.shape)}; expected a vector of floats"
+                f"{path} holds {dtype.name[:40]} {list(shape)}; expected a vector of floats"
             )
-        pieces.append(piece)
+        with reading(path):
+            pieces.append(np.memmap(path, dtype, "r", offset, shape))
     return pieces

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfnlp.convert.tensors import FLOATS
+from tfnlp.convert.tensors import FLOATS, shown
 
 _LISTED = 10  # faults that a message spells out
 
@@ -44,20 +44,20 @@ def check_tensors(tensors, names, expected, hint):
         ValueError: one line that lists missing, surplus and misshapen tensors.
     """
     faults = [
-        f"missing {name!r}, expected {list(shape)}"
+        f"missing {shown(name)}, expected {list(shape)}"
         for name, shape in expected.items()
         if name not in names
     ]
     for name, original in names.items():
         shape, dtype = tensors.shapes[original], tensors.dtypes[original]
         if name not in expected:
-            faults.append(f"surplus {original!r}, found {list(shape)}")
+            faults.append(f"surplus {shown(original)}, found {list(shape)}")
         elif shape != expected[name]:
             faults.append(
-                f"misshapen {original!r}, found {list(shape)}, expected {list(expected[name])}"
+                f"misshapen {shown(original)}, found {list(shape)}, expected {list(expected[name])}"
             )
         elif dtype not in FLOATS:
-            faults.append(f"{original!r} has dtype {dtype}, expected a floating point one")
+            faults.append(f"{shown(original)} has dtype {dtype[:40]}, expected floating point")
     if faults:
         listed = "; ".join(faults[:_LISTED])
         more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""

@@ -4,7 +4,8 @@ import os
 import pathlib
 import re
 
-from tfnlp.convert.bert_config import read_json
+from tfnlp.convert.json_files import read_json
+from tfnlp.convert.tensors import shown
 
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)
@@ -47,7 +48,9 @@ def is_lowercase(folder, path, tokens):
     stated = read_json(settings).get("do_lower_case") if settings.is_file() else None
     if stated is not None:
         if type(stated) is not bool:
-            raise ValueError(f"{settings} has do_lower_case={stated!r}; expected true or false")
+            raise ValueError(
+                f"{settings} has do_lower_case={shown(stated)}; expected true or false"
+            )
         return stated
     for name in (path.name, pathlib.Path(os.path.abspath(path)).parent.name):
         found = _CASE.search(name)

@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 
-from tfnlp.text.lines import read_lines
+from tfnlp.text.lines import read_lines, shown
 
 FILE_NAMES = (
     ("encoder.json", "vocab.bpe"),  # OpenAI, GPT-2
@@ -17,7 +17,7 @@ FILE_NAMES = (
     ("vocab.json", "merges.txt"),  # Hugging Face
 )
 _VERSION = "#version: 0.2"
-_MAX_TOKENS = 1 << 24
+_MAX_SPARSE = 1 << 20  # ids; those that are left out take memory too
 
 Tokens = list[str | None]
 Merges = list[tuple[str, str]]
@@ -32,8 +32,9 @@ def read_bpe(folder: str | os.PathLike) -> tuple[Tokens, Merges]:
 
     Raises:
       FileNotFoundError: `folder` has none of the pairs of files of `FILE_NAMES`.
-      ValueError: a file is not JSON or not UTF-8, an id is not an integer from 0 on or is there
-        twice, a line of merges has not two symbols, or a merge results in no token.
+      ValueError: a file is not JSON or not UTF-8, an id is not an integer from 0 on, is there
+        twice or is out of all proportion, a line of merges has not two symbols, or a merge results
+        in no token.
     """
     folder = os.fspath(folder)
     for names in FILE_NAMES:
@@ -67,24 +68,26 @@ def _read_tokens(path: str) -> Tokens:
         raise ValueError(
             f"vocabulary file {path} is not valid UTF-8 (byte {error.start}); save it as UTF-8"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"vocabulary file {path} is not JSON ({error})") from error
     if not isinstance(pairs, _Pairs) or not pairs:
         raise ValueError(f"vocabulary file {path} must hold a JSON object of tokens to ids")
-    tokens, seen = {}, set()
+    tokens, seen, limit = {}, set(), max(_MAX_SPARSE, 2 * len(pairs))
     for token, i in pairs:
-        if type(i) is not int or not 0 <= i < _MAX_TOKENS:
+        if type(i) is not int or not 0 <= i < limit:
             raise ValueError(
-                f"vocabulary file {path} gives the token {token!r} the id {i!r}; expected an "
-                "integer from 0 on"
+                f"vocabulary file {path} gives the token {shown(token)} the id {shown(i)}; "
+                f"expected an integer from 0 to below {limit}"
             )
         if i in tokens:
             raise ValueError(
-                f"vocabulary file {path} gives the id {i} to two tokens, {tokens[i]!r} and "
-                f"{token!r}; remove one"
+                f"vocabulary file {path} gives the id {i} to two tokens, {shown(tokens[i])} "
+                f"and {shown(token)}; remove one"
             )
         if token in seen:
-            raise ValueError(f"vocabulary file {path} has the token {token!r} twice; remove one")
+            raise ValueError(
+                f"vocabulary file {path} has the token {shown(token)} twice; remove one"
+            )
         tokens[i] = token
         seen.add(token)
     return [tokens.get(i) for i in range(max(tokens) + 1)]
@@ -100,10 +103,10 @@ def _read_merges(path: str) -> Merges:
         if number == 1 and line.startswith("#version"):
             continue
         symbols = line.split(" ")
-        if len(symbols) != 2 or not all(symbols):
+        if len(symbols) != 2 or not all(symbols) or "\r" in line:
             raise ValueError(
-                f"merges file {path} has {line!r} as line {number}; expected two symbols with a "
-                "space between"
+                f"merges file {path} has {shown(line)} as line {number}; expected two symbols with "
+                "a space between"
             )
         merges.append(tuple(symbols))
     return merges
@@ -120,11 +123,14 @@ def check_bpe(
     for i, token in enumerate(tokens):
         if token is None:
             continue
-        if not isinstance(token, str) or not token:
-            raise ValueError(f"{encoder} has {token!r} as token {i}; expected a non-empty string")
+        if not isinstance(token, str) or not token or not _is_text(token):
+            raise ValueError(
+                f"{encoder} has {shown(token)} as token {i}; expected a non-empty string"
+            )
         if token in seen:
             raise ValueError(
-                f"{encoder} has the token {token!r} twice, as {seen[token]} and {i}; remove one"
+                f"{encoder} has the token {shown(token)} twice, as {seen[token]} and {i}; remove "
+                "one"
             )
         seen[token] = i
     if not seen:
@@ -137,14 +143,23 @@ def check_bpe(
             or len(merge) != 2
             or not all(isinstance(symbol, str) and symbol for symbol in merge)
         ):
-            raise ValueError(f"{source} has {merge!r} as merge {number}; expected two strings")
+            raise ValueError(f"{source} has {shown(merge)} as merge {number}; expected two strings")
         if whole and merge[0] + merge[1] not in seen:
             raise ValueError(
-                f"{source} has {' '.join(merge)!r} as merge {number}, but {encoder} lacks its "
-                f"result {merge[0] + merge[1]!r}; do the two belong together?"
+                f"{source} has {shown(' '.join(merge))} as merge {number}, but {encoder} lacks "
+                f"its result {shown(merge[0] + merge[1])}; do the two belong together?"
             )
         checked.append(tuple(merge))
     return tokens, checked
+
+
+def _is_text(token: str) -> bool:
+    """Whether all of it can be written as UTF-8: JSON can spell halves of characters."""
+    try:
+        token.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def write_bpe(
@@ -163,8 +178,8 @@ def write_bpe(
     for number, merge in enumerate(merges):
         if any(char in symbol for symbol in merge for char in " \n\r\0"):
             raise ValueError(
-                f"merges has {merge!r} as merge {number}; symbols in a file cannot hold spaces, "
-                "line breaks or NUL"
+                f"merges has {shown(merge)} as merge {number}; symbols in a file cannot hold "
+                "spaces, line breaks or NUL"
             )
     os.makedirs(folder, exist_ok=True)
     ids = {token: i for i, token in enumerate(tokens) if token is not None}

@@ -20,13 +20,28 @@ def gpt_tokenizer(vocabulary) -> BytePairTokenizer:
 
     Args:
       vocabulary: folder or pair, as `GPTTokenizer` and `GPT2Tokenizer` take it.
+
+    Raises:
+      ValueError, FileNotFoundError: as those do.
     """
+    source = "vocabulary"
     if isinstance(vocabulary, str | os.PathLike):
+        source = f"vocabulary folder {os.fspath(vocabulary)}"
         vocabulary = read_bpe(vocabulary)
     else:
         vocabulary = check_bpe(*vocabulary)
-    with_ends = any(token is not None and token.endswith(END_OF_WORD) for token in vocabulary[0])
-    return (GPTTokenizer if with_ends else GPT2Tokenizer)(vocabulary)
+    if not any(token is not None and token.endswith(END_OF_WORD) for token in vocabulary[0]):
+        return GPT2Tokenizer(vocabulary)
+    _check_unknown(vocabulary[0], source)
+    return GPTTokenizer(vocabulary)
+
+
+def _check_unknown(tokens, source):
+    if UNKNOWN_TOKEN not in tokens:
+        raise ValueError(
+            f"{source} lacks {UNKNOWN_TOKEN}, which GPT needs for characters that are no token; "
+            "add it, best as the first token"
+        )
 
 
 class GPTTokenizer(BytePairTokenizer):
@@ -62,11 +77,7 @@ class GPTTokenizer(BytePairTokenizer):
     kind = "gpt"
 
     def _make(self, tokens, merges):
-        if UNKNOWN_TOKEN not in tokens:
-            raise ValueError(
-                f"vocabulary lacks {UNKNOWN_TOKEN}, which GPT needs for characters that are no "
-                "token; add it, best as the first token"
-            )
+        _check_unknown(tokens, "vocabulary")
         self.unk_id = tokens.index(UNKNOWN_TOKEN)
         self._pairs = BytePairs(tokens, merges, self._first_symbols, unknown=self.unk_id)
         # Characters, and characters at the ends of words, as sorted numbers.

@@ -1,6 +1,7 @@
 """Files of one entry a line, and what makes them unusable."""
 
 import os
+import reprlib
 
 
 def read_lines(path: str | os.PathLike, what: str) -> list[str]:
@@ -31,3 +32,12 @@ def read_lines(path: str | os.PathLike, what: str) -> list[str]:
     # Not splitlines(): that would also split at the Unicode line breaks some vocabularies hold.
     lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
     return [] if lines == [""] else lines
+
+
+def shown(entry) -> str:
+    """An entry of a file for a message: it may be anything, of any length and depth."""
+    return _REPR.repr(entry)
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = 120

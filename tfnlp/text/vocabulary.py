@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from tfnlp.text.lines import read_lines
+from tfnlp.text.lines import read_lines, shown
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -129,7 +129,7 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
     for index, token in enumerate(tokens):
         if not isinstance(token, str) or not token or "\n" in token or "\r" in token:
             raise ValueError(
-                f"{source} has {token!r} as token {index} (line {index + 1}); expected a "
+                f"{source} has {shown(token)} as token {index} (line {index + 1}); expected a "
                 "non-empty string without line breaks"
             )
         if _token_bytes(token) > MAX_TOKEN_BYTES:
@@ -139,7 +139,7 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
             )
         if token in seen:
             raise ValueError(
-                f"{source} has the token {token!r} twice, as {seen[token]} and {index} (lines "
+                f"{source} has the token {shown(token)} twice, as {seen[token]} and {index} (lines "
                 f"{seen[token] + 1} and {index + 1}); remove one"
             )
         seen[token] = index

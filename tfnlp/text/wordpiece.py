@@ -52,15 +52,18 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
       vocabulary_asset: the vocabulary file as a `tf.saved_model.Asset`.
 
     Raises:
-      ValueError, FileNotFoundError: as `read_vocabulary`.
+      ValueError, FileNotFoundError: as `read_vocabulary`; also if there is no token that a word
+        could be cut into.
     """
 
     def __init__(self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True):
         super().__init__()
+        source = "vocabulary"
         if isinstance(vocabulary, str | os.PathLike):
+            source = f"vocabulary file {os.fspath(vocabulary)}"
             tokens = read_vocabulary(vocabulary)
         else:
-            tokens = check_vocabulary(vocabulary, "vocabulary")
+            tokens = check_vocabulary(vocabulary, source)
         # A list would be tracked, and wrapped, element by element; an array is left alone.
         self._tokens = np.array([token.encode() for token in tokens], dtype=object)
         self.lowercase = bool(lowercase)
@@ -70,13 +73,7 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         )
         # On the host, where strings are and where tf.data runs.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._wordpiece = tf_text.FastWordpieceTokenizer(
-                tokens,
-                suffix_indicator=CONTINUATION,
-                max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
-                unknown_token=UNK,
-                token_out_type=tf.int32,
-            )
+            self._wordpiece = _make_tokenizer(tokens, source)
             self._token_table = tf.constant(self._tokens)  # [V]
             self._text_table = tf.constant([_as_text(token) for token in tokens])  # [V]
             self.is_continuation = tf.constant([_continues(token) for token in tokens])  # [V]
@@ -139,6 +136,21 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
             end_of_segment_id=tf.constant(self.sep_id),
             mask_id=tf.constant(self.mask_id),
         )
+
+
+def _make_tokenizer(tokens: list[str], source: str) -> tf_text.FastWordpieceTokenizer:
+    try:
+        return tf_text.FastWordpieceTokenizer(
+            tokens,
+            suffix_indicator=CONTINUATION,
+            max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
+            unknown_token=UNK,
+            token_out_type=tf.int32,
+        )
+    except RuntimeError as error:
+        raise ValueError(
+            f"{source} makes no tokenizer ({error}); are there only special tokens in it?"
+        ) from error
 
 
 def _continues(token: str) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
-from tfnlp.text.lines import read_lines
+from tfnlp.text.lines import read_lines, shown
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
 
@@ -91,12 +91,12 @@ def check_words(words: Sequence[str], source: str) -> list[str]:
     for index, word in enumerate(words):
         if not isinstance(word, str) or not word or "\n" in word or "\r" in word:
             raise ValueError(
-                f"{source} has {word!r} as word {index} (line {index + 1}); expected a non-empty "
-                "string without line breaks"
+                f"{source} has {shown(word)} as word {index} (line {index + 1}); expected a "
+                "non-empty string without line breaks"
             )
         if word in seen:
             raise ValueError(
-                f"{source} has the word {word!r} twice, as {seen[word]} and {index} (lines "
+                f"{source} has the word {shown(word)} twice, as {seen[word]} and {index} (lines "
                 f"{seen[word] + 1} and {index + 1}); remove one"
             )
         seen[word] = index

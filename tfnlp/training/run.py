@@ -79,7 +79,7 @@ def read_config(directory):
     try:
         with open(path, encoding="utf-8") as file:
             config = json.load(file)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON ({error}); restore it or start anew") from error
     if not isinstance(config, dict) or "tfnlp" not in config:
         raise ValueError(f"{path} was not written by tfnlp: it has no key 'tfnlp'")

@@ -1,0 +1,109 @@
+"""Changed configs of runs: refused in one line, or the arguments of a model that the files of the
+run can fill; nothing else becomes an argument."""
+
+import inspect
+import json
+
+import pytest
+from hypothesis import given
+
+from tests.fuzz.damage import changed, settings, survives
+from tfnlp import models
+from tfnlp.commands.run_config import best_name, check_run, run_kind
+from tfnlp.tasks.task_spec import TaskSpec
+
+BERT = dict(vocab_size=9, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=16,
+            max_positions=16, dropout=0.1, activation="gelu", pooler=True)  # fmt: skip
+GPT = dict(vocab_size=9, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=16,
+           max_positions=16, norm_first=True)  # fmt: skip
+ELMO = dict(num_layers=1, units=7, projection_size=4, filters=[[1, 3], [2, 4]], num_highway=1,
+            embedding_size=3, cell_clip=None, residual=True, dropout=0.1)  # fmt: skip
+SPEC = TaskSpec("classify", labels=("no", "yes")).config()
+CONFIGS = {
+    "bert": {"model": "bert", "arguments": BERT, "heads": {"next_sentence": False},
+             "text": {"lowercase": True}},
+    "gpt": {"model": "gpt", "arguments": GPT, "training": {"seq_length": 16}},
+    "elmo": {"model": "elmo", "arguments": ELMO, "training": {"reset": "never"},
+             "heads": {"vocab_size": 20, "num_samples": None}},
+    "task": {"model": "task", "spec": SPEC, "features": None, "head": {"dropout": 0.1},
+             "backbone": {"kind": "bert", "arguments": BERT, "lowercase": True, "saved": False}},
+    "features": {"model": "task", "spec": SPEC, "features": "last", "backbone":
+                 {"kind": "elmo", "arguments": ELMO, "lowercase": None, "saved": False},
+                 "head": {"dropout": 0.5, "units": 5, "lstm_layers": 1}},
+}  # fmt: skip
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request):
+    return json.loads(json.dumps({"tfnlp": "1.0", **CONFIGS[request.param]}))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run's folder with weights of 100 kB."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "weights").write_bytes(bytes(100_000))
+    return folder
+
+
+def test_changed_values(folder, config):
+    @settings
+    @given(changed(config))
+    def check(value):
+        if not survives(lambda: check_run(folder, value), folder / "config.json"):
+            return
+        kind = value["model"]
+        if kind == "task":
+            TaskSpec(**value["spec"])
+            kind, value = value["backbone"]["kind"], value["backbone"]
+        inspect.signature(getattr(models, kind)).bind(**value["arguments"])
+        assert not {"name", "dtype"} & set(value["arguments"])
+
+    assert survives(lambda: check_run(folder, config))
+    check()
+
+
+@pytest.mark.parametrize(
+    "name, changes, pattern",
+    [
+        ("bert", dict(hidden_size=2**31 - 2), "asks for a model of [0-9]+ numbers, but the files"),
+        ("bert", dict(num_layers=10**7), "num_layers=10000000; expected a whole number from 1 to"),
+        ("bert", dict(num_heads=3), "num_heads=3; expected a divisor of hidden_size"),
+        ("bert", dict(dtype={"class_name": "x"}), "arguments='dtype'; expected only vocab_"),
+        ("bert", dict(name="x"), "arguments='name'; expected only vocab_size, "),
+        ("bert", dict(activation={"class_name": "Lambda"}), "activation=.*; expected one of"),
+        ("bert", dict(norm_epsilon="x"), "norm_epsilon='x'; expected a number from 0"),
+        ("gpt", dict(norm_first=1), "norm_first=1; expected true or false"),
+        ("gpt", dict(dropout=1.0), "dropout=1.0; expected a number from 0 to below 1"),
+        ("elmo", dict(filters=[[1, 2]] * 1001), "filters=.*; expected up to 1000 pairs"),
+        ("elmo", dict(units=float("nan")), "units=nan; expected a whole number"),
+        ("elmo", dict(projection_size=10**6), "asks for a model of"),
+    ],
+)
+def test_arguments_of_no_run(folder, name, changes, pattern):
+    config = {**CONFIGS[name], "arguments": {**CONFIGS[name]["arguments"], **changes}}
+    with pytest.raises(ValueError, match=f"config.json (has (arguments.)?)?{pattern}"):
+        check_run(folder, config)
+
+
+def test_an_lstm_that_the_files_cannot_fill(folder):
+    config = {**CONFIGS["features"], "head": {"dropout": 0.5, "units": 10**6, "lstm_layers": 1}}
+    with pytest.raises(ValueError, match="asks for a model of 8000000"):
+        check_run(folder, config)
+
+
+def test_a_run_without_checkpoints(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no checkpoint; train before"):
+        check_run(tmp_path, CONFIGS["bert"])
+
+
+def test_kinds_and_best_runs(tmp_path):
+    assert run_kind(tmp_path, {"model": "task"}) == "task"
+    for kind in ("encoder", "", None, ["bert"], {"bert": 1}, "load_bert"):
+        with pytest.raises(ValueError, match="config.json has model=.*; expected one of .'bert'"):
+            run_kind(tmp_path, {"model": kind})
+    assert best_name("runs.json", {"best": "lr-0.1"}) == "lr-0.1"
+    for best in ("../other", "/etc", "a/b", "..", "", None, 3, ["x"]):
+        with pytest.raises(ValueError, match="runs.json has best=.*; expected the name"):
+            best_name("runs.json", {"best": best})
