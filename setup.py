@@ -44,7 +44,7 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "test": ["hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "ruff"],
+        "test": ["hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "ruff", "tf-keras"],
         "tpu": ["tensorflow-tpu<2.21; sys_platform == 'linux'"],
         "beam": ["apache-beam>=2.70"],
         "notebooks": ["jupyter", "nbclient", "nbformat"],

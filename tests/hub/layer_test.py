@@ -199,6 +199,25 @@ def test_other_inputs_are_refused(modules, inputs, told):
         hub.Layer(modules / "bag")(inputs)
 
 
+def test_modules_of_the_first_format(tmp_path):
+    """What hub.Module wrote: no tags, a signature called "default", and a marker file."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        ids = v1.placeholder("int32", [None], name="ids")
+        rows = v1.get_variable("rows", initializer=ROWS, use_resource=True)
+        session.run(rows.initializer)
+        signature = v1.saved_model.predict_signature_def({"ids": ids}, {"default": rows[ids[0]]})
+        builder = v1.saved_model.Builder(str(tmp_path / "old"))
+        builder.add_meta_graph_and_variables(session, [], {"default": signature})
+        builder.save()
+    (tmp_path / "old" / "tfhub_module.pb").write_bytes(b"")
+    layer = hub.Layer(tmp_path / "old")
+    np.testing.assert_array_equal(layer(np.array([3])), ROWS[3])
+    assert layer.resolved_object.is_tf1_hub_module
+    with pytest.raises(ValueError, match="cannot be trained; use trainable=False$"):
+        hub.Layer(tmp_path / "old", trainable=True)
+
+
 # --- Training
 
 
