@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.hub.layer_test import IDS, ROWS, SCALE, Bag
+from tests.hub.bag import IDS, ROWS, SCALE, Bag
 from tfnlp import hub
 
 

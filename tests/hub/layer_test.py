@@ -2,58 +2,17 @@
 
 import os
 import pathlib
-import shutil
-import tarfile
-import zipfile
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.hub.bag import IDS, ROWS, SCALE, WANT, Bag, functional, penalised_steps
 from tfnlp import hub
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
-ROWS = np.arange(12, dtype="float32").reshape(6, 2)
-SCALE = np.array([[2.0, 1.0], [0.0, 1.0]], "float32")
 WORDS = ["the", "cat", "sat", "dog"]
-
-
-class Bag(tf.__internal__.tracking.AutoTrackable):
-    """Ids `[B, T]` to the sum of their rows times a matrix, plus 100 in training; a sub-object
-    that takes a mask; a penalty of the matrix."""
-
-    def __init__(self):
-        super().__init__()
-        self.rows = tf.Variable(ROWS, name="bag/rows")
-        self.scale = tf.Variable(SCALE, name="bag/scale")
-        self.variables = [self.rows, self.scale]
-        self.trainable_variables = [self.rows, self.scale]
-        self.regularization_losses = [self.penalty]
-        self.masked = Masked(self.rows)
-        for training in (False, True):
-            self.__call__.get_concrete_function(_IDS, training=training)
-        self.penalty.get_concrete_function()
-
-    @tf.function
-    def __call__(self, ids, training=False):
-        return tf.reduce_sum(tf.gather(self.rows, ids), 1) @ self.scale + 100.0 * float(training)
-
-    @tf.function(input_signature=[])
-    def penalty(self):
-        return 0.5 * tf.reduce_sum(self.scale**2)
-
-
-class Masked(tf.__internal__.tracking.AutoTrackable):
-    def __init__(self, rows):
-        super().__init__()
-        self.rows = rows
-        self.variables = self.trainable_variables = [rows]
-        self.__call__.get_concrete_function(_IDS, tf.TensorSpec([None, None], "bool", name="mask"))
-
-    @tf.function
-    def __call__(self, ids, mask=None):
-        return tf.gather(self.rows, ids) * tf.cast(mask, "float32")[:, :, None]
 
 
 class Words(tf.__internal__.tracking.AutoTrackable):
@@ -73,28 +32,18 @@ class Words(tf.__internal__.tracking.AutoTrackable):
         return tf.gather(self.rows, self.table.lookup(words))
 
 
-_IDS = tf.TensorSpec([None, None], "int32", name="ids")
-
-
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("modules")
     bag = Bag()
-    served = tf.function(lambda ids: {"sum": bag(ids), "ids": ids}).get_concrete_function(_IDS)
+    served = tf.function(lambda ids: {"sum": bag(ids), "ids": ids}).get_concrete_function(
+        tf.TensorSpec([None, None], "int32", name="ids")
+    )
     tf.saved_model.save(bag, str(folder / "bag"), {"served": served})
     tf.saved_model.save(Words(), str(folder / "words"))
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
     hub.save(hub.BertPreprocessorModule(tokenizer, 8), folder / "preprocessor")
     return folder
-
-
-def functional(layer, dtype="int32"):
-    ids = keras.Input((3,), dtype=dtype)
-    return keras.Model(ids, layer(ids))
-
-
-IDS = np.array([[0, 1, 2], [5, 5, 0]])
-WANT = ROWS[IDS].sum(1) @ SCALE
 
 
 # --- Calls
@@ -221,21 +170,6 @@ def test_modules_of_the_first_format(tmp_path):
 # --- Training
 
 
-def penalised_steps(rows, scale, steps, rate, frozen=()):
-    """SGD on the mean square of the output plus the penalty, by hand."""
-    rows, scale = rows.astype("float64"), scale.astype("float64")
-    for _ in range(steps):
-        sums = rows[IDS].sum(1)
-        slope = 2 * (sums @ scale + 100) / WANT.size
-        for_scale = sums.T @ slope + scale
-        for_rows = np.zeros_like(rows)
-        for row, ids in zip(slope @ scale.T, IDS, strict=True):
-            np.add.at(for_rows, ids, row)
-        rows = rows - rate * for_rows * ("rows" not in frozen)
-        scale = scale - rate * for_scale * ("scale" not in frozen)
-    return rows, scale
-
-
 @pytest.mark.parametrize("frozen", [None, "rows", r"bag/sc"])
 @pytest.mark.parametrize("jit", [False, True])
 def test_fit_is_gradient_descent(modules, frozen, jit):
@@ -297,76 +231,6 @@ def test_layers_that_share_a_module_share_its_variables(modules):
     model = keras.Model(ids, both)
     assert len(model.trainable_variables) == 2
     assert model.trainable_variables[0].value is module.rows
-
-
-# --- Files
-
-
-def trained(modules, path):
-    layer = hub.Layer(path, trainable=True, freeze="scale", name="bag")
-    model = functional(layer)
-    model.compile(keras.optimizers.SGD(1e-3), "mse")
-    model.fit(IDS, np.zeros((2, 2)), epochs=1, batch_size=2, verbose=0)
-    return model
-
-
-def test_keras_file_round_trip(modules, tmp_path):
-    model = trained(modules, modules / "bag")
-    assert np.abs(model(IDS) - WANT).max() > 0.01
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(again(IDS), model(IDS))
-    assert [v.path for v in again.trainable_variables] == ["bag/rows"]
-    model.save_weights(tmp_path / "model.weights.h5")
-    fresh = functional(hub.Layer(modules / "bag", trainable=True, freeze="scale", name="bag"))
-    fresh.load_weights(tmp_path / "model.weights.h5")
-    np.testing.assert_array_equal(fresh(IDS), model(IDS))
-    cloned = keras.models.clone_model(model)
-    cloned.set_weights(model.get_weights())
-    np.testing.assert_array_equal(cloned(IDS), model(IDS))
-
-
-def test_keras_file_whose_module_is_gone(modules, tmp_path):
-    shutil.copytree(modules / "bag", tmp_path / "bag")
-    trained(modules, tmp_path / "bag").save(tmp_path / "model.keras")
-    shutil.rmtree(tmp_path / "bag")
-    with pytest.raises(FileNotFoundError, match=f"{tmp_path}/bag"):
-        keras.saving.load_model(tmp_path / "model.keras")
-
-
-def test_what_a_keras_file_cannot_hold(modules, tmp_path):
-    module = tf.saved_model.load(str(modules / "bag"))
-    model = functional(hub.Layer(module, name="bag"))
-    with pytest.raises(ValueError, match="layer bag cannot be saved, as it was made from a loaded"):
-        model.save(tmp_path / "model.keras")
-    with pytest.raises(ValueError, match="load_options, which cannot be saved"):
-        hub.Layer(modules / "bag", load_options=tf.saved_model.LoadOptions()).get_config()
-    with pytest.raises(ValueError, match="arguments=.* is not JSON"):
-        hub.Layer(modules / "bag", arguments={"x": tf.constant(1)}).get_config()
-
-
-def test_a_keras_file_of_a_stranger_fetches_nothing(modules, tmp_path):
-    trained(modules, modules / "bag").save(tmp_path / "model.keras")
-    with zipfile.ZipFile(tmp_path / "model.keras") as file:
-        parts = {name: file.read(name) for name in file.namelist()}
-    url = "https://example.org/bag"
-    parts["config.json"] = parts["config.json"].replace(
-        str(modules / "bag").encode(), url.encode()
-    )
-    with zipfile.ZipFile(tmp_path / "hostile.keras", "w") as file:
-        for name, content in parts.items():
-            file.writestr(name, content)
-    with pytest.raises(ValueError, match=f"asks for the SavedModel {url}.*safe_mode=False"):
-        keras.saving.load_model(tmp_path / "hostile.keras")
-
-
-def test_archives_are_handles(modules, tmp_path, monkeypatch):
-    monkeypatch.setenv("TFHUB_CACHE_DIR", str(tmp_path / "cache"))
-    with tarfile.open(tmp_path / "bag.tar.gz", "w:gz") as file:
-        file.add(modules / "bag", ".")
-    layer = hub.Layer(tmp_path / "bag.tar.gz", trainable=True)
-    np.testing.assert_allclose(layer(IDS), WANT)
-    assert layer.get_config()["handle"] == str(tmp_path / "bag.tar.gz")
 
 
 # --- Refusals

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from tests.hub.layer_test import ROWS, SCALE, Bag, penalised_steps
+from tests.hub.bag import ROWS, SCALE, Bag, penalised_steps
 
 ROOT = pathlib.Path(__file__).parents[2]
 
