@@ -103,7 +103,8 @@ def test_kinds_and_best_runs(tmp_path):
     for kind in ("encoder", "", None, ["bert"], {"bert": 1}, "load_bert"):
         with pytest.raises(ValueError, match="config.json has model=.*; expected one of .'bert'"):
             run_kind(tmp_path, {"model": kind})
-    assert best_name("runs.json", {"best": "lr-0.1"}) == "lr-0.1"
-    for best in ("../other", "/etc", "a/b", "..", "", None, 3, ["x"]):
-        with pytest.raises(ValueError, match="runs.json has best=.*; expected the name"):
+    for best in ("lr-0.1", "second-to-last/seed-2"):
+        assert best_name("runs.json", {"best": best}) == best
+    for best in ("../other", "/etc", "a/../..", "a//b", "..", "", "a\0", None, 3, ["x"]):
+        with pytest.raises(ValueError, match="runs.json has best=.*; expected the path"):
             best_name("runs.json", {"best": best})

@@ -62,14 +62,16 @@ def _path(directory):
 
 
 def best_name(path, runs):
-    """The name of the best of several runs, which lies beside the file `path` that says so.
+    """The path of the best of several runs, which lies below the folder of the file `path` that
+    says so.
 
     Raises:
         ValueError: if it says something else, or leads elsewhere.
     """
     name = runs.get("best") if isinstance(runs, dict) else None
-    if not isinstance(name, str) or not name or os.path.basename(name) != name or name == "..":
-        _fail(path, "best", name, "the name of a folder beside it")
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if not all(parts) or {".", ".."} & set(parts) or "\\" in name or "\0" in name:
+        _fail(path, "best", name, "the path of a folder beside it")
     return name
 
 
