@@ -8,6 +8,11 @@ from setuptools import find_packages, setup
 HERE = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_text())[1]
 
+BEAM = ["apache-beam>=2.70"]
+NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
+# The TPU's compiler; it needs no TPU and runs on Linux with x86 only.
+TPU_PLAN = ["jax[tpu]>=0.10; sys_platform == 'linux' and platform_machine == 'x86_64'"]
+
 setup(
     name="tfnlp",
     version=VERSION,
@@ -44,10 +49,22 @@ setup(
         "tqdm",
     ],
     extras_require={
-        "test": ["hypothesis", "pytest", "pytest-timeout", "pytest-xdist", "ruff", "tf-keras"],
+        "test": [
+            *BEAM,
+            *NOTEBOOKS,
+            *TPU_PLAN,
+            "hypothesis",
+            "pytest",
+            "pytest-timeout",
+            "pytest-xdist",
+            "ruff",
+            "tf-keras",
+        ],
+        # tensorflow-tpu is TensorFlow under another name: install it where "tensorflow" is not.
         "tpu": ["tensorflow-tpu<2.21; sys_platform == 'linux'"],
-        "beam": ["apache-beam>=2.70"],
-        "notebooks": ["jupyter", "nbclient", "nbformat"],
+        "tpu-plan": TPU_PLAN,
+        "beam": BEAM,
+        "notebooks": NOTEBOOKS,
     },
     entry_points={"console_scripts": ["tfnlp = tfnlp.cli:run"]},
     classifiers=[
