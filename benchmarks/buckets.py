@@ -20,7 +20,7 @@ TURN, TURNS = 20, 6  # steps of a turn, turns of each training
 
 def main(arguments):
     args = parse(["tfnlp", "finetune", *arguments])
-    work = finetuning.Finetuning(args)
+    work = finetuning.Finetuning(args, tf.distribute.get_strategy())
     seconds, losses, tokens = {}, {}, {}
     runs = {}
     for padded in (False, True):

@@ -23,6 +23,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from tqdm import tqdm  # noqa: E402
 
+from benchmarks.marks import fill  # noqa: E402
 from benchmarks.reuse_loaders import LOADERS  # noqa: E402
 from benchmarks.reuse_modules import KINDS, STAGES, make_all  # noqa: E402
 
@@ -173,16 +174,10 @@ def documents(found):
     """README.md and docs/reuse.md with the tables between their marks."""
     parts = {"README.md": {"reuse": table(found)}}
     parts["docs/reuse.md"] = {"reuse": table(found), "reuse-details": details(found)}
-    texts = {}
-    for name, tables in parts.items():
-        texts[name] = (ROOT / name).read_text(encoding="utf-8")
-        for mark, text in tables.items():
-            start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
-            before, _, rest = texts[name].partition(start)
-            if end not in rest:
-                raise ValueError(f"{name} has no {start} ... {end} to put the table between")
-            texts[name] = f"{before}{start}\n{text}\n{end}{rest.partition(end)[2]}"
-    return texts
+    return {
+        name: fill((ROOT / name).read_text(encoding="utf-8"), tables, name)
+        for name, tables in parts.items()
+    }
 
 
 if __name__ == "__main__":

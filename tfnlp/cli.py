@@ -13,18 +13,31 @@ from absl import app, flags, logging
 from absl.flags import argparse_flags
 
 from tfnlp import __version__
-from tfnlp.commands import evaluate, export, finetune, inspect, predict, pretrain, vocab
+from tfnlp.commands import (
+    evaluate,
+    examples,
+    export,
+    finetune,
+    inspect,
+    plan,
+    predict,
+    pretrain,
+    vocab,
+)
 from tfnlp.commands.arguments import HelpFormatter
+from tfnlp.commands.devices import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 COMMANDS = {
     "vocab": vocab,
+    "examples": examples,
     "pretrain": pretrain,
     "finetune": finetune,
     "evaluate": evaluate,
     "export": export,
     "inspect": inspect,
     "predict": predict,
+    "plan": plan,
 }
 
 
@@ -54,8 +67,9 @@ def main(args):
     logging.set_verbosity(logging.DEBUG if _DEBUG.value else logging.WARNING)
     warnings.showwarning = _show_warning
     try:
-        _import_tensorflow()
-        COMMANDS[args.command].run(args)
+        _import_tensorflow(alone=not several_workers(args))
+        with _model_here(args):
+            COMMANDS[args.command].run(args)
         return 0
     except KeyboardInterrupt as stop:
         print(f"tfnlp: {stop or 'interrupted'}", file=sys.stderr)
@@ -75,14 +89,31 @@ def run():
     app.run(lambda args: sys.exit(main(args)), flags_parser=parse)
 
 
-def _import_tensorflow():
-    """Imports TensorFlow without the lines that its C++ side prints while it loads."""
+@contextlib.contextmanager
+def _model_here(args):
+    """`args.model` in a folder of this machine while a command that only reads it runs."""
+    if args.command not in ("evaluate", "export", "predict"):
+        yield
+        return
+    from tfnlp.training.paths import to_read
+
+    with to_read(args.model) as args.model:
+        yield
+
+
+def _import_tensorflow(alone):
+    """Imports TensorFlow without the lines that its C++ side prints while it loads.
+
+    Args:
+        alone: whether this process trains by itself; else its devices must wait for the others.
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     with _silent_stderr():
         import tensorflow as tf
 
-        tf.constant(0)  # creates the devices, which prints too
+        if alone:
+            tf.constant(0)  # creates the devices, which prints too
 
 
 @contextlib.contextmanager

@@ -7,6 +7,9 @@ from tests.data.pairs import make_pairs, places
 from tests.data.synthetic import WordTokenizer, make_corpus
 from tests.support import shared_data
 from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
+from tfnlp.data.bert_walk import cut, walk
+
+WALK = {"seq_length": 64, "short_seq_prob": 0.1, "seed": 0, "epoch": 0}
 
 
 @pytest.mark.parametrize("longest", [5, 40, 150])
@@ -93,13 +96,16 @@ def test_short_targets():
 
 def test_every_sentence_of_every_document_is_visited():
     pairs = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10)
-    rows = pairs._walk(np.random.default_rng(0))
-    seen = np.zeros(pairs.corpus.num_tokens, int)
-    for a_start, a_end, b_start, b_end, is_random, _ in rows.tolist():
-        seen[a_start:a_end] += 1
+    corpus = pairs.corpus
+    drawn = walk(corpus.sentence_starts, corpus.document_starts, 0, **WALK)
+    seen = np.zeros(corpus.num_sentences, int)
+    for a, a_end, b, b_end, is_random in zip(
+        drawn.a, drawn.a_end, drawn.b, drawn.b_end, drawn.is_random, strict=True
+    ):
+        seen[a:a_end] += 1
         if not is_random:
-            seen[b_start:b_end] += 1
-    # Every token once; a lone last sentence may bring the one before it along again.
+            seen[b:b_end] += 1
+    # Every sentence once; a lone last one may bring the one before it along again.
     assert (seen >= 1).all() and (seen == 1).mean() > 0.9
 
 
@@ -122,27 +128,85 @@ def test_random_partners_fill_the_room():
     assert (length == 61).mean() > 0.9
 
 
+def test_a_part_of_the_corpus_walked_alone_gives_its_pairs():
+    corpus = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10).corpus
+    starts, documents = corpus.sentence_starts, corpus.document_starts
+    whole = walk(starts, documents, 0, **WALK)
+    assert (np.diff(whole.place) > 0).all() and len(set(whole.key.tolist())) == len(whole.key)
+    for first, last in ((0, 5), (5, 6), (6, 24), (23, 24)):
+        begin, end = documents[first], documents[last]
+        part = walk(starts[begin : end + 1] - starts[begin], documents, first, **WALK)
+        chosen = (whole.place >= begin) & (whole.place < end)
+        for name, values in part._asdict().items():
+            np.testing.assert_array_equal(values, getattr(whole, name)[chosen], err_msg=name)
+
+
+@pytest.mark.parametrize(("sizes", "longest"), [([9, 1, 30, 2], 12), ([70], 30), ([2], 5)])
+def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        corpus = make_pairs(sizes, longest=longest).corpus
+    starts, documents = corpus.sentence_starts.tolist(), corpus.document_starts.tolist()
+    for epoch in range(20):
+        settings = {**WALK, "epoch": epoch}
+        got = walk(corpus.sentence_starts, corpus.document_starts, 0, **settings)
+        stream = np.random.Philox(key=[WALK["seed"], epoch])
+        words = stream.random_raw([corpus.num_sentences, 8])
+        rows = []
+        for number, (first, end) in enumerate(zip(documents[:-1], documents[1:], strict=True)):
+            place = first
+            while place < end:
+                short, shorter, split, label, where, offset = (words[place, :6] >> 11) / 2**53
+                target = 61 if short >= 0.1 else 2 + int(shorter * 60)
+                i, j = place, place + 1
+                while j < end and starts[j] - starts[i] < target:
+                    j += 1
+                is_random = label < 0.5 and len(sizes) + sum(sizes) > 3
+                if j - i == 1 and not is_random:
+                    if j < end:
+                        j += 1
+                    elif i > first:
+                        i -= 1
+                a_end = i + 1 + int(split * (j - i - 1))
+                outside = sum(sizes) - (a_end - i) - 1
+                torn = (is_random or j - i == 1) and (len(sizes) > 1 or outside >= 1)
+                if not torn:
+                    b, b_end = a_end, j
+                elif len(sizes) > 1:
+                    others = [n for n in range(len(sizes)) if n != number]
+                    other = others[int(where * len(others))]
+                    b, b_end = documents[other] + int(offset * sizes[other]), documents[other + 1]
+                else:
+                    b = (a_end + 1 + outside // 4 + int(offset * -(-outside // 2))) % sizes[0]
+                    b_end = i if b < i else sizes[0]
+                rows.append((place, words[place, 6], i, a_end, b, b_end, torn, target))
+                place = a_end if torn else j
+        fields = (got.place, got.key, got.a, got.a_end, got.b, got.b_end, got.is_random, got.target)
+        assert [tuple(x.tolist() for x in row) for row in zip(*fields, strict=True)] == rows
+
+
 def test_cutting_equals_the_loop_of_the_reference_code():
-    pairs = make_pairs(seq_length=20)
     rng = np.random.default_rng(0)
-    lengths = rng.integers(1, 60, [2000, 2])
-    rows = np.zeros([2000, 6], np.int64)
-    rows[:, 1] = lengths[:, 0]
-    rows[:, 2] = 100
-    rows[:, 3] = 100 + lengths[:, 1]
-    fitted = pairs._fit(rows.copy(), rng)
-    for (a, b), row in zip(lengths.tolist(), fitted.tolist(), strict=True):
+    lengths = rng.integers(1, 300, [2000, 2])
+    coins = rng.integers(0, 2**64, 2000, np.uint64)
+    front, keep = cut(lengths, coins, seq_length=20)
+    for (a, b), kept in zip(lengths.tolist(), keep.tolist(), strict=True):
         while a + b > 17:
             if a > b:
                 a -= 1
             else:
                 b -= 1
-        assert (row[1] - row[0], row[3] - row[2]) == (a, b)
-    # A fair coin decides the end from which each token goes.
-    cut = lengths[:, 0] - (fitted[:, 1] - fitted[:, 0])
-    front = fitted[:, 0].sum() / cut.sum()
-    assert abs(front - 0.5) < 0.01
-    assert (fitted[:, 1] <= rows[:, 1]).all() and (fitted[:, 0] >= 0).all()
+        assert kept == [a, b]
+    # A fair coin decides the end from which each token goes, of A and of B alike.
+    gone = lengths - keep
+    deviation = (front - gone / 2) / np.sqrt(np.maximum(gone, 1) / 4)
+    assert (front >= 0).all() and (front <= gone).all()
+    for n in range(2):
+        many = deviation[gone[:, n] > 20, n]
+        assert len(many) > 1500 and abs(many.mean()) < 0.1 and abs(many.std() - 1) < 0.1
+    assert abs(np.corrcoef(deviation.T)[0, 1]) < 0.1
+    again, _ = cut(lengths[::-1], coins[::-1], seq_length=20)
+    np.testing.assert_array_equal(again[::-1], front)
 
 
 # ---- one document

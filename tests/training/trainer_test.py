@@ -270,7 +270,5 @@ def test_bad_arguments_are_named():
         toy_trainer().evaluate([])
 
 
-def test_unknown_strategy_is_named():
-    with pytest.raises(ValueError, match="'pod' is unknown"):
-        training.make_strategy("pod")
+def test_every_device_of_this_machine():
     assert training.make_strategy("mirrored").num_replicas_in_sync >= 2

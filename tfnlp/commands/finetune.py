@@ -4,7 +4,9 @@ import json
 import os
 import sys
 
+from tfnlp.commands import devices
 from tfnlp.commands.arguments import HelpFormatter, add_model
+from tfnlp.commands.devices import add_devices
 
 SUMMARIES = {
     "classify": "A class for a text or a pair of texts",
@@ -140,9 +142,7 @@ def _add_task(parser, name):
     parser.add_argument(
         "--no-buckets", action="store_true", help="pad all batches to the longest example"
     )
-    parser.add_argument(
-        "--strategy", choices=["auto", "cpu", "gpu", "mirrored"], default="auto", help="devices"
-    )
+    add_devices(parser, workers=False)
 
 
 def add_columns(parser, task=None):
@@ -172,7 +172,11 @@ def run(args):
         return
     from tfnlp.commands.finetuning import Finetuning
 
-    work = Finetuning(args)
+    with devices.strategy(args) as strategy:
+        _run(args, Finetuning(args, strategy))
+
+
+def _run(args, work):
     choices = FEATURES if args.features == "all" else [work.features]
     if len(choices) == 1 and len(args.seeds) == 1:
         work.run(args.output, choices[0], args.seeds[0])

@@ -1,6 +1,6 @@
 """Masked words: go on with a BERT's masked language model on your own text."""
 
-from tfnlp.commands import pretrain_bert
+from tfnlp.commands import devices, pretrain_bert
 from tfnlp.commands.arguments import add_layout, add_model
 from tfnlp.commands.pretraining import add_training
 
@@ -60,6 +60,11 @@ def run(args):
     if not args.epochs > 0:
         raise ValueError(f"--epochs {args.epochs} must be above 0")
     args.start = args.model
+    with devices.strategy(args) as strategy:
+        _run(args, strategy)
+
+
+def _run(args, strategy):
     before = pretrain_bert.start(args)
     if args.seq_length is None:
         positions = before.encoder.get_layer("position_embedding").max_positions
@@ -67,7 +72,7 @@ def run(args):
     if args.learning_rate is None:
         width = before.encoder.get_layer("token_embedding").hidden_size
         args.learning_rate = 3e-4 if width < _SMALL else 1e-4
-    pretrain_bert.train(args, before)
+    pretrain_bert.train(args, before, strategy)
     print(
         f"fill in masked words with it: tfnlp predict bert --model {args.output} 'A [MASK] ...'\n"
         f"one SavedModel of it: tfnlp export --model {args.output} --output DIR --fill"

@@ -8,7 +8,7 @@ import sys
 import time
 import zlib
 
-from tfnlp.commands import task_models
+from tfnlp.commands import devices, task_models
 
 
 class Finetuning:
@@ -16,17 +16,15 @@ class Finetuning:
 
     Args:
         args: of `tfnlp finetune TASK`.
+        strategy: the devices to train on.
 
     Raises:
         ValueError, OSError: for what can't be: before anything is written.
     """
 
-    def __init__(self, args):
-        from tfnlp import training
-
-        self.args = args
+    def __init__(self, args, strategy):
+        self.args, self.strategy = args, strategy
         _check(args)
-        self.strategy = training.make_strategy(args.strategy)
         self._check_batch()
         self.train = self._read(args.train)[: args.limit]
         self.dev = self._read(args.dev)
@@ -169,8 +167,9 @@ class Finetuning:
 
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
+        one_length = self.args.no_buckets or devices.is_tpu(self.strategy)
         batches = model.batches(
-            train, settings["batch_size"], self.train, seed=seed, pad_all=self.args.no_buckets
+            train, settings["batch_size"], self.train, seed=seed, pad_all=one_length
         )
         # Each step is traced for two lengths or more, so a set of one length pads less than that.
         replicas = self.strategy.num_replicas_in_sync

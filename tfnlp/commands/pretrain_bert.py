@@ -4,12 +4,14 @@ import os
 import sys
 import zlib
 
+from tfnlp.commands import devices
 from tfnlp.commands.pretraining import (
     add_run,
     add_training,
     add_transformer,
     check_training,
     documents,
+    draw_curve,
     make_trainer,
     start_run,
     training_settings,
@@ -62,25 +64,25 @@ def add_masking(parser):
 
 def run(args):
     """Text to a run's folder; the same command again resumes a run that was stopped."""
-    train(args, start(args))
+    with devices.strategy(args) as strategy:
+        train(args, start(args), strategy)
 
 
-def train(args, before):
+def train(args, before, strategy):
     """What `run` does.
 
     Args:
         args: see `add_arguments`; `steps` may be None, then there are `epochs`.
         before: the `LoadedBert` to go on from, or None.
+        strategy: from `devices.strategy`.
     """
     import keras
 
     from tfnlp import models, training
-    from tfnlp.commands.pictures import plot_history
     from tfnlp.data import BertPairs, TokenizedCorpus
     from tfnlp.tasks import BertPretraining
     from tfnlp.text import WordPieceTokenizer, read_vocabulary, write_vocabulary
 
-    strategy = training.make_strategy(args.strategy)
     check_training(args, strategy)
     sizes = _sizes(args, before)
     predictions = args.max_predictions or max(1, -(-args.seq_length * 15 // 100))
@@ -111,7 +113,8 @@ def train(args, before):
         args.steps = max(1, round(args.epochs * training_pairs.steps_per_epoch))
     heads = _heads(args, before, training_pairs)
     config = _config(args, sizes, heads, tokenizer, predictions, train)
-    start_run(args, config, tokens, read_vocabulary, write_vocabulary)
+    chief = training.Crew(strategy).chief
+    start_run(args, config, tokens, read_vocabulary, write_vocabulary, chief=chief)
 
     keras.utils.set_random_seed(args.seed)
     with strategy.scope():
@@ -137,7 +140,7 @@ def train(args, before):
         checkpoint_every=args.checkpoint_every,
         patience=args.patience,
     )
-    curve = plot_history(history, os.path.join(args.output, "curve.png"))
+    curve = draw_curve(args, trainer)
     shown = history.validation[-1]
     if before is not None:  # what other commands will read
         best = history.best_step("loss")

@@ -4,6 +4,7 @@ import os
 import sys
 import zlib
 
+from tfnlp.commands import devices
 from tfnlp.commands.arguments import add_tokenize, tokenized
 from tfnlp.commands.evaluate_elmo import held_out_windows, summary
 from tfnlp.commands.pretraining import (
@@ -11,6 +12,7 @@ from tfnlp.commands.pretraining import (
     add_training,
     check_training,
     documents,
+    draw_curve,
     make_trainer,
     start_run,
     training_settings,
@@ -72,16 +74,20 @@ def add_arguments(elmo):
 
 def run(args):
     """Text to a run's folder; the same command again resumes a run that was stopped."""
+    with devices.strategy(args) as strategy:
+        train(args, strategy)
+
+
+def train(args, strategy):
+    """What `run` does, on the devices of `strategy`."""
     import keras
 
     from tfnlp import training
-    from tfnlp.commands.pictures import plot_history
     from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
     from tfnlp.models import elmo, elmo_pretrainer
     from tfnlp.tasks import ElmoPretraining
     from tfnlp.text import read_words, write_words
 
-    strategy = training.make_strategy(args.strategy)
     check_training(args, strategy)
     _check_settings(args)
     before = _start(args)
@@ -98,7 +104,8 @@ def run(args):
     )
     args.steps = args.steps or max(1, round(args.epochs * windows.steps_per_epoch))
     config = _config(args, before, train)
-    start_run(args, config, words, read_words, write_words)
+    chief = training.Crew(strategy).chief
+    start_run(args, config, words, read_words, write_words, chief=chief)
 
     keras.utils.set_random_seed(args.seed)
     with strategy.scope():
@@ -109,8 +116,9 @@ def run(args):
         if before is not None:
             _copy_weights(before, encoder, pretrainer)
         # All words that will be read have their characters here, those held out too.
+        compiled = args.jit or devices.is_tpu(strategy)
         task = ElmoPretraining(
-            pretrainer, valid.characters(), args.batch_size, distinct=not args.jit
+            pretrainer, valid.characters(), args.batch_size, distinct=not compiled
         )
     print(
         f"ELMo with {encoder.count_params() / 1e6:.2f} M parameters and a softmax over "
@@ -121,7 +129,7 @@ def run(args):
     trainer = make_trainer(args, task, strategy, loss_scale=args.window / 2)
     if before is not None and not trainer.restore():
         _show("before", trainer.evaluate(held_out.evaluation_batches()))
-    history = trainer.fit(
+    trainer.fit(
         windows,
         args.steps,
         validation=held_out.evaluation_batches(args.evaluate_batches),
@@ -129,9 +137,7 @@ def run(args):
         checkpoint_every=args.checkpoint_every,
         patience=args.patience,
     )
-    curve = plot_history(
-        history, os.path.join(args.output, "curve.png"), ["perplexity"], task.report
-    )
+    curve = draw_curve(args, trainer, ["perplexity"], task.report)
     trainer.restore(best=True)
     _show(f"after {trainer.step} updates", trainer.evaluate(held_out.evaluation_batches()))
     print(f"training curve: {curve}")

@@ -1,9 +1,9 @@
 """Pretrain a GPT: the next token."""
 
-import os
 import sys
 import zlib
 
+from tfnlp.commands import devices
 from tfnlp.commands.evaluate_gpt import summary
 from tfnlp.commands.gpt_text import VOCABULARY, read, write_vocabulary
 from tfnlp.commands.pretraining import (
@@ -12,6 +12,7 @@ from tfnlp.commands.pretraining import (
     add_transformer,
     check_training,
     documents,
+    draw_curve,
     make_trainer,
     start_run,
     training_settings,
@@ -67,15 +68,19 @@ def add_arguments(gpt):
 
 def run(args):
     """Text to a run's folder; the same command again resumes a run that was stopped."""
+    with devices.strategy(args) as strategy:
+        train(args, strategy)
+
+
+def train(args, strategy):
+    """What `run` does, on the devices of `strategy`."""
     import keras
 
     from tfnlp import models, training
-    from tfnlp.commands.pictures import plot_history
     from tfnlp.data import TokenWindows
     from tfnlp.tasks import GPTPretraining
     from tfnlp.text import gpt_tokenizer, read_bpe
 
-    strategy = training.make_strategy(args.strategy)
     check_training(args, strategy)
     if not args.epochs > 0:
         raise ValueError(f"--epochs {args.epochs} must be above 0")
@@ -96,7 +101,8 @@ def run(args):
     )
     args.steps = args.steps or max(1, round(args.epochs * windows.steps_per_epoch))
     config = _config(args, sizes, tokenizer, train)
-    start_run(args, config, pair, read_bpe, write_vocabulary, VOCABULARY)
+    chief = training.Crew(strategy).chief
+    start_run(args, config, pair, read_bpe, write_vocabulary, VOCABULARY, chief)
 
     keras.utils.set_random_seed(args.seed)
     with strategy.scope():
@@ -115,7 +121,7 @@ def run(args):
     stride = -(-held_out.window // 2)
     if before is not None and not trainer.restore():
         _show("before", trainer.evaluate(held_out.evaluation_batches(stride=stride)))
-    history = trainer.fit(
+    trainer.fit(
         windows,
         args.steps,
         validation=held_out.evaluation_batches(args.evaluate_batches),
@@ -123,9 +129,7 @@ def run(args):
         checkpoint_every=args.checkpoint_every,
         patience=args.patience,
     )
-    curve = plot_history(
-        history, os.path.join(args.output, "curve.png"), ["perplexity"], task.report
-    )
+    curve = draw_curve(args, trainer, ["perplexity"], task.report)
     trainer.restore(best=True)
     results = trainer.evaluate(held_out.evaluation_batches(stride=stride))
     _show(f"after {trainer.step} updates", results)

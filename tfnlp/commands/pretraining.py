@@ -1,8 +1,7 @@
 """What pretraining commands share: arguments, documents, and the trainer made from them."""
 
-import os
-
 from tfnlp.commands.arguments import add_corpus
+from tfnlp.commands.devices import add_devices
 
 VOCABULARY = "vocab.txt"
 
@@ -50,9 +49,7 @@ def add_training(
     parser.add_argument(
         "--steps-per-call", type=int, default=10, help="steps a call into TensorFlow"
     )
-    parser.add_argument(
-        "--strategy", choices=["auto", "cpu", "gpu", "mirrored"], default="auto", help="devices"
-    )
+    add_devices(parser)
     parser.add_argument("--evaluate-every", type=int, help="steps (default: ten times a run)")
     parser.add_argument("--evaluate-batches", type=int, default=50, help="held-out batches")
     parser.add_argument("--checkpoint-every", type=int, help="steps (default: each evaluation)")
@@ -152,15 +149,20 @@ def vocabulary(args, make, read, name=VOCABULARY):
         read: function of a path to the tokens.
         name: where a run keeps them.
     """
-    kept = os.path.join(args.output, name)
+    import tensorflow as tf
+
+    from tfnlp.training.paths import to_read
+
+    kept = tf.io.gfile.join(args.output, name)
     if args.vocab:
         return read(args.vocab)
-    if os.path.exists(kept) and not args.restart:
-        return read(kept)
+    if tf.io.gfile.exists(kept) and not args.restart:
+        with to_read(kept) as path:
+            return read(path)
     return make()
 
 
-def start_run(args, config, tokens, read, write, name=VOCABULARY):
+def start_run(args, config, tokens, read, write, name=VOCABULARY, chief=True):
     """Makes the run's folder, or checks that the one there is this run's.
 
     Args:
@@ -168,22 +170,44 @@ def start_run(args, config, tokens, read, write, name=VOCABULARY):
         tokens: the vocabulary.
         read, write: functions of a path to the tokens, and of a path and tokens.
         name: where the run keeps them.
+        chief: False for a worker that leaves the folder to the first one.
 
     Raises:
         ValueError: if the folder holds another run.
     """
+    import tensorflow as tf
+
+    from tfnlp.training.paths import to_read, to_write
     from tfnlp.training.run import delete_run, write_config
 
+    if not chief:
+        return
     if args.restart:
         delete_run(args.output)
-    kept = os.path.join(args.output, name)
-    known = os.path.exists(kept)
-    if known and read(kept) != tokens:
-        raise ValueError(
-            f"{args.output} holds a run with another vocabulary than "
-            f"{args.vocab or 'the one to be used'}; give the same one to resume it, or another "
-            "--output to start a new one"
-        )
+    kept = tf.io.gfile.join(args.output, name)
+    known = tf.io.gfile.exists(kept)
+    if known:
+        with to_read(kept) as path:
+            same = read(path) == tokens
+        if not same:
+            raise ValueError(
+                f"{args.output} holds a run with another vocabulary than "
+                f"{args.vocab or 'the one to be used'}; give the same one to resume it, or another "
+                "--output to start a new one"
+            )
     write_config(args.output, config)
     if not known:
-        write(kept, tokens)
+        with to_write(kept) as path:
+            write(path, tokens)
+
+
+def draw_curve(args, trainer, names=None, report=None):
+    """The path of the training curve, which the first worker draws; see `plot_history`."""
+    from tfnlp.commands.pictures import plot_history
+    from tfnlp.training.paths import to_write
+
+    picture = f"{args.output.rstrip('/')}/curve.png"
+    if trainer.crew.chief:
+        with to_write(picture) as path:
+            plot_history(trainer.history, path, names, report)
+    return picture

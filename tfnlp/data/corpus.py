@@ -7,7 +7,7 @@ import io
 import itertools
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -62,6 +62,19 @@ def read_documents(
       IsADirectoryError: a source is a folder.
       OSError: a damaged or truncated gzip file.
     """
+    readers = document_readers(sources, layout, paragraphs)
+    return _chain(readers, [sources] if isinstance(sources, (str, os.PathLike)) else sources)
+
+
+def document_readers(
+    sources: str | Sequence[str], layout: str = "auto", paragraphs: bool = False
+) -> list[functools.partial]:
+    """What `read_documents` reads one behind the other: a function for each file and data set.
+
+    Each gives an iterator of documents, possibly none, and can be pickled; its first argument is
+    the file's path, or the source where that is a data set. Arguments and errors are those of
+    `read_documents`.
+    """
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
     if isinstance(sources, (str, os.PathLike)):
@@ -70,17 +83,16 @@ def read_documents(
     if not sources:
         raise ValueError("sources is empty; give at least one text file, glob or tfds:NAME")
     # Wrong names are reported now, before an hour is spent on the files ahead of them.
-    readers: list[Callable[[], Iterator[list[str]]]] = []
+    readers = []
     for source in sources:
         if source.startswith("tfds:"):
-            readers.append(_tfds_reader(source, layout, paragraphs))
-        elif source.startswith("book:"):
-            path = str(books.path(source.removeprefix("book:")))
-            readers.append(lambda path=path: _read_file(path, layout, paragraphs))
+            _tfds_text(source)
+            readers.append(functools.partial(_read_tfds, source, layout, paragraphs))
         else:
-            for path in _expand(source):
-                readers.append(lambda path=path: _read_file(path, layout, paragraphs))
-    return _chain(readers, sources)
+            book = source.removeprefix("book:")
+            paths = _expand(source) if book == source else [str(books.path(book))]
+            readers += [functools.partial(_read_file, p, layout, paragraphs) for p in paths]
+    return readers
 
 
 def split_documents(
@@ -104,30 +116,47 @@ def split_documents(
     Raises:
       ValueError: a fraction outside (0, 1), or fewer than two sentences.
     """
-    if not 0 < held_out_fraction < 1:
-        raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
     documents = [document for document in documents if document]
     sizes = [len(document) for document in documents]
+    held, cut = held_out_documents(sizes, held_out_fraction, seed)
+    if cut is not None:
+        return [documents[0][:cut]], [documents[0][cut:]]
+    train = [document for index, document in enumerate(documents) if index not in held]
+    return train, [documents[index] for index in sorted(held)]
+
+
+def held_out_documents(
+    sizes: Sequence[int], held_out_fraction: float, seed: int
+) -> tuple[set[int], int | None]:
+    """What `split_documents` holds out of documents of so many sentences.
+
+    Returns:
+      (the numbers of the documents, None), or of a single document (nothing, the number of its
+      first sentence that is held out).
+
+    Raises:
+      ValueError: as `split_documents`.
+    """
+    if not 0 < held_out_fraction < 1:
+        raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
     if sum(sizes) < 2:
         raise ValueError(
             f"documents hold {sum(sizes)} sentence(s); a split needs at least 2, so give more text"
         )
     wanted = held_out_fraction * sum(sizes)
-    if len(documents) == 1:
-        cut = sizes[0] - min(max(round(wanted), 1), sizes[0] - 1)
-        return [documents[0][:cut]], [documents[0][cut:]]
-    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(documents)).tolist()
+    if len(sizes) == 1:
+        return set(), sizes[0] - min(max(round(wanted), 1), sizes[0] - 1)
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(sizes)).tolist()
     held, held_size = set(), 0
     for index in order:
         if held_size < wanted and held_size + sizes[index] <= 2 * wanted:
-            if len(held) < len(documents) - 1:
+            if len(held) < len(sizes) - 1:
                 held.add(index)
                 held_size += sizes[index]
     left = [index for index in order if index not in held]
     if held_size < wanted and len(left) > 1:  # only long documents are left: the least of them
         held.add(min(left, key=sizes.__getitem__))
-    train = [document for index, document in enumerate(documents) if index not in held]
-    return train, [documents[index] for index in sorted(held)]
+    return held, None
 
 
 def _chain(readers, sources: Sequence[str]) -> Iterator[list[str]]:
@@ -199,10 +228,8 @@ def _read_lines(path: str) -> Iterator[str]:
             raise OSError(f"{path} is a damaged or truncated gzip file: {error}") from error
 
 
-def _tfds_reader(
-    source: str, layout: str, paragraphs: bool
-) -> Callable[[], Iterator[list[str]]]:
-    """Checks that a TFDS data set is there and has text; returns what reads its documents."""
+def _tfds_text(source: str):
+    """The builder of a prepared TFDS data set, the split, and its feature that holds the text."""
     builder, split = open_tfds(source)
     texts = [
         key
@@ -214,23 +241,23 @@ def _tfds_reader(
             f"the TFDS data set {builder.name!r} has no string feature; its features are "
             f"{', '.join(builder.info.features)}"
         )
-    text = "text" if "text" in texts else texts[0]
+    return builder, split, "text" if "text" in texts else texts[0]
+
+
+def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
+    import tensorflow_datasets as tfds
+
+    builder, split, text = _tfds_text(source)
     find_documents = _finder("prose" if layout == "auto" else layout, paragraphs)
-
-    def read() -> Iterator[list[str]]:
-        import tensorflow_datasets as tfds
-
-        dataset = builder.as_dataset(
-            split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
-        )
-        for number, example in enumerate(dataset.as_numpy_iterator()):
-            try:
-                lines = example[text].decode("utf-8").splitlines()
-            except UnicodeDecodeError as error:
-                raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
-            # An example is one document, whatever blank lines it holds.
-            document = list(itertools.chain.from_iterable(find_documents(lines)))
-            if document:
-                yield document
-
-    return read
+    dataset = builder.as_dataset(
+        split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
+    )
+    for number, example in enumerate(dataset.as_numpy_iterator()):
+        try:
+            lines = example[text].decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
+        # An example is one document, whatever blank lines it holds.
+        document = list(itertools.chain.from_iterable(find_documents(lines)))
+        if document:
+            yield document

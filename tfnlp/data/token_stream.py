@@ -29,6 +29,43 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
     return stream
 
 
+def check_windows(window: int, seed: int) -> None:
+    """Raises ValueError for what no windows can be drawn with."""
+    if window < 1:
+        raise ValueError(f"window must be 1 or more; got {window}")
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
+
+
+def count_windows(length: int, window: int) -> int:
+    """How many windows an epoch of a stream has, however it is shifted.
+
+    Raises:
+      ValueError: for a stream that is shorter than a window.
+    """
+    if length <= window:
+        raise ValueError(
+            f"the text has {length - 1} tokens, fewer than a window of {window}; give more text "
+            "or a shorter window"
+        )
+    return max(1, (length - window) // window)
+
+
+def window_shift(length: int, window: int, seed: int, epoch: int) -> int:
+    """Where the first window of an epoch starts in a stream of so many tokens."""
+    spare = length - 1 - count_windows(length, window) * window
+    rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+    return int(rng.integers(0, min(window - 1, spare) + 1))
+
+
+def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
+    """The keys uint64 of the windows first to last - 1 of an epoch, whose order is that of (key,
+    number): numbers of Philox, so that any part of them can be had alone."""
+    skip = first % 4  # a block of Philox is four numbers, and the first block is the shift's
+    random = np.random.Philox(key=[seed, epoch], counter=1 + first // 4)
+    return random.random_raw(skip + last - first)[skip:]
+
+
 class TokenWindows:
     """Windows of T tokens and the tokens that follow, a pure function of (stream, seed, step).
 
@@ -55,18 +92,9 @@ class TokenWindows:
     def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0):
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        if window < 1:
-            raise ValueError(f"window must be 1 or more; got {window}")
-        if not 0 <= seed < 2**31:
-            raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
-        if len(stream) <= window:
-            raise ValueError(
-                f"the text has {len(stream) - 1} tokens, fewer than a window of {window}; give "
-                "more text or a shorter window"
-            )
+        check_windows(window, seed)
         self.stream, self.batch_size, self.window, self.seed = stream, batch_size, window, seed
-        # However an epoch is shifted, it has so many windows.
-        self.windows_per_epoch = max(1, (len(stream) - window) // window)
+        self.windows_per_epoch = count_windows(len(stream), window)
         self._plan = functools.lru_cache(maxsize=2)(self._draw)
 
     @property
@@ -122,10 +150,9 @@ class TokenWindows:
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Where the windows of an epoch start, in their order."""
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        spare = len(self.stream) - 1 - self.windows_per_epoch * self.window
-        shift = rng.integers(0, min(self.window - 1, spare) + 1)
-        return shift + self.window * rng.permutation(self.windows_per_epoch)
+        shift = window_shift(len(self.stream), self.window, self.seed, epoch)
+        keys = window_keys(0, self.windows_per_epoch, self.seed, epoch)
+        return shift + self.window * np.argsort(keys, kind="stable")
 
     def _gather(self, starts: np.ndarray, counted: np.ndarray) -> dict[str, np.ndarray]:
         """Windows from `starts` [B]; `counted` bool [B, T]. Beyond the end is padding."""

@@ -10,6 +10,13 @@ import tqdm
 _BATCH = 2000  # sentences that the tokenizer gets at once
 
 
+def tokenize_sentences(sentences: list[str], tokenizer) -> tuple[np.ndarray, np.ndarray]:
+    """Their tokens in one row, int32 [N], and how many each sentence has, int64 [S]."""
+    ragged = tokenizer.tokenize(tf.constant(sentences))
+    tokens = ragged.flat_values.numpy().astype(np.int32, copy=False)
+    return tokens, ragged.row_lengths().numpy()
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedCorpus:
     """Token ids of a corpus without any special tokens, 4 bytes a token.
@@ -58,9 +65,9 @@ class TokenizedCorpus:
         pieces, lengths, owners = [], [], []  # owners: the document of each sentence
 
         def tokenize(sentences: list[str]) -> None:
-            ragged = tokenizer.tokenize(tf.constant(sentences))
-            pieces.append(ragged.flat_values.numpy().astype(np.int32, copy=False))
-            lengths.append(ragged.row_lengths().numpy())
+            tokens, length = tokenize_sentences(sentences, tokenizer)
+            pieces.append(tokens)
+            lengths.append(length)
 
         with tqdm.tqdm(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
             waiting = []

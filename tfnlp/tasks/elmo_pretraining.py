@@ -63,6 +63,10 @@ class ElmoPretraining(Task):
         others = [name for name in self.model.input if name not in inputs]
         return {**inputs, **{name: batch[name] for name in others}}
 
+    def tokens(self, batch):
+        """Words of the text."""
+        return tf.reduce_sum(batch["weights"])
+
     def targets(self, batch):
         """Words to predict, in either direction: dict of float32 scalars."""
         count = tf.reduce_sum(batch["weights"])

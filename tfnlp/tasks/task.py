@@ -1,5 +1,7 @@
 """What the trainer asks of a task."""
 
+import tensorflow as tf
+
 
 class Task:
     """A model with its loss: the base of all tasks.
@@ -28,6 +30,15 @@ class Task:
     def inputs(self, batch):
         """The model's inputs from a batch (state included)."""
         return {name: batch[name] for name in self.model.input}
+
+    def tokens(self, batch):
+        """Real tokens that the model reads of a batch, float32 scalar; None: not known.
+
+        Only the speed that is shown is made of it.
+        """
+        if "input_mask" in batch:
+            return tf.reduce_sum(tf.cast(batch["input_mask"], "float32"))
+        return None
 
     def report(self, means):
         """Adds to the means of losses and metrics what follows from them."""

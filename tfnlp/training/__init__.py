@@ -5,18 +5,22 @@ from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import LAMB, Adagrad, AdamW, Optimizer, optimizer
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, schedule
-from tfnlp.training.strategy import make_strategy
+from tfnlp.training.strategy import STRATEGIES, make_strategy
 from tfnlp.training.trainer import Trainer
+from tfnlp.training.workers import Crew, WorkerLost, read_cluster
 
 __all__ = [
     "Adagrad",
     "AdamW",
     "Checkpoints",
+    "Crew",
     "History",
     "LAMB",
     "LayerRates",
     "Optimizer",
+    "STRATEGIES",
     "Trainer",
+    "WorkerLost",
     "constant",
     "cosine",
     "inverse_sqrt",
@@ -24,5 +28,6 @@ __all__ = [
     "linear",
     "make_strategy",
     "optimizer",
+    "read_cluster",
     "schedule",
 ]

@@ -7,6 +7,7 @@ import zlib
 
 import tensorflow as tf
 
+from tfnlp.training.paths import is_remote
 from tfnlp.training.randomness import seed_variables
 
 _NAME = re.compile(r"^(step|best)-(\d{10})$")
@@ -52,7 +53,7 @@ class Checkpoints:
             with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
                 file.write(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
             _remove(final)
-            tf.io.gfile.rename(partial, final)
+            _move(partial, final)
         except (tf.errors.OpError, OSError) as error:
             try:
                 _remove(partial)
@@ -136,6 +137,20 @@ def model_variables(model):
     """
     seeds = {id(v) for v in seed_variables(model)}
     return {f"model/{v.path}": v.value for v in model.variables if id(v) not in seeds}
+
+
+def _move(partial, final):
+    """Renames a folder; where there are files alone, as in `gs://`, one by one.
+
+    `state.json`, without which nothing is read, comes last.
+    """
+    if not is_remote(final):
+        tf.io.gfile.rename(partial, final)
+        return
+    tf.io.gfile.makedirs(final)
+    for name in sorted(tf.io.gfile.listdir(partial), key=lambda name: name == "state.json"):
+        tf.io.gfile.rename(tf.io.gfile.join(partial, name), tf.io.gfile.join(final, name))
+    _remove(partial)
 
 
 def _remove(path):

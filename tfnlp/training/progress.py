@@ -4,17 +4,83 @@ import sys
 
 from tqdm import tqdm
 
-# What fits beside the bar, under shorter names.
+_LOG_COLUMNS = 110  # of a line in a file
+_HEAD = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+_LEAST_BAR = 10  # columns; below that there is none
+
+
+def _count(x):
+    """Three digits: 950, 21.3k, 1.24M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if x >= size:
+            x, suffix = x / size, unit
+            break
+    else:
+        suffix = ""
+    digits = 2 if x < 10 and suffix else 1 if x < 100 and suffix else 0
+    return f"{x:.{digits}f}{suffix}"
+
+
+def _size(x):
+    """Three digits: 0.83, 12.5, 431, 1.2e4."""
+    if 0 < abs(x) < 0.01 or abs(x) >= 1000:
+        return _exponent(x)
+    return f"{x:.{2 if abs(x) < 10 else 1 if abs(x) < 100 else 0}f}"
+
+
+def _exponent(x):
+    """4.1e-4."""
+    digits, _, exponent = f"{x:.1e}".partition("e")
+    return f"{digits}e{int(exponent)}"
+
+
+# What stands on the line, in this order, and what is left out first where it is too short: that
+# with the largest number.
 _SHOWN = {
-    "loss": "loss",
-    "perplexity": "perplexity",
-    "masked_lm_accuracy": "mlm acc",
-    "next_sentence_accuracy": "nsp acc",
+    "loss": (0, lambda x: f"loss {x:.3f}"),
+    "perplexity": (7, lambda x: f"ppl {_size(x)}"),
+    "masked_lm_accuracy": (7, lambda x: f"mlm {x:.3f}"),
+    "next_sentence_accuracy": (9, lambda x: f"nsp {x:.3f}"),
+    "tokens_per_second": (1, lambda x: f"{_count(x)} tok/s"),
+    "steps_per_second": (8, lambda x: f"{_size(x)} step/s"),
+    "share_of_peak": (2, lambda x: f"peak {x:.0%}"),
+    "input_wait": (3, lambda x: f"wait {x:.0%}"),
+    "learning_rate": (4, lambda x: f"lr {_exponent(x)}"),
+    "gradient_norm": (5, lambda x: f"|g| {_size(x)}"),
+    "memory_gb": (6, lambda x: f"{_size(x)} GB"),
 }
 
 
+def fitted(figures, columns):
+    """The figures that fit into so many columns, the important ones first: one string."""
+    texts = {name: _SHOWN[name][1](x) for name, x in figures.items() if name in _SHOWN}
+    kept, used = set(), 0
+    for name in sorted(texts, key=lambda name: _SHOWN[name][0]):
+        if used + len(texts[name]) + 2 <= columns:
+            used += len(texts[name]) + 2
+            kept.add(name)
+    return "".join(f", {texts[name]}" for name in _SHOWN if name in kept)
+
+
+class _Line(tqdm):
+    """tqdm's clock and pace, with a line that is cut to the columns there are."""
+
+    figures = {}
+
+    def __str__(self):
+        form = {**self.format_dict, "postfix": None, "prefix": ""}
+        columns = form.pop("ncols") or _LOG_COLUMNS
+        head = self.format_meter(**{**form, "bar_format": _HEAD})
+        tail = fitted(self.figures, columns - len(head))
+        room = columns - len(head) - len(tail)
+        if room <= _LEAST_BAR:
+            return head + tail
+        form["bar_format"] = _HEAD.replace("%", "%|{bar}|", 1)
+        return self.format_meter(**form, ncols=columns - len(tail)) + tail
+
+
 class Progress:
-    """Shows steps, speed, time left and the loss on stderr.
+    """Shows steps, time left, the loss and how fast it goes on stderr.
 
     Args:
         first, total: first step and number of steps.
@@ -23,20 +89,20 @@ class Progress:
 
     def __init__(self, first, total, enabled=True):
         terminal = sys.stderr.isatty()
-        self.bar = tqdm(
+        self.bar = _Line(
             initial=first,
             total=total,
             unit="step",
             disable=not enabled,
             dynamic_ncols=terminal,
-            ncols=None if terminal else 110,
+            ncols=None if terminal else _LOG_COLUMNS,
             mininterval=0.5 if terminal else 10.0,
             file=sys.stderr,
         )
 
-    def update(self, step, logs):
-        """Moves the bar to `step`."""
-        self.bar.set_postfix(_short(logs), refresh=False)
+    def update(self, step, figures):
+        """Moves the bar to `step`; `figures` are floats by name, such as `loss`."""
+        self.bar.figures = figures
         self.bar.update(step - self.bar.n)
 
     def note(self, step, logs):
@@ -51,7 +117,3 @@ class Progress:
 
     def __exit__(self, *exception):
         self.bar.close()
-
-
-def _short(logs):
-    return {short: f"{logs[name]:.3f}" for name, short in _SHOWN.items() if name in logs}

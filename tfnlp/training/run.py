@@ -4,11 +4,11 @@
     RUN/vocab.txt      the vocabulary; a GPT's is the folder RUN/vocab
     RUN/checkpoints/   see `tfnlp.training.checkpoints`
     RUN/logs/          for TensorBoard
+
+RUN is any path that `tf.io.gfile` takes.
 """
 
 import json
-import os
-import shutil
 
 import tensorflow as tf
 
@@ -31,10 +31,11 @@ def delete_run(directory):
     """Deletes what a run wrote in `directory`; anything else stays."""
     if is_run(directory):
         for name in (CONFIG, "vocab.txt", "curve.png"):
-            if os.path.exists(os.path.join(directory, name)):
-                os.remove(os.path.join(directory, name))
+            if tf.io.gfile.exists(_join(directory, name)):
+                tf.io.gfile.remove(_join(directory, name))
         for name in ("checkpoints", "logs", "vocab"):
-            shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+            if tf.io.gfile.exists(_join(directory, name)):
+                tf.io.gfile.rmtree(_join(directory, name))
 
 
 def write_config(directory, config):
@@ -44,8 +45,8 @@ def write_config(directory, config):
         ValueError: if another run with other settings is there; resuming it with these would
             not end where the uninterrupted run ends.
     """
-    path = os.path.join(directory, CONFIG)
-    if os.path.exists(path):
+    path = _join(directory, CONFIG)
+    if tf.io.gfile.exists(path):
         changed = _differences(read_config(directory), json.loads(json.dumps(config)))
         if changed:
             raise ValueError(
@@ -53,17 +54,19 @@ def write_config(directory, config):
                 "same settings to resume it, or another --output (or --restart) to start a new one"
             )
         return
-    if os.path.isdir(os.path.join(directory, "checkpoints")):
+    if tf.io.gfile.isdir(_join(directory, "checkpoints")):
         raise ValueError(
             f"{directory} holds checkpoints but no {CONFIG} that says of what; delete it or give "
             "another --output"
         )
-    os.makedirs(directory, exist_ok=True)
-    partial = f"{path}.partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(config, file, indent=2)
-        file.write("\n")
-    os.replace(partial, path)
+    try:
+        tf.io.gfile.makedirs(str(directory))
+        partial = f"{path}.partial"
+        with tf.io.gfile.GFile(partial, "w") as file:
+            file.write(json.dumps(config, indent=2) + "\n")
+        tf.io.gfile.rename(partial, path, overwrite=True)
+    except tf.errors.OpError as error:
+        raise OSError(f"{path} can't be written: {error.message}") from error
 
 
 def read_config(directory):
@@ -73,12 +76,14 @@ def read_config(directory):
         FileNotFoundError: if there is none.
         ValueError: if it can't be read.
     """
-    path = os.path.join(directory, CONFIG)
-    if not os.path.exists(path):
+    path = _join(directory, CONFIG)
+    if not tf.io.gfile.exists(path):
         raise FileNotFoundError(f"{path} is missing; is {directory} the --output of a run?")
     try:
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
+        with tf.io.gfile.GFile(path) as file:
+            config = json.loads(file.read())
+    except tf.errors.OpError as error:
+        raise OSError(f"{path} can't be read: {error.message}") from error
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not valid JSON ({error}); restore it or start anew") from error
     if not isinstance(config, dict) or "tfnlp" not in config:
@@ -102,6 +107,10 @@ def restore_weights(directory, model, best=True):
     if state is None:
         raise FileNotFoundError(f"{folder} holds no checkpoint; train before you use the run")
     return state["step"], History(**state["history"])
+
+
+def _join(directory, name):
+    return tf.io.gfile.join(str(directory), name)
 
 
 def _differences(old, new, prefix=""):

@@ -8,6 +8,7 @@ only then is their global norm clipped; only then is the update applied.
 
 import tensorflow as tf
 
+from tfnlp.training.flops import matmul_flops
 from tfnlp.training.randomness import seeded, step_seed
 
 
@@ -185,7 +186,15 @@ class Step:
         # An embedding's gradient comes as rows, the same row several times; as a dense tensor
         # its norm and its squares are those of the summed rows.
         gradients = [tf.convert_to_tensor(g) for g in gradients]
-        return gradients, sums, self._state(outputs)
+        return gradients, {**sums, **self._work(batch, gradients, sums)}, self._state(outputs)
+
+    def _work(self, batch, gradients, sums):
+        """What was read and computed, for `Monitor` to make speeds of: float32 scalars."""
+        work = {
+            "tokens": self.task.tokens(batch),
+            "flops": matmul_flops([*gradients, *sums.values()]),
+        }
+        return {f"work/{name}": value for name, value in work.items() if value is not None}
 
 
 def split_rows(x, parts):

@@ -1,6 +1,8 @@
 """The training loop: steps, held-out evaluation, checkpoints, resume."""
 
+import json
 import math
+import zlib
 
 import keras
 import tensorflow as tf
@@ -8,16 +10,20 @@ import tensorflow as tf
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 from tfnlp.training.interrupt import StopSignal
+from tfnlp.training.monitor import Monitor, timed_next
+from tfnlp.training.profile import Profile
 from tfnlp.training.progress import Progress
 from tfnlp.training.shares import distribute, split_batch
 from tfnlp.training.step import Step, means
 from tfnlp.training.summaries import Summaries
+from tfnlp.training.workers import Crew, watched
 
 
 class Trainer:
     """Trains a task, on one device or many, so that a killed run ends as if it had not been.
 
-    Build the task's model inside `strategy.scope()`.
+    Build the task's model inside `strategy.scope()`. Of several workers all do the same; the
+    first one alone writes and shows progress, and all must see what it writes.
 
     Args:
         task: see `tfnlp.tasks`.
@@ -65,6 +71,7 @@ class Trainer:
         self.strategy = strategy or tf.distribute.get_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
+        self.crew = Crew(self.strategy)
         rate = learning_rate
         if not callable(rate):
             rate = lambda step: tf.constant(learning_rate, "float32")  # noqa: E731
@@ -104,6 +111,7 @@ class Trainer:
         state = {f"state/{name}": v for name, v in self.task.state.items()}
         return {**model_variables(self.task.model), **slots, **state, "step": self._step}
 
+    @watched
     def fit(
         self,
         data,
@@ -118,6 +126,7 @@ class Trainer:
         callbacks=(),
         progress=True,
         resume=True,
+        profile=None,
     ):
         """Trains until `steps` updates have been made, those of an earlier run included.
 
@@ -136,6 +145,8 @@ class Trainer:
             callbacks: Keras callbacks; an "epoch" is what lies between two evaluations.
             progress: show a progress bar.
             resume: continue from the newest whole checkpoint in `directory`.
+            profile: `(first, last)`: write a TensorFlow profile of the steps of this start that are
+                between, see `Profile`.
 
         Returns:
             the `History`.
@@ -144,6 +155,8 @@ class Trainer:
             ValueError: for a batch that does not divide by replicas times accumulation.
             FloatingPointError: if the loss is no longer a number; the last checkpoint is from
                 before that.
+            WorkerLost: if another worker stopped; all go on from the last checkpoint when they
+                are started again.
         """
         if steps < 1:
             raise ValueError(f"steps={steps} must be at least 1")
@@ -156,6 +169,7 @@ class Trainer:
         if self._checkpoints and resume:
             self.restore()
         first = self.step
+        profiled = Profile(self.directory, profile if self.crew.chief else None, first)
         if self.history.stopped_early(monitor, patience):
             steps = first
         callbacks = keras.callbacks.CallbackList(
@@ -164,9 +178,13 @@ class Trainer:
         self.task.model.stop_training = False
         callbacks.on_train_begin()
         iterator = iter(distribute(self.strategy, data, first)) if first < steps else None
-        summaries = Summaries(self.directory)
-        with StopSignal() as stop_signal, Progress(first, steps, progress) as bar:
-            saved = first
+        chief = self.crew.chief
+        summaries = Summaries(self.directory if chief else None)
+        shown = chief and (progress or self.directory is not None)
+        speeds = Monitor(self.strategy, self.task.model, peak=shown)
+        bar = Progress(first, steps, progress and chief)
+        with StopSignal() as stop_signal, profiled, bar:
+            saved, interrupted = first, False
             while (step := self.step) < steps:
                 if step % evaluate_every == 0 or step == first:
                     callbacks.on_epoch_begin(step // evaluate_every)
@@ -174,8 +192,10 @@ class Trainer:
                 stop_at = min(steps, step + self.steps_per_call)
                 stop_at = min(stop_at, *((step // n + 1) * n for n in boundaries))
                 callbacks.on_train_batch_begin(step)
-                totals = self.train_steps(iterator, tf.constant(stop_at - step))
-                totals = {name: float(value) for name, value in totals.items()}
+                with profiled.of(step, stop_at), speeds:
+                    totals = self.train_steps(iterator, tf.constant(stop_at - step))
+                    totals = {name: float(value) for name, value in totals.items()}
+                totals = speeds.take(totals)
                 step = stop_at
                 logs = self.task.report(means(totals))
                 if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
@@ -184,10 +204,11 @@ class Trainer:
                         f"{step}; lower the learning rate or lengthen the warm-up"
                     )
                 callbacks.on_train_batch_end(step - 1, logs)
-                bar.update(step, logs)
+                bar.update(step, {**logs, **speeds.recent()})
                 self.history.add(totals)
                 if step % log_every == 0 or step == steps:
-                    summaries.write("train", step, self.history.flush(step))
+                    row = self.history.flush(step)
+                    summaries.write("train", step, {**row, **speeds.row()})
                 if step % evaluate_every == 0 or step == steps:
                     held_out = {}
                     if validation is not None:
@@ -199,10 +220,11 @@ class Trainer:
                             self._save(best=True)
                     logs.update({f"val_{k}": v for k, v in held_out.items()})
                     callbacks.on_epoch_end((step - 1) // evaluate_every, logs)
+                # A worker that stopped alone would leave the others waiting for it.
+                said = self.crew.gather(stop_signal.received, self.task.model.stop_training)
+                interrupted, finished = said.any(axis=0)
                 stopping = (
-                    stop_signal.received
-                    or self.task.model.stop_training
-                    or self.history.stopped_early(monitor, patience)
+                    interrupted or finished or self.history.stopped_early(monitor, patience)
                 )
                 if self._checkpoints and (
                     stopping or step % checkpoint_every == 0 or step == steps
@@ -212,7 +234,7 @@ class Trainer:
                 if stopping:
                     break
         callbacks.on_train_end()
-        if stop_signal.received:
+        if interrupted:
             kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""
             raise KeyboardInterrupt(f"stopped at step {self.step} of {steps}{kept}")
         return self.history
@@ -222,6 +244,7 @@ class Trainer:
             return {name: float(value) for name, value in validation().items()}
         return self.evaluate(validation)
 
+    @watched
     def evaluate(self, batches):
         """Held-out means over all batches: a dict such as `{"loss": ..., "..._accuracy": ...}`."""
         totals, state = {}, None
@@ -237,11 +260,16 @@ class Trainer:
             raise ValueError("there is nothing to evaluate on: no held-out batch was given")
         return self.task.report(means(totals))
 
+    @watched
     def restore(self, best=False):
         """Loads the newest whole checkpoint (or the best) and its history, if there is one.
 
         Returns:
             the step it was written at, or 0.
+
+        Raises:
+            ValueError: if checkpoints are there and none can be read, or not every worker sees
+                the same.
         """
         if self._checkpoints is None:
             raise ValueError("restore() needs a Trainer with a directory")
@@ -250,10 +278,20 @@ class Trainer:
         )
         if state is not None:
             self.history = History(**state["history"])
+        history = json.dumps(self.history.state(), sort_keys=True).encode()
+        found = self.crew.gather(self.step, zlib.crc32(history))
+        if (found != found[0]).any():
+            steps = ", ".join(f"worker {i} that of step {row[0]}" for i, row in enumerate(found))
+            raise ValueError(
+                f"the workers read different checkpoints in {self.directory}: {steps}; it must be "
+                "one folder that all of them see"
+            )
         return self.step
 
     def _save(self, best=False):
-        self._checkpoints.save(self.step, {"history": self.history.state()}, best=best)
+        if self.crew.chief:
+            self._checkpoints.save(self.step, {"history": self.history.state()}, best=best)
+        self.crew.gather(self.step)  # no worker goes on, or reads it, before it is whole
 
     def _check_batch(self, size, accumulation=None):
         replicas = self.strategy.num_replicas_in_sync
@@ -267,17 +305,19 @@ class Trainer:
     @tf.function
     def train_steps(self, iterator, count):
         """Runs `count` (int tensor) steps on the next batches; returns the sums over them."""
-        totals = self._one_step(iterator)
+        totals = self._one_step(iterator, after=())
         for _ in tf.range(count - 1):
-            more = self._one_step(iterator)
+            more = self._one_step(iterator, after=totals.values())
             totals = {name: totals[name] + more[name] for name in totals}
         return totals
 
-    def _one_step(self, iterator):
-        totals = self.strategy.run(self._body.train, args=(next(iterator), self._step.read_value()))
+    def _one_step(self, iterator, after):
+        batch, waited = timed_next(iterator, after)
+        totals = self.strategy.run(self._body.train, args=(batch, self._step.read_value()))
         self._step.assign_add(1)
         # Every replica holds the same global sums.
-        return {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
+        totals = {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
+        return {**totals, "work/waited": waited}
 
     @tf.function(reduce_retracing=True)  # not a trace for each length of its batches
     def _evaluate_batch(self, batch, state):

@@ -1,0 +1,213 @@
+"""Other code for a TPU than for a CPU? Single layers at full size, through the TPU's compiler.
+
+    python -m benchmarks.tpu_choices [--only lookup] [--write]
+
+For each choice the same values and gradients are computed in two ways; printed are FLOP, bytes
+through HBM, temporaries, the time that neither the arithmetic nor the memory can beat, and the sum
+of the cycles that the compiler itself expects of a v5e (at 1.5 GHz; it has no estimate for gathers
+and scatters). No TPU is needed, nor used: `pip install tfnlp[tpu-plan]`. With `--write` the table
+goes into docs/plan.md.
+"""
+
+import argparse
+from unittest import mock
+
+import keras
+import tensorflow as tf
+
+from benchmarks.plan import write_between
+from tfnlp.layers import Dropout, lstm_loop
+from tfnlp.plan.chips import CHIPS
+from tfnlp.plan.compiler import compile_for
+from tfnlp.plan.lowering import lower_function
+
+CLOCK = 1.5e9  # of a v5e: 197 TFLOP/s over 4 matrix units of 128 x 128, 2 FLOP each
+HIDDEN, VOCABULARY, ROWS, LENGTH, PREDICTIONS = 768, 30522, 32, 128, 20
+
+
+def spec(*shape, dtype="float32"):
+    return tf.TensorSpec(shape, dtype)
+
+
+def lookup(one_hot):
+    """Token embeddings, forward and backward."""
+
+    def function(table, ids, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(table)
+            if one_hot:
+                hot = tf.one_hot(tf.reshape(ids, [-1]), VOCABULARY, dtype="bfloat16")
+                rows = tf.matmul(hot, tf.cast(table, "bfloat16"))
+                y = tf.reshape(rows, (ROWS, LENGTH, HIDDEN))
+            else:
+                y = tf.cast(tf.gather(table, ids), "bfloat16")
+        return y, tf.convert_to_tensor(tape.gradient(y, table, upstream))
+
+    return function, (
+        spec(VOCABULARY, HIDDEN),
+        spec(ROWS, LENGTH, dtype="int32"),
+        spec(ROWS, LENGTH, HIDDEN, dtype="bfloat16"),
+    )
+
+
+def masked_positions(one_hot):
+    """The hidden vectors at the masked positions, forward and backward."""
+
+    def function(hidden, positions, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(hidden)
+            if one_hot:
+                hot = tf.one_hot(positions, LENGTH, dtype="bfloat16")  # [B, P, T]
+                y = tf.matmul(hot, hidden)  # [B, P, H]
+            else:
+                rows = positions + tf.range(ROWS)[:, None] * LENGTH
+                flat = tf.reshape(hidden, (-1, HIDDEN))
+                y = tf.gather(flat, tf.reshape(rows, [-1]))
+                y = tf.reshape(y, (ROWS, PREDICTIONS, HIDDEN))
+        return y, tf.convert_to_tensor(tape.gradient(y, hidden, upstream))
+
+    return function, (
+        spec(ROWS, LENGTH, HIDDEN, dtype="bfloat16"),
+        spec(ROWS, PREDICTIONS, dtype="int32"),
+        spec(ROWS, PREDICTIONS, HIDDEN, dtype="bfloat16"),
+    )
+
+
+def head(vocabulary):
+    """Tied projection onto the vocabulary, cross entropy, and the gradients."""
+
+    def function(hidden, table, bias, labels):
+        with tf.GradientTape() as tape:
+            tape.watch([hidden, table, bias])
+            product = tf.matmul(hidden, tf.cast(table, "bfloat16"), transpose_b=True)
+            logits = tf.cast(product, "float32") + bias
+            loss = tf.reduce_mean(
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+            )
+        return loss, *tape.gradient(loss, [hidden, table, bias])
+
+    count = ROWS * PREDICTIONS
+    return function, (
+        spec(count, HIDDEN, dtype="bfloat16"),
+        spec(vocabulary, HIDDEN),
+        spec(vocabulary),
+        spec(count, dtype="int32"),
+    )
+
+
+def lstm(unrolled, units=4096, size=512, batch=128, steps=20):
+    """The recurrence of one of ELMo's LSTMs with its gradient, as a loop or step after step."""
+
+    def scan(step, start, backwards=False, **arrays):
+        arrays = {name: x for name, x in arrays.items() if x is not None}
+        carry, carries = start, []
+        for t in reversed(range(steps)) if backwards else range(steps):
+            carry = step(carry, {name: x[t] for name, x in arrays.items()})
+            carries.append(carry)
+        carries = carries[::-1] if backwards else carries
+        return carry, [tf.stack(x) for x in zip(*carries, strict=True)]
+
+    def function(gates, c, h, recurrent, projection, upstream):
+        inputs = [gates, recurrent, projection]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            with mock.patch.object(lstm_loop, "_scan", scan if unrolled else lstm_loop._scan):
+                outputs, last = lstm_loop.trainable_lstm_loop(
+                    gates, c, h, recurrent, projection, None, None, (3.0, 3.0, 1.0)
+                )
+                gradients = tape.gradient(outputs, inputs, upstream)
+        return outputs, last, *gradients
+
+    return function, (
+        spec(steps, batch, 4 * units, dtype="bfloat16"),
+        spec(batch, units),
+        spec(batch, size),
+        spec(size, 4 * units, dtype="bfloat16"),
+        spec(units, size, dtype="bfloat16"),
+        spec(steps, batch, size),
+    )
+
+
+def dropout(view):
+    """Dropout of attention probabilities, forward and backward; `view` makes two 16-bit numbers
+    of each random word, `[N, 512]` to `[N, 1024]`."""
+
+    layer = Dropout(0.1, dtype="mixed_bfloat16")
+
+    def function(x, seed, upstream):
+        with (
+            mock.patch.object(keras.ops, "view", view),
+            keras.StatelessScope([(layer.seed_generator.state, seed)]),
+            tf.GradientTape() as tape,
+        ):
+            tape.watch(x)
+            y = layer(x, training=True)
+        return y, tape.gradient(y, x, upstream)
+
+    probabilities = spec(ROWS, 12, LENGTH, LENGTH, dtype="bfloat16")
+    return function, (probabilities, spec(2, dtype="uint32"), probabilities)
+
+
+def side_by_side(words, dtype):
+    """The low halves of a row, then its high halves."""
+    halves = [keras.ops.bitwise_and(words, 0xFFFF), keras.ops.right_shift(words, 16)]
+    return keras.ops.cast(keras.ops.concatenate(halves, -1), dtype)
+
+
+CHOICES = {
+    "lookup": (
+        f"token embeddings, {ROWS} x {LENGTH} of {VOCABULARY:,} x {HIDDEN}",
+        {"gather": lookup(False), "one-hot product": lookup(True)},
+    ),
+    "masked": (
+        f"{PREDICTIONS} masked positions of {ROWS} x {LENGTH} x {HIDDEN}",
+        {"gather": masked_positions(False), "one-hot product": masked_positions(True)},
+    ),
+    "head": (
+        f"masked-LM head, {ROWS * PREDICTIONS} positions",
+        {"30,522 words": head(30522), "30,592 (128 x 239)": head(30592)},
+    ),
+    "lstm": (
+        "recurrence 4096/512, 128 x 20",
+        {"loop": lstm(False), "unrolled": lstm(True)},
+    ),
+    "dropout": (
+        f"dropout of {ROWS} x 12 x {LENGTH} x {LENGTH} probabilities",
+        {
+            "halves of a word neighbours": dropout(keras.ops.view),
+            "low halves, then high ones": dropout(side_by_side),
+        },
+    ),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--only", choices=list(CHOICES), action="append")
+    parser.add_argument("--write", action="store_true", help="into docs/plan.md")
+    args = parser.parse_args()
+    lines = [
+        "| what | how | GFLOP | MB through HBM | temporaries, MB | at least, ms | expected, ms |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    print("\n".join(lines))
+    for name in args.only or CHOICES:
+        what, ways = CHOICES[name]
+        for way, (function, specs) in ways.items():
+            compiled = compile_for(CHIPS["v5e"], lower_function(function, specs))
+            if not compiled.fits:
+                raise SystemExit(f"{name}, {way}: {compiled.refusal or 'does not fit'}")
+            memory, chip = compiled.memory, CHIPS["v5e"]
+            floor = max(compiled.flops / chip.flops, compiled.hbm_bytes / chip.bandwidth)
+            lines.append(
+                f"| {what} | {way} | {compiled.flops / 1e9:.1f} | {compiled.hbm_bytes / 1e6:.0f} | "
+                f"{memory['temp'] / 1e6:.0f} | {1e3 * floor:.2f} | "
+                f"{1e3 * compiled.cycles / CLOCK:.2f} |"
+            )
+            print(lines[-1], flush=True)
+    if args.write:
+        write_between("docs/plan.md", "choices", "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Runs notebooks from top to bottom, each in a fresh kernel of this Python.
+
+    python -m colab.execute NAME ...     # in place: their new outputs are kept
+
+A notebook runs in an empty folder, so what it writes is gone afterwards, and what is kept has no
+paths of this machine, no widgets, no progress bars. The CPU time that its first cell names first
+("3 min 29 s of CPU time") becomes that of the run.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+_CPU_TIME = re.compile(r"(\d+\s+min\s+)?\d+\s+s\s+of\s+CPU\s+time")
+_WARNINGS = re.compile(r"^(WARNING|INFO:tensorflow|[WIE]\d{4} |\d{4}-\d\d-\d\d \d\d:)")
+
+
+def execute(notebook, folder, timeout=1100, **environment):
+    """Runs all cells of a notebook in place; its outputs are those of this run.
+
+    Args:
+        notebook: an `nbformat` notebook.
+        folder: where its kernel starts, and so what its relative paths are relative to.
+        timeout: seconds that one cell may take.
+        environment: more variables of the kernel's environment.
+
+    Returns:
+        `notebook`.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: if a cell raises.
+    """
+    import nbclient
+
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "IPYTHONDIR": str(pathlib.Path(folder) / ".ipython"),
+        "KERAS_BACKEND": "tensorflow",
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        **environment,
+    }
+    client = nbclient.NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=timeout,
+        record_timing=False,
+        resources={"metadata": {"path": str(folder)}},
+    )
+    client.create_kernel_manager()
+    client.km.kernel_spec.argv[0] = sys.executable  # this Python, whichever is first on the path
+    client.execute(env=environment)
+    return notebook
+
+
+def clean(notebook):
+    """Leaves of a notebook's outputs what a reader wants to see, and nothing of the machine."""
+    import nbformat
+
+    notebook.metadata = nbformat.from_dict(
+        {
+            "accelerator": notebook.metadata.get("accelerator", "GPU"),
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        }
+    )
+    for cell in notebook.cells:
+        cell.metadata = nbformat.from_dict(
+            {k: v for k, v in cell.metadata.items() if k in ("tags", "cellView")}
+        )
+        if cell.cell_type == "code":
+            cell.outputs = _joined([kept for out in cell.outputs if (kept := _clean_output(out))])
+    return notebook
+
+
+def _joined(outputs):
+    """Printed pieces that follow one another as one: how they were cut is chance."""
+    joined = []
+    for output in outputs:
+        if joined and output.output_type == joined[-1].output_type == "stream":
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
+
+
+def _clean_output(output):
+    """An output without noise; None if nothing is left."""
+    if output.output_type == "stream":
+        if output.name == "stderr":
+            return None
+        lines = output.text.splitlines(keepends=True)
+        output.text = "".join(line for line in lines if not _WARNINGS.match(line))
+        return output if output.text else None
+    if output.output_type in ("display_data", "execute_result"):
+        output.metadata = type(output.metadata)()
+        if "image/png" in output.data:  # not "<Figure size 500x300 with 1 Axes>" besides
+            output.data.pop("text/plain", None)
+        if "application/vnd.jupyter.widget-view+json" in output.data:
+            return None
+    return output
+
+
+def main(names):
+    """Executes notebooks of this folder, cleans them and writes them back."""
+    import nbformat
+
+    for name in names:
+        path = HERE / f"{name.removesuffix('.ipynb')}.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        began, cpu = time.monotonic(), sum(os.times()[:4])
+        with tempfile.TemporaryDirectory() as folder:
+            execute(notebook, folder, TFNLP_TOY="0")
+        seconds, cpu = time.monotonic() - began, sum(os.times()[:4]) - cpu
+        spent = "{} min {} s of CPU time".format(*divmod(round(cpu), 60))
+        first = notebook.cells[0]
+        first.source = _CPU_TIME.sub(spent, first.source, count=1)
+        nbformat.write(clean(notebook), path)
+        size = path.stat().st_size / 1024
+        print(f"{path.name}: {seconds:.0f} s, {spent}, {size:.0f} KiB", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m colab.execute", description=__doc__)
+    parser.add_argument("names", nargs="+", metavar="NAME", help="notebooks, such as generate_gpt")
+    main(parser.parse_args().names)

@@ -1,0 +1,141 @@
+"""`tfnlp pretrain` in two processes, one of which is killed and started again."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.scale_test import addresses
+from tfnlp import books
+
+ROOT = pathlib.Path(__file__).parents[2]
+TOY = "--size mini --num-layers 1 --hidden-size 16 --num-heads 2 --seq-length 16 --batch-size 8"
+TOY += " --steps 24 --steps-per-call 1 --evaluate-every 2 --evaluate-batches 1 --vocab-size 300"
+pytestmark = pytest.mark.timeout(1200)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "book.txt"
+    path.write_text(books.path().read_text(encoding="utf-8")[:30_000], encoding="utf-8")
+    return path
+
+
+def start(text, run, places, index, *more):
+    """One worker; its stderr is a pipe, its stdout a file beside the run."""
+    command = [sys.executable, "-m", "tfnlp.cli", "pretrain", "gpt", "--input", str(text)]
+    command += ["--output", str(run), *TOY.split(), *more]
+    if places:
+        command += ["--workers", ",".join(places), "--index", str(index)]
+    with open(f"{run}.{index}.txt", "w") as output:
+        return subprocess.Popen(
+            command,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        )
+
+
+def wait_for(process, said):
+    """Reads stderr up to the line that holds `said`."""
+    lines = []
+    for line in process.stderr:
+        lines.append(line)
+        if said in line:
+            return
+    raise AssertionError(f"{said!r} was never said: {''.join(lines)[-3000:]}")
+
+
+def end(processes):
+    """What each said on stderr; all must end well."""
+    try:
+        said = [process.communicate(timeout=600)[1] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    for process, text in zip(processes, said, strict=True):
+        assert process.returncode == 0, text[-3000:]
+    return said
+
+
+def weights(run):
+    """All that the last checkpoint holds, by name."""
+    checkpoints = sorted((run / "checkpoints").glob("step-*"))
+    assert checkpoints[-1].name == "step-0000000024"
+    reader = tf.train.load_checkpoint(str(checkpoints[-1] / "variables"))
+    return {
+        name: reader.get_tensor(name)
+        for name in reader.get_variable_to_shape_map()
+        if "OBJECT_GRAPH" not in name
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(text, tmp_path_factory):
+    """A run of two workers that nothing happens to."""
+    folder = tmp_path_factory.mktemp("whole")
+    places = addresses(2)
+    end([start(text, folder / "run", places, i) for i in range(2)])
+    return folder / "run"
+
+
+def test_the_first_worker_speaks_and_writes(whole):
+    first, second = (pathlib.Path(f"{whole}.{i}.txt").read_text() for i in range(2))
+    assert "held out, after" in first and f"run: {whole}" in first and second == ""
+    assert sorted(os.listdir(whole)) == ["checkpoints", "config.json", "curve.png", "logs", "vocab"]
+
+
+def test_a_killed_worker_comes_back_and_the_weights_are_the_same(whole, text, tmp_path):
+    places = addresses(2)
+    run = tmp_path / "run"
+    workers = [start(text, run, places, i, "--restart") for i in range(2)]
+    wait_for(workers[0], "step 4 held out")
+    workers[1].send_signal(signal.SIGKILL)
+    workers[1].communicate()
+    wait_for(workers[0], f"worker 1 ({places[1]}) does not answer any more; starting again")
+    workers[1] = start(text, run, places, 1, "--restart")
+    end(workers)
+    one, other = weights(whole), weights(run)
+    assert set(one) == set(other) and len(one) > 20
+    for name, value in one.items():
+        np.testing.assert_array_equal(other[name], value, err_msg=name)
+
+
+def test_interrupting_one_worker_stops_both_with_a_checkpoint(text, tmp_path):
+    places = addresses(2)
+    workers = [start(text, tmp_path / "run", places, i) for i in range(2)]
+    wait_for(workers[0], "step 2 held out")
+    workers[1].send_signal(signal.SIGTERM)
+    said = [worker.communicate(timeout=300)[1] for worker in workers]
+    for worker, text_said in zip(workers, said, strict=True):
+        assert worker.returncode == 130, text_said
+        assert "stopped at step" in text_said and "a checkpoint of step" in text_said
+    assert len(list((tmp_path / "run" / "checkpoints").glob("step-*"))) >= 1
+
+
+def test_a_worker_that_never_comes_is_named_and_nothing_is_written(text, tmp_path):
+    places = addresses(2)
+    worker = start(text, tmp_path / "run", places, 0, "--wait", "2")
+    _, said = worker.communicate(timeout=300)
+    assert worker.returncode == 1
+    assert said.strip().split("\n")[-1].startswith("tfnlp: error: ")
+    assert f"worker 1 ({places[1]}) was not there within 2 seconds" in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_batch_that_does_not_divide_is_refused_by_both(text, tmp_path):
+    places = addresses(2)
+    more = ["--batch-size", "7"]
+    workers = [start(text, tmp_path / "run", places, i, *more) for i in range(2)]
+    for worker in workers:
+        _, said = worker.communicate(timeout=300)
+        assert worker.returncode == 1
+        assert "batch of 7 does not divide by 2 devices" in said
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,94 @@
+"""The notebooks as they are in the repository: whole, executed, and without traces of a machine."""
+
+import base64
+import re
+
+import pytest
+
+pytest.importorskip("nbformat")
+import nbformat  # noqa: E402
+
+from colab.execute import HERE  # noqa: E402
+from tests.colab.notebooks import cell, is_drawn, names, read  # noqa: E402
+
+MACHINE_PATHS = re.compile(r"(?<![\w.}])/(tmp|home|root|work|usr|var|opt|mnt|Users)/|[A-Z]:\\Users")
+KINDS = {"metadata": {"accelerator", "kernelspec", "language_info"}, "cell": {"tags", "cellView"}}
+
+
+@pytest.fixture(params=names())
+def notebook(request):
+    return read(request.param)
+
+
+@pytest.mark.parametrize("name", names())
+def test_file_is_small_and_valid(name):
+    path = HERE / f"{name}.ipynb"
+    assert path.stat().st_size < 400 * 1024
+    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
+    nbformat.validate(notebook)
+    assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
+    ids = [c["id"] for c in notebook.cells]
+    assert len(set(ids)) == len(ids)
+
+
+def test_begins_with_what_it_shows_and_how_long_it_takes(notebook):
+    first = notebook.cells[0]
+    assert first.cell_type == "markdown" and first.source.startswith("# ")
+    assert "**What it shows.**" in first.source
+    how_long = first.source.split("**How long, and on what.**")[1]
+    assert "CPU" in how_long and re.search(r"\d+ (s|min)\b", how_long)
+    assert "not been timed" in how_long  # what nobody measured on a TPU or GPU
+
+
+def test_was_executed_from_top_to_bottom_without_errors(notebook):
+    code = [c for c in notebook.cells if c.cell_type == "code"]
+    assert [c.execution_count for c in code] == list(range(1, len(code) + 1))
+    for c in code:
+        for output in c.outputs:
+            assert output.output_type != "error", c.source
+            assert output.get("name") != "stderr", c.source
+            assert not any("widget" in kind for kind in output.get("data", {})), c.source
+    assert sum(bool(c.outputs) for c in code) >= 4
+
+
+def test_has_pictures(notebook):
+    shown = [
+        base64.b64decode(output.data["image/png"])
+        for c in notebook.cells
+        if c.cell_type == "code"
+        for output in c.outputs
+        if "image/png" in output.get("data", {})
+    ]
+    assert shown and all(is_drawn(picture, least=60) for picture in shown)
+
+
+def test_holds_nothing_of_the_machine_it_ran_on(notebook):
+    assert set(notebook.metadata) <= KINDS["metadata"]
+    for c in notebook.cells:
+        assert set(c.metadata) <= KINDS["cell"]
+        outputs = c.get("outputs", [])
+        written = [c.source, *(output.get("text", "") for output in outputs)]
+        written += [str(v) for o in outputs for k, v in o.get("data", {}).items() if "text" in k]
+        for part in written:
+            assert not MACHINE_PATHS.search(part), part
+            assert "Traceback" not in part and "WARNING" not in part
+
+
+def test_has_the_toy_switch_and_the_one_installation(notebook):
+    assert 'os.environ.get("TFNLP_TOY") == "1"' in cell(notebook, "settings").source
+    same = cell(read(names()[0]), "install")
+    assert cell(notebook, "install").source == same.source
+    assert cell(notebook, "install").outputs == []  # it does nothing where tfnlp can be imported
+
+
+def test_installation_has_what_setup_asks_for():
+    """What the TPU's branch lists by hand is what tfnlp needs, but for what TensorFlow brings."""
+    source = cell(read("pretrain_bert_tpu"), "install").source
+    setup = (HERE.parent / "setup.py").read_text()
+    required = re.search(r"install_requires=\[(.*?)\]", setup, re.S)[1]
+    required = set(re.findall(r'"([a-z0-9-]+)[<>=!",]', required))
+    brought = {"tensorflow", "keras", "absl-py", "numpy", "tensorboard"}
+    # Needed by none of the notebooks, and each would bring the plain TensorFlow.
+    left_out = {"keras-hub", "keras-nlp"}
+    listed = set(re.findall(r'[\s"]([a-z][a-z0-9-]+)', source))
+    assert required - brought - left_out <= listed

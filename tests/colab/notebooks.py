@@ -1,0 +1,81 @@
+"""Runs notebooks of `colab/` at toy size, and looks at what came out of their cells.
+
+Cells are found by their tags (`cell.metadata.tags`), so that a notebook can be rearranged.
+"""
+
+import base64
+import io
+import re
+
+import nbformat
+import numpy as np
+
+from colab.execute import HERE, execute
+
+
+def names():
+    """The notebooks, without ".ipynb"."""
+    return sorted(path.stem for path in HERE.glob("*.ipynb"))
+
+
+def read(name):
+    """The notebook as it is in the repository."""
+    return nbformat.read(HERE / f"{name}.ipynb", as_version=4)
+
+
+def run_notebook(name, tmp_path, timeout=1100, **environment):
+    """A copy of the notebook, executed from top to bottom in `tmp_path` with TFNLP_TOY=1.
+
+    Args:
+        name: without ".ipynb".
+        tmp_path: where its files go.
+        timeout: seconds that a cell may take.
+        environment: more variables of the kernel's environment.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: if a cell raises.
+    """
+    return execute(read(name), tmp_path, timeout, **{"TFNLP_TOY": "1", **environment})
+
+
+def cell(notebook, tag):
+    """The one cell with this tag."""
+    found = [c for c in notebook.cells if tag in c.metadata.get("tags", ())]
+    assert len(found) == 1, f"{len(found)} cells are tagged {tag!r}"
+    return found[0]
+
+
+def text(notebook, tag):
+    """What the cell with this tag printed, and the plain text of what else it showed."""
+    shown = []
+    for output in cell(notebook, tag).outputs:
+        if output.output_type == "stream" and output.name == "stdout":
+            shown.append(output.text)
+        elif output.output_type in ("display_data", "execute_result"):
+            if "image/png" not in output.data:
+                shown.append(output.data.get("text/plain", ""))
+    return "".join(shown)
+
+
+def numbers(notebook, tag, pattern):
+    """The numbers in all matches of a regular expression with one group in `text`."""
+    return [float(x.replace(",", "")) for x in re.findall(pattern, text(notebook, tag))]
+
+
+def pictures(notebook, tag):
+    """The PNG files, bytes, that the cell with this tag showed."""
+    shown = [
+        output.data["image/png"]
+        for output in cell(notebook, tag).outputs
+        if output.output_type == "display_data" and "image/png" in output.data
+    ]
+    return [base64.b64decode(picture) for picture in shown]
+
+
+def is_drawn(picture, least=100):
+    """Whether a PNG file, bytes, has a size and more on it than one colour."""
+    import matplotlib.image
+
+    pixels = matplotlib.image.imread(io.BytesIO(picture), "png")[:, :, :3]
+    height, width, _ = pixels.shape
+    return min(height, width) >= least and len(np.unique(pixels.reshape(-1, 3), axis=0)) > 5

@@ -1,0 +1,118 @@
+"""What the tests of examples share: a corpus in several files, and both ways to its batches."""
+
+import argparse
+import gzip
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.commands import examples
+from tfnlp.commands.gpt_text import newline_id
+from tfnlp.data import (
+    BertPairs,
+    TokenizedCorpus,
+    TokenWindows,
+    read_documents,
+    split_documents,
+    token_stream,
+)
+from tfnlp.text import WordPieceTokenizer, gpt_tokenizer, read_bpe, read_vocabulary
+
+WORDS = "the a dog cat river mountain unbelievable walking walked sees crosses of in old".split()
+SEED = 3
+
+
+def write_corpus(folder):
+    """Four files: sentences a line, prose in gzip, documents of one sentence, and no text."""
+    rng = np.random.default_rng(0)
+
+    def sentence():
+        return " ".join(rng.choice(WORDS, rng.integers(1, 14))).capitalize() + "."
+
+    def document(size):
+        return [sentence() for _ in range(size)]
+
+    lines = ["\n".join(document(n)) for n in (40, 3, 1, 25, 60, 8, 2)]
+    # A sentence without tokens, and a document of nothing else.
+    lines.insert(2, f"{sentence()}\n\ufffd\n{sentence()}")
+    lines.insert(4, "\ufffd\n\ufffd")
+    (folder / "a.txt").write_text("\n\n".join(lines) + "\n")
+    prose = "\n\n\n".join("\n\n".join(" ".join(document(5)) for _ in range(n)) for n in (4, 7, 3))
+    with gzip.open(folder / "b.txt.gz", "wt") as file:
+        file.write(prose)
+    (folder / "c.txt").write_text("\n\n".join(sentence() for _ in range(30)))
+    (folder / "d.txt").write_text("\n")
+    return [str(folder / name) for name in ("a.txt", "b.txt.gz", "c.txt", "d.txt")]
+
+
+def command(model, files, output, *flags):
+    """The arguments of `tfnlp examples`, for small things."""
+    sizes = ["--seq-length", "32", "--vocab-size", "80" if model == "bert" else "300"]
+    shards = ["--seed", str(SEED), "--epochs", "2", "--shards", "3"]
+    return [model, "--input", *files, "--output", str(output), *sizes, *shards, *flags]
+
+
+def make(*arguments):
+    """Makes examples in this process; returns the manifest."""
+    parser = argparse.ArgumentParser()
+    examples.add_arguments(parser)
+    args = parser.parse_args(command(*arguments))
+    examples.run(args)
+    with open(f"{args.output}/manifest.json") as file:
+        return json.load(file)
+
+
+def from_text(model, folder, documents, valid=None, held_out=0.05, **arguments):
+    """`BertPairs` or `TokenWindows` as training makes them of raw text: those to train on, and
+    those held out."""
+    if valid is None:
+        documents, valid = split_documents(documents, held_out, SEED)
+    made = []
+    if model == "bert":
+        tokenizer = WordPieceTokenizer(read_vocabulary(f"{folder}/vocab.txt"))
+    else:
+        tokenizer = gpt_tokenizer(read_bpe(f"{folder}/vocab"))
+    for part, seed in ((documents, SEED), (valid, SEED + 1)):
+        corpus = TokenizedCorpus.build(part, tokenizer, progress=False)
+        if model == "bert":
+            more = {"seq_length": 32, "max_predictions": 6, "seed": seed, **arguments}
+            made.append(BertPairs(corpus, tokenizer, **more))
+        else:
+            stream = token_stream(corpus, newline_id(tokenizer), tokenizer.end_id)
+            made.append(TokenWindows(stream, window=32, seed=seed, **arguments))
+    return made
+
+
+def documents_of(files, model="bert"):
+    return list(read_documents(files, "auto", paragraphs=model == "gpt"))
+
+
+def arrays(batch):
+    return {name: np.asarray(value) for name, value in batch.items()}
+
+
+def assert_same(left, right):
+    left, right = arrays(left), arrays(right)
+    assert left.keys() == right.keys()
+    for name, value in left.items():
+        assert value.dtype == right[name].dtype, name
+        np.testing.assert_array_equal(value, right[name], err_msg=name)
+
+
+def contents(folder):
+    """Every file below a folder of examples, by name."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def features(path):
+    """The examples of a shard as dicts of lists."""
+    found = []
+    for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
+        example = tf.train.Example.FromString(record)
+        found.append({n: list(f.int64_list.value) for n, f in example.features.feature.items()})
+    return found

@@ -1,0 +1,35 @@
+"""Topologies: how many replicas, and what is wrong with others."""
+
+import pytest
+
+from tfnlp.plan.chips import CHIPS, parse_topology
+
+
+@pytest.mark.parametrize(
+    "text, replicas",
+    [("v5e:2x4", 8), ("v5e:1x1", 1), ("v6e:16x16", 256), ("v4:2x2x1", 4), ("v3:2x2", 8)],
+)
+def test_replicas(text, replicas):
+    topology = parse_topology(text)
+    assert topology.devices == replicas and str(topology) == text
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("v5e", "is not CHIP:SHAPE"),
+        ("v5e-8", "is not CHIP:SHAPE"),
+        ("v9:2x2", "no chip is called v9; choose one of v2, v3, v4, v5e, v5p, v6e"),
+        ("v5e:2x2x1", "stand in 2 dimensions"),
+        ("v4:2x2", "stand in 3 dimensions, each 1 or more; give v4:2x2x1"),
+        ("v5e:0x4", "each 1 or more"),
+    ],
+)
+def test_errors(text, message):
+    with pytest.raises(ValueError, match=message) as error:
+        parse_topology(text)
+    assert text in str(error.value) and "\n" not in str(error.value)
+
+
+def test_ridge_of_a_v5e():
+    assert CHIPS["v5e"].ridge == pytest.approx(197e3 / 819)

@@ -1,0 +1,113 @@
+"""`tfnlp plan`: what it prints, and its errors in one line; the compiler is played here."""
+
+import json
+
+import pytest
+
+from tfnlp.cli import main, parse
+from tfnlp.plan import compiler
+from tfnlp.plan.chips import GIB
+from tfnlp.plan.compiler import Compiled
+
+TINY = ("--model", "bert-tiny", "--vocab-size", "100", "--length", "16")
+
+
+def tfnlp(*arguments):
+    """The exit code of `tfnlp plan ARGUMENTS`."""
+    return main(parse(["tfnlp", "plan", *map(str, arguments)]))
+
+
+@pytest.fixture
+def played(monkeypatch):
+    """A compiler to which a row costs 1 GiB; returns the programs that it was given."""
+    given = []
+
+    def compile_for(chip, stablehlo, *, cache, time_limit, keep):
+        rows = int(stablehlo.split("s32[")[1].split(",")[0])
+        given.append(rows)
+        if rows > 14:
+            return Compiled(needed=rows * GIB, usable=chip.memory)
+        memory = dict(argument=GIB, output=GIB, alias=GIB, temp=rows * GIB, generated_code=GIB // 2)
+        return Compiled(
+            memory=memory,
+            matrix_flops=10**12,
+            hbm_bytes=10**9 * rows,
+            cycles=5,
+            analysis={"flops": 2e12, "bytes": 3e9},
+        )
+
+    monkeypatch.setattr(compiler, "compile_for", compile_for)
+    monkeypatch.setattr("tfnlp.plan.lowering.lower", lambda step: f"s32[{step.specs[1].shape[0]},")
+    return given
+
+
+def test_table_of_a_batch(played, capsys, tmp_path):
+    file = tmp_path / "plan.json"
+    assert tfnlp(*TINY, "--batch", 64, "--topology", "v5e:2x4", "--json", file) == 0
+    out, err = capsys.readouterr()
+    assert played == [8] and "compiling bert-tiny, 8 x 16" in err
+    assert "64 x 16 on v5e:2x4: 8 on each of 8 replicas" in out
+    assert "fits: 9.50 GiB of 16.00 GiB" in out
+    assert "temporaries 8.00 GiB" in out and "results" not in out
+    assert "2.00 TFLOP, 8.00 GB through HBM" in out
+    assert "compute: 250 FLOP/byte, the chip's ridge is at 241" in out
+    assert "10.15 ms a step" in out  # 2e12 / 197e12
+    result = json.loads(file.read_text())
+    assert result["hbm_needed"] == int(9.5 * GIB) and result["global_batch"] == 64
+    # Ring all-reduce: each replica sends 2 (n - 1) / n of the gradients.
+    assert result["all_reduce_bytes"] == 2 * 4 * result["parameters"] * 7 // 8
+
+
+def test_memory_bound(played, capsys):
+    assert tfnlp(*TINY, "--batch", 10, "--topology", "v5e:1x1") == 0
+    out = capsys.readouterr().out
+    assert "memory: 200 FLOP/byte" in out
+    assert "12.21 ms a step" in out  # 10e9 / 819e9
+
+
+def test_search(played, capsys):
+    assert tfnlp(*TINY) == 0
+    assert "largest batch that fits: 8 a replica, 64 in all" in capsys.readouterr().out
+    assert {8, 16} <= set(played) and len(played) <= 4
+
+
+def test_out_of_memory(played, capsys):
+    assert tfnlp(*TINY, "--batch", 128) == 0
+    out = capsys.readouterr().out
+    assert "OUT OF MEMORY: the compiler needs 16.00 GiB" in out and "at least" not in out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--topology", "v9:2x2"), "no chip is called v9"),
+        (("--batch", "12"), "--batch 12 does not divide by the 8 replicas of v5e:2x4"),
+        (("--batch", "8", "--accumulation", "2"), "give a multiple of 16"),
+        (("--length", "1024"), "--length 1024 is longer than the 512 positions of bert-tiny"),
+        (("--samples", "10"), "--samples is for elmo, not for bert-tiny"),
+        (("--predictions", "17"), "--predictions 17 is more than the 16 tokens"),
+        (("--batch", "0"), "--batch 0 must be at least 1"),
+        (("--dropout", "1"), "--dropout 1.0 must be at least 0 and below 1"),
+        (("--time-limit", "0"), "--time-limit 0 must be above 0"),
+    ],
+)
+def test_errors_are_one_line(arguments, message, capsys):
+    assert tfnlp(*TINY, *arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("tfnlp: error: ") and error.count("\n") == 1
+    assert message in error
+
+
+def test_an_unknown_model(capsys):
+    with pytest.raises(SystemExit) as stop:
+        tfnlp("--model", "bert-enormous")
+    assert stop.value.code == 2
+    assert "invalid choice: 'bert-enormous'" in capsys.readouterr().err
+
+
+def test_refusal(played, capsys, monkeypatch):
+    message = 'INTERNAL: cannot: metadata={op_name="bert_pretrainer/layer_0/attention/MatMul"}'
+    monkeypatch.setattr(compiler, "compile_for", lambda *a, **k: Compiled(refusal=message))
+    assert tfnlp(*TINY, "--batch", 8) == 1
+    error = capsys.readouterr().err.strip().split("\n")[-1]
+    assert error.startswith("tfnlp: error: layer_0/attention (")

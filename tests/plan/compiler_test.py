@@ -1,0 +1,225 @@
+"""Toy steps through the TPU's real compiler, against numbers that need none."""
+
+import gzip
+import importlib.util
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.plan import compiler, steps
+from tfnlp.plan.chips import CHIPS, GIB
+from tfnlp.plan.compiler import compile_for
+from tfnlp.plan.lowering import lower, lower_function
+
+pytestmark = pytest.mark.timeout(1200)
+needs_compiler = pytest.mark.skipif(
+    not all(importlib.util.find_spec(p) for p in ("jax", "libtpu")),
+    reason="needs the TPU's compiler: pip install tfnlp[tpu-plan]",
+)
+V5E = CHIPS["v5e"]
+HIDDEN, LENGTH = 128, 16
+TRANSFORMER = dict(
+    vocab_size=256, num_layers=1, hidden_size=HIDDEN, num_heads=2, intermediate_size=256
+)
+ELMO = dict(num_layers=1, units=128, projection_size=128, num_highway=1, filters=((1, 64), (2, 64)))
+
+
+def bert(batch):
+    return steps.bert_step(TRANSFORMER, batch, LENGTH, predictions=4)
+
+
+def gpt(batch):
+    return steps.gpt_step(TRANSFORMER, batch, LENGTH, dropout=0.0)
+
+
+def elmo(batch, samples):
+    return steps.elmo_step(ELMO, batch, 4, vocab_size=256, samples=samples, dropout=0.0)
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory):
+    """Function of a maker of a step to the step and what it compiles to, compiled once."""
+    cache, made = tmp_path_factory.mktemp("plans"), {}
+
+    def plan(name, maker, *args):
+        if (name, args) not in made:
+            step = maker(*args)
+            made[name, args] = step, compile_for(V5E, lower(step), cache=cache, time_limit=1000)
+        return made[name, args]
+
+    plan.cache = cache
+    return plan
+
+
+CASES = {
+    "bert": (bert, 8),
+    "gpt": (gpt, 8),
+    "elmo": (elmo, 8, 64),
+    "elmo-full": (elmo, 8, 0),
+}
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", list(CASES))
+def test_memory(name, planned):
+    step, compiled = planned(name, *CASES[name])
+    assert compiled.fits
+    # What is read from outside: weights, slots, the batch, counted from their shapes. Tiles and
+    # the alignment of each array add to it.
+    trained = sum(int(np.prod(v.shape)) for v in step.model.trainable_variables)
+    slots = 2 if name in ("bert", "gpt") else 1
+    batch = sum(np.prod(s.shape) * s.dtype.size for s in step.specs)
+    least = 4 * trained * (1 + slots) + batch
+    assert least <= compiled.memory["argument"] < 1.35 * least
+    # Every weight and slot comes out where it went in; what else comes out are a few scalars.
+    assert compiled.memory["alias"] >= 4 * trained * (1 + slots)
+    assert compiled.memory["output"] - compiled.memory["alias"] < 16384
+    assert compiled.memory["temp"] > 0
+    assert compiled.total > compiled.memory["argument"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["bert", "gpt"])
+def test_work_of_a_transformer(name, planned):
+    step, compiled = planned(name, *CASES[name])
+    # 2 FLOP a weight and token forwards, 4 backwards; the table only in the head's product.
+    tokens, predictions = 8 * LENGTH, 8 * (4 if name == "bert" else LENGTH)
+    block = 4 * HIDDEN**2 + 2 * HIDDEN * 256
+    flops = 6 * (block * tokens + 256 * HIDDEN * predictions)
+    flops += 12 * HIDDEN * LENGTH * tokens  # attention
+    if name == "bert":
+        flops += 6 * HIDDEN**2 * (predictions + 8)  # the head's layer and the pooler
+    assert 0.9 * flops < compiled.matrix_flops < 1.3 * flops
+    assert compiled.matrix_flops <= compiled.flops < 2 * compiled.matrix_flops
+    assert compiled.loop_flops == 0
+    # Weights and slots are read and written.
+    assert compiled.hbm_bytes > 2 * 12 * step.parameters
+    assert compiled.cycles > 0
+
+
+@needs_compiler
+def test_work_of_an_elmo_counts_every_step_of_its_loops(planned):
+    _, compiled = planned("elmo", *CASES["elmo"])
+    # Recurrent product and projection, two directions, 4 steps of 8 rows, forwards and backwards;
+    # the weights' gradients are taken outside the loops, and the loops' first steps are no extra.
+    a_step = 2 * 2 * 8 * (128 * 4 * 128 + 128 * 128)
+    assert compiled.loop_flops in (0, 2 * 3 * a_step)  # 0: the compiler has unrolled them
+    words, full = 2 * 4 * 8, planned("elmo-full", *CASES["elmo-full"])[1]
+    assert compiled.matrix_flops > 6 * words * (128 * 4 * 128 * 2 + 128 * 128)
+    # 256 words are scored instead of 64.
+    difference = full.matrix_flops - compiled.matrix_flops
+    assert difference == pytest.approx(6 * words * (256 - 64) * 128, rel=0.25)
+
+
+@needs_compiler
+def test_more_rows_need_more_memory(planned):
+    _, few = planned("gpt", *CASES["gpt"])
+    _, many = planned("gpt", gpt, 512)
+    assert many.memory["temp"] > 2 * few.memory["temp"]
+    assert many.matrix_flops == pytest.approx(64 * few.matrix_flops, rel=0.1)
+
+
+@needs_compiler
+def test_a_table_larger_than_the_chip(tmp_path):
+    def double(table):
+        return table * 2.0
+
+    text = lower_function(double, (tf.TensorSpec((40_000_000, 128), "float32"),))
+    compiled = compile_for(V5E, text, cache=tmp_path)
+    assert not compiled.fits and compiled.refusal is None
+    table = 40_000_000 * 128 * 4
+    assert compiled.total == pytest.approx(2 * table, rel=0.01)  # it and its double
+    assert 15 * GIB < compiled.usable < V5E.memory
+    # What does not fit is remembered, too.
+    assert len(list(tmp_path.iterdir())) == 1
+    assert compile_for(V5E, text, cache=tmp_path, time_limit=1e-3) == compiled
+
+
+@needs_compiler
+def test_what_was_compiled_before_needs_no_process(planned, monkeypatch, tmp_path):
+    step, compiled = planned("gpt", *CASES["gpt"])
+
+    def forbidden(*args, **kwargs):
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", forbidden)
+    again = gpt(8)  # built anew: TensorFlow's names have other numbers
+    kept = tmp_path / "program"
+    assert compile_for(V5E, lower(again), cache=planned.cache, keep=kept) == compiled
+    assert kept.read_text().startswith("HloModule")
+    with pytest.raises(AssertionError, match="a process"):  # another chip is another answer
+        compile_for(CHIPS["v6e"], lower(step), cache=planned.cache)
+
+
+@needs_compiler
+def test_refusal_of_the_compiler_itself(tmp_path):
+    text = """module { func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %y = stablehlo.custom_call @nowhere(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      return %y : tensor<4xf32> } }"""
+    compiled = compile_for(V5E, text, cache=tmp_path)
+    assert not compiled.fits and "nowhere" in compiled.refusal
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def compiler_is(monkeypatch):
+    """Puts a Python program in the compiler's place."""
+    popen = subprocess.Popen
+
+    def put(program):
+        monkeypatch.setattr(compiler, "_versions", lambda: {"jax": "0"})
+        monkeypatch.setattr(
+            subprocess, "Popen", lambda _, **more: popen([sys.executable, "-c", program], **more)
+        )
+
+    return put
+
+
+def test_a_compiler_that_hangs_is_stopped(compiler_is):
+    compiler_is("import time; time.sleep(600)")
+    with pytest.raises(TimeoutError, match="stopped after 0.5 s; give it more with --time-limit"):
+        compile_for(V5E, "", cache=None, time_limit=0.5)
+
+
+def test_a_compiler_that_dies(compiler_is):
+    compiler_is("import os, sys; print('the last words', file=sys.stderr, flush=True); os.abort()")
+    with pytest.raises(ChildProcessError, match=r"signal 6 \(SIGABRT\): the last words$"):
+        compile_for(V5E, "", cache=None)
+    compiler_is("import sys; sys.exit(3)")
+    with pytest.raises(ChildProcessError, match="ended with code 3: it said nothing"):
+        compile_for(V5E, "", cache=None)
+
+
+@pytest.mark.parametrize(
+    "message, needed, usable",
+    [
+        (
+            "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.50G of 15.75G hbm. "
+            "Exceeded hbm capacity by 4.75G.",
+            int(20.5 * GIB),
+            int(15.75 * GIB),
+        ),
+        (
+            "RESOURCE_EXHAUSTED: the total memory required (38.15G) exceeds available HBM (30.5G).",
+            int(38.15 * GIB),
+            int(30.5 * GIB),
+        ),
+    ],
+)
+def test_out_of_memory(message, needed, usable, compiler_is, tmp_path):
+    compiler_is(f"import json; json.dump(dict(error={message!r}), open('result.json', 'w'))")
+    compiled = compile_for(V5E, "", cache=tmp_path)
+    assert (compiled.fits, compiled.needed, compiled.usable) == (False, needed, usable)
+    (entry,) = tmp_path.iterdir()
+    assert json.loads(gzip.decompress(entry.read_bytes())) == [{"error": message}, ""]
+
+
+def test_without_the_compiler(monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "libtpu" else find(n))
+    with pytest.raises(ImportError, match=r"libtpu is not installed: pip install tfnlp\[tpu-plan"):
+        compile_for(V5E, "", cache=None)

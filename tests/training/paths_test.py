@@ -1,0 +1,64 @@
+"""A run's folder on a file system that only `tf.io.gfile` knows: TensorFlow's own, in memory."""
+
+import json
+
+import pytest
+import tensorflow as tf
+
+from tests.cli.cli_test import TOY, tfnlp
+from tfnlp import books
+from tfnlp.training.paths import to_read, to_write
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text(books.path().read_text(encoding="utf-8")[:40_000], encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "model, arguments",
+    [
+        ("bert", [*TOY, "--vocab-size", "300"]),
+        ("gpt", [*TOY[2:], "--vocab-size", "300"]),
+    ],
+)
+def test_run_there_resumes_and_is_read(model, arguments, text, capsys):
+    run = f"ram://{model}/run"
+
+    def pretrain(*more):
+        return tfnlp("pretrain", model, "--input", text, "--output", run, *arguments, *more)
+
+    assert pretrain() == 0
+    names = {name.rstrip("/") for name in tf.io.gfile.listdir(run)}
+    vocabulary = "vocab.txt" if model == "bert" else "vocab"
+    assert {"checkpoints", "config.json", "curve.png", vocabulary} <= names
+    with tf.io.gfile.GFile(f"{run}/config.json") as file:
+        assert json.loads(file.read())["model"] == model
+    with tf.io.gfile.GFile(f"{run}/curve.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+    steps = [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n.startswith("step")]
+    assert pretrain() == 0  # nothing left to do
+    assert [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n[:4] == "step"] == steps
+    capsys.readouterr()
+    assert pretrain("--learning-rate", "0.5") == 1
+    assert "another --output" in capsys.readouterr().err
+    assert tfnlp("evaluate", "--model", run, "--input", text, "--json") == 0
+    assert json.loads(capsys.readouterr().out.strip().split("\n")[-1])["loss"] > 0
+    assert tfnlp("evaluate", "--model", "ram://none", "--input", text) == 1
+    assert "ram://none is not there" in capsys.readouterr().err
+
+
+def test_what_fails_to_be_written_is_not_copied():
+    with pytest.raises(ZeroDivisionError), to_write("ram://place/file") as path:
+        open(path, "w").close()
+        raise ZeroDivisionError
+    assert not tf.io.gfile.exists("ram://place/file")
+
+
+def test_local_paths_are_themselves(tmp_path):
+    with to_write(str(tmp_path / "a")) as path:
+        assert path == str(tmp_path / "a")
+    with to_read(str(tmp_path / "b")) as path:
+        assert path == str(tmp_path / "b")

@@ -1,0 +1,106 @@
+"""The toy models on some devices: `python -m tests.training.scale_run OUTPUT [arguments]`.
+
+Writes OUTPUT/MODEL.json, a row a step and the held-out rows, and OUTPUT/MODEL.npz, the weights.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tests.training import elmo_toy, gpt_toy, toy
+from tfnlp import training
+from tfnlp.data import LanguageModelWindows
+
+STEPS = 4
+
+
+class Lines(keras.callbacks.Callback):
+    """Tells the parent process where the run is."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        print(batch + 1, flush=True)
+
+
+def elmo_held_out():
+    """Windows whose rows begin with the state that the window before left."""
+    windows = LanguageModelWindows(elmo_toy.toy_corpus(), batch_size=8, window=4, seed=4)
+    return windows.evaluation_batches(3)
+
+
+TOYS = {
+    "bert": lambda strategy, **more: (
+        toy.toy_trainer(strategy, **more),
+        toy.ToyBatches(),
+        [toy.ToyBatches(seed=99).batch(0)],
+    ),
+    "elmo": lambda strategy, **more: (
+        elmo_toy.toy_trainer(strategy, **more),
+        elmo_toy.toy_windows(),
+        elmo_held_out(),
+    ),
+    "gpt": lambda strategy, **more: (
+        gpt_toy.toy_trainer(strategy, **more),
+        gpt_toy.toy_windows(),
+        gpt_toy.held_out(),
+    ),
+}
+
+
+def train(name, strategy, output, steps=STEPS, directory=None, **arguments):
+    """Trains one toy; whether it resumes follows from `directory`."""
+    trainer, data, held_out = TOYS[name](strategy, directory=directory, **arguments)
+    history = trainer.fit(
+        data,
+        steps,
+        validation=held_out,
+        evaluate_every=2,
+        checkpoint_every=1,
+        log_every=1,
+        callbacks=[Lines()],
+        progress=False,
+    )
+    rows = {"train": history.train, "validation": history.validation}
+    (output / f"{name}.json").write_text(json.dumps(rows))
+    weights = [v.numpy() for v in trainer.task.model.trainable_variables]
+    weights += [v.numpy() for v in trainer.task.state.values()]
+    np.savez(output / f"{name}.npz", *weights)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--models", nargs="+", default=list(TOYS))
+    parser.add_argument("--devices", type=int, default=1)
+    parser.add_argument("--workers", help="comma-separated; empty: from TF_CONFIG")
+    parser.add_argument("--index", type=int)
+    parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--directory")
+    parser.add_argument("--dropout", type=float)
+    parser.add_argument("--wait", type=float, default=120.0)
+    args = parser.parse_args()
+    if args.devices > 1:
+        tf.config.set_logical_device_configuration(
+            tf.config.list_physical_devices("CPU")[0],
+            [tf.config.LogicalDeviceConfiguration()] * args.devices,
+        )
+    kind = "multi_worker" if args.workers is not None else "mirrored" if args.devices > 1 else "cpu"
+    strategy = training.make_strategy(
+        kind,
+        workers=args.workers.split(",") if args.workers else None,
+        index=args.index,
+        wait=args.wait,
+    )
+    args.output.mkdir(parents=True, exist_ok=True)
+    more = {} if args.dropout is None else {"dropout": args.dropout}
+    for name in args.models:
+        directory = args.directory and os.path.join(args.directory, name)
+        train(name, strategy, args.output, args.steps, directory, **more)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""One device, several devices, several processes: the same numbers."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.training.scale_run import STEPS
+
+ROOT = pathlib.Path(__file__).parents[2]
+MODELS = ("bert", "elmo", "gpt")
+pytestmark = pytest.mark.timeout(1200)
+
+
+def addresses(count):
+    """Free ports of this machine."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [f"127.0.0.1:{s.getsockname()[1]}" for s in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def start(output, *arguments, env=None):
+    """A process that trains the toys; its lines come through its `stdout`."""
+    output.mkdir(parents=True, exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.training.scale_run", str(output), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=open(output / "stderr.txt", "w"),  # noqa: SIM115
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(env or {})},
+    )
+
+
+def finish(runs, outputs):
+    """Waits for processes; all must end well."""
+    try:
+        for run in runs:
+            run.communicate(timeout=600)
+    finally:
+        for run in runs:
+            run.kill()
+    for run, output in zip(runs, outputs, strict=True):
+        assert run.returncode == 0, (output / "stderr.txt").read_text()[-2000:]
+
+
+def worker_arguments(places, index):
+    return ["--workers", ",".join(places), "--index", index]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Folders of what one, two and four devices and two workers made of the same toys."""
+    folder = tmp_path_factory.mktemp("scale")
+    for devices in (1, 2, 4):
+        output = folder / f"{devices} devices"
+        finish([start(output, "--devices", devices)], [output])
+    places = addresses(2)
+    outputs = [folder / "worker 0", folder / "worker 1"]
+    # The one has its cluster from the command line, the other from the environment.
+    task = {"cluster": {"worker": places}, "task": {"type": "worker", "index": 1}}
+    directory = ["--directory", folder / "shared"]
+    finish(
+        [
+            start(outputs[0], *worker_arguments(places, 0), *directory),
+            start(
+                outputs[1], "--workers", "", *directory, env={"TF_CONFIG": json.dumps(task)}
+            ),
+        ],
+        outputs,
+    )
+    return folder
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", ["2 devices", "4 devices", "worker 0", "worker 1"])
+def test_losses_agree_step_by_step_with_one_device(runs, name, model):
+    one, many = (
+        json.loads((runs / place / f"{model}.json").read_text()) for place in ("1 devices", name)
+    )
+    for part, count in (("train", STEPS), ("validation", STEPS // 2)):
+        assert len(one[part]) == len(many[part]) == count
+        for a, b in zip(one[part], many[part], strict=True):
+            assert set(a) == set(b)
+            for key, value in a.items():
+                np.testing.assert_allclose(b[key], value, rtol=2e-5, atol=1e-6, err_msg=key)
+    assert one["train"][0]["loss"] != one["train"][1]["loss"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("name", ["2 devices", "4 devices", "worker 0"])
+def test_weights_and_carried_state_agree_with_one_device(runs, name, model):
+    one, many = (np.load(runs / place / f"{model}.npz") for place in ("1 devices", name))
+    assert len(one.files) == len(many.files) > 5
+    for key in one.files:
+        np.testing.assert_allclose(many[key], one[key], atol=2e-5)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_workers_hold_the_same_weights_and_one_of_them_wrote(runs, model):
+    one, other = (np.load(runs / f"worker {i}" / f"{model}.npz") for i in (0, 1))
+    for key in one.files:
+        np.testing.assert_array_equal(one[key], other[key])
+    names = os.listdir(runs / "shared" / model / "checkpoints")
+    assert f"step-{STEPS:010d}" in names and not any(n.startswith("partial") for n in names)
+    assert len(list((runs / "shared" / model / "logs").iterdir())) == 1
+
+
+def test_worker_killed_and_started_again_ends_with_the_same_weights(tmp_path):
+    arguments = ["--models", "gpt", "--dropout", "0.2", "--steps", 8]
+
+    def pair(name):
+        places = addresses(2)
+        outputs = [tmp_path / f"{name} {i}" for i in range(2)]
+        directory = ["--directory", tmp_path / name]
+        return outputs, [
+            start(output, *arguments, *directory, *worker_arguments(places, i))
+            for i, output in enumerate(outputs)
+        ]
+
+    outputs, whole = pair("whole")
+    finish(whole, outputs)
+    outputs, broken = pair("broken")
+    for line in broken[1].stdout:
+        if int(line) == 3:
+            broken[1].send_signal(signal.SIGKILL)
+            break
+    broken[0].communicate(timeout=300)
+    broken[1].wait()
+    said = (outputs[0] / "stderr.txt").read_text()
+    assert broken[0].returncode == 1 and "WorkerLost: worker 1 (127.0.0.1:" in said
+    outputs, again = pair("broken")
+    first = int(again[1].stdout.readline())
+    finish(again, outputs)
+    assert 3 <= first <= 5  # it went on
+    for i in range(2):
+        a = np.load(tmp_path / f"whole {i}" / "gpt.npz")
+        b = np.load(tmp_path / f"broken {i}" / "gpt.npz")
+        for key in a.files:
+            np.testing.assert_array_equal(a[key], b[key])

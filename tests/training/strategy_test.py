@@ -1,0 +1,109 @@
+"""Which devices a name stands for, and what is said where there are none."""
+
+import json
+import socket
+
+import pytest
+import tensorflow as tf
+
+from tfnlp import training
+from tfnlp.training import strategy as strategies
+from tfnlp.training import tpu
+
+
+@pytest.mark.parametrize(
+    "name, arguments, said",
+    [
+        ("pod", {}, "choose one of auto, cpu"),
+        ("cpu", {"tpu": "local"}, "--tpu local needs the strategy 'tpu'"),
+        ("mirrored", {"workers": ["a:1"]}, "need the strategy 'multi_worker'"),
+        ("auto", {"index": 1}, "need the strategy 'multi_worker'"),
+        ("multi_worker", {"wait": 0.0}, "--wait 0.0 must be"),
+        ("multi_worker", {"workers": ["a:1"]}, "--index is missing"),
+        ("multi_worker", {"workers": ["a:1"], "index": 1}, "--index 1 must be one of 0 to 0"),
+        ("multi_worker", {"workers": ["a:1", "a:1"], "index": 0}, "names one twice"),
+        ("multi_worker", {"workers": ["a"], "index": 0}, "'a' must be host:port"),
+        ("multi_worker", {"workers": [], "index": 0}, "the list of workers is empty"),
+    ],
+)
+def test_what_cannot_be_is_refused(name, arguments, said):
+    with pytest.raises(ValueError, match=said):
+        training.make_strategy(name, **arguments)
+
+
+def test_no_cluster_anywhere(monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    with pytest.raises(ValueError, match="give --workers"):
+        training.make_strategy("multi_worker")
+
+
+def test_cluster_of_the_environment(monkeypatch):
+    def read(cluster, kind, index):
+        config = {"cluster": cluster, "task": {"type": kind, "index": index}}
+        monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+        return training.read_cluster()
+
+    assert read({"worker": ["a:1", "b:1"]}, "worker", 1) == (["a:1", "b:1"], 1)
+    both = {"chief": ["c:1"], "worker": ["a:1", "b:1"]}
+    assert read(both, "chief", 0) == (["c:1", "a:1", "b:1"], 0)
+    assert read(both, "worker", 1) == (["c:1", "a:1", "b:1"], 2)
+    with pytest.raises(ValueError, match="a chief and workers only"):
+        read({"worker": ["a:1"], "ps": ["p:1"]}, "worker", 0)
+    with pytest.raises(ValueError, match="a chief and workers only"):
+        read({"worker": ["a:1"]}, "evaluator", 0)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"cluster": {}}', '{"cluster": 1, "task": 2}'])
+def test_damaged_cluster_of_the_environment(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    with pytest.raises(ValueError, match="TF_CONFIG is not a cluster"):
+        training.read_cluster()
+
+
+def test_several_workers_come_before_all_else(tmp_path):
+    # TensorFlow has run here.
+    with socket.create_server(("", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    tf.constant(0)
+    with pytest.raises(ValueError, match="before anything else runs"):
+        training.make_strategy("multi_worker", workers=[place], index=0, wait=5.0)
+
+
+def test_no_tpu_here(monkeypatch):
+    for name in ("TPU_NAME", "COLAB_TPU_ADDR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="this machine has no TPU"):
+        training.make_strategy("tpu")
+    assert not isinstance(training.make_strategy("auto"), tf.distribute.TPUStrategy)
+
+
+def test_tpu_that_does_not_answer_at_its_address():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        place = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(ValueError, match=f"no TPU answers at {place}"):
+        training.make_strategy("tpu", tpu=f"grpc://{place}")
+
+
+def test_tpu_that_never_gets_ready_does_not_hang(monkeypatch):
+    never = tpu.threading.Event()
+    monkeypatch.setattr(tpu, "_connect", lambda name: never.wait())
+    with pytest.raises(TimeoutError, match="'slow' did not answer within 0.1 seconds"):
+        tpu.tpu_strategy("slow", 0.1)
+    never.set()
+
+
+def test_tensorflow_without_tpus_says_what_to_install():
+    with pytest.raises(ValueError, match="built without TPUs; pip install"):
+        tpu.tpu_strategy("local", 60.0)
+
+
+def test_auto_takes_the_tpu_that_is_there(monkeypatch):
+    seen = []
+    monkeypatch.setattr(strategies, "_tpu", lambda *arguments: seen.append(arguments))
+    monkeypatch.setenv("TPU_NAME", "local")
+    training.make_strategy("auto")
+    training.make_strategy("tpu", tpu="other", wait=5.0)
+    assert seen == [(None, 300.0), ("other", 5.0)]
+    monkeypatch.delenv("TPU_NAME")
+    monkeypatch.setenv("COLAB_TPU_ADDR", "10.0.0.2:8470")
+    assert tpu.tpu_here() == "grpc://10.0.0.2:8470"

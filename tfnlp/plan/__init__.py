@@ -1,0 +1,1 @@
+"""What a training step needs on a TPU, found out by the TPU's own compiler, without a TPU."""

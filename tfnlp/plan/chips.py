@@ -1,0 +1,95 @@
+"""TPU chips: their published figures, and topologies such as `v5e:2x4`."""
+
+import dataclasses
+import math
+import re
+
+GIB = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip:
+    """What one *device* has, a device being what runs one replica of a training step.
+
+    A chip of v2 and v3 is two devices, each with a core and half of the memory; from v4 on a
+    chip is one.
+
+    Args:
+        name: as in a topology, "v5e".
+        memory: bytes of HBM.
+        flops: peak bfloat16 FLOP a second.
+        bandwidth: bytes a second to and from HBM.
+        axes: of the torus, 2 or 3.
+        cores: devices a chip.
+        options: what the compiler must be told beside the topology.
+    """
+
+    name: str
+    memory: int
+    flops: float
+    bandwidth: float
+    axes: int
+    cores: int = 1
+    options: tuple = ()
+
+    @property
+    def ridge(self):
+        """FLOP a byte above which a step is bound by the arithmetic, below by the memory."""
+        return self.flops / self.bandwidth
+
+
+# Peak bf16 and HBM of v5e, v5p, v6e: "System architecture" in Google Cloud's TPU documentation;
+# of v4 Jouppi et al. 2023, table 4; of v2 and v3 Jouppi et al. 2020, table 2 (half a chip each).
+CHIPS = {
+    chip.name: chip
+    for chip in (
+        Chip("v2", 8 * GIB, 23e12, 350e9, 2, cores=2),
+        Chip("v3", 16 * GIB, 61.5e12, 450e9, 2, cores=2),
+        Chip("v4", 32 * GIB, 275e12, 1200e9, 3, options=(("chip_config_name", "megacore"),)),
+        Chip("v5e", 16 * GIB, 197e12, 819e9, 2),
+        Chip("v5p", 95 * GIB, 459e12, 2765e9, 3),
+        Chip("v6e", 32 * GIB, 918e12, 1638e9, 2),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Topology:
+    """Chips of one kind in a torus: `chip`, and its `shape` in chips."""
+
+    chip: Chip
+    shape: tuple
+
+    def __str__(self):
+        return f"{self.chip.name}:{'x'.join(map(str, self.shape))}"
+
+    @property
+    def devices(self):
+        """Replicas that the whole topology runs."""
+        return math.prod(self.shape) * self.chip.cores
+
+
+def parse_topology(text):
+    """`v5e:2x4` as a `Topology`.
+
+    Raises:
+        ValueError: for an unknown chip, or a shape that its torus can't have.
+    """
+    match = re.fullmatch(r"(\w+):(\d+(?:x\d+)*)", text)
+    if match is None:
+        raise ValueError(
+            f"--topology {text} is not CHIP:SHAPE; give v5e:2x4, say, for 8 chips of v5e"
+        )
+    name, shape = match[1], tuple(int(n) for n in match[2].split("x"))
+    if name not in CHIPS:
+        raise ValueError(
+            f"--topology {text}: no chip is called {name}; choose one of {', '.join(CHIPS)}"
+        )
+    chip = CHIPS[name]
+    if len(shape) != chip.axes or min(shape) < 1:
+        example = "2x4" if chip.axes == 2 else "2x2x1"
+        raise ValueError(
+            f"--topology {text}: chips of {name} stand in {chip.axes} dimensions, each 1 or more; "
+            f"give {name}:{example}, say"
+        )
+    return Topology(chip, shape)

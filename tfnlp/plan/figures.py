@@ -1,0 +1,113 @@
+"""What a plan says: figures from the compiler's answer, as a dict and as a table."""
+
+from tfnlp.plan.chips import GIB
+
+
+def figures(name, length, batch, step, compiled, topology):
+    """All figures of one step, numbers and strings, ready for JSON.
+
+    Args:
+        name: of the model.
+        length: tokens or words a row.
+        batch: rows a chip.
+        step: the `PlannedStep`.
+        compiled: the `Compiled`.
+        topology: the `Topology`.
+    """
+    chip, count = topology.chip, topology.devices
+    result = {
+        "model": name,
+        "length": length,
+        "topology": str(topology),
+        "replicas": count,
+        "batch_per_replica": batch,
+        "global_batch": batch * count,
+        "parameters": step.parameters,
+        "expected_argument_bytes": step.argument_bytes,
+        "verdict": "fits" if compiled.fits else "out of memory",
+        "hbm_needed": compiled.total,
+        "hbm": chip.memory,
+        "all_reduce_bytes": int(2 * step.gradient_bytes * (count - 1) / count),
+    }
+    if not compiled.fits:
+        return {**result, "hbm_usable": compiled.usable}
+    intensity = compiled.flops / compiled.hbm_bytes
+    compute, memory = compiled.flops / chip.flops, compiled.hbm_bytes / chip.bandwidth
+    return {
+        **result,
+        "memory": compiled.memory,
+        "flops": compiled.flops,
+        "matrix_flops": compiled.matrix_flops,
+        "hbm_bytes": compiled.hbm_bytes,
+        "cycles": compiled.cycles,
+        "compiler_analysis": compiled.analysis,
+        "flops_per_byte": intensity,
+        "ridge": chip.ridge,
+        "bound_by": "compute" if intensity >= chip.ridge else "memory",
+        "floor_seconds": max(compute, memory),
+    }
+
+
+def table(result):
+    """`figures` as lines for people."""
+    rows = [
+        ("model", f"{result['model']}, {result['parameters'] / 1e6:.2f} M weights"),
+        (
+            "batch",
+            f"{result['global_batch']} x {result['length']} on {result['topology']}: "
+            f"{result['batch_per_replica']} on each of {result['replicas']} replicas",
+        ),
+    ]
+    if result["verdict"] == "fits":
+        rows += _fitting(result)
+    else:
+        rows.append(
+            (
+                "verdict",
+                f"OUT OF MEMORY: the compiler needs {_gib(result['hbm_needed'])} and has "
+                f"{_gib(result['hbm_usable'])}",
+            )
+        )
+    rows.append(
+        (
+            "all-reduce",
+            f"{result['all_reduce_bytes'] / 1e6:,.0f} MB to and from each replica for the "
+            "gradients (an estimate: one replica is compiled)",
+        )
+    )
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def _fitting(result):
+    m = result["memory"]
+    kinds = (
+        ("weights, slots, batch", m["argument"]),
+        ("results, beside those in place", m["output"] - m["alias"]),
+        ("temporaries", m["temp"]),
+        ("program", m["generated_code"]),
+    )
+    parts = ", ".join(f"{name} {_gib(size)}" for name, size in kinds if size >= GIB / 1000)
+    intensity, ridge = result["flops_per_byte"], result["ridge"]
+    return [
+        ("verdict", f"fits: {_gib(result['hbm_needed'])} of {_gib(result['hbm'])}"),
+        ("HBM", parts),
+        ("a step", f"{_short(result['flops'])}FLOP, {_short(result['hbm_bytes'])}B through HBM"),
+        (
+            "bound by",
+            f"{result['bound_by']}: {intensity:,.0f} FLOP/byte, the chip's ridge is at "
+            f"{ridge:,.0f}",
+        ),
+        ("at least", f"{1e3 * result['floor_seconds']:,.2f} ms a step"),
+    ]
+
+
+def _gib(size):
+    return f"{size / GIB:.2f} GiB"
+
+
+def _short(number):
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if number >= size:
+            return f"{number / size:,.2f} {unit}"
+    return f"{number:,.0f} "
