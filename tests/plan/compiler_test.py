@@ -78,7 +78,7 @@ def test_memory(name, planned):
     # Every weight and slot comes out where it went in; what else comes out are a few scalars.
     assert compiled.memory["alias"] >= 4 * trained * (1 + slots)
     assert compiled.memory["output"] - compiled.memory["alias"] < 16384
-    assert compiled.memory["temp"] > 0
+    # So small a step keeps its temporaries inside the chip; the program itself takes some HBM.
     assert compiled.total > compiled.memory["argument"]
 
 
@@ -119,7 +119,8 @@ def test_work_of_an_elmo_counts_every_step_of_its_loops(planned):
 def test_more_rows_need_more_memory(planned):
     _, few = planned("gpt", *CASES["gpt"])
     _, many = planned("gpt", gpt, 512)
-    assert many.memory["temp"] > 2 * few.memory["temp"]
+    # At the least the logits of all tokens, in bfloat16, are kept for the way back.
+    assert many.memory["temp"] > few.memory["temp"] + 2 * 256 * LENGTH * (512 - 8)
     assert many.matrix_flops == pytest.approx(64 * few.matrix_flops, rel=0.1)
 
 

@@ -123,19 +123,29 @@ def keras_model(dtype=None):
 
 def test_share_of_peak_is_that_of_this_workers_replicas(monkeypatch):
     asked = []
-    rate = lambda *args: asked.append(args[1:]) or 1e6  # noqa: E731
+
+    def rate(strategy, *args, again):
+        asked.append((*args, again))
+        return 1e6 if again else 1e5
+
     monkeypatch.setattr(monitor, "matmul_rate", rate)
     strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
     with strategy.scope():
         model = keras_model("mixed_bfloat16")
     now = [0.0]
     speeds = Monitor(strategy, model, True, lambda: now[0])
-    for _ in range(5):
+    for _ in range(3):
         with speeds:
             now[0] += 2.0
         speeds.take({"steps": 1.0, "work/flops": 1e6})
-    ((devices, dtype),) = asked  # once
-    assert dtype == "bfloat16" and [d[-5:] for d in devices] == ["CPU:0", "CPU:1"]
+    ((devices, dtype, again),) = asked  # once
+    assert dtype == "bfloat16" and [d[-5:] for d in devices] == ["CPU:0", "CPU:1"] and not again
+    assert speeds.recent()["share_of_peak"] == pytest.approx(5.0)  # so the peak was not the peak
+    for _ in range(50):
+        with speeds:
+            now[0] += 2.0
+        speeds.take({"steps": 1.0, "work/flops": 1e6})
+    assert asked[1:] == [(devices, dtype, True)]
     assert speeds.recent()["share_of_peak"] == pytest.approx(0.5)
 
 
@@ -188,6 +198,10 @@ def test_peak_is_measured_once(monkeypatch):
 
     monkeypatch.setattr(peak, "_measure", full)
     assert peak.matmul_rate(strategy, ("/device:CPU:0",), "float32") == rate
+    assert peak.matmul_rate(strategy, ("/device:CPU:0",), "float32", again=True) == rate
+    monkeypatch.setattr(peak, "_measure", lambda *_: 2 * rate)
+    assert peak.matmul_rate(strategy, ("/device:CPU:0",), "float32", again=True) == 2 * rate
+    monkeypatch.setattr(peak, "_measure", full)
     assert peak.matmul_rate(strategy, ("/device:CPU:0",), "bfloat16") is None
     assert peak.matmul_dtype(keras_model()) == "float32"
     assert peak.matmul_dtype(keras_model("mixed_bfloat16")) == "bfloat16"

@@ -12,12 +12,12 @@ class HelpFormatter(argparse.ArgumentDefaultsHelpFormatter):
         return super()._get_help_string(action)
 
 
-def add_corpus(parser):
+def add_corpus(parser, required=True):
     """`--input` and `--layout`."""
     parser.add_argument(
         "--input",
         nargs="+",
-        required=True,
+        required=required,
         metavar="FILE",
         help="text files, globs, .gz files, tfds:NAME[:SPLIT], or book:NAME for one that ships "
         "with tfnlp (book:the_secret_garden)",

@@ -9,7 +9,8 @@ import zlib
 
 from tfnlp.commands.arguments import HelpFormatter, add_corpus
 from tfnlp.commands.gpt_text import VOCABULARY as GPT_VOCABULARY
-from tfnlp.commands.gpt_text import newline_id, write_vocabulary
+from tfnlp.commands.gpt_text import newline_id
+from tfnlp.commands.gpt_text import write_vocabulary as write_bpe
 from tfnlp.commands.pretraining import VOCABULARY
 
 CHUNK = 1 << 22  # characters of text that are tokenized at once
@@ -76,7 +77,7 @@ def run(args):
     """Text to a folder of examples; the same command again goes on where it was stopped."""
     logging.disable(logging.WARNING)  # Beam tells what it lacks for clouds that nobody asked for
     try:
-        from tfnlp.data.examples_beam import Runner
+        from tfnlp.data.examples_runner import Runner
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("apache_beam"):
             raise
@@ -142,8 +143,7 @@ def _bert(args):
     """Settings, the recipe, and a function that writes the vocabulary to a folder."""
     from tfnlp.data.bert_packing import check_pairs
     from tfnlp.data.examples import BertRecipe
-    from tfnlp.text import WordPieceTokenizer, read_vocabulary, train_wordpiece
-    from tfnlp.text import write_vocabulary as write
+    from tfnlp.text import WordPieceTokenizer, read_vocabulary, train_wordpiece, write_vocabulary
 
     check_pairs(args.seq_length, args.seed)
 
@@ -157,7 +157,8 @@ def _bert(args):
         args, tokens, lowercase=not args.cased, short_seq_prob=args.short_seq_prob
     )
     recipe = BertRecipe(tokens, not args.cased)
-    return settings, recipe, lambda folder: _write(folder, VOCABULARY, lambda p: write(p, tokens))
+    write = functools.partial(write_vocabulary, tokens=tokens)
+    return settings, recipe, functools.partial(_write, name=VOCABULARY, write=write)
 
 
 def _gpt(args):
@@ -176,8 +177,9 @@ def _gpt(args):
     tokenizer = gpt_tokenizer(pair)
     recipe = GPTRecipe(*pair, newline_id(tokenizer), int(tokenizer.end_id))
     bpe = None if args.vocab else args.bpe
-    write = functools.partial(write_vocabulary, pair=pair)
-    return _settings(args, pair, bpe=bpe), recipe, lambda f: _write(f, GPT_VOCABULARY, write)
+    write = functools.partial(write_bpe, pair=pair)
+    write = functools.partial(_write, name=GPT_VOCABULARY, write=write)
+    return _settings(args, pair, bpe=bpe), recipe, write
 
 
 def _vocabulary(args, name, read, make):

@@ -51,7 +51,9 @@ def add_arguments(parser):
         clip_norm=1.0,
     )
     # What `tfnlp pretrain bert` asks besides follows from the model.
-    names = "vocab cased num_layers hidden_size num_heads intermediate_size max_positions"
+    names = (
+        "vocab cased examples num_layers hidden_size num_heads intermediate_size max_positions"
+    )
     parser.set_defaults(**dict.fromkeys(names.split()))
 
 

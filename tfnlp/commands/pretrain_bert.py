@@ -5,6 +5,7 @@ import sys
 import zlib
 
 from tfnlp.commands import devices
+from tfnlp.commands.example_batches import BertText, add_examples, open_bert, readable, settle
 from tfnlp.commands.pretraining import (
     add_run,
     add_training,
@@ -24,7 +25,7 @@ _MOSTLY_RANDOM = 0.75  # share of random pairs; where there are next sentences i
 
 def add_arguments(bert):
     """Arguments of `tfnlp pretrain bert`."""
-    add_run(bert)
+    add_run(bert, input_required=False)
     bert.add_argument("--vocab-size", type=int, default=8000, help="size if it is built")
     bert.add_argument("--cased", action="store_true", help="keep case and accents")
     bert.add_argument(
@@ -54,6 +55,7 @@ def add_arguments(bert):
         weight_decay=0.01,
         clip_norm=1.0,
     )
+    add_examples(bert)
 
 
 def add_masking(parser):
@@ -64,7 +66,8 @@ def add_masking(parser):
 
 def run(args):
     """Text to a run's folder; the same command again resumes a run that was stopped."""
-    with devices.strategy(args) as strategy:
+    settle(args, "bert")
+    with devices.strategy(args) as strategy, readable(args, "bert"):
         train(args, start(args), strategy)
 
 
@@ -79,13 +82,62 @@ def train(args, before, strategy):
     import keras
 
     from tfnlp import models, training
-    from tfnlp.data import BertPairs, TokenizedCorpus
     from tfnlp.tasks import BertPretraining
-    from tfnlp.text import WordPieceTokenizer, read_vocabulary, write_vocabulary
+    from tfnlp.text import read_vocabulary, write_vocabulary
 
     check_training(args, strategy)
     sizes = _sizes(args, before)
     predictions = args.max_predictions or max(1, -(-args.seq_length * 15 // 100))
+    read = open_bert if args.examples else _read
+    text = read(args, before, predictions)
+    if args.steps is None:
+        args.steps = max(1, round(args.epochs * text.batches.steps_per_epoch))
+    heads = _heads(args, before, text.batches)
+    config = _config(args, sizes, heads, text.tokenizer, predictions, text.corpus)
+    chief = training.Crew(strategy).chief
+    start_run(args, config, text.tokens, read_vocabulary, write_vocabulary, chief=chief)
+
+    keras.utils.set_random_seed(args.seed)
+    with strategy.scope():
+        dtype = "mixed_bfloat16" if args.bf16 else None
+        encoder = models.bert(**config["arguments"], dtype=dtype)
+        pretrainer = models.bert_pretrainer(encoder, **config["heads"])
+        if before is not None:
+            _copy_weights(before, encoder, pretrainer)
+    print(
+        f"BERT with {pretrainer.count_params() / 1e6:.2f} M parameters on "
+        f"{text.size:,} tokens of {text.documents:,} documents; "
+        f"held out: {text.held_out_size:,} tokens"
+    )
+    trainer = make_trainer(args, BertPretraining(pretrainer), strategy)
+    commonest = _unigram_accuracy(text.commonest, text.held_out)
+    if before is not None and not trainer.restore():
+        _show("before", trainer.evaluate(text.held_out), commonest)
+    history = trainer.fit(
+        text.batches,
+        args.steps,
+        validation=text.held_out,
+        evaluate_every=args.evaluate_every,
+        checkpoint_every=args.checkpoint_every,
+        patience=args.patience,
+    )
+    curve = draw_curve(args, trainer)
+    shown = history.validation[-1]
+    if before is not None:  # what other commands will read
+        best = history.best_step("loss")
+        shown = next(row for row in history.validation if row["step"] == best)
+    _show(f"after {shown['step']} steps", shown, commonest)
+    print(f"training curve: {curve}")
+    print(f"run: {args.output}")
+
+
+def _read(args, before, predictions):
+    """The `BertText` of --input."""
+    import numpy as np
+
+    from tfnlp.data import BertPairs, TokenizedCorpus
+    from tfnlp.text import WordPieceTokenizer
+
     train_documents, valid_documents = documents(args)
     if before is None:
         tokens = _vocabulary(args, train_documents)
@@ -107,47 +159,18 @@ def train(args, before, strategy):
             whole_word=args.whole_word,
         )
 
-    training_pairs = pairs(train, args.seed)
-    held_out = list(pairs(valid, args.seed + 1).evaluation_batches(args.evaluate_batches))
-    if args.steps is None:
-        args.steps = max(1, round(args.epochs * training_pairs.steps_per_epoch))
-    heads = _heads(args, before, training_pairs)
-    config = _config(args, sizes, heads, tokenizer, predictions, train)
-    chief = training.Crew(strategy).chief
-    start_run(args, config, tokens, read_vocabulary, write_vocabulary, chief=chief)
-
-    keras.utils.set_random_seed(args.seed)
-    with strategy.scope():
-        dtype = "mixed_bfloat16" if args.bf16 else None
-        encoder = models.bert(**config["arguments"], dtype=dtype)
-        pretrainer = models.bert_pretrainer(encoder, **config["heads"])
-        if before is not None:
-            _copy_weights(before, encoder, pretrainer)
-    print(
-        f"BERT with {pretrainer.count_params() / 1e6:.2f} M parameters on "
-        f"{len(train.tokens):,} tokens of {len(train.document_starts) - 1:,} documents; "
-        f"held out: {len(valid.tokens):,} tokens"
+    held_out = pairs(valid, args.seed + 1).evaluation_batches(args.evaluate_batches)
+    return BertText(
+        tokens=tokens,
+        tokenizer=tokenizer,
+        batches=pairs(train, args.seed),
+        held_out=list(held_out),
+        corpus={"tokens": train.num_tokens, "crc32": zlib.crc32(train.tokens.tobytes())},
+        size=train.num_tokens,
+        documents=train.num_documents,
+        held_out_size=valid.num_tokens,
+        commonest=np.bincount(train.tokens).argmax(),
     )
-    trainer = make_trainer(args, BertPretraining(pretrainer), strategy)
-    commonest = _unigram_accuracy(train, held_out)
-    if before is not None and not trainer.restore():
-        _show("before", trainer.evaluate(held_out), commonest)
-    history = trainer.fit(
-        training_pairs,
-        args.steps,
-        validation=held_out,
-        evaluate_every=args.evaluate_every,
-        checkpoint_every=args.checkpoint_every,
-        patience=args.patience,
-    )
-    curve = draw_curve(args, trainer)
-    shown = history.validation[-1]
-    if before is not None:  # what other commands will read
-        best = history.best_step("loss")
-        shown = next(row for row in history.validation if row["step"] == best)
-    _show(f"after {shown['step']} steps", shown, commonest)
-    print(f"training curve: {curve}")
-    print(f"run: {args.output}")
 
 
 def _show(when, results, commonest):
@@ -213,7 +236,7 @@ def _heads(args, before, pairs):
         }
     head = before.pretrainer.get_layer("masked_lm_head")
     next_sentence = "next_sentence_logits" in before.pretrainer.output
-    if next_sentence and pairs.plan(0)[:, 4].mean() > _MOSTLY_RANDOM:
+    if next_sentence and pairs.random_share > _MOSTLY_RANDOM:
         next_sentence = False
         print("next sentences are left out: documents of one sentence have none", file=sys.stderr)
     return {
@@ -290,15 +313,12 @@ def _config(args, sizes, heads, tokenizer, predictions, corpus):
             "whole_word": args.whole_word,
             **training_settings(args),
         },
-        "corpus": {"tokens": len(corpus.tokens), "crc32": zlib.crc32(corpus.tokens.tobytes())},
+        "corpus": corpus,
     }
 
 
-def _unigram_accuracy(corpus, batches):
+def _unigram_accuracy(commonest, batches):
     """Accuracy of always guessing the training text's commonest token at the masked places."""
-    import numpy as np
-
-    commonest = np.bincount(corpus.tokens).argmax()
     right = sum(
         float(((b["masked_lm_ids"].numpy() == commonest) * b["masked_lm_weights"].numpy()).sum())
         for b in batches

@@ -5,6 +5,7 @@ import zlib
 
 from tfnlp.commands import devices
 from tfnlp.commands.evaluate_gpt import summary
+from tfnlp.commands.example_batches import GPTText, add_examples, open_gpt, readable, settle
 from tfnlp.commands.gpt_text import VOCABULARY, read, write_vocabulary
 from tfnlp.commands.pretraining import (
     add_run,
@@ -24,7 +25,7 @@ SIZES = ("mini", "gpt", "gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl")
 
 def add_arguments(gpt):
     """Arguments of `tfnlp pretrain gpt`."""
-    add_run(gpt)
+    add_run(gpt, input_required=False)
     gpt.add_argument("--vocab-size", type=int, default=8000, help="size if it is built")
     gpt.add_argument(
         "--bpe",
@@ -64,11 +65,13 @@ def add_arguments(gpt):
         weight_decay=0.01,
         clip_norm=1.0,
     )
+    add_examples(gpt)
 
 
 def run(args):
     """Text to a run's folder; the same command again resumes a run that was stopped."""
-    with devices.strategy(args) as strategy:
+    settle(args, "gpt")
+    with devices.strategy(args) as strategy, readable(args, "gpt"):
         train(args, strategy)
 
 
@@ -79,30 +82,24 @@ def train(args, strategy):
     from tfnlp import models, training
     from tfnlp.data import TokenWindows
     from tfnlp.tasks import GPTPretraining
-    from tfnlp.text import gpt_tokenizer, read_bpe
+    from tfnlp.text import read_bpe
 
     check_training(args, strategy)
     if not args.epochs > 0:
         raise ValueError(f"--epochs {args.epochs} must be above 0")
     before = _start(args)
     sizes = _sizes(args, before)
-    train_documents, valid_documents = documents(args, paragraphs=True)
-    pair = _vocabulary(args, train_documents, before)
-    tokenizer = gpt_tokenizer(pair)
-    train, valid = read(train_documents, tokenizer), read(valid_documents, tokenizer)
-    del train_documents, valid_documents
-    windows = TokenWindows(
-        train.stream, batch_size=args.batch_size, window=args.seq_length, seed=args.seed
-    )
+    text = open_gpt(args, before) if args.examples else _read(args, before)
+    windows, valid = text.batches, text.valid
     held_out = TokenWindows(
         valid.stream,
         batch_size=args.batch_size,
         window=min(args.seq_length, valid.tokens),
     )
     args.steps = args.steps or max(1, round(args.epochs * windows.steps_per_epoch))
-    config = _config(args, sizes, tokenizer, train)
+    config = _config(args, sizes, text.tokenizer, text.corpus)
     chief = training.Crew(strategy).chief
-    start_run(args, config, pair, read_bpe, write_vocabulary, VOCABULARY, chief)
+    start_run(args, config, text.pair, read_bpe, write_vocabulary, VOCABULARY, chief)
 
     keras.utils.set_random_seed(args.seed)
     with strategy.scope():
@@ -113,8 +110,8 @@ def train(args, strategy):
             encoder.set_weights(before.encoder.get_weights())
     task = GPTPretraining(pretrainer, valid.tokens_per_word)
     print(
-        f"GPT with {pretrainer.count_params() / 1e6:.2f} M parameters on {train.tokens:,} tokens "
-        f"of {train.documents:,} documents ({train.tokens_per_word:.2f} a word); held out: "
+        f"GPT with {pretrainer.count_params() / 1e6:.2f} M parameters on {text.size:,} tokens "
+        f"of {text.documents:,} documents ({text.tokens_per_word:.2f} a word); held out: "
         f"{valid.tokens:,} tokens; {args.steps:,} updates"
     )
     trainer = make_trainer(args, task, strategy)
@@ -135,6 +132,30 @@ def train(args, strategy):
     _show(f"after {trainer.step} updates", results)
     print(f"training curve: {curve}")
     print(f"run: {args.output}")
+
+
+def _read(args, before):
+    """The `GPTText` of --input."""
+    from tfnlp.data import TokenWindows
+    from tfnlp.text import gpt_tokenizer
+
+    train_documents, valid_documents = documents(args, paragraphs=True)
+    pair = _vocabulary(args, train_documents, before)
+    tokenizer = gpt_tokenizer(pair)
+    train, valid = read(train_documents, tokenizer), read(valid_documents, tokenizer)
+    windows = TokenWindows(
+        train.stream, batch_size=args.batch_size, window=args.seq_length, seed=args.seed
+    )
+    return GPTText(
+        pair=pair,
+        tokenizer=tokenizer,
+        batches=windows,
+        valid=valid,
+        corpus={"tokens": train.tokens, "crc32": zlib.crc32(train.stream.tobytes())},
+        size=train.tokens,
+        documents=train.documents,
+        tokens_per_word=train.tokens_per_word,
+    )
 
 
 def _show(when, results):
@@ -202,7 +223,7 @@ def _vocabulary(args, train_documents, before):
     return vocabulary(args, make, read_bpe, VOCABULARY)
 
 
-def _config(args, sizes, tokenizer, text):
+def _config(args, sizes, tokenizer, corpus):
     """What a run is: everything that decides which numbers come out."""
     from tfnlp import __version__
 
@@ -215,5 +236,5 @@ def _config(args, sizes, tokenizer, text):
             "seq_length": args.seq_length,
             **training_settings(args),
         },
-        "corpus": {"tokens": text.tokens, "crc32": zlib.crc32(text.stream.tobytes())},
+        "corpus": corpus,
     }

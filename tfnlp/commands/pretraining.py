@@ -6,9 +6,9 @@ from tfnlp.commands.devices import add_devices
 VOCABULARY = "vocab.txt"
 
 
-def add_run(parser):
+def add_run(parser, input_required=True):
     """Text, output folder and vocabulary."""
-    add_corpus(parser)
+    add_corpus(parser, input_required)
     parser.add_argument("--output", required=True, metavar="DIR", help="the run's folder")
     parser.add_argument("--valid", nargs="+", metavar="FILE", help="held-out text")
     parser.add_argument(

@@ -9,6 +9,7 @@ from tfnlp.data.lm_corpus import LanguageModelCorpus
 from tfnlp.data.lm_windows import LanguageModelWindows
 from tfnlp.data.question_files import Question
 from tfnlp.data.sentences import looks_like_sentences, looks_like_words, split_sentences
+from tfnlp.data.shards import BertShards, WindowShards
 from tfnlp.data.tagged_files import TaggedSentence, read_conllu
 from tfnlp.data.task_batches import TaskBatches
 from tfnlp.data.task_files import TaskExample, read_choices, read_classes, read_pairs
@@ -19,6 +20,7 @@ from tfnlp.data.tokens import TokenizedCorpus
 
 __all__ = [
     "BertPairs",
+    "BertShards",
     "GPTTaskBatches",
     "LabelledBatches",
     "LanguageModelCorpus",
@@ -30,6 +32,7 @@ __all__ = [
     "TaskExample",
     "TokenWindows",
     "TokenizedCorpus",
+    "WindowShards",
     "bucket_lengths",
     "gpt_sequences",
     "index_labels",

@@ -8,11 +8,12 @@ import numpy as np
 
 from tfnlp.data.bert_pairs import check_walk
 from tfnlp.data.corpus import document_readers
-from tfnlp.data.examples_beam import HELD, Progress, Runner, shards_pipeline, tokenize_pipeline
+from tfnlp.data.examples_beam import HELD, shards_pipeline, tokenize_pipeline
 from tfnlp.data.examples_bert import PairExamples
 from tfnlp.data.examples_files import HELD_OUT, MANIFEST, Folder, read_manifest, shard_name
 from tfnlp.data.examples_gpt import WindowExamples
 from tfnlp.data.examples_pieces import TABLE, Table, make_table, piece_name, read_name, text_name
+from tfnlp.data.examples_runner import Progress, Runner
 from tfnlp.data.token_stream import count_windows
 from tfnlp.text import WordPieceTokenizer, gpt_tokenizer
 

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 MANIFEST, WORK = "manifest.json", "work"
 HELD_OUT = "held_out.tfrecord"
+FAULT = f"{WORK}/fault.json"  # what a step found wrong with the input
 _PARTIAL = ".partial-"
 
 

@@ -1,7 +1,7 @@
 """The training steps of BERT, ELMo and GPT as their commands run them, with nothing in them.
 
 Only shapes matter to a compiler: weights and optimizer slots are made without being filled, so a
-model of a billion weights takes no time and none of the host's memory.
+model of a billion weights takes neither time nor the host's memory.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp import models, training
+from tfnlp.models.elmo import MAX_CHARACTERS
 from tfnlp.tasks import BertPretraining, ElmoPretraining, GPTPretraining
 from tfnlp.training.step import Step
 
@@ -148,7 +149,7 @@ def elmo_step(sizes, batch, length, vocab_size, samples=8192, dropout=0.1, bf16=
     with _nothing_filled():
         encoder = models.elmo(**sizes, dropout=dropout, dtype=_policy(bf16))
         pretrainer = models.elmo_pretrainer(encoder, vocab_size, samples or None, dropout=dropout)
-        characters = np.zeros((vocab_size, models.elmo.__globals__["MAX_CHARACTERS"]), "int16")
+        characters = np.zeros((vocab_size, MAX_CHARACTERS), "int16")
         task = ElmoPretraining(pretrainer, characters, batch, distinct=False)
     window = (batch, length)
     words = ("forward_ids", "backward_ids", "forward_targets", "backward_targets")

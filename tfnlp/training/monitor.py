@@ -15,6 +15,7 @@ from tfnlp.training.peak import matmul_dtype, matmul_rate
 _WORK = ("tokens", "flops", "waited")  # what a step's totals hold under `work/`
 _HOST = "/device:CPU:0"
 _MEMORY = 10.0  # seconds that a recent figure looks back
+_AGAIN = 30.0  # seconds of training until the peak may be measured again
 MEASURE_AFTER = 3.0  # seconds of training before the peak is measured; shorter runs never pay
 
 
@@ -56,7 +57,7 @@ class Monitor:
     Args:
         strategy: the `tf.distribute.Strategy`.
         model: the Keras model that trains.
-        peak: whether to measure the peak (a fifth of a second, once in a process).
+        peak: whether to measure the peak (a few tenths of a second, as a rule once in a process).
         clock: function without arguments to seconds.
     """
 
@@ -64,7 +65,7 @@ class Monitor:
         self._strategy, self._model, self._clock = strategy, model, clock
         values = strategy.experimental_local_results(model.variables[0].value)
         self._devices = tuple(value.device for value in values)
-        self._measures_peak, self._peak = peak, None
+        self._measures_peak, self._peak, self._measured = peak, None, None
         self._row, self._recent = {}, {}
         self._started = self._taken = 0.0  # when the last call began, and what it took
         self._seconds = None  # of all calls but the first
@@ -96,10 +97,19 @@ class Monitor:
             self._row[name] = self._row.get(name, 0.0) + value
             self._recent[name] = self._recent.get(name, 0.0) * fading + value
         if self._measures_peak and self._seconds >= MEASURE_AFTER:
-            self._measures_peak = False
-            dtype = matmul_dtype(self._model)
-            self._peak = matmul_rate(self._strategy, self._devices, dtype)
+            self._measure_peak()
         return kept
+
+    def _measure_peak(self):
+        first = self._measured is None
+        # A share above 1 says that the peak was measured while others were at work.
+        if first or (
+            self._figures(self._recent).get("share_of_peak", 0.0) > 1.0
+            and self._seconds - self._measured >= _AGAIN
+        ):
+            self._measured = self._seconds
+            dtype = matmul_dtype(self._model)
+            self._peak = matmul_rate(self._strategy, self._devices, dtype, again=not first)
 
     def recent(self):
         """Figures of the last seconds: a dict of floats by name."""
