@@ -43,6 +43,13 @@ def test_commands_in_the_readme_exist():
         parse(re.findall(r'"[^"]*"|\S+', command))  # exits where an option is unknown
 
 
+def test_the_tables_of_scaling_are_what_was_measured():
+    from benchmarks.scaling import RESULTS, pages
+
+    for path, text in pages(json.loads(RESULTS.read_text())).items():
+        assert path.read_text(encoding="utf-8") == text
+
+
 def test_the_table_of_reuse_is_what_was_measured():
     from benchmarks.reuse import RESULTS, documents
 

@@ -85,7 +85,7 @@ def test_the_bar_is_one_line(watched):
     _, _, printed = watched
     lines = [line for line in printed.replace("\n", "\r").split("\r") if line.strip()]
     assert all(len(line) <= 110 for line in lines)
-    assert lines[-1].startswith("100%") and "5/5 [" in lines[-1] and ", loss " in lines[-1]
+    assert lines[-1].startswith("100%") and "5/5 [" in lines[-1] and "] loss " in lines[-1]
     assert " tok/s" in lines[-1] and " GB" in lines[-1]
 
 
@@ -238,16 +238,16 @@ def test_the_line_fits(columns, n, total):
 
 
 def test_figures_go_by_importance():
-    line = ", loss 10.318, ppl 3.0e4, mlm 0.503, nsp 0.691, 21.3k tok/s, 21.3 step/s, peak 41%, "
-    line += "wait 2%, lr 4.1e-4, |g| 0.83, 1.23 GB"
+    line = "loss 10.318, ppl 3.0e4, mlm .503, nsp .691, 21.3k tok/s, 21.3 step/s, peak 41%, "
+    line += "wait 2%, lr 4.1e-4, |g| 0.83, 1.2 GB"
     assert progress.fitted(LONG, 200) == line
-    assert progress.fitted(LONG, 45) == ", loss 10.318, 21.3k tok/s, peak 41%, wait 2%"
-    assert progress.fitted(LONG, 27) == ", loss 10.318, 21.3k tok/s"
-    assert progress.fitted(LONG, 12) == ", peak 41%"  # what is short may still fit
+    assert progress.fitted(LONG, 43) == "loss 10.318, 21.3k tok/s, peak 41%, wait 2%"
+    assert progress.fitted(LONG, 25) == "loss 10.318, 21.3k tok/s"
+    assert progress.fitted(LONG, 10) == "peak 41%"  # what is short may still fit
     numbers = {"loss": 0.0, "tokens_per_second": 950.0, "gradient_norm": 12345.0}
-    assert progress.fitted(numbers, 99) == ", loss 0.000, 950 tok/s, |g| 1.2e4"
+    assert progress.fitted(numbers, 99) == "loss 0.000, 950 tok/s, |g| 1.2e4"
     numbers = {"tokens_per_second": 1_240_000.0, "learning_rate": 0.0, "gradient_norm": 0.0031}
-    assert progress.fitted(numbers, 99) == ", 1.24M tok/s, lr 0.0e0, |g| 3.1e-3"
+    assert progress.fitted(numbers, 99) == "1.24M tok/s, lr 0.0e0, |g| 3.1e-3"
 
 
 def test_bad_profiles_are_named(tmp_path):

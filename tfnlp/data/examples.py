@@ -72,8 +72,8 @@ def make_examples(directory, settings: dict, recipe, runner: Runner) -> dict:
       the manifest.
 
     Raises:
-      ValueError, OSError: an input that can't be read or gives no examples.
-      RuntimeError: if a pipeline failed for other reasons.
+      ValueError, OSError: an input that can't be read or gives no examples, or what else made a
+        pipeline fail.
     """
     folder, manifest = Folder(directory), read_manifest(directory)
     known = {}  # what a finished manifest says of files

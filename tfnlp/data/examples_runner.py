@@ -41,8 +41,8 @@ class Runner:
         """Runs the pipeline that `build(pipeline)` makes.
 
         Raises:
-          ValueError, OSError: what a step found wrong with the input.
-          RuntimeError: if the pipeline failed otherwise.
+          ValueError, OSError: what a step found wrong with the input; OSError also if the pipeline
+            failed otherwise.
         """
         folder.remove(FAULT)
         options = PipelineOptions(self.options)
@@ -93,7 +93,7 @@ def _fault(folder, error):
     if isinstance(error, (ValueError, OSError)):
         return error
     lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
-    return RuntimeError(f"the pipeline failed: {lines[-1]}")
+    return OSError(f"the pipeline failed: {lines[-1]}")
 
 
 class Progress:

@@ -28,6 +28,11 @@ def _size(x):
     return f"{x:.{2 if abs(x) < 10 else 1 if abs(x) < 100 else 0}f}"
 
 
+def _share(x):
+    """.503, 1.000."""
+    return f"{x:.3f}".removeprefix("0")
+
+
 def _exponent(x):
     """4.1e-4."""
     digits, _, exponent = f"{x:.1e}".partition("e")
@@ -39,15 +44,15 @@ def _exponent(x):
 _SHOWN = {
     "loss": (0, lambda x: f"loss {x:.3f}"),
     "perplexity": (7, lambda x: f"ppl {_size(x)}"),
-    "masked_lm_accuracy": (7, lambda x: f"mlm {x:.3f}"),
-    "next_sentence_accuracy": (9, lambda x: f"nsp {x:.3f}"),
+    "masked_lm_accuracy": (7, lambda x: f"mlm {_share(x)}"),
+    "next_sentence_accuracy": (9, lambda x: f"nsp {_share(x)}"),
     "tokens_per_second": (1, lambda x: f"{_count(x)} tok/s"),
     "steps_per_second": (8, lambda x: f"{_size(x)} step/s"),
     "share_of_peak": (2, lambda x: f"peak {x:.0%}"),
     "input_wait": (3, lambda x: f"wait {x:.0%}"),
     "learning_rate": (4, lambda x: f"lr {_exponent(x)}"),
     "gradient_norm": (5, lambda x: f"|g| {_size(x)}"),
-    "memory_gb": (6, lambda x: f"{_size(x)} GB"),
+    "memory_gb": (6, lambda x: f"{x:.1f} GB"),
 }
 
 
@@ -56,10 +61,10 @@ def fitted(figures, columns):
     texts = {name: _SHOWN[name][1](x) for name, x in figures.items() if name in _SHOWN}
     kept, used = set(), 0
     for name in sorted(texts, key=lambda name: _SHOWN[name][0]):
-        if used + len(texts[name]) + 2 <= columns:
+        if used + len(texts[name]) <= columns:
             used += len(texts[name]) + 2
             kept.add(name)
-    return "".join(f", {texts[name]}" for name in _SHOWN if name in kept)
+    return ", ".join(texts[name] for name in _SHOWN if name in kept)
 
 
 class _Line(tqdm):
@@ -71,7 +76,8 @@ class _Line(tqdm):
         form = {**self.format_dict, "postfix": None, "prefix": ""}
         columns = form.pop("ncols") or _LOG_COLUMNS
         head = self.format_meter(**{**form, "bar_format": _HEAD})
-        tail = fitted(self.figures, columns - len(head))
+        tail = fitted(self.figures, columns - len(head) - 1)
+        tail = f" {tail}" if tail else ""
         room = columns - len(head) - len(tail)
         if room <= _LEAST_BAR:
             return head + tail
