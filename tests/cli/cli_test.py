@@ -118,6 +118,12 @@ def test_same_command_resumes_and_another_setting_is_refused(run, text, capsys):
     assert "training.learning_rate was 0.0005, now 0.1" in error and "another --output" in error
 
 
+def test_profile_of_some_steps(run, text, tmp_path):
+    more = ["--vocab", run.parent / "vocab.txt", "--steps", "24", "--profile"]
+    assert pretrain(text, tmp_path / "run", *more) == 0
+    assert list((tmp_path / "run" / "logs" / "plugins" / "profile").glob("*/*.xplane.pb"))
+
+
 def write(path, data):
     path.write_bytes(data)
     return path

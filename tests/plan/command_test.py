@@ -25,10 +25,11 @@ def played(monkeypatch):
     def compile_for(chip, stablehlo, *, cache, time_limit, keep):
         rows = int(stablehlo.split("s32[")[1].split(",")[0])
         given.append(rows)
-        if rows > 14:
-            return Compiled(needed=rows * GIB, usable=chip.memory)
+        if rows > 15:
+            return Compiled(chip.usable, needed=rows * GIB)
         memory = dict(argument=GIB, output=GIB, alias=GIB, temp=rows * GIB, generated_code=GIB // 2)
         return Compiled(
+            chip.usable,
             memory=memory,
             matrix_flops=10**12,
             hbm_bytes=10**9 * rows,
@@ -47,7 +48,7 @@ def test_table_of_a_batch(played, capsys, tmp_path):
     out, err = capsys.readouterr()
     assert played == [8] and "compiling bert-tiny, 8 x 16" in err
     assert "64 x 16 on v5e:2x4: 8 on each of 8 replicas" in out
-    assert "fits: 9.50 GiB of 16.00 GiB" in out
+    assert "fits: 9.50 GiB of 15.75 GiB" in out
     assert "temporaries 8.00 GiB" in out and "results" not in out
     assert "2.00 TFLOP, 8.00 GB through HBM" in out
     assert "compute: 250 FLOP/byte, the chip's ridge is at 241" in out
@@ -74,7 +75,15 @@ def test_search(played, capsys):
 def test_out_of_memory(played, capsys):
     assert tfnlp(*TINY, "--batch", 128) == 0
     out = capsys.readouterr().out
-    assert "OUT OF MEMORY: the compiler needs 16.00 GiB" in out and "at least" not in out
+    assert "OUT OF MEMORY: at least 16.00 GiB, and there are 15.75 GiB" in out
+    assert "ms a step" not in out
+
+
+def test_arguments_count_beside_temporaries(played, capsys):
+    assert tfnlp(*TINY, "--batch", 15, "--topology", "v5e:1x1") == 0
+    out = capsys.readouterr().out
+    assert "OUT OF MEMORY: 16.50 GiB, and there are 15.75 GiB" in out
+    assert "temporaries 15.00 GiB" in out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +116,7 @@ def test_an_unknown_model(capsys):
 
 def test_refusal(played, capsys, monkeypatch):
     message = 'INTERNAL: cannot: metadata={op_name="bert_pretrainer/layer_0/attention/MatMul"}'
-    monkeypatch.setattr(compiler, "compile_for", lambda *a, **k: Compiled(refusal=message))
+    monkeypatch.setattr(compiler, "compile_for", lambda *a, **k: Compiled(0, refusal=message))
     assert tfnlp(*TINY, "--batch", 8) == 1
     error = capsys.readouterr().err.strip().split("\n")[-1]
     assert error.startswith("tfnlp: error: layer_0/attention (")

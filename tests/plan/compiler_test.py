@@ -116,12 +116,25 @@ def test_work_of_an_elmo_counts_every_step_of_its_loops(planned):
 
 
 @needs_compiler
-def test_more_rows_need_more_memory(planned):
-    _, few = planned("gpt", *CASES["gpt"])
-    _, many = planned("gpt", gpt, 512)
-    # At the least the logits of all tokens, in bfloat16, are kept for the way back.
-    assert many.memory["temp"] > few.memory["temp"] + 2 * 256 * LENGTH * (512 - 8)
-    assert many.matrix_flops == pytest.approx(64 * few.matrix_flops, rel=0.1)
+def test_more_rows_need_more_memory(tmp_path):
+    """The toy steps' temporaries stay inside the chip; these rows are too many for that."""
+
+    def compiled(rows):
+        def gradient(x, w):
+            with tf.GradientTape() as tape:
+                tape.watch(w)
+                loss = tf.reduce_sum(tf.tanh(tf.tanh(x @ w) @ w))
+            return tape.gradient(loss, w)
+
+        specs = (tf.TensorSpec((rows, 512), "float32"), tf.TensorSpec((512, 512), "float32"))
+        return compile_for(V5E, lower_function(gradient, specs), cache=tmp_path)
+
+    few, many = compiled(2**17), compiled(2**18)
+    # tanh(x w) of every row is kept for the way back; forwards 2 products, backwards 3.
+    assert few.memory["temp"] >= 2**17 * 512 * 2
+    assert many.memory["temp"] == pytest.approx(2 * few.memory["temp"], rel=0.1)
+    assert few.matrix_flops == 5 * 2 * 2**17 * 512**2
+    assert many.matrix_flops == 2 * few.matrix_flops
 
 
 @needs_compiler
@@ -134,7 +147,6 @@ def test_a_table_larger_than_the_chip(tmp_path):
     assert not compiled.fits and compiled.refusal is None
     table = 40_000_000 * 128 * 4
     assert compiled.total == pytest.approx(2 * table, rel=0.01)  # it and its double
-    assert 15 * GIB < compiled.usable < V5E.memory
     # What does not fit is remembered, too.
     assert len(list(tmp_path.iterdir())) == 1
     assert compile_for(V5E, text, cache=tmp_path, time_limit=1e-3) == compiled
@@ -196,25 +208,23 @@ def test_a_compiler_that_dies(compiler_is):
 
 
 @pytest.mark.parametrize(
-    "message, needed, usable",
+    "message, needed",
     [
         (
             "RESOURCE_EXHAUSTED: Ran out of memory in memory space hbm. Used 20.50G of 15.75G hbm. "
             "Exceeded hbm capacity by 4.75G.",
             int(20.5 * GIB),
-            int(15.75 * GIB),
         ),
         (
             "RESOURCE_EXHAUSTED: the total memory required (38.15G) exceeds available HBM (30.5G).",
             int(38.15 * GIB),
-            int(30.5 * GIB),
         ),
     ],
 )
-def test_out_of_memory(message, needed, usable, compiler_is, tmp_path):
+def test_out_of_memory(message, needed, compiler_is, tmp_path):
     compiler_is(f"import json; json.dump(dict(error={message!r}), open('result.json', 'w'))")
     compiled = compile_for(V5E, "", cache=tmp_path)
-    assert (compiled.fits, compiled.needed, compiled.usable) == (False, needed, usable)
+    assert (compiled.fits, compiled.needed, compiled.usable) == (False, needed, V5E.usable)
     (entry,) = tmp_path.iterdir()
     assert json.loads(gzip.decompress(entry.read_bytes())) == [{"error": message}, ""]
 

@@ -134,7 +134,7 @@ def _search(args, preset, topology, plan):
     from tfnlp.plan.search import largest_batch, power_of_two
 
     fixed = sum(preset.step(args.accumulation).argument_bytes.values())
-    usable = 0.98 * topology.chip.memory  # the rest is the runtime's
+    usable = topology.chip.usable
     guess = power_of_two(args.guess or preset.guess(usable, fixed))
 
     def needed(batch):

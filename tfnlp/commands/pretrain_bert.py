@@ -120,6 +120,7 @@ def train(args, before, strategy):
         evaluate_every=args.evaluate_every,
         checkpoint_every=args.checkpoint_every,
         patience=args.patience,
+        profile=args.profile,
     )
     curve = draw_curve(args, trainer)
     shown = history.validation[-1]

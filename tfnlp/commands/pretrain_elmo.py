@@ -136,6 +136,7 @@ def train(args, strategy):
         evaluate_every=args.evaluate_every,
         checkpoint_every=args.checkpoint_every,
         patience=args.patience,
+        profile=args.profile,
     )
     curve = draw_curve(args, trainer, ["perplexity"], task.report)
     trainer.restore(best=True)

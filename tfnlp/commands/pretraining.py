@@ -56,6 +56,12 @@ def add_training(
     parser.add_argument("--keep", type=int, default=3, help="checkpoints to keep")
     parser.add_argument("--patience", type=int, help="evaluations without progress before stopping")
     parser.add_argument("--seed", type=int, default=0, help="of weights, dropout and the batches")
+    parser.add_argument(
+        "--profile",
+        action="store_const",
+        const=(20, 25),
+        help="write a TensorFlow profile of steps 20 to 25 of this start to the run's logs",
+    )
 
 
 def add_transformer(parser):

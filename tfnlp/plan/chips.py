@@ -16,7 +16,8 @@ class Chip:
 
     Args:
         name: as in a topology, "v5e".
-        memory: bytes of HBM.
+        usable: bytes of HBM that the compiler lets a program have (libtpu 0.0.42): what is
+            published (8, 16, 32, 16, 95 and 32 GB) less the runtime's share.
         flops: peak bfloat16 FLOP a second.
         bandwidth: bytes a second to and from HBM.
         axes: of the torus, 2 or 3.
@@ -25,7 +26,7 @@ class Chip:
     """
 
     name: str
-    memory: int
+    usable: int
     flops: float
     bandwidth: float
     axes: int
@@ -43,12 +44,20 @@ class Chip:
 CHIPS = {
     chip.name: chip
     for chip in (
-        Chip("v2", 8 * GIB, 23e12, 350e9, 2, cores=2),
-        Chip("v3", 16 * GIB, 61.5e12, 450e9, 2, cores=2),
-        Chip("v4", 32 * GIB, 275e12, 1200e9, 3, options=(("chip_config_name", "megacore"),)),
-        Chip("v5e", 16 * GIB, 197e12, 819e9, 2),
-        Chip("v5p", 95 * GIB, 459e12, 2765e9, 3),
-        Chip("v6e", 32 * GIB, 918e12, 1638e9, 2),
+        Chip("v2", int(7.48 * GIB), 23e12, 350e9, 2, cores=2),
+        Chip("v3", int(15.48 * GIB), 61.5e12, 450e9, 2, cores=2),
+        Chip(
+            "v4",
+            32 * GIB,
+            int(30.75 * GIB),
+            275e12,
+            1200e9,
+            3,
+            options=(("chip_config_name", "megacore"),),
+        ),
+        Chip("v5e", int(15.75 * GIB), 197e12, 819e9, 2),
+        Chip("v5p", int(95.74 * GIB), 459e12, 2765e9, 3),
+        Chip("v6e", int(31.25 * GIB), 918e12, 1638e9, 2),
     )
 }
 

@@ -18,8 +18,8 @@ from tfnlp.plan.hlo import program_costs
 
 # What the compiler says of a program that is too big, by where it noticed.
 _TOO_BIG = (
-    r"Used ([\d.]+[KMGT]?) of ([\d.]+[KMGT]?) hbm",
-    r"\(([\d.]+[KMGT]?)\) exceeds available HBM \(([\d.]+[KMGT]?)\)",
+    r"Used ([\d.]+[KMGT]?) of [\d.]+[KMGT]? hbm",
+    r"\(([\d.]+[KMGT]?)\) exceeds available HBM",
 )
 CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
 
@@ -29,14 +29,16 @@ class Compiled:
     """What the compiler said of one program on one device.
 
     Args:
+        usable: bytes of HBM that a program may take.
         memory: dict of bytes: `argument`, `output`, `alias` (outputs that take an argument's
-            place), `temp`, `generated_code`; None if the program does not fit.
+            place), `temp`, `generated_code`; None if the compiler gave up.
         matrix_flops, loop_flops, hbm_bytes, cycles: see `tfnlp.plan.hlo.program_costs`.
         analysis: the compiler's own `flops` and `bytes`, loops counted once.
-        needed, usable: bytes that the compiler says it needs and has, if it does not fit.
-        refusal: what it said, if it refused for another reason.
+        needed: bytes that it needs at the least, if the compiler gave up for want of memory.
+        refusal: what it said, if it gave up for another reason.
     """
 
+    usable: int
     memory: dict | None = None
     matrix_flops: int = 0
     loop_flops: int = 0
@@ -44,21 +46,21 @@ class Compiled:
     cycles: int = 0
     analysis: dict | None = None
     needed: int | None = None
-    usable: int | None = None
     refusal: str | None = None
 
     @property
     def fits(self):
-        return self.memory is not None
+        """The compiler itself only looks whether the temporaries fit, not what is there before."""
+        return self.memory is not None and self.total <= self.usable
 
     @property
     def total(self):
-        """Bytes of HBM while the step runs.
+        """Bytes of HBM while the step runs; if the compiler gave up, the least that it may be.
 
         Weights and slots are updated in place: what a step hands out lies where its argument lay,
         and counts once.
         """
-        if not self.fits:
+        if self.memory is None:
             return self.needed
         m = self.memory
         return m["argument"] + m["output"] - m["alias"] + m["temp"] + m["generated_code"]
@@ -97,14 +99,14 @@ def compile_for(chip, stablehlo, *, cache=CACHE, time_limit=3600, keep=None):
     else:
         answer, program = _run(chip, stablehlo, time_limit)
         # A refusal may be of the moment; it comes soon, too.
-        if entry is not None and not _compiled(answer, program).refusal:
+        if entry is not None and not _compiled(chip, answer, program).refusal:
             entry.parent.mkdir(parents=True, exist_ok=True)
             written = entry.with_suffix(f".{os.getpid()}")
             written.write_bytes(gzip.compress(json.dumps([answer, program]).encode()))
             written.replace(entry)
     if keep is not None and program:
         pathlib.Path(keep).write_text(program)
-    return _compiled(answer, program)
+    return _compiled(chip, answer, program)
 
 
 def _versions():
@@ -194,16 +196,16 @@ def _death(code, stderr):
     return f"the TPU's compiler {how}: {lines[-1] if lines else 'it said nothing'}"
 
 
-def _compiled(answer, program):
+def _compiled(chip, answer, program):
     message = answer.get("error")
     if message is None:
-        return Compiled(**answer, **program_costs(program))
+        return Compiled(chip.usable, **answer, **program_costs(program))
     if "RESOURCE_EXHAUSTED" in message:
         for pattern in _TOO_BIG:
             match = re.search(pattern, message)
             if match:
-                return Compiled(needed=_bytes(match[1]), usable=_bytes(match[2]))
-    return Compiled(refusal=message)
+                return Compiled(chip.usable, needed=_bytes(match[1]))
+    return Compiled(chip.usable, refusal=message)
 
 
 def _bytes(text):

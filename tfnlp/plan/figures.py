@@ -26,11 +26,11 @@ def figures(name, length, batch, step, compiled, topology):
         "expected_argument_bytes": step.argument_bytes,
         "verdict": "fits" if compiled.fits else "out of memory",
         "hbm_needed": compiled.total,
-        "hbm": chip.memory,
+        "hbm_usable": chip.usable,
         "all_reduce_bytes": int(2 * step.gradient_bytes * (count - 1) / count),
     }
-    if not compiled.fits:
-        return {**result, "hbm_usable": compiled.usable}
+    if compiled.memory is None:
+        return result
     intensity = compiled.flops / compiled.hbm_bytes
     compute, memory = compiled.flops / chip.flops, compiled.hbm_bytes / chip.bandwidth
     return {
@@ -58,16 +58,14 @@ def table(result):
             f"{result['batch_per_replica']} on each of {result['replicas']} replicas",
         ),
     ]
+    needed, usable = _gib(result["hbm_needed"]), _gib(result["hbm_usable"])
     if result["verdict"] == "fits":
-        rows += _fitting(result)
+        rows.append(("verdict", f"fits: {needed} of {usable}"))
     else:
-        rows.append(
-            (
-                "verdict",
-                f"OUT OF MEMORY: the compiler needs {_gib(result['hbm_needed'])} and has "
-                f"{_gib(result['hbm_usable'])}",
-            )
-        )
+        needed = needed if "memory" in result else f"at least {needed}"
+        rows.append(("verdict", f"OUT OF MEMORY: {needed}, and there are {usable}"))
+    if "memory" in result:
+        rows += _work(result)
     rows.append(
         (
             "all-reduce",
@@ -79,7 +77,7 @@ def table(result):
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
-def _fitting(result):
+def _work(result):
     m = result["memory"]
     kinds = (
         ("weights, slots, batch", m["argument"]),
@@ -90,7 +88,6 @@ def _fitting(result):
     parts = ", ".join(f"{name} {_gib(size)}" for name, size in kinds if size >= GIB / 1000)
     intensity, ridge = result["flops_per_byte"], result["ridge"]
     return [
-        ("verdict", f"fits: {_gib(result['hbm_needed'])} of {_gib(result['hbm'])}"),
         ("HBM", parts),
         ("a step", f"{_short(result['flops'])}FLOP, {_short(result['hbm_bytes'])}B through HBM"),
         (
