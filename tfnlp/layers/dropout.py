@@ -43,9 +43,9 @@ class Dropout(keras.layers.Layer):
         dropped = round(self.rate * 65536)
         if not training or dropped == 0:
             return inputs
-        bits = _random_bits(ops.shape(inputs), self.seed_generator)
+        kept = _kept(ops.shape(inputs), dropped, self.seed_generator)
         # A product with the mask is cheaper than a selection, in both directions.
-        mask = ops.cast(ops.greater_equal(bits, dropped), inputs.dtype)
+        mask = ops.cast(kept, inputs.dtype)
         return inputs * (mask * (65536 / (65536 - dropped)))
 
     def compute_output_shape(self, input_shape):
@@ -55,8 +55,8 @@ class Dropout(keras.layers.Layer):
         return {**super().get_config(), "rate": self.rate, "seed": self.seed}
 
 
-def _random_bits(shape, seed):
-    """uint16 numbers of `shape`."""
+def _kept(shape, dropped, seed):
+    """Whether a random 16-bit number is `dropped` or above: booleans of `shape`."""
     count = 1
     for size in shape:
         count = count * size
@@ -71,5 +71,9 @@ def _random_bits(shape, seed):
         words = ops.bitwise_xor(words, ops.right_shift(words, shift))
         if factor is not None:
             words = words * ops.convert_to_tensor(factor, dtype="uint32")
-    halves = ops.reshape(ops.view(words, "uint16"), (-1,))  # [rows * 2 columns]
+    # Low halves first, then the high ones: to have them turn by turn, as they lie in a CPU's memory,
+    # a TPU would rearrange the whole mask three times.
+    low = ops.greater_equal(ops.bitwise_and(words, 0xFFFF), dropped)
+    high = ops.greater_equal(words, dropped << 16)
+    halves = ops.reshape(ops.concatenate([low, high], -1), (-1,))  # [rows * 2 columns]
     return ops.reshape(halves[:count], shape)
