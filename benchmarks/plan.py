@@ -14,15 +14,17 @@ import subprocess
 import sys
 import tempfile
 
+from benchmarks import marks
+
 ROOT = pathlib.Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "plan_results.json"
 # Name: options of `tfnlp plan`. Where a search begins does not change where it ends.
 PLANS = {
-    "BERT-base": ["--model", "bert-base", "--length", "128", "--guess", "128"],
-    "BERT-base, long": ["--model", "bert-base", "--length", "512", "--guess", "32"],
-    "ELMo": ["--model", "elmo-original", "--guess", "128"],
+    "BERT-base": ["--model", "bert-base", "--length", "128", "--guess", "256"],
+    "BERT-base, long": ["--model", "bert-base", "--length", "512", "--guess", "64"],
+    "ELMo": ["--model", "elmo-original", "--guess", "256"],
     "ELMo, full softmax": ["--model", "elmo-original", "--samples", "0", "--guess", "64"],
-    "GPT": ["--model", "gpt", "--guess", "16"],
+    "GPT": ["--model", "gpt", "--guess", "32"],
 }
 GIB = 2**30
 
@@ -41,8 +43,8 @@ def main():
     text = table(results)
     print(text)
     if args.write:
-        write_between(ROOT / "docs" / "plan.md", "plan", text)
-        write_between(ROOT / "README.md", "plan", text)
+        for page in ("docs/plan.md", "README.md"):
+            write(page, "plan", text)
 
 
 def _plan(options):
@@ -72,20 +74,10 @@ def table(results):
     return "\n".join(lines)
 
 
-def write_between(path, mark, text):
-    """Puts `text` between `<!-- MARK -->` and `<!-- /MARK -->` in a file.
-
-    Raises:
-        ValueError: if the file lacks the marks.
-    """
-    path = ROOT / path
-    opening, closing = f"<!-- {mark} -->", f"<!-- /{mark} -->"
-    page = path.read_text()
-    before, found, rest = page.partition(opening)
-    _, end, after = rest.partition(closing)
-    if not (found and end):
-        raise ValueError(f"{path} lacks the marks {opening} and {closing}")
-    path.write_text(f"{before}{opening}\n{text}\n{closing}{after}")
+def write(page, mark, text):
+    """Puts `text` between the marks called `mark` of a page, a path from the repository's root."""
+    path = ROOT / page
+    path.write_text(marks.fill(path.read_text(), {mark: text}, page))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from unittest import mock
 import keras
 import tensorflow as tf
 
-from benchmarks.plan import write_between
+from benchmarks.plan import write
 from tfnlp.layers import Dropout, lstm_loop
 from tfnlp.plan.chips import CHIPS
 from tfnlp.plan.compiler import compile_for
@@ -229,7 +229,7 @@ def main():
             )
             print(lines[-1], flush=True)
     if args.write:
-        write_between("docs/plan.md", "choices", "\n".join(lines))
+        write("docs/plan.md", "choices", "\n".join(lines))
 
 
 if __name__ == "__main__":

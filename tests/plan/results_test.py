@@ -8,15 +8,6 @@ from benchmarks import plan
 from tfnlp.plan.chips import CHIPS
 
 
-def test_marks(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("a\n<!-- plan -->\nold\n<!-- /plan -->\nb\n")
-    plan.write_between(page, "plan", "new")
-    assert page.read_text() == "a\n<!-- plan -->\nnew\n<!-- /plan -->\nb\n"
-    with pytest.raises(ValueError, match="lacks the marks <!-- other -->"):
-        plan.write_between(page, "other", "new")
-
-
 def test_kept_results_follow_from_their_parts():
     results = json.loads(plan.RESULTS.read_text())
     assert set(results) <= set(plan.PLANS)

@@ -71,8 +71,8 @@ def _kept(shape, dropped, seed):
         words = ops.bitwise_xor(words, ops.right_shift(words, shift))
         if factor is not None:
             words = words * ops.convert_to_tensor(factor, dtype="uint32")
-    # Low halves first, then the high ones: to have them turn by turn, as they lie in a CPU's memory,
-    # a TPU would rearrange the whole mask three times.
+    # Low halves first, then the high ones: to have them turn by turn, as they lie in a CPU's
+    # memory, a TPU would rearrange the whole mask three times.
     low = ops.greater_equal(ops.bitwise_and(words, 0xFFFF), dropped)
     high = ops.greater_equal(words, dropped << 16)
     halves = ops.reshape(ops.concatenate([low, high], -1), (-1,))  # [rows * 2 columns]

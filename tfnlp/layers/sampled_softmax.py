@@ -147,10 +147,10 @@ class SampledSoftmax(keras.layers.Layer):
 
 
 def _count_up_to(ends, places):
-    """How many of `ends`, int32 `[V]` and rising, are at most each place: `searchsorted` to the right.
+    """How many of `ends`, int32 `[V]` and rising, are at most each place: `searchsorted`.
 
-    The TPU's compiler would make of `searchsorted` a comparison of every place with every end, two
-    thirds of the time of ELMo's step. Halving the interval takes log2 V gathers, and as long on a CPU.
+    The TPU's compiler would make of that a comparison of every place with every end, two thirds
+    of the time of ELMo's step. Halving the interval takes log2 V gathers, and as long on a CPU.
     """
     size = ends.shape[0]
     count = ops.zeros_like(places)

@@ -48,7 +48,6 @@ CHIPS = {
         Chip("v3", int(15.48 * GIB), 61.5e12, 450e9, 2, cores=2),
         Chip(
             "v4",
-            32 * GIB,
             int(30.75 * GIB),
             275e12,
             1200e9,
