@@ -45,21 +45,29 @@ def main(argv=None):
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--write", action="store_true", help="keep the results, fill the tables")
     arguments = parser.parse_args(argv)
-    found = {}
+    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
     for model in arguments.models:
+        found[model], one = {}, None
         for place in PLACES:
-            found.setdefault(model, {})[place] = run(model, place, arguments.steps)
-            print(f"{model:5s} {place:27s} {_shown(found[model], place)}", flush=True)
+            speed, losses = run(model, place, arguments.steps)
+            one = one or losses
+            found[model][place] = {"speed": round(speed)}
+            text = f"{speed:9,.0f} tokens/s"
+            if PLACES[place][3] == PLACES["1 device"][3]:
+                far = max(abs(a - b) / a for a, b in zip(one, losses, strict=True))
+                found[model][place]["difference"] = float(f"{far:.1e}")
+                text += f"  losses within {far:.1e} of one device's"
+            print(f"{model:5s} {place:27s} {text}", flush=True)
     if arguments.write:
         if set(found) != set(MODELS):
-            raise SystemExit("--write needs all models")
+            raise SystemExit("some model has no results yet: leave --models out")
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         for path, text in pages(found).items():
             path.write_text(text, encoding="utf-8")
 
 
 def run(model, place, steps):
-    """Tokens a second and the losses of one cell: `{"speed": ..., "losses": [...]}`."""
+    """Tokens a second of one cell, and the losses of its steps."""
     devices, processes, cores, rows = PLACES[place]
     addresses = ",".join(f"127.0.0.1:{port}" for port in _ports(processes))
     started = []
@@ -81,13 +89,7 @@ def run(model, place, steps):
     times = cell["seconds"][WARM:]
     # The median step: the machine may have had other work for some of them.
     middle = sorted(times)[len(times) // 2]
-    return {"speed": cell["tokens"] / middle, "losses": cell["losses"]}
-
-
-def difference(found, place):
-    """The largest difference of a step's loss from one device's, in shares of the latter."""
-    one, here = found["1 device"]["losses"], found[place]["losses"]
-    return max(abs(a - b) / a for a, b in zip(one, here, strict=True))
+    return cell["tokens"] / middle, cell["losses"]
 
 
 def table(found):
@@ -98,8 +100,8 @@ def table(found):
     for model in MODELS:
         cells = [f"{found[model][places[0]]['speed']:,.0f}"]
         for place in places[1:]:
-            far = difference(found[model], place)
-            cells.append(f"{found[model][place]['speed']:,.0f} ({far:.0e})")
+            here = found[model][place]
+            cells.append(f"{here['speed']:,.0f} ({here['difference']:.0e})")
         lines.append(f"| {_NAMES[model]} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -133,13 +135,6 @@ _NAMES = {
     "elmo": "ELMo, 2 layers x 512 / 128, 32 x 20 words",
     "gpt": "GPT, 4 layers x 256, 32 x 64 tokens",
 }
-
-
-def _shown(found, place):
-    text = f"{found[place]['speed']:9,.0f} tokens/s"
-    if PLACES[place][3] == PLACES["1 device"][3]:
-        text += f"  losses within {difference(found, place):.1e} of one device's"
-    return text
 
 
 def _ports(count):

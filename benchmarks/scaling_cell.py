@@ -16,6 +16,7 @@ import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from tfnlp import data, models, tasks, training  # noqa: E402
+from tfnlp.commands import gpt_text  # noqa: E402
 from tfnlp.text import (  # noqa: E402
     WordPieceTokenizer,
     gpt_tokenizer,
@@ -51,16 +52,17 @@ def elmo(rows, strategy):
     windows = data.LanguageModelWindows(corpus, batch_size=rows, window=20)
     with strategy.scope():
         encoder = models.elmo(**{**models.ELMO_MINI, "dropout": 0.0})
-        model = models.elmo_pretrainer(encoder, corpus.vocab_size, dropout=0.0)
+        # Like dropout, a sampled softmax draws its words for every replica anew.
+        model = models.elmo_pretrainer(encoder, corpus.vocab_size, None, dropout=0.0)
         task = tasks.ElmoPretraining(model, corpus.characters(), rows)
     return task, windows, rows * 20
 
 
 def gpt(rows, strategy):
     """(task, batches, tokens a batch)"""
-    documents = list(data.read_documents(BOOK, None, True))
+    documents = list(data.read_documents(BOOK, paragraphs=True))
     tokenizer = gpt_tokenizer(train_bpe((p for d in documents for p in d), 4000))
-    stream = data.TokenStream.build(documents, tokenizer, progress=False).tokens
+    stream = gpt_text.read(documents, tokenizer).stream
     windows = data.TokenWindows(stream, batch_size=rows, window=64)
     with strategy.scope():
         encoder = models.gpt(tokenizer.vocab_size, **SIZES, max_positions=64, **_NO_DROPOUT)

@@ -9,7 +9,7 @@ import pytest
 
 import tfnlp
 
-ROOMS = ["layers", "models", "text", "data", "tasks", "training", "hub", "convert"]
+ROOMS = ["layers", "models", "text", "data", "tasks", "training", "plan", "hub", "convert"]
 SOURCE = pathlib.Path(tfnlp.__file__).parent
 
 
