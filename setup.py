@@ -61,7 +61,11 @@ setup(
             "tf-keras",
         ],
         # tensorflow-tpu is TensorFlow under another name: install it where "tensorflow" is not.
-        "tpu": ["tensorflow-tpu<2.21; sys_platform == 'linux'"],
+        "tpu": [
+            "tensorflow-tpu<2.21; sys_platform == 'linux'",
+            # Newer ones lack functions that it calls.
+            "libtpu==0.0.21; sys_platform == 'linux'",
+        ],
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
         "notebooks": NOTEBOOKS,

@@ -84,7 +84,7 @@ def test_it_is_better_on_the_text_than_before(run, pretrained, texts, capsys):
         assert tfnlp(*command, "--seq-length", "16", "--batches", "4", "--json") == 0
         found.append(json.loads(capsys.readouterr().out))
     assert found[0]["masked_lm_loss"] > 4 > 2.5 > found[1]["masked_lm_loss"]
-    assert found[0]["masked_lm_accuracy"] < 0.1 < 0.2 < found[1]["masked_lm_accuracy"]
+    assert found[0]["masked_lm_accuracy"] < 0.1 < 0.15 < found[1]["masked_lm_accuracy"]
 
 
 def test_it_starts_with_the_weights_it_was_given(pretrained, texts, tmp_path, capsys):
