@@ -38,6 +38,7 @@ def test_begins_with_what_it_shows_and_how_long_it_takes(notebook):
     how_long = first.source.split("**How long, and on what.**")[1]
     assert "CPU" in how_long and re.search(r"\d+ (s|min)\b", how_long)
     assert "not been timed" in how_long  # what nobody measured on a TPU or GPU
+    assert not re.search(r"@\w+@| 0 min 0 s", first.source)  # a figure that was never filled in
 
 
 def test_was_executed_from_top_to_bottom_without_errors(notebook):

@@ -156,3 +156,21 @@ def test_loops_and_calls():
 
     assert counted(twice, x, tf.constant(2)) == -1  # how often the inner one turns isn't known
     assert matmul_flops([tf.matmul(x, x)]) is None
+
+
+def test_functions_of_a_saved_model_do_not_say_their_shapes(tmp_path):
+    module = tf.Module()
+    module.table = tf.Variable(tf.ones((3, 4)))
+    spec = tf.TensorSpec((None, 3))
+    module.product = tf.function(lambda x: tf.matmul(x, module.table), input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path))
+    loaded, found = tf.saved_model.load(str(tmp_path)), []
+
+    @tf.function
+    def step(x):
+        y = loaded.product(x)
+        found.append(matmul_flops([y]))
+        return y
+
+    np.testing.assert_allclose(step(tf.ones((2, 3))), 3 * np.ones((2, 4)))
+    assert found == [None]

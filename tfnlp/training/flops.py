@@ -198,15 +198,23 @@ def _attribute(node):
 
 
 def _node_shapes(node, shapes):
-    """The shapes of a function's node; its inputs are `argument` or `node:output name:index`."""
+    """The shapes of a function's node; its inputs are `argument` or `node:output name:index`.
+
+    The functions of a SavedModel come without shapes: those are unknown, as is the rank 0 that
+    TensorFlow then reads, for no product has it.
+    """
 
     def shape_of(side, index):
         name, output = node.name, index
         if side == "input":
             name, *rest = node.input[index].split(":")
             output = int(rest[-1]) if rest else None
-        found = shapes[name] if output is None else shapes[name][output]
-        return None if found.unknown_rank else [d.size if d.size >= 0 else None for d in found.dim]
+        found = shapes.get(name)
+        if found is not None and output is not None:
+            found = found[output] if output < len(found) else None
+        if found is None or found.unknown_rank or not found.dim:
+            return None
+        return [d.size if d.size >= 0 else None for d in found.dim]
 
     return shape_of
 
