@@ -98,7 +98,7 @@ def _clean_output(output):
     if output.output_type == "stream":
         if output.name == "stderr":
             return None
-        lines = output.text.splitlines(keepends=True)
+        lines = output.text.replace("\r\n", "\n").splitlines(keepends=True)
         output.text = "".join(line for line in lines if not _WARNINGS.match(line))
         return output if output.text else None
     if output.output_type in ("display_data", "execute_result"):

@@ -54,7 +54,7 @@ def text(notebook, tag):
         elif output.output_type in ("display_data", "execute_result"):
             if "image/png" not in output.data:
                 shown.append(output.data.get("text/plain", ""))
-    return "".join(shown)
+    return "".join(shown).replace("\r\n", "\n")  # what `!command` prints comes from a terminal
 
 
 def numbers(notebook, tag, pattern):
