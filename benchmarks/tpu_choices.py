@@ -5,7 +5,7 @@
 For each choice the same values and gradients are computed in two ways; printed are FLOP, bytes
 through HBM, temporaries, the time that neither the arithmetic nor the memory can beat, and the sum
 of the cycles that the compiler itself expects of a v5e (at 1.5 GHz; it has no estimate for gathers
-and scatters). No TPU is needed, nor used: `pip install tfnlp[tpu-plan]`. With `--write` the table
+and scatters). No TPU is needed, nor used: `pip install -e '.[tpu-plan]'`. With `--write` the table
 goes into docs/plan.md.
 """
 

@@ -18,7 +18,7 @@ from tfnlp.plan.lowering import lower, lower_function
 pytestmark = pytest.mark.timeout(1200)
 needs_compiler = pytest.mark.skipif(
     not all(importlib.util.find_spec(p) for p in ("jax", "libtpu")),
-    reason="needs the TPU's compiler: pip install tfnlp[tpu-plan]",
+    reason="needs the TPU's compiler: pip install -e '.[tpu-plan]'",
 )
 V5E = CHIPS["v5e"]
 HIDDEN, LENGTH = 128, 16
@@ -232,5 +232,5 @@ def test_out_of_memory(message, needed, compiler_is, tmp_path):
 def test_without_the_compiler(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "libtpu" else find(n))
-    with pytest.raises(ImportError, match=r"libtpu is not installed: pip install tfnlp\[tpu-plan"):
+    with pytest.raises(ImportError, match=r"libtpu is not installed: pip install -e '.\[tpu-plan"):
         compile_for(V5E, "", cache=None)

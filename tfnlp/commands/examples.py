@@ -81,7 +81,9 @@ def run(args):
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("apache_beam"):
             raise
-        raise ImportError("tfnlp examples needs Apache Beam; install tfnlp[beam]") from error
+        raise ImportError(
+            "tfnlp examples needs Apache Beam: pip install -e '.[beam]' in a clone of tfnlp"
+        ) from error
     from tfnlp.data.examples import make_examples, start_examples
 
     _check(args)

@@ -114,7 +114,7 @@ def _versions():
         if importlib.util.find_spec(package) is None:
             raise ImportError(
                 f"planning for a TPU needs its compiler, and {package} is not installed: "
-                "pip install tfnlp[tpu-plan] (on Linux with x86)"
+                "pip install -e '.[tpu-plan]' in a clone of tfnlp (on Linux with x86)"
             )
     return {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "libtpu")}
 

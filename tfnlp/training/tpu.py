@@ -82,6 +82,7 @@ def _within(seconds, name, connect):
         said = str(outcome["error"]).strip().split("\n")[0]
         hint = ""
         if "No OpKernel" in said:
-            said, hint = "this TensorFlow was built without TPUs", "; pip install tfnlp[tpu]"
+            said = "this TensorFlow was built without TPUs"
+            hint = "; pip install tensorflow-tpu==2.20.0 libtpu==0.0.21"
         raise ValueError(f"there is no TPU {name!r}: {said[:300]}{hint}") from outcome["error"]
     return outcome["resolver"]
