@@ -48,6 +48,13 @@ def scores_at_real(outputs, real):
     ]
 
 
+def weights_at_real(outputs, real):
+    """For attention `[B, T, K]`, its weights `[B, (N,) T, S]` and a state, if there is one: all
+    queries, their weights of real keys."""
+    weights = [w[..., r] for w, r in zip(outputs[1], real, strict=True)]
+    return [outputs[0], *weights, *outputs[2:]]
+
+
 def cache_at_real(outputs, real):
     """For `[B, T, H]` and a cache, twice `[B, N, M, D]`: all queries, the real slots."""
     return [outputs[0], *(np.moveaxis(cached, 2, 1)[real] for cached in outputs[1:])]
@@ -79,7 +86,8 @@ class Row:
     decoding with a cache: TensorFlow has no gradient for the op that writes into one.
     `xla_gradient` is False where the gradient is TensorFlow's own of a loop: XLA compiles none of
     these. `listed` is how many of the first inputs are one argument, a list; 0: the first is a
-    tensor.
+    tensor. `mask` is the name of the mask of what is padded. `weights` is False for a layer that
+    has none.
     """
 
     name: str
@@ -94,6 +102,8 @@ class Row:
     gradient: bool = True
     xla_gradient: bool = True
     listed: int = 0
+    mask: str = "mask"
+    weights: bool = True
 
     def make(self, **kwargs):
         return self.layer(**self.args, **kwargs)
@@ -133,6 +143,40 @@ bilm_args = dict(lstm_args, num_layers=2, dropout=0.0)
 resets = {"resets": Array((B, T), "bool", 4)}
 lstm_dtypes = ("bfloat16", "float32")
 bilm_dtypes = ("bfloat16", "bfloat16", "float32")
+
+
+source = {"keys": Array((B, M, C)), "mask": Array((B, M), "bool")}
+source_time = {"inputs": 1, "keys": 1, "mask": 1}
+memory = {"memory": Array((B, M, C)), "mask": Array((B, M), "bool")}
+memory_time = {"inputs": 1, "memory": 1, "mask": 1}
+
+
+def score_row(layer, args, width, **kwargs):
+    return Row(
+        layer.__name__,
+        layer,
+        args,
+        {"inputs": Array((B, T, width)), **source},
+        time=source_time,
+        padded=("keys",),
+        keep=weights_at_real,
+        bf16=("bfloat16", "float32"),
+        **kwargs,
+    )
+
+
+def decoder_row(name, args, **kwargs):
+    return Row(
+        f"AttentionLSTM {name}",
+        layers.AttentionLSTM,
+        {"units": C, **args},
+        {**tokens, **memory},
+        time=memory_time,
+        padded=("memory",),
+        keep=weights_at_real,
+        bf16=("bfloat16", "float32", "float32"),
+        **kwargs,
+    )
 
 
 def attention_row(name, args, inputs, **kwargs):
@@ -194,12 +238,45 @@ ROWS = [
         time=token_time,
         keep=first_positions,
     ),
+    *[
+        Row(
+            f"SinusoidalPositions {name}",
+            layers.SinusoidalPositions,
+            {"max_wavelength": 500.0},
+            {**tokens, **more},
+            options=options,
+            time=dict.fromkeys(("inputs", *more), 1),
+            padded=("inputs", *more),
+            keep=at_real if more else first_positions,
+            gradient=False,
+            weights=False,
+        )
+        for name, more, options in (
+            ("all", {}, {}),
+            ("start", {}, {"start": 70}),
+            ("positions", {"positions": Array((B, T), "int32", 90)}, {}),
+        )
+    ],
     Row(
         "SegmentEmbedding",
         layers.SegmentEmbedding,
         {"num_segments": 3, "hidden_size": H, "initializer": "he_normal"},
         {"inputs": Array((B, T), "int32", 3)},
         time=token_time,
+    ),
+    score_row(layers.AdditiveAttention, {"units": F}, H),
+    score_row(layers.GeneralAttention, {}, H),
+    score_row(layers.CosineAttention, {"scale": 4.0}, C),
+    decoder_row("additive", {"score": "additive"}, xla_gradient=False),
+    decoder_row(
+        "additive training",
+        {"score": "additive"},
+        options={"training": True},
+    ),
+    decoder_row(
+        "input feeding training",
+        {"score": "general", "num_layers": 2, "input_feeding": True},
+        options={"training": True},
     ),
     attention_row("self", {}, masked_tokens, time=masked_time),
     attention_row("unmasked", {}, tokens, time=token_time, padded=()),
@@ -275,6 +352,20 @@ ROWS = [
         keep=scores_at_real,
         bf16=("bfloat16", "float32"),
     ),
+    *[
+        block_row(
+            f"{'pre' if norm_first else 'post'}-norm cross{' scores' if scores else ''}",
+            {"norm_first": norm_first, "activation": "relu", "causal": True},
+            {**tokens, "context": Array((B, M, C)), "context_mask": Array((B, M), "bool")},
+            options={"return_scores": scores},
+            time={**token_time, "context": 1, "context_mask": 1},
+            padded=("context",),
+            mask="context_mask",
+            keep=weights_at_real if scores else everything,
+            bf16=("bfloat16", "float32")[: 1 + scores],
+        )
+        for norm_first, scores in ((False, False), (True, False), (False, True))
+    ],
     Row(
         "Pooler",
         layers.Pooler,
@@ -340,6 +431,16 @@ ROWS = [
         for training in (False, True)
     ],
     Row(
+        "ProjectedLSTM without projection training",
+        layers.ProjectedLSTM,
+        {**lstm_args, "projection_size": None},
+        {**masked_tokens, "initial_state": Array((B, 2 * F))},
+        options={"training": True},
+        time=masked_time,
+        keep=state_too,
+        bf16=lstm_dtypes,
+    ),
+    Row(
         "BiLM masked",
         layers.BiLM,
         {**bilm_args, "num_layers": 1},
@@ -384,6 +485,30 @@ ROWS = [
         padded=tuple(stack),
         listed=3,
     ),
+    Row(
+        "WordEmbedding",
+        layers.WordEmbedding,
+        {"vocab_size": V, "hidden_size": H},
+        {"inputs": Array((B, T), "int32", V)},
+        time=token_time,
+    ),
+    *[
+        Row(
+            loss.__name__,
+            loss,
+            {"vocab_size": V, "window": 1, "negatives": 3},
+            {
+                **tokens,
+                "word_ids": Array((B, T), "int32", V),
+                **dict.fromkeys(("left", "right"), Array((B, T - 2), "int32", 2)),
+                "negative_ids": Array((B, M), "int32", V),
+            },
+            padded=(),
+            keep=everything,
+            bf16=("float32",),
+        )
+        for loss in (layers.SkipGramLoss, layers.CBOWLoss)
+    ],
     # Without `training`, where it is random: tests/layers/sampled_softmax_test.py.
     Row(
         "SampledSoftmax",

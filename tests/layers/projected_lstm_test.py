@@ -237,6 +237,29 @@ def test_bad_arguments_are_named(arguments, message):
         ProjectedLSTM(**{"units": U, "projection_size": P, **arguments})
 
 
+@pytest.mark.parametrize("others", [OTHERS["alone"], OTHERS["everything"]], ids=["alone", "all"])
+def test_without_projection(others):
+    """As a projection by the identity matrix, and the written gradient as the derived one."""
+    rng, x, _ = case({})
+    layer = ProjectedLSTM(U, None, cell_clip=0.6, projection_clip=0.3)
+    layer.build((None, None, P))
+    randomize(layer, rng, 0.8)
+    assert len(layer.weights) == 3
+    projected = ProjectedLSTM(U, U, cell_clip=0.6, projection_clip=0.3)
+    projected.build((None, None, P))
+    projected.set_weights([*layer.get_weights(), np.eye(U)])
+    others = dict(others)
+    if "initial_state" in others:
+        others["initial_state"] = rng.uniform(-0.3, 0.3, (B, 2 * U)).astype("float32")
+    cotangents = [rng.standard_normal(s).astype("float32") for s in ((B, T, U), (B, 2 * U))]
+    want, want_gradients = gradients_of(projected, x, others, cotangents, training=False)
+    del want_gradients[-1]  # of the projection
+    for training in (False, True):
+        got, gradients = gradients_of(layer, x, others, cotangents, training)
+        for g, w in zip([*got, *gradients], [*want, *want_gradients], strict=True):
+            np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+
+
 def test_residual_needs_equal_widths():
     with pytest.raises(ValueError, match="inputs of width 3 to outputs of width 4"):
         ProjectedLSTM(U, P, residual=True).build((None, None, 3))

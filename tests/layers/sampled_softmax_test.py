@@ -272,3 +272,17 @@ def test_symbolic_shape_and_dtype():
 def test_bad_sizes_are_named(arguments):
     with pytest.raises(ValueError, match="vocab_size={} and num_samples={}".format(*arguments)):
         SampledSoftmax(*arguments)
+
+
+def test_without_targets_it_gives_all_scores():
+    layer, (x, y) = make(12), draw()
+    for training in (False, True):
+        scores = layer(x.reshape(2, 3, P), training=training)
+        assert scores.dtype == tf.float32
+        np.testing.assert_allclose(tf.reshape(scores, (N, V)), scores_of(layer, x), atol=1e-5)
+    symbolic = layer(keras.Input((7, P)))
+    assert symbolic.shape == (None, 7, V) and symbolic.dtype == "float32"
+    half = layer(tf.cast(x, "bfloat16"))
+    assert half.dtype == tf.float32
+    log_p = tf.nn.log_softmax(layer(x)).numpy()[np.arange(N), y]
+    np.testing.assert_allclose(log_p, -layer(x, y).numpy(), atol=1e-5)

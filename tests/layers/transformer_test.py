@@ -3,9 +3,11 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import ACTIVATIONS, attention, block, dense, inside, randomize, weights
+from tests.models.transformer_reference import decoder_block
 from tfnlp.layers import TransformerBlock
 
-B, T, H, N, F = 2, 5, 8, 2, 12
+B, T, H, N, F, S, C = 2, 5, 8, 2, 12, 4, 6
+SHAPES = (B, T, H), (B, S, C)
 MASK = np.array([[1, 1, 0, 1, 0], [1, 1, 1, 0, 0]], bool)
 CLOSE = dict(rtol=1e-4, atol=1e-4)
 
@@ -118,3 +120,70 @@ def test_errors_name_the_argument():
         TransformerBlock(N, F, activation="elu")
     with pytest.raises(ValueError, match="hidden size 8 .*num_heads=3"):
         TransformerBlock(3, F).build((B, T, H))
+
+
+def crossed(**kwargs):
+    """A causal block with a context of another width, its inputs, its context."""
+    rng = np.random.default_rng(12)
+    layer = TransformerBlock(N, F, causal=True, **{"norm_epsilon": 1e-5, **kwargs})
+    layer.build((B, T, H), (B, S, C))
+    randomize(layer, rng)
+    inputs, context = (rng.standard_normal(shape).astype("float32") for shape in SHAPES)
+    return layer, inputs, context
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_formula_with_a_context(norm_first, masked):
+    layer, x, context = crossed(norm_first=norm_first, activation="relu")
+    mask = MASK[:, :S] if masked else None
+    expected, expected_scores = decoder_block(
+        x, weights(layer), N, context, mask, norm_first=norm_first, epsilon=1e-5
+    )
+    got, scores = layer(x, context=context, context_mask=mask, return_scores=True)
+    np.testing.assert_allclose(got, expected, **CLOSE)
+    np.testing.assert_allclose(scores, expected_scores, **CLOSE)
+    np.testing.assert_array_equal(layer(x, context=context, context_mask=mask), got)
+
+
+def test_a_contexts_keys_and_values_are_computed_once():
+    layer, x, context = crossed()
+    mask = MASK[:, :S]
+    whole, expected_scores = layer(x, context=context, context_mask=mask, return_scores=True)
+    known = dict(zip(("context_keys", "context_values"),
+                     layer.cross_attention.keys_values(context), strict=True))  # fmt: skip
+    assert known["context_keys"].shape == (B, N, S, H // N)
+    np.testing.assert_array_equal(layer(x, context_mask=mask, **known), whole)
+    keys = values = tf.fill((B, N, 7, H // N), 9.0)
+    for at in range(T):
+        y, keys, values, scores = layer(
+            x[:, at : at + 1],
+            cached_keys=keys,
+            cached_values=values,
+            cache_index=at,
+            context_mask=mask,
+            return_scores=True,
+            **known,
+        )
+        np.testing.assert_allclose(y[:, 0], whole[:, at], **CLOSE)
+        np.testing.assert_allclose(scores[:, :, 0], expected_scores[:, :, at], **CLOSE)
+
+
+def test_the_third_sub_layer_has_its_own_dropout():
+    layer, x, context = crossed(norm_first=True, attention_dropout=0.0)
+    zero(layer.attention.output_dense)
+    zero(layer.output_dense)
+    added = np.asarray(layer(x, context=context, training=True)) - x
+    whole = np.asarray(layer(x, context=context)) - x
+    dropped = np.abs(added) < 1e-6
+    assert 0 < dropped.sum() < dropped.size / 2
+    np.testing.assert_allclose(added[~dropped], whole[~dropped] / 0.9, rtol=1e-3, atol=1e-4)
+
+
+def test_a_context_in_every_call_or_in_none():
+    layer, x, context = crossed()
+    with pytest.raises(ValueError, match="`context` must be given in every call or in none"):
+        layer(x)
+    layer, x = built()
+    with pytest.raises(ValueError, match="`context` must be given in every call or in none"):
+        layer(x, context=context)

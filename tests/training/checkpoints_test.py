@@ -39,7 +39,7 @@ def test_keeps_the_last_n_and_the_best(tmp_path):
         variable.assign([float(step)] * 1000)
         checkpoints.save(step, {})
         if step in (1, 2):
-            checkpoints.save(step, {}, best=True)
+            checkpoints.save(step, {}, "best")
     assert sorted(os.listdir(tmp_path)) == [
         "best-0000000002",
         "step-0000000003",

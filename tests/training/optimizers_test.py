@@ -120,3 +120,13 @@ def test_exclusion_that_matches_nothing_is_an_error():
 def test_unknown_optimizer_is_named():
     with pytest.raises(ValueError, match="'sgdd' is unknown"):
         training.optimizer("sgdd")
+
+
+def test_adam_is_the_transformers():
+    for optimizer in (training.adam(), training.optimizer("adam", 0.0)):
+        names, before, gradients, after = run(optimizer)
+        for i, name in enumerate(names):
+            gs = [g[i] for g in gradients]
+            want = adam_reference(before[i], gs, 0.0, True, epsilon=1e-9, b2=0.98)
+            np.testing.assert_allclose(after[i], want, rtol=2e-5, atol=1e-5, err_msg=name)
+    assert training.optimizer("adam", 0.3).weight_decay == 0.3

@@ -1,6 +1,13 @@
 """Keras 3 layers, one idea a file. Nothing here imports TensorFlow itself."""
 
 from tfnlp.layers.attention import MultiHeadAttention
+from tfnlp.layers.attention_lstm import AttentionLSTM
+from tfnlp.layers.attention_scores import (
+    AdditiveAttention,
+    CosineAttention,
+    DotAttention,
+    GeneralAttention,
+)
 from tfnlp.layers.bilm import BiLM
 from tfnlp.layers.boundaries import SentenceBoundaries
 from tfnlp.layers.char_cnn import CharCNN
@@ -8,16 +15,25 @@ from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.embeddings import PositionEmbedding, SegmentEmbedding, TokenEmbedding
 from tfnlp.layers.heads import LogitBias, MaskedLMHead, NextSentenceHead, Pooler
 from tfnlp.layers.highway import Highway
+from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.sampled_softmax import SampledSoftmax
 from tfnlp.layers.scalar_mix import ScalarMix
+from tfnlp.layers.sinusoid import SinusoidalPositions
 from tfnlp.layers.transformer import TransformerBlock
+from tfnlp.layers.word_embedding import WordEmbedding
 
 __all__ = [
+    "AdditiveAttention",
+    "AttentionLSTM",
     "BiLM",
+    "CBOWLoss",
     "CharCNN",
+    "CosineAttention",
+    "DotAttention",
     "Dropout",
+    "GeneralAttention",
     "Highway",
     "LayerNorm",
     "LogitBias",
@@ -31,6 +47,9 @@ __all__ = [
     "ScalarMix",
     "SegmentEmbedding",
     "SentenceBoundaries",
+    "SinusoidalPositions",
+    "SkipGramLoss",
     "TokenEmbedding",
     "TransformerBlock",
+    "WordEmbedding",
 ]

@@ -43,6 +43,8 @@ class MultiHeadAttention(keras.layers.Layer):
         context: `[B, S, C]` for cross-attention, or None.
         mask: bool `[B, S]`, True for real keys; padding never reaches a real position.
         cached_keys, cached_values: `[B, N, M, D]`, those of up to M earlier positions, or None.
+            In cross-attention: those of the context, as `keys_values` gives them, instead of
+            `context`; nothing is written then and no cache is returned.
         cache_index: int scalar, how many positions of the cache are filled; positions
             `cache_index ... cache_index + T - 1` are written. `mask`, if given, is `[B, M]`.
         return_scores: also return the probabilities.
@@ -98,17 +100,18 @@ class MultiHeadAttention(keras.layers.Layer):
         return_scores=False,
         training=False,
     ):
-        if (context is not None) != self.cross:
+        known = self.cross and context is None and cached_keys is not None  # the context's
+        if (context is not None or known) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if self.cross:
-            source = context.shape[1] or ops.shape(context)[1]
             (q,) = self._project(self.query, inputs, 1, length)
-            k, v = self._project(self.key_value, context, 2, source)
+            pair = (cached_keys, cached_values) if known else self.keys_values(context)
+            k, v = (ops.cast(x, q.dtype) for x in pair)
         else:
             q, k, v = self._project(self.qkv, inputs, 3, length)  # each [B, N, T, D]
         cache = ()
-        if cached_keys is not None:
+        if cached_keys is not None and not known:
             _check_cache(cached_keys, cached_values, cache_index, k.shape[2])
             at = (0, 0, ops.cast(cache_index, "int32"), 0)
             cache = tuple(
@@ -130,6 +133,14 @@ class MultiHeadAttention(keras.layers.Layer):
 
         extras = (*cache, probabilities) if return_scores else cache
         return (outputs, *extras) if extras else outputs
+
+    def keys_values(self, context):
+        """The keys and values, each `[B, N, S, D]`, of a context `[B, S, C]`.
+
+        A decoder that asks the same context again and again computes them once.
+        """
+        source = context.shape[1] or ops.shape(context)[1]
+        return self._project(self.key_value, context, 2, source)
 
     def _project(self, dense, x, parts, length):
         """`[B, T, C]` to `parts` tensors `[B, N, T, D]` through one matrix product."""
@@ -168,10 +179,11 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
         if cached_keys is not None:
-            outputs += [
-                keras.KerasTensor(cached.shape, dtype=cached.dtype)
-                for cached in (cached_keys, cached_values)
-            ]
+            if not self.cross:
+                outputs += [
+                    keras.KerasTensor(cached.shape, dtype=cached.dtype)
+                    for cached in (cached_keys, cached_values)
+                ]
             source = cached_keys.shape[2]
         if return_scores:
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)

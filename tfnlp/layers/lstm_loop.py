@@ -5,6 +5,7 @@ matrix at every step. Written out, the loop backwards only makes the gradients o
 of the weights are then one matrix product over all steps.
 """
 
+import keras
 from keras import ops
 
 
@@ -14,7 +15,7 @@ def lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
     Args:
         gates: `x_t W_x + b`, `[T, B, 4U]`.
         c, h: float32 `[B, U]` and `[B, P]`.
-        recurrent, projection: `[P, 4U]`, `[U, P]`.
+        recurrent, projection: `[P, 4U]`, `[U, P]`, or None for no projection (P = U).
         live: bool `[T, B, 1]`, False where the state stays as it is, or None.
         keep: float32 `[T, B, 1]`, 0 where the state is zeroed first, or None.
         constants: `(cell_clip, projection_clip, forget_bias)`.
@@ -24,9 +25,9 @@ def lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
     """
 
     def step(carry, x):
-        return _cell(*carry, x, recurrent, projection, constants)[:2]
+        return cell(*carry, x, recurrent, projection, constants)[:2]
 
-    (c, _), (_, outputs) = _scan(step, (c, h), gates=gates, live=live, keep=keep)
+    (c, _), (_, outputs) = scan(step, (c, h), gates=gates, live=live, keep=keep)
     return outputs, c
 
 
@@ -34,13 +35,15 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
     """`lstm_loop` with a gradient of its own, for all arguments but `live` and `keep`."""
 
     @ops.custom_gradient
-    def loop(gates, c_0, h_0, recurrent, projection):
+    def loop(gates, c_0, h_0, recurrent, *projections):
+        projection = projections[0] if projections else None
+
         def step(carry, x):
-            c, h, active = _cell(carry[0], carry[1], x, recurrent, projection, constants)
+            c, h, active = cell(carry[0], carry[1], x, recurrent, projection, constants)
             return c, h, ops.concatenate(active, -1)
 
         start = (c_0, h_0, ops.zeros_like(gates[0], dtype="float32"))
-        (c, _, _), (cells, outputs, active) = _scan(step, start, gates=gates, live=live, keep=keep)
+        (c, _, _), (cells, outputs, active) = scan(step, start, gates=gates, live=live, keep=keep)
 
         def gradient(*args, upstream=None):
             d_outputs, d_c = args if upstream is None else upstream
@@ -50,11 +53,11 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
             ]  # what each step started from: [T, B, U], [T, B, P]
 
             def back(carry, x):
-                return _cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
+                return cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
 
-            (d_c, d_h, _, _), (_, _, d_gates, d_projected) = _scan(
+            (d_c, d_h, *_), (_, _, d_gates, *d_projected) = scan(
                 back,
-                (d_c, ops.zeros_like(h_0), start[2], ops.zeros_like(h_0)),
+                (d_c, ops.zeros_like(h_0), start[2], *[ops.zeros_like(h_0) for _ in projections]),
                 backwards=True,
                 active=active,
                 c=cells,
@@ -64,34 +67,38 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
                 live=live,
                 keep=keep,
             )
-            unprojected = active[..., 3 * c_0.shape[-1] :] * ops.tanh(cells)  # [T, B, U]
-            d_recurrent = _outer(before[1], d_gates, recurrent.dtype)
-            d_projection = _outer(unprojected, d_projected, projection.dtype)
-            return ops.cast(d_gates, gates.dtype), d_c, d_h, d_recurrent, d_projection
+            d_weights = [outer(before[1], d_gates, recurrent.dtype)]
+            if projections:
+                unprojected = active[..., 3 * c_0.shape[-1] :] * ops.tanh(cells)  # [T, B, U]
+                d_weights.append(outer(unprojected, d_projected[0], projection.dtype))
+            return ops.cast(d_gates, gates.dtype), d_c, d_h, *d_weights
 
         return (outputs, c), gradient
 
-    return loop(gates, c, h, recurrent, projection)
+    return loop(gates, c, h, recurrent, *([] if projection is None else [projection]))
 
 
-def _cell(c, h, x, recurrent, projection, constants):
+def cell(c, h, x, recurrent, projection, constants):
     """One step: c, h and the active gates (i, j, f, o), all float32."""
     cell_clip, projection_clip, forget_bias = constants
     if "keep" in x:
         c, h = c * x["keep"], h * x["keep"]
-    gates = ops.cast(x["gates"] + _matmul(h, recurrent), "float32")  # [B, 4U]
+    gates = ops.cast(x["gates"] + matmul(h, recurrent), "float32")  # [B, 4U]
     i, j, f, o = ops.split(gates, 4, axis=-1)
     i, j, f, o = ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + forget_bias), ops.sigmoid(o)
     new_c = _clip(f * c + i * j, cell_clip)
-    new_h = ops.cast(_matmul(o * ops.tanh(new_c), projection), "float32")  # [B, P]
+    new_h = o * ops.tanh(new_c)
+    if projection is not None:
+        new_h = ops.cast(matmul(new_h, projection), "float32")  # [B, P]
     new_h = _clip(new_h, projection_clip)
     if "live" in x:
         new_c, new_h = ops.where(x["live"], new_c, c), ops.where(x["live"], new_h, h)
     return new_c, new_h, (i, j, f, o)
 
 
-def _cell_gradient(d_c, d_h, x, recurrent, projection, constants):
-    """From the gradients of c_t and h_t those of c_{t-1}, h_{t-1}, the gates, and the h unclipped.
+def cell_gradient(d_c, d_h, x, recurrent, projection, constants):
+    """From the gradients of c_t and h_t those of c_{t-1}, h_{t-1}, the gates, and, where it is
+    projected, the h unclipped.
 
     With a = sigmoid or tanh of z: dz = da a (1 - a) or da (1 - a^2).
     """
@@ -103,8 +110,9 @@ def _cell_gradient(d_c, d_h, x, recurrent, projection, constants):
         zero = ops.zeros((), "float32")
         passed_c, passed_h = ops.where(x["live"], zero, d_c), ops.where(x["live"], zero, d_h)
         d_c, d_h = ops.where(x["live"], d_c, zero), ops.where(x["live"], d_h, zero)
-    d_projected = _unclip(d_h, x["h"], projection_clip)  # [B, P]
-    d_m = ops.cast(_matmul(d_projected, ops.transpose(projection)), "float32")  # [B, U]
+    d_m = d_projected = _unclip(d_h, x["h"], projection_clip)  # [B, P]
+    if projection is not None:
+        d_m = ops.cast(matmul(d_projected, ops.transpose(projection)), "float32")  # [B, U]
     tanh_c = ops.tanh(x["c"])
     d_c = _unclip(d_c + d_m * o * (1.0 - ops.square(tanh_c)), x["c"], cell_clip)
     d_gates = ops.concatenate(
@@ -117,33 +125,43 @@ def _cell_gradient(d_c, d_h, x, recurrent, projection, constants):
         -1,
     )  # [B, 4U]
     d_c = d_c * f + passed_c
-    d_h = ops.cast(_matmul(d_gates, ops.transpose(recurrent)), "float32") + passed_h
+    d_h = ops.cast(matmul(d_gates, ops.transpose(recurrent)), "float32") + passed_h
     if "keep" in x:
         d_c, d_h = d_c * x["keep"], d_h * x["keep"]
-    return d_c, d_h, d_gates, d_projected
+    return (d_c, d_h, d_gates) if projection is None else (d_c, d_h, d_gates, d_projected)
 
 
-def _scan(step, start, backwards=False, **arrays):
+def scan(step, start, backwards=False, sums=(), **arrays):
     """`step(carry, {name: array[t]})` for all t: the last carry, and every carry at its t.
 
-    Only the index is scanned over: `ops.scan` takes several arrays only if T is static.
+    `sums` are names in a carry that is a dict, of which only the last is of use: instead of the
+    others `start` is kept, the same tensor every time, which takes no memory.
+
+    Only the index is scanned over: `ops.scan` takes several arrays only if T is static. A single
+    step, as when text is written token by token, is taken without a loop.
     """
     arrays = {name: x for name, x in arrays.items() if x is not None}
-    times = ops.arange(ops.shape(next(iter(arrays.values())))[0])
+    length = ops.shape(next(iter(arrays.values())))[0]
+    if isinstance(length, int) and length == 1:
+        last = step(start, {name: x[0] for name, x in arrays.items()})
+        return last, keras.tree.map_structure(lambda x: x[None], last)
+    times = ops.arange(length)
 
     def at(carry, t):
         new = step(carry, {name: x[t] for name, x in arrays.items()})
-        return new, new
+        return new, {**new, **{name: start[name] for name in sums}} if sums else new
 
     last, carries = ops.scan(at, start, ops.flip(times) if backwards else times)
-    return last, [ops.flip(x, 0) for x in carries] if backwards else carries
+    if backwards:
+        carries = keras.tree.map_structure(lambda x: ops.flip(x, 0), carries)
+    return last, carries
 
 
-def _matmul(x, weights):
+def matmul(x, weights):
     return ops.matmul(ops.cast(x, weights.dtype), weights)
 
 
-def _outer(x, y, dtype):
+def outer(x, y, dtype):
     """`sum_tb x_tb y_tb^T` of `[T, B, X]` and `[T, B, Y]`."""
     x, y = (ops.cast(ops.reshape(z, (-1, z.shape[-1])), dtype) for z in (x, y))
     return ops.matmul(ops.transpose(x), y)

@@ -23,7 +23,8 @@ class ProjectedLSTM(keras.layers.Layer):
 
     Args:
         units: U, the size of c.
-        projection_size: P, the size of h.
+        projection_size: P, the size of h; None: no projection, `h_t = clip(sigmoid(o) tanh(c_t))`
+            and P = U.
         cell_clip, projection_clip: bounds of |c| and |h|; None: none.
         forget_bias: added to f.
         residual: add the input to the output; needs I = P.
@@ -56,7 +57,7 @@ class ProjectedLSTM(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
-        if units < 1 or projection_size < 1:
+        if units < 1 or (projection_size is not None and projection_size < 1):
             raise ValueError(
                 f"units={units} and projection_size={projection_size} must be at least 1"
             )
@@ -65,6 +66,7 @@ class ProjectedLSTM(keras.layers.Layer):
                 raise ValueError(f"{name}={clip} must be positive, or None for no clipping")
         self.units = units
         self.projection_size = projection_size
+        self.output_size = units if projection_size is None else projection_size
         self.cell_clip = cell_clip
         self.projection_clip = projection_clip
         self.forget_bias = forget_bias
@@ -72,31 +74,33 @@ class ProjectedLSTM(keras.layers.Layer):
 
     def build(self, input_shape):
         size = input_shape[-1]
-        if self.residual and size != self.projection_size:
+        if self.residual and size != self.output_size:
             raise ValueError(
                 f"residual=True adds inputs of width {size} to outputs of width "
-                f"{self.projection_size}; they must be equal"
+                f"{self.output_size}; they must be equal"
             )
         # One draw for both, as in TF1, where they are one matrix [I + P, 4U].
-        limit = (6.0 / (size + self.projection_size + 4 * self.units)) ** 0.5
+        limit = (6.0 / (size + self.output_size + 4 * self.units)) ** 0.5
         uniform = lambda: keras.initializers.RandomUniform(-limit, limit)  # noqa: E731
         self.kernel = self.add_weight(
             name="kernel", shape=(size, 4 * self.units), initializer=uniform()
         )
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
-            shape=(self.projection_size, 4 * self.units),
+            shape=(self.output_size, 4 * self.units),
             initializer=uniform(),
         )
         self.bias = self.add_weight(name="bias", shape=(4 * self.units,), initializer="zeros")
-        self.projection_kernel = self.add_weight(
-            name="projection_kernel", shape=(self.units, self.projection_size)
-        )
+        self.projection_kernel = None
+        if self.projection_size is not None:
+            self.projection_kernel = self.add_weight(
+                name="projection_kernel", shape=(self.units, self.projection_size)
+            )
 
     def call(self, inputs, mask=None, initial_state=None, resets=None, training=False):
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         if initial_state is None:
-            initial_state = ops.zeros((batch, units + self.projection_size))
+            initial_state = ops.zeros((batch, units + self.output_size))
         x = ops.cast(ops.transpose(inputs, (1, 0, 2)), self.compute_dtype)  # [T, B, I]
         # What does not wait for the state before is done for all times at once.
         flat = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), self.kernel)
@@ -107,12 +111,15 @@ class ProjectedLSTM(keras.layers.Layer):
             keep = 1.0 - ops.cast(ops.transpose(resets), "float32")[:, :, None]
         loop = trainable_lstm_loop if training else lstm_loop
         state = ops.cast(initial_state, "float32")
+        projection = self.projection_kernel
+        if projection is not None:
+            projection = ops.cast(projection, self.compute_dtype)
         outputs, cell = loop(
             gates,
             state[:, :units],
             state[:, units:],
             ops.cast(self.recurrent_kernel, self.compute_dtype),
-            ops.cast(self.projection_kernel, self.compute_dtype),
+            projection,
             live,
             keep,
             (self.cell_clip, self.projection_clip, self.forget_bias),
@@ -133,8 +140,8 @@ class ProjectedLSTM(keras.layers.Layer):
     ):
         batch, time, _ = inputs.shape
         return (
-            keras.KerasTensor((batch, time, self.projection_size), dtype=self.compute_dtype),
-            keras.KerasTensor((batch, self.units + self.projection_size), dtype="float32"),
+            keras.KerasTensor((batch, time, self.output_size), dtype=self.compute_dtype),
+            keras.KerasTensor((batch, self.units + self.output_size), dtype="float32"),
         )
 
     def get_config(self):

@@ -33,10 +33,10 @@ class SampledSoftmax(keras.layers.Layer):
 
     Call:
         inputs: `[..., P]`, any float.
-        targets: int32 `[...]`.
+        targets: int32 `[...]`; None: for the scores.
 
     Returns:
-        losses, float32 `[...]`.
+        losses, float32 `[...]`, or without targets all scores, the logits, float32 `[..., V]`.
 
     Raises:
         ValueError: for sizes below 1.
@@ -78,7 +78,10 @@ class SampledSoftmax(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs, targets, training=False):
+    def call(self, inputs, targets=None, training=False):
+        if targets is None:
+            kernel = ops.transpose(self.kernel)
+            return ops.matmul(ops.cast(inputs, "float32"), kernel) + self.bias
         x = ops.cast(ops.reshape(inputs, (-1, inputs.shape[-1])), "float32")  # [N, P]
         y = ops.reshape(targets, (-1,))  # [N]
         losses = (
@@ -134,7 +137,9 @@ class SampledSoftmax(keras.layers.Layer):
         ends = ops.convert_to_tensor(self._ends, "int32")
         return _count_up_to(ends, places)
 
-    def compute_output_spec(self, inputs, targets, training=False):
+    def compute_output_spec(self, inputs, targets=None, training=False):
+        if targets is None:
+            return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor(targets.shape, dtype="float32")
 
     def get_config(self):

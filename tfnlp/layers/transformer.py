@@ -1,4 +1,5 @@
-"""One Transformer block: self-attention and a position-wise feed-forward net."""
+"""One Transformer block: self-attention, attention to a context where there is one, and a
+position-wise feed-forward net."""
 
 import keras
 from keras import ops
@@ -16,6 +17,9 @@ class TransformerBlock(keras.layers.Layer):
     `y = LN(x + drop(attention(x)))`, `z = LN(y + drop(W2 f(W1 y + b1) + b2))`;
     pre-norm (`norm_first=True`, GPT-2):
     `y = x + drop(attention(LN(x)))`, `z = y + drop(W2 f(W1 LN(y) + b1) + b2)`.
+    A block that is built with a context (the decoder of Vaswani et al. 2017, section 3.1) has
+    between the two a third sub-layer of the same form, cross-attention: queries from `y`, keys
+    and values from the context.
 
     Args:
         num_heads: attention heads.
@@ -30,8 +34,10 @@ class TransformerBlock(keras.layers.Layer):
 
     Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cached_keys`,
     `cached_values` and `cache_index` as in `MultiHeadAttention`, `return_scores` for the attention
-    map.
-    Returns `[B, T, H]` in the compute dtype, and what `MultiHeadAttention` returns beside it.
+    map; `context` `[B, S, C]` and `context_mask` bool `[B, S]`, or instead of the context
+    `context_keys` and `context_values`, `cross_attention.keys_values(context)`.
+    Returns `[B, T, H]` in the compute dtype, and what `MultiHeadAttention` returns beside it; with
+    a context the map is that of the cross-attention, `[B, N, T, S]`.
     """
 
     def __init__(
@@ -60,27 +66,39 @@ class TransformerBlock(keras.layers.Layer):
         self.supports_masking = True
         self._function = activation_function(activation)
 
-    def build(self, input_shape):
-        hidden, policy = input_shape[-1], self.dtype_policy
+    def build(self, inputs_shape, context_shape=None):
+        hidden, policy = inputs_shape[-1], self.dtype_policy
 
         def dense(width, units, name):
             return built_dense(width, units, self.kernel_initializer, policy, name)
 
-        self.attention = MultiHeadAttention(
-            self.num_heads,
-            dropout=self.attention_dropout,
-            causal=self.causal,
-            kernel_initializer=self.kernel_initializer,
-            dtype=policy,
-            name="attention",
-        )
-        self.attention.build(input_shape)
-        self.attention_norm = LayerNorm(self.norm_epsilon, dtype=policy, name="attention_norm")
-        self.attention_norm.build((None, hidden))
+        def norm(name):
+            layer = LayerNorm(self.norm_epsilon, dtype=policy, name=name)
+            layer.build((None, hidden))
+            return layer
+
+        def attention(causal, name, *shapes):
+            layer = MultiHeadAttention(
+                self.num_heads,
+                dropout=self.attention_dropout,
+                causal=causal,
+                kernel_initializer=self.kernel_initializer,
+                dtype=policy,
+                name=name,
+            )
+            layer.build(*shapes)
+            return layer
+
+        self.cross = context_shape is not None
+        self.attention = attention(self.causal, "attention", inputs_shape)
+        self.attention_norm = norm("attention_norm")
+        if self.cross:
+            self.cross_attention = attention(False, "cross_attention", inputs_shape, context_shape)
+            self.cross_attention_norm = norm("cross_attention_norm")
+            self.cross_attention_output_dropout = Dropout(self.dropout, dtype=policy)
         self.intermediate = dense(hidden, self.intermediate_size, "intermediate")
         self.output_dense = dense(self.intermediate_size, hidden, "output")
-        self.output_norm = LayerNorm(self.norm_epsilon, dtype=policy, name="output_norm")
-        self.output_norm.build((None, hidden))
+        self.output_norm = norm("output_norm")
         self.attention_output_dropout = Dropout(self.dropout, dtype=policy)
         self.output_dropout = Dropout(self.dropout, dtype=policy)
 
@@ -92,6 +110,10 @@ class TransformerBlock(keras.layers.Layer):
         cached_values=None,
         cache_index=None,
         return_scores=False,
+        context=None,
+        context_mask=None,
+        context_keys=None,
+        context_values=None,
         training=False,
     ):
         x = ops.cast(inputs, self.compute_dtype)
@@ -101,15 +123,31 @@ class TransformerBlock(keras.layers.Layer):
             cached_keys=cached_keys,
             cached_values=cached_values,
             cache_index=cache_index,
-            return_scores=return_scores,
+            return_scores=return_scores and not self.cross,
             training=training,
         )
-        attended, extras = (
-            (attended[0], attended[1:]) if isinstance(attended, tuple) else (attended, ())
-        )
+        attended, extras = _first_and_rest(attended)
         y = x + self.attention_output_dropout(attended, training=training)
         if not self.norm_first:
             y = self.attention_norm(y)
+
+        if self.cross:
+            attended = self.cross_attention(
+                self.cross_attention_norm(y) if self.norm_first else y,
+                context=context,
+                mask=context_mask,
+                cached_keys=context_keys,
+                cached_values=context_values,
+                return_scores=return_scores,
+                training=training,
+            )
+            attended, scores = _first_and_rest(attended)
+            extras = (*extras, *scores)
+            y = y + self.cross_attention_output_dropout(attended, training=training)
+            if not self.norm_first:
+                y = self.cross_attention_norm(y)
+        elif context is not None or context_keys is not None:
+            raise ValueError("`context` must be given in every call or in none (it shapes weights)")
 
         # [B*T, H]: plain 2-D products, which the CPU library fuses with bias and activation.
         flat = ops.reshape(y, (-1, y.shape[-1]))
@@ -130,15 +168,26 @@ class TransformerBlock(keras.layers.Layer):
         cached_values=None,
         cache_index=None,
         return_scores=False,
+        context=None,
+        context_mask=None,
+        context_keys=None,
+        context_values=None,
         training=False,
     ):
-        return self.attention.compute_output_spec(
+        specs = self.attention.compute_output_spec(
             inputs,
             cached_keys=cached_keys,
             cached_values=cached_values,
             cache_index=cache_index,
-            return_scores=return_scores,
+            return_scores=return_scores and not self.cross,
         )
+        if not (self.cross and return_scores):
+            return specs
+        outputs, cache = _first_and_rest(specs)
+        crossed = self.cross_attention.compute_output_spec(
+            inputs, context, cached_keys=context_keys, return_scores=True
+        )
+        return (outputs, *cache, crossed[1])
 
     def get_config(self):
         return {
@@ -153,3 +202,7 @@ class TransformerBlock(keras.layers.Layer):
             "causal": self.causal,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
         }
+
+
+def _first_and_rest(outputs):
+    return (outputs[0], outputs[1:]) if isinstance(outputs, tuple) else (outputs, ())

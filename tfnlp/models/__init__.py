@@ -36,7 +36,24 @@ from tfnlp.models.gpt import (
 )
 from tfnlp.models.gpt_decoder import GPTDecoder
 from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
+from tfnlp.models.nnlm import NNLM, nnlm, nnlm_pretrainer
 from tfnlp.models.sampling import greedy, sample
+from tfnlp.models.seq2seq import (
+    SEQ2SEQ_BAHDANAU,
+    SEQ2SEQ_LUONG,
+    SEQ2SEQ_MINI,
+    SEQ2SEQ_SUTSKEVER,
+    seq2seq,
+)
+from tfnlp.models.seq2seq_decoder import Seq2SeqDecoder
+from tfnlp.models.transformer import (
+    TRANSFORMER_BASE,
+    TRANSFORMER_BIG,
+    TRANSFORMER_MINI,
+    transformer,
+)
+from tfnlp.models.transformer_decoder import TransformerDecoder
+from tfnlp.models.word2vec import word2vec
 
 __all__ = [
     "BERT_BASE",
@@ -57,6 +74,16 @@ __all__ = [
     "GPT2_XL",
     "GPTDecoder",
     "GPT_MINI",
+    "SEQ2SEQ_BAHDANAU",
+    "SEQ2SEQ_LUONG",
+    "SEQ2SEQ_MINI",
+    "SEQ2SEQ_SUTSKEVER",
+    "Seq2SeqDecoder",
+    "NNLM",
+    "TRANSFORMER_BASE",
+    "TRANSFORMER_BIG",
+    "TRANSFORMER_MINI",
+    "TransformerDecoder",
     "beam_search",
     "bert",
     "bert_for_tasks",
@@ -74,6 +101,11 @@ __all__ = [
     "gpt_task",
     "gpt_with_extra_tokens",
     "greedy",
+    "nnlm",
+    "nnlm_pretrainer",
     "sample",
     "select_layers",
+    "seq2seq",
+    "transformer",
+    "word2vec",
 ]

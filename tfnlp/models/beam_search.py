@@ -15,10 +15,12 @@ def beam_search(
     eq. 14) decides between those that are left at the end, `|y|` counting the stop token.
 
     Args:
-        decoder: a `GPTDecoder`.
+        decoder: a `GPTDecoder`, or another with its interface. Its `constant_parts`, where it has
+            them, is how many of the last parts of the cache the prompt alone decides: they are the
+            same for all hypotheses of a row, and stay where they are.
         ids: int32 `[B, P]`, prompts.
         mask: bool `[B, P]`, False for padding, which must stand on the left.
-        max_new_tokens: G, how many tokens to add at most.
+        max_new_tokens: G, how many tokens to add at most; an int or an int32 scalar.
         beams: K, 1 or more.
         length_penalty: alpha; above 0 it favours long texts.
         stop_ids: ints.
@@ -36,6 +38,7 @@ def beam_search(
     logits = ops.repeat(logits, beams, axis=0)  # [B*K, V]
     cache = tuple(ops.repeat(part, beams, axis=0) for part in cache)
     mask = ops.repeat(ops.cast(mask, "bool"), beams, axis=0)
+    moving = len(cache) - getattr(decoder, "constant_parts", 0)
     # All hypotheses are the prompt still: only the first of each may be continued.
     later = ops.cast(ops.arange(beams)[None] > 0, "float32") * _IMPOSSIBLE  # [1, K]
     scores = ops.tile(later, (batch, 1))
@@ -53,7 +56,7 @@ def beam_search(
         rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
 
         def kept(x):
-            rest = x.shape[2:]
+            rest = ops.shape(x)[2:]
             flat = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)  # [B*K, ...]
             return ops.reshape(flat, (batch, beams, *rest))
 
@@ -63,7 +66,8 @@ def beam_search(
         done = ended
         for stop in stop_ids:
             done = ops.logical_or(done, tokens == stop)
-        cache = tuple(ops.take(part, rows, axis=0) for part in cache)
+        moved = [ops.take(part, rows, axis=0) for part in cache[:moving]]
+        cache = (*moved, *cache[moving:])
         logits, cache = decoder.step(ops.reshape(tokens, (-1,)), prompt + made, mask, cache)
         return (made + 1, scores, new, lengths, done, logits, *cache)
 

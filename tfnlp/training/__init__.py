@@ -1,10 +1,19 @@
 """Strategy, optimizers, schedules, the trainer, checkpoints."""
 
+from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
-from tfnlp.training.optimizers import LAMB, Adagrad, AdamW, Optimizer, optimizer
-from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, schedule
+from tfnlp.training.optimizers import (
+    LAMB,
+    Adagrad,
+    AdamW,
+    Optimizer,
+    RowwiseAdagrad,
+    adam,
+    optimizer,
+)
+from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
 from tfnlp.training.strategy import STRATEGIES, make_strategy
 from tfnlp.training.trainer import Trainer
 from tfnlp.training.workers import Crew, WorkerLost, read_cluster
@@ -18,15 +27,19 @@ __all__ = [
     "LAMB",
     "LayerRates",
     "Optimizer",
+    "RowwiseAdagrad",
     "STRATEGIES",
     "Trainer",
     "WorkerLost",
+    "adam",
+    "average_checkpoints",
     "constant",
     "cosine",
     "inverse_sqrt",
     "layer_groups",
     "linear",
     "make_strategy",
+    "noam",
     "optimizer",
     "read_cluster",
     "schedule",

@@ -10,15 +10,15 @@ import tensorflow as tf
 from tfnlp.training.paths import is_remote
 from tfnlp.training.randomness import seed_variables
 
-_NAME = re.compile(r"^(step|best)-(\d{10})$")
+_NAME = re.compile(r"^(step|best|average)-(\d{10})$")
 
 
 class Checkpoints:
-    """A folder of checkpoints: the last `keep` ones and the best one.
+    """A folder of checkpoints: the last `keep` ones, the best one and, if asked for, a mean.
 
-    A checkpoint is a folder `step-0000001000` (or `best-...`) with TensorFlow's tensor bundle,
-    which carries a checksum for each tensor, and `state.json`, which carries its own. It is
-    written under another name and renamed when complete.
+    A checkpoint is a folder `step-0000001000` (or `best-...`, `average-...`) with TensorFlow's
+    tensor bundle, which carries a checksum for each tensor, and `state.json`, which carries its
+    own. It is written under another name and renamed when complete.
 
     Args:
         directory: any path that `tf.io.gfile` takes.
@@ -35,14 +35,15 @@ class Checkpoints:
         self.directory, self.keep = str(directory), keep
         self._checkpoint = tf.train.Checkpoint(variables=dict(variables))
 
-    def save(self, step, state, best=False):
+    def save(self, step, state, kind="step"):
         """Writes the variables and the JSON-able `state`; returns the path.
+
+        Of the kinds "best" and "average" the newest alone stays.
 
         Raises:
             OSError: if it can't be written (a full disk, say); nothing half-written stays and
                 the earlier checkpoints are untouched.
         """
-        kind = "best" if best else "step"
         final = tf.io.gfile.join(self.directory, f"{kind}-{step:010d}")
         partial = tf.io.gfile.join(self.directory, f"partial-{kind}-{step:010d}")
         try:
@@ -64,7 +65,7 @@ class Checkpoints:
                 "or choose another directory, then start again: the run resumes from the last "
                 "whole checkpoint"
             ) from error
-        for _, old in self.paths(kind)[: -1 if best else -self.keep]:
+        for _, old in self.paths(kind)[: -self.keep if kind == "step" else -1]:
             _remove(old)
         return final
 
@@ -86,12 +87,8 @@ class Checkpoints:
         Raises:
             ValueError: if a part is missing, truncated, altered, or of another shape.
         """
+        state = read_state(path)
         try:
-            with tf.io.gfile.GFile(tf.io.gfile.join(path, "state.json")) as file:
-                record = json.loads(file.read())
-            if zlib.crc32(record["state"].encode()) != record["crc32"]:
-                raise ValueError("state.json does not match its checksum")
-            state = json.loads(record["state"])
             status = self._checkpoint.read(tf.io.gfile.join(path, "variables"))
             # A model is also restored without its optimizer; what is left over is no fault.
             status.assert_existing_objects_matched().expect_partial()
@@ -128,6 +125,37 @@ class Checkpoints:
             except ValueError as error:
                 warnings.warn(f"{error}; using the latest checkpoint", stacklevel=2)
         return self.restore_latest()
+
+    def restore_average(self):
+        """Reads the mean of checkpoints; returns its state.
+
+        Raises:
+            FileNotFoundError: if there is none.
+            ValueError: if it can't be read.
+        """
+        paths = self.paths("average")
+        if not paths:
+            raise FileNotFoundError(
+                f"{self.directory} holds no mean of checkpoints; make one with "
+                "tfnlp.training.average_checkpoints"
+            )
+        return self.restore(paths[-1][1])
+
+
+def read_state(path):
+    """The state of one checkpoint, and its step.
+
+    Raises:
+        ValueError: if it is missing, truncated or altered.
+    """
+    try:
+        with tf.io.gfile.GFile(tf.io.gfile.join(path, "state.json")) as file:
+            record = json.loads(file.read())
+        if zlib.crc32(record["state"].encode()) != record["crc32"]:
+            raise ValueError("state.json does not match its checksum")
+        return json.loads(record["state"])
+    except Exception as error:  # damage shows as OpError, KeyError, TypeError, ...
+        raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
 
 
 def model_variables(model):

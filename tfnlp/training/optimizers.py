@@ -1,4 +1,4 @@
-"""Optimizers on `tf.distribute`'s public API: AdamW, LAMB, Adagrad.
+"""Optimizers on `tf.distribute`'s public API: AdamW, LAMB, Adagrad, also by row.
 
 Keras's own optimizers sum gradients over replicas a second time and clip before they sum; these
 take gradients that the trainer has already summed and clipped, and only apply them.
@@ -20,9 +20,14 @@ class Optimizer:
         exclude: regular expressions; a variable whose `path` one of them matches is not decayed.
             None takes the biases and layer-norm weights. A given pattern that matches nothing is
             an error: an exclusion that does not exclude is worse than none.
+
+    Attributes:
+        takes_rows: whether a gradient may be a `tf.IndexedSlices` in which no row comes twice;
+            without weight decay the rows that it does not name stay as they are.
     """
 
     slot_names = ()
+    takes_rows = False
 
     def __init__(self, weight_decay=0.0, exclude=None):
         if weight_decay < 0:
@@ -46,7 +51,7 @@ class Optimizer:
         ]
         self.slots = {
             f"{name}/{v.path}": tf.Variable(
-                tf.fill(v.shape, tf.cast(self.slot_value(name), v.dtype)),
+                tf.fill(self.slot_shape(v.shape), tf.cast(self.slot_value(name), v.dtype)),
                 trainable=False,
                 name=f"{name}/{v.path}",
             )
@@ -58,8 +63,13 @@ class Optimizer:
         """What the slot called `name` holds before the first update."""
         return 0.0
 
+    def slot_shape(self, shape):
+        """The shape of the slots of a variable."""
+        return shape
+
     def apply(self, gradients, learning_rate, step):
-        """One update from dense `gradients`, in replica context; `step` counts from 0.
+        """One update from `gradients`, dense but for `takes_rows`, in replica context; `step`
+        counts from 0.
 
         `learning_rate` and `step` are scalars or lists of them, one for each variable.
         """
@@ -189,9 +199,62 @@ class Adagrad(Optimizer):
         )
 
 
+class RowwiseAdagrad(Optimizer):
+    """`a_r += mean(g_r^2)`, `w_r -= rate * g_r / sqrt(a_r)`: Adagrad with one number a row.
+
+    r is an index of the first axis, and the mean is over all others. For tables of which a step
+    touches few rows: with a gradient of these rows alone, no others are looked at.
+
+    Args:
+        initial_accumulator: `a` before the first update.
+    """
+
+    slot_names = ("accumulator",)
+    takes_rows = True
+
+    def __init__(self, initial_accumulator=1.0, weight_decay=0.0, exclude=None):
+        super().__init__(weight_decay, exclude)
+        if initial_accumulator <= 0:
+            raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
+        self.initial_accumulator = initial_accumulator
+
+    def slot_value(self, name):
+        return self.initial_accumulator
+
+    def slot_shape(self, shape):
+        return (*shape[:1], *[1] * (len(shape) - 1))
+
+    def update(self, var, gradient, rate, step, decay, accumulator):
+        if decay:
+            var.assign_sub(rate * decay * var)
+        rows = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        squares = tf.square(rows)
+        if len(rows.shape) > 1:
+            squares = tf.reduce_mean(squares, axis=range(1, len(rows.shape)), keepdims=True)
+        if rows is gradient:
+            var.assign_sub(rate * rows * tf.math.rsqrt(accumulator.assign_add(squares)))
+            return
+        # Every row is named once: it is read and written back, which is faster than subtracting
+        # in place.
+        total = tf.gather(accumulator, gradient.indices) + squares  # [rows, 1]
+        new = tf.gather(var, gradient.indices) - rows * (rate * tf.math.rsqrt(total))
+        for variable, values in ((accumulator, total), (var, new)):
+            variable.scatter_update(tf.IndexedSlices(values, gradient.indices))
+
+
+def adam(weight_decay=0.0):
+    """Adam as the Transformer was trained with (Vaswani et al. 2017, section 5.3).
+
+    `AdamW` with b2 = 0.98, epsilon = 1e-9 and bias correction, and nothing decays.
+    """
+    return AdamW(0.9, 0.98, 1e-9, weight_decay=weight_decay, bias_correction=True)
+
+
 def optimizer(name, weight_decay=None):
-    """The optimizer called `name`, "adamw", "lamb" or "adagrad", with its paper's settings."""
-    makers = {"adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
+    """The optimizer called `name`, with its paper's settings: "adam" (the Transformer's), "adamw",
+    "lamb", "adagrad" or "rowwise_adagrad"."""
+    makers = {"adam": adam, "adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
+    makers["rowwise_adagrad"] = RowwiseAdagrad
     if name not in makers:
         raise ValueError(f"optimizer={name!r} is unknown; choose one of {sorted(makers)}")
     return makers[name]() if weight_decay is None else makers[name](weight_decay=weight_decay)

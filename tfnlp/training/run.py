@@ -30,7 +30,7 @@ def is_run(directory):
 def delete_run(directory):
     """Deletes what a run wrote in `directory`; anything else stays."""
     if is_run(directory):
-        for name in (CONFIG, "vocab.txt", "curve.png"):
+        for name in (CONFIG, "vocab.txt", "counts.txt", "curve.png"):
             if tf.io.gfile.exists(_join(directory, name)):
                 tf.io.gfile.remove(_join(directory, name))
         for name in ("checkpoints", "logs", "vocab"):
@@ -91,19 +91,24 @@ def read_config(directory):
     return config
 
 
-def restore_weights(directory, model, best=True):
-    """Loads the best (or the latest) checkpoint of a run into `model`.
+def restore_weights(directory, model, best=True, average=False):
+    """Loads the best (or the latest) checkpoint of a run into `model`, or the mean of several.
+
+    The mean is that which `average_checkpoints` wrote.
 
     Returns:
         `(step, History)`.
 
     Raises:
-        FileNotFoundError: if the run has no checkpoint yet.
+        FileNotFoundError: if the run has no checkpoint yet, or no mean.
         ValueError: if none can be read.
     """
     folder = tf.io.gfile.join(str(directory), "checkpoints")
     checkpoints = Checkpoints(folder, model_variables(model))
-    state = checkpoints.restore_best() if best else checkpoints.restore_latest()
+    if average:
+        state = checkpoints.restore_average()
+    else:
+        state = checkpoints.restore_best() if best else checkpoints.restore_latest()
     if state is None:
         raise FileNotFoundError(f"{folder} holds no checkpoint; train before you use the run")
     return state["step"], History(**state["history"])

@@ -45,6 +45,16 @@ def inverse_sqrt(peak, warmup_steps):
     return _schedule(peak, warmup_steps, lambda step: tf.sqrt(warmup_steps / (step + 1.0)))
 
 
+def noam(hidden_size, warmup_steps, scale=1.0):
+    """`scale H^-0.5 min(n^-0.5, n w^-1.5)` at update n, from 1 (Vaswani et al. 2017, eq. 3).
+
+    That is `inverse_sqrt` with a peak of `scale (H w)^-0.5`, which the size of the model decides.
+    """
+    if hidden_size < 1 or scale <= 0:
+        raise ValueError(f"hidden_size={hidden_size} and scale={scale} must be positive")
+    return inverse_sqrt(scale * (hidden_size * max(1, warmup_steps)) ** -0.5, warmup_steps)
+
+
 def schedule(name, peak, total_steps, warmup_steps=0):
     """The schedule called `name`: "constant", "linear", "cosine" or "inverse_sqrt"."""
     makers = {

@@ -46,6 +46,13 @@ class Step:
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
         self.replicas, self.loss_scale = replicas, loss_scale
         self.layer_rates = layer_rates
+        # Sums over replicas and micro-batches, XLA and masks by layer are of dense tensors.
+        self.rows = (
+            optimizer.takes_rows
+            and replicas == accumulation == 1
+            and not jit_compile
+            and layer_rates is None
+        )
         # Communication between replicas can't be compiled; the arithmetic before it can.
         self._gradients = tf.function(self._all_gradients, jit_compile=jit_compile or None)
         self._sums = tf.function(self._evaluation_sums, jit_compile=jit_compile or None)
@@ -66,7 +73,7 @@ class Step:
         norm = tf.linalg.global_norm(gradients)
         if self.clip_norm is not None:
             scale = self.clip_norm / tf.maximum(norm, self.clip_norm)
-            gradients = [g * tf.cast(scale, g.dtype) for g in gradients]
+            gradients = [_scaled(g, tf.cast(scale, g.dtype)) for g in gradients]
         rate = self.rate(step)
         rates, steps = rate, step
         if self.layer_rates is not None:
@@ -185,7 +192,8 @@ class Step:
         gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         # An embedding's gradient comes as rows, the same row several times; as a dense tensor
         # its norm and its squares are those of the summed rows.
-        gradients = [tf.convert_to_tensor(g) for g in gradients]
+        # Row by row they are, too, once every row is there once.
+        gradients = [sum_rows(g) if self.rows else tf.convert_to_tensor(g) for g in gradients]
         return gradients, {**sums, **self._work(batch, gradients, sums)}, self._state(outputs)
 
     def _work(self, batch, gradients, sums):
@@ -202,6 +210,21 @@ def split_rows(x, parts):
     size = None if x.shape[0] is None else x.shape[0] // parts
     split = tf.reshape(x, tf.concat([[parts, -1], tf.shape(x)[1:]], 0))
     return tf.ensure_shape(split, [parts, size, *x.shape[1:]])
+
+
+def sum_rows(gradient):
+    """A gradient of rows with no row twice, in the order in which they come; others as they are."""
+    if not isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows, places = tf.unique(gradient.indices)
+    values = tf.math.unsorted_segment_sum(gradient.values, places, tf.size(rows))
+    return tf.IndexedSlices(values, rows, gradient.dense_shape)
+
+
+def _scaled(gradient, scale):
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
+    return gradient * scale
 
 
 def _assign(strategy, variables, values):

@@ -290,7 +290,8 @@ class Trainer:
 
     def _save(self, best=False):
         if self.crew.chief:
-            self._checkpoints.save(self.step, {"history": self.history.state()}, best=best)
+            kind = "best" if best else "step"
+            self._checkpoints.save(self.step, {"history": self.history.state()}, kind)
         self.crew.gather(self.step)  # no worker goes on, or reads it, before it is whole
 
     def _check_batch(self, size, accumulation=None):

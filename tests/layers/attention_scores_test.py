@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize, weights
+from tfnlp.layers import AdditiveAttention, CosineAttention, DotAttention, GeneralAttention
+
+B, T, S, Q, K = 3, 4, 5, 6, 7
+MASK = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [0, 0, 0, 1, 0]], bool)
+
+
+def additive(q, k, w):
+    return w["vector"] @ np.tanh(q @ w["query_kernel"] + k @ w["key_kernel"])
+
+
+def dot(q, k, w):
+    return q @ k
+
+
+def general(q, k, w):
+    return q @ w["kernel"] @ k
+
+
+def cosine(q, k, w):
+    return w.get("scale", 3.0) * (q @ k) / np.sqrt((q @ q) * (k @ k))
+
+
+CASES = {
+    "additive": (AdditiveAttention, {}, additive, K),
+    "additive-units": (AdditiveAttention, {"units": 9}, additive, K),
+    "dot": (DotAttention, {}, dot, Q),
+    "general": (GeneralAttention, {}, general, K),
+    "cosine": (CosineAttention, {"scale": 2.0}, cosine, Q),
+    "cosine-fixed": (CosineAttention, {"scale": 3.0, "learn_scale": False}, cosine, Q),
+}
+cases = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def attend(queries, keys, score, w, mask):
+    """One query and one key after the other; what is hidden takes no part."""
+    contexts = np.zeros((*queries.shape[:2], keys.shape[-1]))
+    found = np.zeros((*queries.shape[:2], keys.shape[1]))
+    for b in range(len(queries)):
+        real = np.flatnonzero(mask[b])
+        for t, q in enumerate(queries[b]):
+            energy = np.exp([score(q, keys[b, s], w) for s in real])
+            found[b, t, real] = energy / energy.sum()
+            contexts[b, t] = sum(found[b, t, s] * keys[b, s] for s in real)
+    return contexts, found
+
+
+def made(case, seed=0, **kwargs):
+    layer_class, arguments, score, width = case
+    rng = np.random.default_rng(seed)
+    queries = rng.standard_normal((B, T, Q)).astype("float32")
+    keys = rng.standard_normal((B, S, width)).astype("float32")
+    layer = layer_class(**arguments, **kwargs)
+    layer.build(queries.shape, keys.shape)
+    randomize(layer, rng, 0.8)
+    return layer, score, queries, keys
+
+
+@cases
+@pytest.mark.parametrize("mask", [None, MASK], ids=["unmasked", "masked"])
+def test_formula(case, mask):
+    layer, score, queries, keys = made(case)
+    context, found = layer(queries, keys, mask=mask)
+    shown = np.ones((B, S), bool) if mask is None else mask
+    wide = [x.astype("float64") for x in (queries, keys)]
+    want_context, want = attend(*wide, score, weights(layer), shown)
+    assert np.ptp(want[0], axis=-1).max() > 0.05  # or all scores would do
+    np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(context, want_context, rtol=1e-5, atol=1e-5)
+
+
+@cases
+def test_keys_may_be_projected_before(case):
+    layer, _, queries, keys = made(case)
+    whole = layer(queries, keys, mask=MASK)
+    known = layer.project_keys(tf.constant(keys))
+    for t in range(T):
+        step = layer(queries[:, t : t + 1], keys, mask=MASK, projected_keys=known)
+        for got, want in zip(step, whole, strict=True):
+            np.testing.assert_allclose(got[:, 0], want[:, t], rtol=1e-5, atol=1e-6)
+
+
+@cases
+def test_weights_stay_float32_under_bf16(case):
+    layer, _, queries, keys = made(case, dtype="mixed_bfloat16")
+    context, found = layer(queries, keys, mask=MASK)
+    assert context.dtype == "bfloat16" and found.dtype == "float32"
+    np.testing.assert_allclose(np.sum(found, -1), 1.0, atol=1e-6)
+    assert np.all(found.numpy()[~np.broadcast_to(MASK[:, None], found.shape)] == 0)
+
+
+@cases
+def test_a_source_without_real_tokens_gives_no_nan(case):
+    layer, _, queries, keys = made(case)
+    assert np.isfinite(layer(queries, keys, mask=np.zeros((B, S), bool))[0]).all()
+
+
+def test_cosine_does_not_see_how_long_a_vector_is():
+    layer, _, queries, keys = made(CASES["cosine"])
+    _, found = layer(queries, keys)
+    _, longer = layer(5 * queries, keys * np.array([2, 1, 3, 1, 4])[None, :, None])
+    np.testing.assert_allclose(longer, found, rtol=1e-4, atol=1e-6)
+    context, _ = layer(0 * queries, 0 * keys)
+    assert not np.any(context)
+
+
+def test_cosine_learns_its_scale_only_if_asked():
+    assert [w.name for w in made(CASES["cosine"])[0].weights] == ["scale"]
+    assert made(CASES["cosine-fixed"])[0].weights == made(CASES["dot"])[0].weights == []
+    fresh = CosineAttention(2.5)
+    fresh.build((B, T, Q), (B, S, Q))
+    assert float(fresh.factor) == 2.5
+
+
+@pytest.mark.parametrize("layer", [DotAttention, CosineAttention])
+def test_widths_that_cannot_be_compared(layer):
+    with pytest.raises(ValueError, match="queries and keys of one width, not 6 and 7"):
+        layer().build((B, T, Q), (B, S, K))
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="units=0 must be at least 1"):
+        AdditiveAttention(0)
+    with pytest.raises(ValueError, match="scale=-1 must be positive"):
+        CosineAttention(-1)

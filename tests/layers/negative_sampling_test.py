@@ -1,0 +1,135 @@
+"""Negative sampling over blocks against a loop over pairs of words."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tfnlp.layers import CBOWLoss, SkipGramLoss
+
+V, D, B, L, W, N, K = 30, 7, 3, 6, 2, 4, 5
+
+
+def make(layer, seed=0, scale=0.7):
+    rng = np.random.default_rng(seed)
+    loss = layer(V, window=W, negatives=K)
+    loss.build((B, L + 2 * W, D))
+    randomize(loss, rng, scale)
+    inputs = {
+        "inputs": rng.standard_normal((B, L + 2 * W, D)).astype("float32"),
+        "word_ids": rng.integers(0, V, (B, L + 2 * W)).astype("int32"),
+        "left": rng.integers(0, W + 1, (B, L)).astype("int32"),
+        "right": rng.integers(0, W + 1, (B, L)).astype("int32"),
+        "negative_ids": rng.integers(0, V, (B, N)).astype("int32"),
+    }
+    inputs["left"][0, :2] = inputs["right"][0, :2] = 0  # words that stand alone
+    inputs["negative_ids"][1, 1] = inputs["negative_ids"][1, 0]  # one that was drawn twice
+    return loss, inputs
+
+
+def windows(x, block):
+    """(place of a centre, places of the words in its window) of a block."""
+    for i in range(L):
+        left, right = x["left"][block, i], x["right"][block, i]
+        near = [j for j in range(i + W - left, i + W + right + 1) if j != i + W]
+        yield i + W, near
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def pairs(layer, x, block):
+    """(vector, its parts as (place, share), word to find) of every pair of a block."""
+    vectors = x["inputs"].astype("float64")
+    for centre, near in windows(x, block):
+        word = x["word_ids"][block, centre]
+        if layer is SkipGramLoss:
+            yield from ((vectors[block, j], [(j, 1.0)], word) for j in near)
+        elif near:
+            shares = [(j, 1 / len(near)) for j in near]
+            yield sum(share * vectors[block, j] for j, share in shares), shares, word
+
+
+def reference(layer, kernel, x, upstream):
+    """Losses, and gradients of `sum upstream * losses` of inputs and kernel, pair by pair."""
+    losses, d_inputs, d_kernel = np.zeros(B), np.zeros((B, L + 2 * W, D)), np.zeros((V, D))
+    for block in range(B):
+        for vector, parts, word in pairs(layer, x, block):
+            terms = [(word, 1, 1.0)] + [(n, 0, K / N) for n in x["negative_ids"][block]]
+            for output, label, weight in terms:
+                score = kernel[output] @ vector
+                p = sigmoid(score)
+                losses[block] -= weight * np.log(p if label else 1 - p)
+                slope = upstream[block] * weight * (p - label)
+                d_kernel[output] += slope * vector
+                for place, share in parts:
+                    d_inputs[block, place] += slope * share * kernel[output]
+    return losses, d_inputs, d_kernel
+
+
+@pytest.mark.parametrize("layer", [SkipGramLoss, CBOWLoss])
+def test_losses_and_gradients_are_those_of_all_pairs(layer):
+    loss, x = make(layer)
+    upstream = np.array([1.0, -2.0, 0.5], "float32")
+    want = reference(layer, np.asarray(loss.kernel, "float64"), x, upstream)
+    inputs = tf.constant(x["inputs"])
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        losses = loss(**{**x, "inputs": inputs})
+        total = tf.reduce_sum(losses * upstream)
+    d_inputs, d_kernel = tape.gradient(total, [inputs, loss.kernel.value])
+    assert isinstance(d_kernel, tf.IndexedSlices)  # never the whole table
+    got = [losses, d_inputs, tf.convert_to_tensor(d_kernel)]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("layer", [SkipGramLoss, CBOWLoss])
+def test_blocks_without_windows_cost_nothing(layer):
+    loss, x = make(layer)
+    x["left"][:], x["right"][:] = 0, 0
+    np.testing.assert_array_equal(loss(**x), np.zeros(B))
+
+
+def test_huge_scores_give_finite_losses_and_gradients():
+    loss, x = make(SkipGramLoss, scale=200.0)
+    with tf.GradientTape() as tape:
+        losses = loss(**x)
+    gradient = tf.convert_to_tensor(tape.gradient(losses, loss.kernel.value))
+    assert np.isfinite(losses).all() and np.isfinite(gradient).all()
+    assert np.max(losses) > 1000
+
+
+def test_the_table_is_not_read_as_a_whole():
+    loss, x = make(SkipGramLoss)
+    graph = tf.function(lambda: loss(**x)).get_concrete_function().graph
+    operations = graph.get_operations()
+    assert "ResourceGather" in {op.type for op in operations}
+    for op in operations:
+        assert op.type != "ReadVariableOp" or not op.outputs[0].consumers()
+
+
+def test_at_first_outputs_are_zero_and_every_pair_costs_the_same():
+    loss = SkipGramLoss(V, window=W, negatives=K)
+    _, x = make(SkipGramLoss)
+    want = (1 + K) * np.log(2) * (x["left"] + x["right"]).sum(1)
+    np.testing.assert_allclose(loss(**x), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(vocab_size=0), "vocab_size=0 and window=5 must be"),
+        (dict(vocab_size=3, window=0), "window=0 must be"),
+        (dict(vocab_size=3, negatives=0), "negatives=0 must be above 0"),
+    ],
+)
+def test_bad_sizes_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        SkipGramLoss(**arguments)
+
+
+def test_blocks_without_centres_are_refused():
+    with pytest.raises(ValueError, match="more than twice the window, 4"):
+        SkipGramLoss(V, window=W).build((B, 2 * W, D))

@@ -1,0 +1,56 @@
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.layers import SinusoidalPositions
+
+
+def formula(positions, hidden, longest=10000.0):
+    """Section 3.5 with one channel at a time, in float64."""
+    table = np.zeros((len(positions), hidden))
+    for row, position in enumerate(positions):
+        for i in range(hidden):
+            wave = (math.sin, math.cos)[i % 2]
+            table[row, i] = wave(position / longest ** (2 * (i // 2) / hidden))
+    return table
+
+
+@pytest.mark.parametrize("hidden", [8, 7, 2, 1])
+def test_sines_on_even_channels_and_cosines_on_odd_ones(hidden):
+    got = SinusoidalPositions()(np.zeros((3, 9, hidden), "float32"))
+    assert got.shape == (1, 9, hidden)
+    np.testing.assert_allclose(got[0], formula(range(9), hidden), atol=1e-6)
+
+
+def test_start_and_positions():
+    layer, x = SinusoidalPositions(max_wavelength=300.0), np.zeros((2, 4, 6), "float32")
+    for start in (5, tf.constant(5, "int64")):
+        want = formula(range(5, 9), 6, 300.0)
+        np.testing.assert_allclose(layer(x, start=start)[0], want, atol=1e-6)
+    positions = np.array([[0, 0, 1, 2], [3, 1, 200, 0]], "int32")
+    want = [formula(row, 6, 300.0) for row in positions]
+    np.testing.assert_allclose(layer(x, positions=positions), want, atol=2e-5)
+
+
+def test_no_longest_sequence():
+    x = np.zeros((1, 2, 512), "float32")
+    got = SinusoidalPositions()(x, start=100_000)[0]
+    # A float32 angle of 100,000 is off by up to 0.004.
+    np.testing.assert_allclose(got, formula([100_000, 100_001], 512), atol=0.01)
+
+
+def test_a_shift_is_a_rotation():
+    """Why the paper chose it: PE(p + k) is a linear function of PE(p)."""
+    table = np.asarray(SinusoidalPositions()(np.zeros((1, 40, 16), "float32")))[0]
+    fit = np.linalg.lstsq(table[:30], table[7:37], rcond=None)[0]
+    np.testing.assert_allclose(table[:33] @ fit, table[7:40], atol=1e-3)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="max_wavelength=0.5"):
+        SinusoidalPositions(max_wavelength=0.5)
+    with pytest.raises(ValueError, match="`start` or `positions`, not both"):
+        x = np.zeros((1, 2, 4), "float32")
+        SinusoidalPositions()(x, start=1, positions=np.zeros((1, 2), "int32"))

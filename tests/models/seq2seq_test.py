@@ -1,0 +1,294 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.models.seq2seq_reference import START, H, V, batch, pairs, seq2seq_reference, small
+from tfnlp.models import Seq2SeqDecoder, beam_search, generate, seq2seq
+
+STOP, PAD = 2, 0
+CASES = {
+    "none": dict(attention=None, num_layers=2),
+    "sutskever": dict(attention=None, bidirectional=False, reverse_source=True, num_layers=2),
+    "additive": dict(attention="additive"),
+    "additive-deep": dict(attention="additive", num_layers=2, bidirectional=False),
+    "dot": dict(attention="dot"),
+    "cosine": dict(attention="cosine"),
+    "general-deep": dict(attention="general", num_layers=2),
+    "feeding-general": dict(attention="general", input_feeding=True, num_layers=2),
+    "feeding-cosine": dict(attention="cosine", input_feeding=True),
+    "feeding-additive": dict(attention="additive", input_feeding=True),
+}
+# Of each way through the decoder one.
+FEW = {name: CASES[name] for name in ("sutskever", "additive", "general-deep", "feeding-general")}
+cases = pytest.mark.parametrize("name", CASES)
+few = pytest.mark.parametrize("name", FEW)
+
+
+@pytest.fixture(scope="module")
+def models():
+    """A model of each case, made once."""
+    made = {}
+
+    def model(name):
+        if name not in made:
+            made[name] = small(seed=3, **CASES[name])
+        return made[name]
+
+    return model
+
+
+def close(got, want, tolerance=1e-4):
+    np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
+
+
+@cases
+def test_formula(models, name):
+    """Every row of a padded batch equals plain numpy on that pair alone."""
+    rows = pairs(3)
+    outputs = models(name)(batch(rows))
+    for index, (source, target) in enumerate(rows):
+        want = seq2seq_reference(models(name), source, target, **CASES[name])
+        assert set(outputs) == set(want)
+        for key, value in want.items():
+            got = outputs[key][index].numpy()
+            if value.ndim == 2 and key != "encoder_state":
+                rows_of = len(source) if key == "encoder_output" else len(target)
+                if key == "attention":
+                    assert not got[:, len(source) :].any()
+                    got = got[:, : len(source)]
+                got = got[:rows_of]
+            close(got, value)
+    spread = np.ptp(outputs["lm_logits"], axis=1)  # what is predicted differs from place to place
+    assert spread.max() > 0.5
+
+
+def test_tables_of_their_own():
+    arguments = dict(shared_embeddings=False, tied=False, embedding_size=5)
+    model = small(seed=4, **arguments)
+    tables = {w.path: tuple(w.shape) for w in model.weights if "embeddings" in w.path}
+    assert tables == {
+        "source_embedding/embeddings": (V, 5),
+        "target_embedding/embeddings": (V, 5),
+        "softmax/embeddings": (V, H),
+    }
+    ((source, target),) = rows = pairs(1)
+    want = seq2seq_reference(model, source, target)
+    close(model(batch(rows))["lm_logits"][0], want["lm_logits"])
+
+
+@few
+def test_padding_changes_nothing(models, name):
+    rows = pairs(3)
+    want = models(name)(batch(rows))["lm_logits"]
+    noisy = dict(source=9, target=8, noise=V - 1)
+    for left in (False, True):
+        got = models(name)(batch(rows, left=left, **noisy))["lm_logits"]
+        for index, (_, target) in enumerate(rows):
+            close(got[index, : len(target)], want[index, : len(target)], 1e-5)
+
+
+def test_reversed_sources_are_read_from_their_end():
+    """The same weights, told to read forward, find the same in sources turned by hand."""
+    arguments = dict(bidirectional=False, attention="dot")
+    backward = small(seed=5, reverse_source=True, **arguments)
+    forward = small(seed=6, **arguments)
+    forward.set_weights(backward.get_weights())
+    rows = pairs(3)
+    turned = [(source[::-1], target) for source, target in rows]
+    got, want = backward(batch(rows)), forward(batch(turned))
+    close(got["lm_logits"], want["lm_logits"], 1e-5)
+    for index, (source, _) in enumerate(rows):
+        size = len(source)
+        close(got["attention"][index, :, :size], want["attention"][index, :, :size][:, ::-1], 1e-5)
+
+
+@cases
+def test_step_by_step_equals_the_whole_model(models, name):
+    inputs = batch(pairs(3), noise=V - 1)
+    want = models(name)(inputs)["lm_logits"]
+    decoder = Seq2SeqDecoder(models(name), START, vocab_size=V - 1)
+    assert decoder.vocab_size == V - 1
+    ids, mask = tf.constant(inputs["input_word_ids"]), tf.constant(inputs["input_mask"] > 0)
+    source, target = ids.shape[1], want.shape[1]
+    logits, cache = decoder.prefill(ids, mask, source + target)
+    for t in range(target):
+        close(logits, want[:, t, : V - 1], 1e-5)
+        assert all(part.shape[0] == len(ids) for part in cache)
+        if t + 1 < target:
+            tokens = tf.constant(inputs["target_word_ids"][:, t + 1])
+            logits, cache = decoder.step(tokens, source + t, mask, cache)
+
+
+@few
+def test_a_beam_of_one_is_greedy_and_a_wider_one_no_worse(models, name):
+    inputs = batch(pairs(3))
+    ids, mask = tf.constant(inputs["input_word_ids"]), tf.constant(inputs["input_mask"] > 0)
+    decoder = Seq2SeqDecoder(models(name), START)
+    ends = dict(stop_ids=(STOP,), pad_id=PAD)
+
+    greedy = generate(decoder, ids, mask, 5, **ends).numpy()
+    one, score = beam_search(decoder, ids, mask, 5, 1, **ends)
+    _, scores = beam_search(decoder, ids, mask, 5, 4, **ends)
+    np.testing.assert_array_equal(greedy, one[:, 0])
+    # Each token is what the whole model, reading those before it, finds most probable.
+    read = np.concatenate([np.full((3, 1), START), greedy[:, :-1]], 1)
+    log_p = tf.nn.log_softmax(models(name)({**inputs, "target_word_ids": read})["lm_logits"])
+    log_p = log_p.numpy()
+    ended = np.cumsum(read == STOP, axis=1) > 0  # what stands there is padding
+    np.testing.assert_array_equal(greedy, np.where(ended, PAD, log_p.argmax(-1)))
+    close(score[:, 0], np.where(ended, 0.0, log_p.max(-1)).sum(1))
+    assert np.all(scores[:, 0] >= score[:, 0] - 1e-4)
+
+
+@few
+def test_attention_of_a_finished_translation(models, name):
+    rows = pairs(3)
+    inputs = batch(rows)
+    ids, mask = tf.constant(inputs["input_word_ids"]), tf.constant(inputs["input_mask"] > 0)
+    decoder = Seq2SeqDecoder(models(name), START)
+    made = np.concatenate([inputs["target_word_ids"][:, 1:], np.full((3, 1), 7)], 1)
+    if CASES[name]["attention"] is None:
+        with pytest.raises(ValueError, match="was built with attention=None"):
+            decoder.attention(ids, mask, tf.constant(made, "int32"))
+        return
+    got = decoder.attention(ids, mask, tf.constant(made, "int32"))
+    close(got, models(name)(inputs)["attention"], 1e-6)
+    close(np.sum(got, -1), 1.0, 1e-5)
+
+
+def cross_entropy(model, inputs, targets, training):
+    logits = model(inputs, training=training)["lm_logits"]
+    return tf.reduce_mean(
+        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+    )
+
+
+@cases
+def test_gradients_reach_every_weight_and_agree(models, name):
+    """Those written by hand, while training, and those derived from the loops."""
+    model, inputs = models(name), batch(pairs(3))
+    targets = np.random.default_rng(1).integers(0, V, inputs["target_word_ids"].shape)
+    found = []
+    for training in (True, False):
+        with tf.GradientTape() as tape:
+            loss = cross_entropy(model, inputs, targets, training)
+        variables = [v.value for v in model.trainable_variables]
+        found.append([tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)])
+    for variable, written, derived in zip(model.trainable_variables, *found, strict=True):
+        assert np.abs(derived).max() > 1e-5, variable.path
+        close(written, derived, 1e-5)
+
+
+def test_dropout_is_drawn_while_training_only():
+    model = small(num_layers=2, dropout=0.5, input_feeding=True)
+    inputs = batch(pairs(2))
+    one, two, three = (model(inputs, training=t)["lm_logits"] for t in (True, True, False))
+    assert np.abs(one - two).max() > 0.1 and np.abs(one - three).max() > 0.1
+    close(three, model(inputs)["lm_logits"], 0)
+
+
+@few
+def test_bfloat16(models, name):
+    half = seq2seq(V, hidden_size=H, dtype="mixed_bfloat16", **CASES[name])
+    half.set_weights(models(name).get_weights())
+    inputs = batch(pairs(3))
+    got, want = half(inputs), models(name)(inputs)
+    float32 = {"lm_logits", "attention", "encoder_state"}
+    for key, value in got.items():
+        assert value.dtype == ("float32" if key in float32 else "bfloat16")
+        expected = want[key].numpy()
+        difference = np.abs(tf.cast(value, "float32") - expected).max()
+        assert difference < 0.05 * max(1, np.abs(expected).max()), key
+    with tf.GradientTape() as tape:
+        loss = cross_entropy(half, inputs, inputs["target_word_ids"], True)
+    for gradient in tape.gradient(loss, [v.value for v in half.trainable_variables]):
+        gradient = tf.convert_to_tensor(gradient)
+        assert gradient.dtype == tf.float32 and np.isfinite(gradient).all()
+
+
+@few
+def test_files(models, name, tmp_path):
+    model, inputs = models(name), batch(pairs(3))
+    want = model(inputs)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    model.save_weights(tmp_path / "model.weights.h5")
+    fresh = small(seed=8, **CASES[name])
+    fresh.load_weights(tmp_path / "model.weights.h5")
+    for other in (loaded, fresh):
+        got = other(inputs)
+        for key in want:
+            close(got[key], want[key], 1e-6)
+    inputs = {name: tf.constant(value) for name, value in inputs.items()}
+    decoders = [Seq2SeqDecoder(m, START) for m in (model, loaded)]
+    prompt = inputs["input_word_ids"], inputs["input_mask"] > 0
+    close(*(decoder.prefill(*prompt, 9)[0] for decoder in decoders), 1e-6)
+
+
+def test_static_lengths():
+    model = small(source_length=6, target_length=5, attention="dot")
+    shapes = {name: tuple(output.shape) for name, output in model.output.items()}
+    assert shapes == {
+        "lm_logits": (None, 5, V),
+        "sequence_output": (None, 5, H),
+        "encoder_output": (None, 6, H),
+        "encoder_state": (None, 1, 2 * H),
+        "attention": (None, 5, 6),
+    }
+
+
+def test_learns_to_turn_a_sequence_round():
+    """Training, with the gradient written by hand, and translation after it."""
+    keras.utils.set_random_seed(1)
+    model = seq2seq(V, hidden_size=32, attention="general", input_feeding=True, dropout=0.0)
+    optimizer = keras.optimizers.Adam(0.02)
+    optimizer.build(model.trainable_variables)
+
+    def data(rng, size=32, length=5):
+        ids = rng.integers(3, V, (size, length))
+        target = np.concatenate([ids[:, ::-1], np.full((size, 1), STOP)], 1)
+        read = np.concatenate([np.full((size, 1), START), target[:, :-1]], 1)
+        inputs = {"input_word_ids": ids, "input_mask": np.ones_like(ids), "target_word_ids": read}
+        return {k: tf.constant(v, "int32") for k, v in inputs.items()}, target
+
+    @tf.function
+    def step(inputs, targets):
+        with tf.GradientTape() as tape:
+            loss = cross_entropy(model, inputs, targets, True)
+        gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        inputs, targets = data(rng)
+        step(inputs, tf.constant(targets))
+    inputs, targets = data(rng)
+    made = generate(
+        Seq2SeqDecoder(model, START), inputs["input_word_ids"], inputs["input_mask"] > 0, 6
+    )
+    assert np.mean(made == targets) > 0.95
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"attention": "cos"}, "attention='cos' must be one of 'additive', 'dot'"),
+        ({"num_layers": 0}, "num_layers=0 and hidden_size=8"),
+        ({"attention": None, "input_feeding": True}, "choose an `attention`"),
+        ({"embedding_size": 5}, "embedding_size=5 equal to hidden_size=8"),
+        ({"hidden_size": 7}, "hidden_size=7 must be even"),
+        ({"reverse_source": True}, "needs bidirectional=False"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        seq2seq(**{"vocab_size": V, "hidden_size": H, **arguments})
+
+
+def test_bad_arguments_of_the_decoder_are_named(models):
+    with pytest.raises(ValueError, match="start_id=13 must be from 0 to 12"):
+        Seq2SeqDecoder(models("dot"), V)
+    with pytest.raises(ValueError, match="vocab_size=0 must be from 1 to the model's 13"):
+        Seq2SeqDecoder(models("dot"), START, vocab_size=0)

@@ -1,0 +1,201 @@
+"""Attention of a decoder over a source, by the function that scores a query against a key.
+
+    a_ts = softmax_s(score(q_t, k_s)),  c_t = sum_s a_ts k_s
+
+Call of all four:
+    inputs: queries `[B, T, Q]`.
+    keys: `[B, S, K]`, which are the values, too.
+    mask: bool `[B, S]` or None, True for real keys; the others get the weight 0.
+    projected_keys: what `project_keys(keys)` gave, where it is known already.
+
+Returns: context `[B, T, K]` in the compute dtype, weights float32 `[B, T, S]`. Scores and softmax
+are float32 under any policy.
+"""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.attention import MASKED
+
+TINY = 1e-12  # added to a squared norm, so that a vector of zeros has a direction: none
+
+
+def energies(queries, keys, vector=None):
+    """`q . k`, or with `vector` `v . tanh(q + k)`: `[B, T, A]`, `[B, S, A]` to float32
+    `[B, T, S]`."""
+    if vector is None:
+        return ops.cast(ops.matmul(queries, ops.swapaxes(keys, 1, 2)), "float32")
+    hidden = ops.tanh(queries[:, :, None] + keys[:, None])  # [B, T, S, A]
+    # A product of a matrix and a vector is quicker than a sum over products.
+    flat = ops.matmul(ops.reshape(hidden, (-1, hidden.shape[-1])), vector[:, None])
+    time = queries.shape[1] or ops.shape(queries)[1]
+    source = keys.shape[1] or ops.shape(keys)[1]
+    return ops.cast(ops.reshape(flat, (-1, time, source)), "float32")
+
+
+def project_queries(queries, kernel=None, unit_queries=False):
+    """`q W`, `q / |q|`, or q itself."""
+    if unit_queries:
+        return unit(queries)
+    return queries if kernel is None else ops.matmul(queries, ops.cast(kernel, queries.dtype))
+
+
+def unit(x):
+    """`x / |x|` along the last axis, float32 inside."""
+    wide = ops.cast(x, "float32")
+    return ops.cast(wide * ops.rsqrt(ops.sum(wide * wide, -1, keepdims=True) + TINY), x.dtype)
+
+
+def masked_bias(mask):
+    """bool `[B, S]` to float32 `[B, 1, S]`, what is added to the energies; None to 0."""
+    if mask is None:
+        return 0.0
+    return ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")[:, None] * MASKED
+
+
+class _Attention(keras.layers.Layer):
+    """What the four have in common.
+
+    A score is `energies(project_queries(q), project_keys(k), vector)`, so that what belongs to the
+    keys alone is computed once, however many queries follow.
+    """
+
+    query_kernel = vector = None
+    unit_queries = False
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def project_queries(self, queries):
+        return project_queries(queries, self.query_kernel, self.unit_queries)
+
+    def project_keys(self, keys):
+        return keys
+
+    def call(self, inputs, keys, mask=None, projected_keys=None):
+        queries, keys = (ops.cast(x, self.compute_dtype) for x in (inputs, keys))
+        if projected_keys is None:
+            projected_keys = self.project_keys(keys)
+        vector = None if self.vector is None else ops.cast(self.vector, self.compute_dtype)
+        scores = energies(self.project_queries(queries), projected_keys, vector)
+        weights = ops.softmax(scores + masked_bias(mask), axis=-1)  # [B, T, S]
+        return ops.matmul(ops.cast(weights, self.compute_dtype), keys), weights
+
+    def compute_mask(self, inputs, mask=None):
+        return None  # masks are passed by hand in this house
+
+    def compute_output_spec(self, inputs, keys, mask=None, projected_keys=None):
+        batch, time, _ = inputs.shape
+        return (
+            keras.KerasTensor((batch, time, keys.shape[-1]), dtype=self.compute_dtype),
+            keras.KerasTensor((batch, time, keys.shape[1]), dtype="float32"),
+        )
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class AdditiveAttention(_Attention):
+    """`score(q, k) = v . tanh(W q + U k)`.
+
+    Bahdanau, Cho & Bengio 2015, appendix A.1.2; "concat" of Luong et al. 2015, eq. 8.
+
+    Args:
+        units: A, the length of v; None: Q.
+    """
+
+    def __init__(self, units=None, **kwargs):
+        super().__init__(**kwargs)
+        if units is not None and units < 1:
+            raise ValueError(f"units={units} must be at least 1, or None for the queries' width")
+        self.units = units
+
+    def build(self, inputs_shape, keys_shape):
+        units = self.units or inputs_shape[-1]
+        self.query_kernel = self.add_weight(name="query_kernel", shape=(inputs_shape[-1], units))
+        self.key_kernel = self.add_weight(name="key_kernel", shape=(keys_shape[-1], units))
+        self.vector = self.add_weight(
+            name="vector",
+            shape=(units,),
+            initializer=keras.initializers.RandomNormal(stddev=units**-0.5),
+        )
+
+    def project_keys(self, keys):
+        return ops.matmul(keys, ops.cast(self.key_kernel, keys.dtype))  # [B, S, A]
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class DotAttention(_Attention):
+    """`score(q, k) = q . k` (Luong, Pham & Manning 2015, eq. 8). No weights; Q = K."""
+
+    def build(self, inputs_shape, keys_shape):
+        _check_equal("DotAttention", inputs_shape, keys_shape)
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class GeneralAttention(_Attention):
+    """`score(q, k) = q^T W k` (Luong, Pham & Manning 2015, eq. 8)."""
+
+    def build(self, inputs_shape, keys_shape):
+        self.kernel = self.add_weight(name="kernel", shape=(inputs_shape[-1], keys_shape[-1]))
+
+    def project_keys(self, keys):
+        return ops.matmul(keys, ops.transpose(ops.cast(self.kernel, keys.dtype)))  # [B, S, Q]
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class CosineAttention(_Attention):
+    """`score(q, k) = g cos(q, k) = g q . k / (|q| |k|)`; Q = K.
+
+    Content-based addressing of Graves, Wayne & Danihelka 2014, eqs. 5-6, g being its key strength.
+
+    Args:
+        scale: g, or where it starts. A cosine is at most 1: without a scale above that no weight
+            could be much larger than another.
+        learn_scale: learn g, as a weight.
+    """
+
+    unit_queries = True
+
+    def __init__(self, scale=8.0, learn_scale=True, **kwargs):
+        super().__init__(**kwargs)
+        if not scale > 0:
+            raise ValueError(f"scale={scale} must be positive")
+        self.scale = scale
+        self.learn_scale = learn_scale
+
+    def build(self, inputs_shape, keys_shape):
+        _check_equal("CosineAttention", inputs_shape, keys_shape)
+        self.factor = self.scale
+        if self.learn_scale:
+            self.factor = self.add_weight(
+                name="scale",
+                shape=(),
+                initializer=keras.initializers.Constant(self.scale),
+                autocast=False,
+            )
+
+    def project_keys(self, keys):
+        return unit(keys) * ops.cast(self.factor, keys.dtype)
+
+    def get_config(self):
+        return {**super().get_config(), "scale": self.scale, "learn_scale": self.learn_scale}
+
+
+# By the names that models take.
+ATTENTIONS = {
+    "additive": AdditiveAttention,
+    "dot": DotAttention,
+    "general": GeneralAttention,
+    "cosine": CosineAttention,
+}
+
+
+def _check_equal(name, inputs_shape, keys_shape):
+    if inputs_shape[-1] != keys_shape[-1]:
+        raise ValueError(
+            f"{name} needs queries and keys of one width, not {inputs_shape[-1]} and "
+            f"{keys_shape[-1]}; take GeneralAttention"
+        )

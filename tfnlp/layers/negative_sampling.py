@@ -1,0 +1,180 @@
+"""Negative sampling over blocks of text: the losses of word2vec, skip-gram and CBOW.
+
+Mikolov et al. 2013 (Distributed Representations of Words and Phrases and their Compositionality),
+equation 4; CBOW: Mikolov et al. 2013 (Efficient Estimation of Word Representations in Vector
+Space), section 3.1. In place of pairs of words, whole blocks of running text are looked at: the
+scores of all centres with all words around them are one matrix product, of which a band counts,
+and one set of negatives serves the block.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from tfnlp.layers.word_embedding import look_up
+
+
+class _NegativeSampling(keras.layers.Layer):
+    """What both losses have: the table of output vectors u, zero at first, and the windows."""
+
+    def __init__(self, vocab_size, window=5, negatives=5.0, **kwargs):
+        super().__init__(**kwargs)
+        if vocab_size < 1 or window < 1:
+            raise ValueError(f"vocab_size={vocab_size} and window={window} must be at least 1")
+        if not negatives > 0:
+            raise ValueError(f"negatives={negatives} must be above 0")
+        self.vocab_size = vocab_size
+        self.window = window
+        self.negatives = negatives
+        self.autocast = False  # scores and losses are float32 under any policy
+
+    def build(self, inputs_shape):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.vocab_size, inputs_shape[-1]),
+            initializer="zeros",
+            dtype="float32",
+            autocast=False,
+        )
+        size = inputs_shape[-2] - 2 * self.window
+        if size < 1:
+            raise ValueError(
+                f"inputs have {inputs_shape[-2]} words a block; expected more than twice the "
+                f"window, {2 * self.window}"
+            )
+        self._bands = _bands(size, self.window)
+
+    def _rows(self, word_ids, negative_ids):
+        """u of centres and negatives, float32 `[B, L + N, D]`, and L."""
+        size = len(self._bands)
+        centres = word_ids[:, self.window : self.window + size]
+        # One lookup for both: each table's gradient is one list of rows.
+        rows = look_up(self.kernel, ops.concatenate([centres, negative_ids], 1))  # [B, L + N, D]
+        return rows, size
+
+    def _band(self, left, right):
+        """float32 `[B, L, L + 2W]`: 1 where a word is in the window of a centre, else 0."""
+        places, windows = self._bands.shape[:2]
+        kind = left * (self.window + 1) + right + ops.arange(places, dtype="int32") * windows
+        return ops.take(
+            ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), kind, axis=0
+        )
+
+    def compute_output_spec(self, inputs, word_ids, left, right, negative_ids):
+        return keras.KerasTensor(inputs.shape[:1], dtype="float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "window": self.window,
+            "negatives": self.negatives,
+        }
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class SkipGramLoss(_NegativeSampling):
+    """`sum over pairs (c, o) of -log s(u_c . v_o) - k/N sum over negatives n of log s(-u_n . v_o)`.
+
+    s is the logistic function. c is a centre and o another word within its window, as in
+    word2vec.c: its vector v_o is the input, and u_c the output that it is to find among noise. The
+    paper draws k negatives for each pair; here the N of the block count k/N each, for every pair,
+    which is the same in the mean over draws and costs N/L products a word instead of k a pair.
+
+    Args:
+        vocab_size: V.
+        window: W, the largest.
+        negatives: k, what the negatives of a pair weigh together.
+
+    Call:
+        inputs: `[B, L + 2W, D]`, vectors v of a block's words and of W words on either side.
+        word_ids: int32 `[B, L + 2W]`, the words.
+        left, right: int32 `[B, L]`, from 0 to W: how many words to the left and to the right of
+            each of the L centres are in its window.
+        negative_ids: int32 `[B, N]`, words drawn from the noise distribution.
+
+    Returns:
+        float32 `[B]`: the sum over the pairs of each block, of which there are
+        `sum(left + right)`.
+
+    Raises:
+        ValueError: for sizes below 1, or blocks without centres.
+    """
+
+    def call(self, inputs, word_ids, left, right, negative_ids):
+        inputs = ops.cast(inputs, "float32")
+        rows, size = self._rows(word_ids, negative_ids)
+        scores = ops.einsum("bld,bcd->blc", rows, inputs)  # [B, L + N, L + 2W]
+        band = self._band(left, right)
+        weights = ops.sum(band, 1, keepdims=True)  # [B, 1, L + 2W], pairs of each word
+        weights *= self.negatives / negative_ids.shape[1]
+        return _losses(scores, band, weights, size)
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class CBOWLoss(_NegativeSampling):
+    """`sum over centres c of -log s(u_c . h_c) - k/N sum over negatives n of log s(-u_n . h_c)`.
+
+    h_c is the mean of the vectors v of the words in the window of c; centres without any don't
+    count. s is the logistic function; the N negatives of the block count k/N each (see
+    `SkipGramLoss`).
+
+    Args, call, errors: as `SkipGramLoss`.
+
+    Returns:
+        float32 `[B]`: the sum over the centres of each block with `left + right > 0`.
+    """
+
+    def call(self, inputs, word_ids, left, right, negative_ids):
+        inputs = ops.cast(inputs, "float32")
+        rows, size = self._rows(word_ids, negative_ids)
+        found = ops.cast(left + right, "float32")[..., None]  # [B, L, 1]
+        shares = self._band(left, right) / ops.maximum(found, 1.0)  # [B, L, L + 2W]
+        means = ops.matmul(shares, inputs)  # [B, L, D]
+        real = ops.minimum(found, 1.0)  # [B, L, 1]
+        centres, noise = ops.split(rows, [size], axis=1)  # the gradient of slices is slow
+        true = ops.sum(centres * means, -1, keepdims=True)  # [B, L, 1]
+        false = ops.einsum("bld,bnd->bln", means, noise)  # [B, L, N]
+        false = ops.sum(ops.softplus(false), -1, keepdims=True)
+        weight = self.negatives / negative_ids.shape[1]
+        return ops.sum((ops.softplus(-true) + weight * false) * real, (1, 2))
+
+
+def _losses(scores, band, weights, size):
+    """`sum softplus(-s) band` over the first `size` rows of scores `[B, L + N, C]` plus
+    `sum softplus(s) weights` over the others: `[B]`.
+
+    `softplus(-s) = -log s(s)`, and the logistic function s is all that the gradient needs, which is
+    why it is written out. No loss of a pair is larger than 87, where float32 ends.
+    """
+
+    @ops.custom_gradient
+    def sums(scores):
+        true, false = ops.sigmoid(scores[:, :size]), ops.sigmoid(-scores[:, size:])
+        losses = ops.sum(_log(true) * -band, (1, 2))
+        losses -= ops.sum(ops.sum(_log(false), 1, keepdims=True) * weights, (1, 2))
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream  # [B]
+            upstream = upstream[:, None, None]
+            return ops.concatenate(
+                [(true - 1.0) * (band * upstream), (1.0 - false) * (weights * upstream)], 1
+            )
+
+        return losses, gradient
+
+    return sums(scores)
+
+
+def _log(probabilities):
+    return ops.log(ops.maximum(probabilities, 1.2e-38))
+
+
+def _bands(size, window):
+    """float32 `[L, (W + 1)^2, L + 2W]`: for each centre and each `left (W + 1) + right`, the words
+    of its window."""
+    reach = np.arange(window + 1)
+    distance = np.arange(-window, size + window) - np.arange(size)[:, None]  # [L, L + 2W]
+    distance = distance[:, None, None, :]
+    inside = (distance >= -reach[:, None, None]) & (distance <= reach[:, None]) & (distance != 0)
+    return inside.reshape(size, (window + 1) ** 2, -1).astype("float32")

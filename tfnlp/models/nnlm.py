@@ -1,0 +1,88 @@
+"""The neural probabilistic language model (Bengio et al. 2003)."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers import Dropout, SampledSoftmax, TokenEmbedding
+
+NNLM = dict(context=4, embedding_size=30, hidden_size=100)  # MLP9 of the paper's table 1
+
+
+def nnlm(
+    vocab_size,
+    context=4,
+    embedding_size=30,
+    hidden_size=100,
+    direct=False,
+    dropout=0.0,
+    num_samples=None,
+    dtype=None,
+    name="nnlm",
+):
+    """The next word from the n - 1 words before it, by the vectors of these.
+
+    `p(w | context) = softmax(y)_w`, `y = b + W x + U tanh(d + H x)` (eq. 1), where x are the
+    vectors C(w) of the words of the context, the farthest first, in a row: one table C for all
+    places. Without direct connections W = 0. The softmax keeps `[U W]` as one matrix.
+
+    Args:
+        vocab_size: V.
+        context: n - 1, words that are looked at.
+        embedding_size: m, width of the word vectors.
+        hidden_size: h, tanh units; 0: none, with `direct`.
+        direct: whether the word vectors also go to the softmax directly.
+        dropout: rate on x and on the hidden units while training; the paper has none.
+        num_samples: words of the sampled softmax that `nnlm_pretrainer` trains with, ids then being
+            sorted by falling frequency; None: the full softmax.
+        dtype: a Keras dtype policy; None takes the global one. Logits are float32 under any.
+        name: name of the model.
+
+    Inputs: dict of `input_word_ids` int32 `[B, n - 1]`.
+
+    Outputs: dict of `lm_logits` float32 `[B, V]`, `word_emb` `[B, n - 1, m]` and `features`
+    `[B, h]`, with `direct` `[B, h + (n - 1) m]`: what the softmax reads.
+
+    Raises:
+        ValueError: for sizes below 1, or a model without hidden units and direct connections.
+    """
+    for given, value in (("context", context), ("embedding_size", embedding_size)):
+        if value < 1:
+            raise ValueError(f"{given}={value} must be at least 1")
+    if hidden_size < (0 if direct else 1):
+        raise ValueError(
+            f"hidden_size={hidden_size} must be at least 1, or 0 with direct connections"
+        )
+    ids = keras.Input((context,), dtype="int32", name="input_word_ids")
+    vectors = TokenEmbedding(
+        vocab_size,
+        embedding_size,
+        initializer=keras.initializers.RandomUniform(-0.1, 0.1),
+        dtype=dtype,
+        name="token_embedding",
+    )(ids)
+    x = ops.reshape(vectors, (-1, context * embedding_size))  # [B, (n - 1) m]
+    x = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
+    parts = [x] if direct else []
+    if hidden_size:
+        hidden = keras.layers.Dense(hidden_size, "tanh", dtype=dtype, name="hidden")(x)
+        parts.insert(0, Dropout(dropout, dtype=dtype, name="hidden_dropout")(hidden))
+    features = ops.concatenate(parts, -1) if len(parts) > 1 else parts[0]
+    logits = SampledSoftmax(vocab_size, num_samples, name="softmax")(features)
+    outputs = {"lm_logits": logits, "word_emb": vectors, "features": features}
+    return keras.Model({"input_word_ids": ids}, outputs, name=name)
+
+
+def nnlm_pretrainer(model, name="nnlm_pretrainer"):
+    """The loss of `model` (from `nnlm`): `-log softmax(y)[target]`.
+
+    Args:
+        model: a model made by `nnlm`.
+        name: name of the model.
+
+    Inputs: dict of `input_word_ids` int32 `[B, n - 1]` and `targets` int32 `[B]`.
+
+    Outputs: dict of `losses` float32 `[B]`.
+    """
+    targets = keras.Input((), dtype="int32", name="targets")
+    losses = model.get_layer("softmax")(model.output["features"], targets)
+    return keras.Model({**model.input, "targets": targets}, {"losses": losses}, name=name)

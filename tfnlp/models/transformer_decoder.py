@@ -1,0 +1,111 @@
+"""A Transformer's decoder one token at a time, with a cache of keys and values."""
+
+import keras
+from keras import ops
+
+
+class TransformerDecoder:
+    """The next target token's logits, for a source and then for token after token.
+
+    The same layers and weights as the model. The source is encoded once, and its keys and values
+    are computed once for each block; each target position is computed once, and looks at the keys
+    and values that the positions before it left. Has the interface of `GPTDecoder`, so `generate`
+    and `beam_search` take it: what they call the prompt is the source.
+
+    Args:
+        model: from `transformer`.
+        start_id: the token that the decoder reads first.
+        vocab_size: only so many of the first tokens are ever given; None: all of the model's. Some
+            tables have more rows than the vocabulary has tokens.
+
+    Attributes:
+        vocab_size: V, as given.
+        constant_parts: how many of the last parts of a cache depend on the source alone.
+
+    Raises:
+        ValueError: for a vocab_size or a start_id that the model does not have.
+    """
+
+    def __init__(self, model, start_id, vocab_size=None):
+        self._tokens = model.get_layer("token_embedding")
+        self._positions = model.get_layer("positions")
+        names = [layer.name for layer in model.layers]
+        count = sum(name.startswith("decoder_layer_") for name in names)
+        self._blocks = [model.get_layer(f"decoder_layer_{index}") for index in range(count)]
+        self._norm = model.get_layer("decoder_norm") if "decoder_norm" in names else None
+        self._encoder = keras.Model(
+            {name: model.input[name] for name in ("input_word_ids", "input_mask")},
+            model.output["encoder_output"],
+        )
+        rows = self._tokens.vocab_size
+        self.vocab_size = rows if vocab_size is None else vocab_size
+        if not 1 <= self.vocab_size <= rows:
+            raise ValueError(f"vocab_size={vocab_size} must be from 1 to the model's {rows}")
+        if not 0 <= start_id < rows:
+            raise ValueError(f"start_id={start_id} must be from 0 to {rows - 1}, the model's last")
+        self.start_id = start_id
+        self.constant_parts = 2 * count
+
+    def prefill(self, ids, mask, size):
+        """Reads sources, and the start token.
+
+        Args:
+            ids: int32 `[B, S]`.
+            mask: bool `[B, S]`, False for padding, which stands on the right.
+            size: S and the number of target tokens that will follow.
+
+        Returns:
+            logits of the first target token, float32 `[B, V]`; the cache, a tuple of keys and
+            values of the target for each block `[B, N, size - S + 1, D]`, then those of the source
+            `[B, N, S, D]`.
+        """
+        batch, source = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
+        ids, real = ops.convert_to_tensor(ids), ops.cast(mask, "int32")
+        encoded = self._encoder({"input_word_ids": ids, "input_mask": real})  # [B, S, H]
+        attention, dtype = self._blocks[0].attention, self._blocks[0].compute_dtype
+        shape = (batch, attention.num_heads, size - source + 1, attention.head_size)
+        of_target = [ops.zeros(shape, dtype)] * (2 * len(self._blocks))
+        of_source = [x for b in self._blocks for x in b.cross_attention.keys_values(encoded)]
+        start = ops.full((batch,), self.start_id, "int32")
+        return self._read(start, 0, mask, (*of_target, *of_source))
+
+    def step(self, tokens, index, mask, cache):
+        """Reads one more target token.
+
+        Args:
+            tokens: int32 `[B]`.
+            index: int32 scalar, S and the number of target tokens that were read.
+            mask: bool `[B, S]`, of the source.
+            cache: from the call before.
+
+        Returns:
+            as `prefill`.
+        """
+        source = mask.shape[1] or ops.shape(mask)[1]
+        return self._read(tokens, index - source + 1, mask, cache)  # the start token came first
+
+    def _read(self, tokens, position, mask, cache):
+        x = self._tokens(tokens[:, None])  # [B, 1, H]
+        x = x * x.shape[-1] ** 0.5
+        x = x + self._positions(x, start=position)
+        of_source = cache[2 * len(self._blocks) :]
+        new = []
+        for number, block in enumerate(self._blocks):
+            pair = slice(2 * number, 2 * number + 2)
+            keys, values = cache[pair]
+            context_keys, context_values = of_source[pair]
+            x, keys, values = block(
+                x,
+                cached_keys=keys,
+                cached_values=values,
+                cache_index=position,
+                context_mask=mask,
+                context_keys=context_keys,
+                context_values=context_values,
+            )
+            new += [keys, values]
+        x = x[:, 0]  # [B, H]
+        if self._norm is not None:
+            x = self._norm(x)
+        logits = self._tokens(x, reverse=True)
+        return logits[:, : self.vocab_size], (*new, *of_source)
