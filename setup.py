@@ -37,6 +37,7 @@ setup(
         "jinja2",
         "matplotlib",
         "numpy",
+        "sacrebleu>=2.3",
         "safetensors",
         "scikit-learn",
         "scipy",

@@ -25,6 +25,10 @@ CONFIGS = {
     "gpt": {"model": "gpt", "arguments": GPT, "training": {"seq_length": 16}},
     "elmo": {"model": "elmo", "arguments": ELMO, "training": {"reset": "never"},
              "heads": {"vocab_size": 20, "num_samples": None}},
+    "nnlm": {"model": "nnlm", "arguments": dict(vocab_size=9, context=2, embedding_size=4,
+             hidden_size=5, direct=True, dropout=0.1, num_samples=None)},
+    "word2vec": {"model": "word2vec", "arguments": dict(vocab_size=9, hidden_size=4, window=2,
+                 architecture="cbow", negatives=2.5, samples=3, block=4)},
     "task": {"model": "task", "spec": SPEC, "features": None, "head": {"dropout": 0.1},
              "backbone": {"kind": "bert", "arguments": BERT, "lowercase": True, "saved": False}},
     "features": {"model": "task", "spec": SPEC, "features": "last", "backbone":

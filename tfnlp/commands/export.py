@@ -1,4 +1,4 @@
-"""Export a BERT or GPT as a pair of SavedModels, an ELMo or a fine-tuned model as one."""
+"""Export a BERT or GPT as a pair of SavedModels, any other model as one."""
 
 import argparse
 import os
@@ -10,13 +10,27 @@ _ONLY = {
     "trainable": ("elmo",),
     "cache": ("elmo",),
     "l2": ("elmo",),
-    "format": ("elmo", "gpt"),
+    "format": ("elmo", "gpt", "vectors"),
     "fill": ("bert",),
     "top": ("bert",),
     "weights": ("bert", "gpt"),
     "litert": ("bert", "gpt"),
+    "beams": ("translation",),
+    "length_penalty": ("translation",),
+    "combiner": ("vectors",),
+    "oov_buckets": ("vectors",),
+    "lowercase": ("vectors",),
+    "strip_punctuation": ("vectors",),
 }  # arguments that not all kinds of model have
-_NAMES = {"bert": "a BERT", "elmo": "an ELMo", "gpt": "a GPT", "task": "fine-tuned"}
+_FILES = ("word2vec", "word2vec-binary", "fasttext", "glove")  # of word vectors
+_NAMES = {
+    "bert": "a BERT",
+    "elmo": "an ELMo",
+    "gpt": "a GPT",
+    "translation": "one that translates",
+    "vectors": "word vectors",
+    "task": "fine-tuned",
+}
 
 
 def add_arguments(parser):
@@ -26,7 +40,7 @@ def add_arguments(parser):
         "--output",
         required=True,
         metavar="DIR",
-        help="BERT, GPT: folder for the pair; ELMo, fine-tuned, --fill: the module",
+        help="BERT, GPT: folder for the pair; others: the module, or the file of --format",
     )
     # What is not given stays away from the namespace: an argument of the other kind is an error.
     for name, more in (
@@ -50,9 +64,10 @@ def add_arguments(parser):
         (
             "format",
             dict(
-                choices=["savedmodel", "bilm", "huggingface"],
+                choices=["savedmodel", "bilm", "huggingface", *_FILES],
                 help="SavedModels, or the files that other libraries read: bilm-tf and AllenNLP "
-                "of an ELMo, Hugging Face of a GPT (default: savedmodel)",
+                "of an ELMo, Hugging Face of a GPT, or one --output file of word vectors (default: "
+                "savedmodel)",
             ),
         ),
         (
@@ -79,6 +94,27 @@ def add_arguments(parser):
                 "ids of --seq-length",
             ),
         ),
+        ("beams", dict(type=int, help="translation: hypotheses kept at a time (default: 4)")),
+        (
+            "length-penalty",
+            dict(type=float, help="translation: above 0 it favours long ones (default: 0.6)"),
+        ),
+        (
+            "combiner",
+            dict(
+                choices=["sqrtn", "mean", "sum"],
+                help="word vectors: what becomes of a text's (default: sqrtn)",
+            ),
+        ),
+        ("oov-buckets", dict(type=int, help="word vectors: rows for unseen words (default: 1)")),
+        (
+            "lowercase",
+            dict(action="store_true", help="word vectors: the module lower-cases its texts"),
+        ),
+        (
+            "strip-punctuation",
+            dict(action="store_true", help="word vectors: the module leaves punctuation out"),
+        ),
     ):
         parser.add_argument(f"--{name}", default=argparse.SUPPRESS, **more)
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
@@ -88,15 +124,25 @@ def run(args):
     """Writes DIR/encoder and DIR/preprocessor of a BERT, DIR/model and DIR/preprocessor of a GPT,
     or DIR of an ELMo, of what was fine-tuned and of a BERT that fills masks."""
     from tfnlp.commands.loading import kind_of
+    from tfnlp.commands.run_config import TRANSLATION, VECTORS
 
     kind = kind_of(args.model)
+    kind = "translation" if kind in TRANSLATION else kind
+    kind = "vectors" if kind in VECTORS else kind
     given = {name: vars(args)[name] for name in _ONLY if name in vars(args)}
     for name in given:
         if kind not in _ONLY[name]:
             written = name.replace("_", "-")
             kinds = " or ".join(_NAMES[other] for other in _ONLY[name])
             raise ValueError(f"--{written} is for {kinds}; {args.model} is {_NAMES[kind]}")
-    exports = {"bert": _export_bert, "elmo": _export_elmo, "gpt": _export_gpt, "task": _export_task}
+    exports = {
+        "bert": _export_bert,
+        "elmo": _export_elmo,
+        "gpt": _export_gpt,
+        "translation": _export_translation,
+        "task": _export_task,
+        "vectors": _export_vectors,
+    }
     exports[kind](args, **given)
 
 
@@ -106,6 +152,57 @@ def _export_task(args):
 
     task_model = load_task_run(args.model).task_model
     print(f"module: {export_fine_tuned(args.output, task_model, args.overwrite)}")
+
+
+def _export_translation(args, beams=4, length_penalty=0.6):
+    from tfnlp import hub
+    from tfnlp.commands.loading import load_translation
+
+    loaded = load_translation(args.model)
+    translator = hub.Translator(loaded.decoder, loaded.tokenizer, beams, length_penalty)
+    print(f"module: {hub.export_translator(args.output, loaded.model, translator, args.overwrite)}")
+
+
+def _export_vectors(
+    args,
+    format="savedmodel",
+    combiner=None,
+    oov_buckets=None,
+    lowercase=False,
+    strip_punctuation=False,
+):
+    from tfnlp import convert, hub
+    from tfnlp.commands.word_vectors import load_vectors
+
+    if format not in ("savedmodel", *_FILES):
+        raise ValueError(
+            f"--format {format} is not for word vectors; choose savedmodel or one of "
+            f"{', '.join(_FILES)}"
+        )
+    options = {
+        "combiner": combiner,
+        "oov-buckets": oov_buckets,
+        "lowercase": lowercase,
+        "strip-punctuation": strip_punctuation,
+    }
+    given = [name for name, value in options.items() if value not in (None, False)]
+    if format != "savedmodel" and given:
+        raise ValueError(f"--{given[0]} is for a SavedModel, not for --format {format}")
+    vectors = load_vectors(args.model)
+    if format != "savedmodel":
+        convert.write_word_vectors(args.output, vectors, format, args.overwrite)
+        print(f"vectors: {args.output}")
+        return
+    module = hub.export_word_vectors(
+        args.output,
+        vectors,
+        oov_buckets=1 if oov_buckets is None else oov_buckets,
+        combiner=combiner or "sqrtn",
+        lowercase=lowercase,
+        punctuation=not strip_punctuation,
+        overwrite=args.overwrite,
+    )
+    print(f"module: {module}")
 
 
 def _export_bert(args, seq_length=None, fill=False, top=None, weights=None, litert=None):

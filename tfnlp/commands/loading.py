@@ -122,19 +122,96 @@ def load_gpt(path, dtype=None):
     return LoadedGPT(encoder, pretrainer, tokenizer, config["arguments"], length, history)
 
 
+@dataclass
+class LoadedTranslation:
+    """`model`, its `decoder` (what a beam search needs), `tokenizer` and the run's `config`."""
+
+    model: object
+    decoder: object
+    tokenizer: object
+    config: dict
+    history: object = None
+
+
+def load_translation(path):
+    """Loads a Transformer or seq2seq from a run's folder.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp import models
+    from tfnlp.commands.run_config import TRANSLATION
+    from tfnlp.text import gpt_tokenizer
+    from tfnlp.training.run import read_config, restore_weights
+
+    kind = read_config(path).get("model")
+    if kind not in TRANSLATION:
+        raise ValueError(f"{path} is no run of a model that translates, a transformer or seq2seq")
+    config = _config(path, kind)
+    make, decoder = {
+        "transformer": (models.transformer, models.TransformerDecoder),
+        "seq2seq": (models.seq2seq, models.Seq2SeqDecoder),
+    }[kind]
+    model = make(**config["arguments"])
+    names = os.listdir(os.path.join(path, "checkpoints"))
+    average = any(name.startswith("average-") for name in names)
+    _, history = restore_weights(path, model, average=average)
+    tokenizer = gpt_tokenizer(os.path.join(path, "vocab"))
+    return LoadedTranslation(model, decoder(model, tokenizer.end_id), tokenizer, config, history)
+
+
+@dataclass
+class LoadedNNLM:
+    """`model` and `pretrainer` (Keras models), `words`, their ids being those of the model, and the
+    `config` of the run."""
+
+    model: object
+    pretrainer: object
+    words: list
+    config: dict
+    history: object = None
+
+
+def load_nnlm(path):
+    """Loads an NNLM from a run's folder.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp import models
+    from tfnlp.text import read_words
+    from tfnlp.training.run import restore_weights
+
+    config = _config(path, "nnlm")
+    words = read_words(os.path.join(path, "vocab.txt"))
+    if len(words) != config["arguments"]["vocab_size"]:
+        raise ValueError(
+            f"{path} has {len(words)} words in vocab.txt, but a model of "
+            f"{config['arguments']['vocab_size']}; do they belong together?"
+        )
+    model = models.nnlm(**config["arguments"])
+    pretrainer = models.nnlm_pretrainer(model)
+    _, history = restore_weights(path, pretrainer)
+    return LoadedNNLM(model, pretrainer, words, config, history)
+
+
 def kind_of(path):
-    """The kind of model in the folder `path`: "bert", "elmo", "gpt" or, fine-tuned, "task".
+    """The kind of model in the folder `path`: "bert", "elmo", "gpt", of a run also "seq2seq",
+    "transformer", "word2vec" or "nnlm" and, fine-tuned, "task"; "vectors": a file of word vectors.
 
     A run says so itself; `*.hdf5` is bilm-tf's (AllenNLP's), the files of `_GPT` or such a
     `model_type` are a GPT's; any other checkpoint is a BERT's.
     """
     from tfnlp.commands.run_config import run_kind
+    from tfnlp.commands.word_vectors import is_vectors
     from tfnlp.training.run import is_run, read_config
 
     if is_run(path):
         return run_kind(path, read_config(path))
     if os.path.exists(os.path.join(path, "runs.json")):
         return "task"
+    if is_vectors(path):
+        return "vectors"
     names = os.listdir(path) if os.path.isdir(path) else []
     if any(name.endswith(".hdf5") for name in names):
         return "elmo"

@@ -12,7 +12,7 @@ def plot_history(history, path, names=None, report=None):
         names: what to show; None: the loss and all accuracies.
         report: the task's, which derives values from means; None: there are none to derive.
     """
-    plt = _pyplot()
+    plt = pyplot()
     train = [report(row) if report else row for row in history.train]
     if names is None:
         names = [n for n in ("loss", *_accuracies(history)) if train and n in train[0]]
@@ -53,18 +53,28 @@ def attention_maps(encoder, inputs, layer):
     return np.asarray(scores[0])
 
 
-def plot_attention(scores, tokens, path, title=""):
-    """One square a head: which token (row) attends to which (column); returns `path`."""
-    plt = _pyplot()
-    heads, size = len(scores), 0.28 * len(tokens) + 0.9
+def plot_attention(scores, tokens, path, title="", columns=None):
+    """One picture a head: which token (row) attends to which (column); returns `path`.
+
+    Args:
+        scores: `[N, T, S]`.
+        tokens: names of the T rows.
+        path: of the PNG file.
+        title: what stands above.
+        columns: names of the S columns; None: those of the rows.
+    """
+    plt = pyplot()
+    columns = tokens if columns is None else columns
+    heads, height, width = len(scores), *(0.28 * len(n) + 0.9 for n in (tokens, columns))
     figure, axes = plt.subplots(
-        1, heads, figsize=(size * heads, size), squeeze=False, layout="constrained"
+        1, heads, figsize=(width * heads, height), squeeze=False, layout="constrained"
     )
     for head, axis in enumerate(axes[0]):
         image = axis.imshow(scores[head], cmap="Blues", vmin=0.0)
-        axis.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=8)
+        axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
         axis.set_yticks(range(len(tokens)), tokens if head == 0 else [], fontsize=8)
-        axis.set_title(f"head {head + 1}", fontsize=9)
+        if heads > 1:
+            axis.set_title(f"head {head + 1}", fontsize=9)
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=120)
@@ -72,11 +82,39 @@ def plot_attention(scores, tokens, path, title=""):
     return path
 
 
+def plot_lengths(models, path):
+    """BLEU against the words of the source, a line a model.
+
+    Args:
+        models: dict of a model's name to its rows from `tfnlp.tasks.bleu.bleu_by_length`, of the
+            same sources.
+        path: of the PNG file.
+    """
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for name, rows in models.items():
+        axis.plot(range(len(rows)), [row.bleu for row in rows], marker="o", label=name or None)
+        labels = [
+            f"{r.shortest}" + f"–{r.longest}" * (r.longest > r.shortest) + f"\n({r.count})"
+            for r in rows
+        ]
+        axis.set_xticks(range(len(rows)), labels)
+    axis.set_xlabel("words of the source (sentences)")
+    axis.set_ylabel("BLEU")
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    if any(models):
+        axis.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
 def _accuracies(history):
     return [n for n in (history.train[0] if history.train else {}) if n.endswith("accuracy")]
 
 
-def _pyplot():
+def pyplot():
+    """matplotlib.pyplot, drawing into files."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,9 +1,23 @@
-"""Use a model: labels, tags and answers; words for masks, neighbours in context, vectors, text."""
+"""Use a model: labels, tags, answers; words for masks, neighbours, vectors, text, translations."""
 
-from tfnlp.commands import predict_bert, predict_elmo, predict_gpt, predict_task
+from tfnlp.commands import (
+    predict_bert,
+    predict_elmo,
+    predict_gpt,
+    predict_task,
+    predict_translation,
+    predict_word2vec,
+)
 from tfnlp.commands.arguments import HelpFormatter
 
-MODELS = {"bert": predict_bert, "elmo": predict_elmo, "gpt": predict_gpt, "task": predict_task}
+MODELS = {
+    "word2vec": predict_word2vec,
+    "bert": predict_bert,
+    "elmo": predict_elmo,
+    "gpt": predict_gpt,
+    "translation": predict_translation,
+    "task": predict_task,
+}
 
 
 def add_arguments(parser):

@@ -1,9 +1,25 @@
-"""Pretrain a model on raw text."""
+"""Pretrain a model on raw text, or train one to translate."""
 
-from tfnlp.commands import pretrain_bert, pretrain_elmo, pretrain_gpt
+from tfnlp.commands import (
+    pretrain_bert,
+    pretrain_elmo,
+    pretrain_gpt,
+    pretrain_nnlm,
+    pretrain_seq2seq,
+    pretrain_transformer,
+    pretrain_word2vec,
+)
 from tfnlp.commands.arguments import HelpFormatter
 
-MODELS = {"bert": pretrain_bert, "elmo": pretrain_elmo, "gpt": pretrain_gpt}
+MODELS = {
+    "word2vec": pretrain_word2vec,
+    "nnlm": pretrain_nnlm,
+    "seq2seq": pretrain_seq2seq,
+    "transformer": pretrain_transformer,
+    "elmo": pretrain_elmo,
+    "gpt": pretrain_gpt,
+    "bert": pretrain_bert,
+}
 
 
 def add_arguments(parser):

@@ -207,7 +207,8 @@ def start(args):
             raise ValueError(f"--{name} can't be given with --from, which has a vocabulary")
     kind = kind_of(args.start)
     if kind != "bert":
-        what = {"elmo": "an ELMo", "gpt": "a GPT"}.get(kind, "a fine-tuned model")
+        others = {"elmo": "an ELMo", "gpt": "a GPT", "task": "a fine-tuned model"}
+        what = others.get(kind, f"of the kind {kind}")
         raise ValueError(f"{args.start} is {what}; only a BERT fills masked words")
     before = load_bert(args.start)
     if before.pretrainer is None or "mlm_logits" not in before.pretrainer.output:

@@ -38,7 +38,7 @@ def add_training(
     )
     parser.add_argument(
         "--optimizer",
-        choices=["adamw", "lamb", "adagrad"],
+        choices=["adam", "adamw", "lamb", "adagrad", "rowwise_adagrad"],
         default=optimizer,
         help="rule of the updates",
     )
@@ -64,16 +64,21 @@ def add_training(
     )
 
 
-def add_transformer(parser):
-    """What can be changed of a published size of BERT or GPT, and dropout."""
+def add_transformer(parser, positions=True):
+    """What can be changed of a published size, and dropout; `positions`: whether it has a table."""
     for name, text in (
         ("num-layers", "Transformer blocks"),
         ("hidden-size", "width"),
         ("num-heads", "attention heads"),
         ("intermediate-size", "width of the feed-forward nets"),
-        ("max-positions", "longest sequence that the model can ever read"),
     ):
         parser.add_argument(f"--{name}", type=int, help=f"{text}, instead of the size's")
+    if positions:
+        parser.add_argument(
+            "--max-positions",
+            type=int,
+            help="longest sequence that the model can ever read, instead of the size's",
+        )
     parser.add_argument("--dropout", type=float, default=0.1, help="dropout rate")
 
 

@@ -9,6 +9,8 @@ import math
 import os
 
 KINDS = ("bert", "elmo", "gpt")
+TRANSLATION = ("seq2seq", "transformer")
+VECTORS = ("word2vec", "nnlm")
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a task on features
 _MOST_LAYERS = 1000  # of anything: more could not even be counted
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
@@ -32,6 +34,10 @@ def check_run(directory, config):
     kind, path = run_kind(directory, config), _path(directory)
     if kind == "task":
         numbers = _check_task(path, config)
+    elif kind in TRANSLATION:
+        numbers = _check_translation(path, kind, config)
+    elif kind in VECTORS:
+        numbers = _check_vectors(path, kind, config)
     else:
         numbers = _check_model(path, kind, config, "arguments") + _check_rest(path, kind, config)
     if not os.path.isdir(os.path.join(directory, "checkpoints")):
@@ -49,12 +55,12 @@ def check_run(directory, config):
 
 
 def run_kind(directory, config):
-    """The kind of model of a run: one of `KINDS`, or "task".
+    """The kind of model of a run: one of `KINDS`, `TRANSLATION` or `VECTORS`, or "task".
 
     Raises:
         ValueError: if its config says something else.
     """
-    return _stated(_path(directory), config, "model", (*KINDS, "task"))
+    return _stated(_path(directory), config, "model", (*KINDS, *TRANSLATION, *VECTORS, "task"))
 
 
 def _path(directory):
@@ -88,6 +94,36 @@ def _check_model(path, kind, config, where):
     if kind == "gpt":
         return _count(gpt_config.weight_shapes(arguments))
     return _count(bert_config.weight_shapes(arguments, False, False))
+
+
+def _check_translation(path, kind, config):
+    """The numbers in a run's encoder-decoder, without the small ones."""
+    from tfnlp import models
+
+    others = {"name", "dtype", "source_length", "target_length"}
+    arguments = _check_section(path, config, "arguments", getattr(models, kind), others)
+    layers, hidden = arguments["num_layers"], arguments["hidden_size"]
+    if kind == "seq2seq":
+        width = arguments["embedding_size"] or hidden
+        return arguments["vocab_size"] * width + layers * 16 * hidden**2
+    if hidden % arguments["num_heads"]:
+        _fail(path, "arguments.num_heads", arguments["num_heads"], "a divisor of hidden_size")
+    block = 12 * hidden**2 + 4 * hidden * arguments["intermediate_size"]
+    return arguments["vocab_size"] * hidden + layers * block
+
+
+def _check_vectors(path, kind, config):
+    """The numbers in the tables of a run of word vectors."""
+    from tfnlp import models
+
+    others = {"name", "dtype"}
+    arguments = _check_section(path, config, "arguments", getattr(models, kind), others)
+    if kind == "word2vec":
+        return 2 * arguments["vocab_size"] * arguments["hidden_size"]
+    width, hidden = arguments["embedding_size"], arguments["hidden_size"]
+    read = arguments["context"] * width
+    features = hidden + read * arguments["direct"]
+    return arguments["vocab_size"] * (width + features + 1) + read * hidden
 
 
 def _check_rest(path, kind, config):
@@ -157,11 +193,20 @@ def _check_section(path, config, where, function, left_out):
 def _rule(name, default):
     """Whether a value can stand in place of a default, as a function, and what is expected."""
     from tfnlp.layers.activations import ACTIVATIONS
+    from tfnlp.layers.attention_scores import ATTENTIONS
     from tfnlp.tasks.task_spec import TASKS
 
     if name in ("activation", "task"):
         names = ACTIVATIONS if name == "activation" else TASKS
         return lambda v: isinstance(v, str) and v in names, f"one of {', '.join(names)}"
+    if name == "negatives":
+        return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
+    if name == "architecture":
+        names = ("skipgram", "cbow")
+        return lambda v: isinstance(v, str) and v in names, f"one of {', '.join(names)}"
+    if name == "attention":
+        names = ", ".join(ATTENTIONS)
+        return lambda v: v is None or v in list(ATTENTIONS), f"one of {names}, or null"
     if name == "filters":
         return _is_filters, f"up to {_MOST_LAYERS} pairs of whole numbers from 1"
     if name == "labels":

@@ -60,6 +60,7 @@ def load_backbone(path):
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
     from tfnlp.commands import loading
+    from tfnlp.commands.run_config import KINDS
     from tfnlp.hub.loaded_text import saved_kind
 
     kind = saved_kind(path) if os.path.isdir(path) else None
@@ -70,6 +71,9 @@ def load_backbone(path):
         raise ValueError(
             f"{path} is fine-tuned already; give the pretrained model that it was made from"
         )
+    if kind not in KINDS:
+        what = "a file of word vectors" if kind == "vectors" else f"a run of {kind}"
+        raise ValueError(f"{path} is {what}; only a BERT, an ELMo or a GPT can be fine-tuned")
     loaded = getattr(loading, f"load_{kind}")(path)
     arguments = loaded.config.get("arguments", loaded.config)
     return Backbone(kind, loaded.encoder, getattr(loaded, "tokenizer", None), arguments)

@@ -7,6 +7,7 @@ from tfnlp.convert.gpt import ConvertedGPT, load_gpt
 from tfnlp.convert.gpt_export import save_gpt
 from tfnlp.convert.tensors import Tensors
 from tfnlp.convert.weight_files import open_tensors
+from tfnlp.convert.word_vectors import read_word_vectors, write_word_vectors
 
 __all__ = [
     "Converted",
@@ -19,7 +20,9 @@ __all__ = [
     "load_elmo",
     "load_gpt",
     "open_tensors",
+    "read_word_vectors",
     "save_elmo",
     "save_gpt",
     "save_huggingface",
+    "write_word_vectors",
 ]

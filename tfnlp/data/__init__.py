@@ -7,6 +7,8 @@ from tfnlp.data.labelled import index_labels, index_words, read_labelled_text, w
 from tfnlp.data.labelled_batches import LabelledBatches
 from tfnlp.data.lm_corpus import LanguageModelCorpus
 from tfnlp.data.lm_windows import LanguageModelWindows
+from tfnlp.data.ngrams import Ngrams
+from tfnlp.data.parallel_text import ParallelText, read_parallel, translation_batches
 from tfnlp.data.question_files import Question
 from tfnlp.data.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.shards import BertShards, WindowShards
@@ -17,6 +19,9 @@ from tfnlp.data.task_rows import TaskData
 from tfnlp.data.task_sets import read_task
 from tfnlp.data.token_stream import TokenWindows, token_stream
 from tfnlp.data.tokens import TokenizedCorpus
+from tfnlp.data.word_blocks import WordBlocks
+from tfnlp.data.word_corpus import WordCorpus, frequent_words
+from tfnlp.data.word_tests import read_analogies, read_similarities
 
 __all__ = [
     "BertPairs",
@@ -25,6 +30,8 @@ __all__ = [
     "LabelledBatches",
     "LanguageModelCorpus",
     "LanguageModelWindows",
+    "Ngrams",
+    "ParallelText",
     "Question",
     "TaggedSentence",
     "TaskBatches",
@@ -33,7 +40,10 @@ __all__ = [
     "TokenWindows",
     "TokenizedCorpus",
     "WindowShards",
+    "WordBlocks",
+    "WordCorpus",
     "bucket_lengths",
+    "frequent_words",
     "gpt_sequences",
     "index_labels",
     "index_words",
@@ -41,13 +51,17 @@ __all__ = [
     "looks_like_words",
     "read_choices",
     "read_classes",
+    "read_analogies",
     "read_conllu",
     "read_documents",
     "read_labelled_text",
+    "read_parallel",
     "read_pairs",
+    "read_similarities",
     "read_task",
     "split_documents",
     "split_sentences",
     "token_stream",
+    "translation_batches",
     "word_ids",
 ]

@@ -14,6 +14,8 @@ from tfnlp.hub.module import KerasModule
 from tfnlp.hub.save import save
 from tfnlp.hub.task_model import TaskModel
 from tfnlp.hub.text_generation import TextGenerator
+from tfnlp.hub.translation import TranslationModule, Translator, export_translator
+from tfnlp.hub.word_vectors import WordVectorsModule, export_word_vectors
 
 __all__ = [
     "BertPreprocessorModule",
@@ -26,11 +28,16 @@ __all__ = [
     "Layer",
     "TaskModel",
     "TextGenerator",
+    "TranslationModule",
+    "Translator",
+    "WordVectorsModule",
     "export",
     "export_bert",
     "export_elmo",
     "export_fine_tuned",
     "export_gpt",
+    "export_translator",
+    "export_word_vectors",
     "inspect",
     "running_layers",
     "save",

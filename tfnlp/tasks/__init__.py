@@ -5,10 +5,15 @@ from tfnlp.tasks.elmo_pretraining import ElmoPretraining
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
 from tfnlp.tasks.gpt_pretraining import GPTPretraining
+from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
+from tfnlp.tasks.nnlm_pretraining import NNLMPretraining
 from tfnlp.tasks.prediction import predict, predictor
 from tfnlp.tasks.task import Task
 from tfnlp.tasks.task_encoder import TaskEncoder
 from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.tasks.translation import Translation
+from tfnlp.tasks.word2vec import Word2Vec
+from tfnlp.tasks.word_similarity import answer_analogies, rate_pairs
 
 __all__ = [
     "BertPretraining",
@@ -16,9 +21,15 @@ __all__ = [
     "FineTuning",
     "GPTFineTuning",
     "GPTPretraining",
+    "NNLMPretraining",
     "Task",
     "TaskEncoder",
     "TaskSpec",
+    "Translation",
+    "Word2Vec",
+    "answer_analogies",
     "predict",
     "predictor",
+    "smoothed_cross_entropy",
+    "rate_pairs",
 ]

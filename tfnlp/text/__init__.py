@@ -14,6 +14,7 @@ from tfnlp.text.gpt2_tokenizer import GPT2Tokenizer
 from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
+from tfnlp.text.subwords import Subwords, subword_rows, subword_rows_in_graph
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 from tfnlp.text.vocabulary import (
     SPECIAL_TOKENS,
@@ -22,6 +23,7 @@ from tfnlp.text.vocabulary import (
     write_vocabulary,
 )
 from tfnlp.text.word_index import WordIndex
+from tfnlp.text.word_vectors import WordVectors
 from tfnlp.text.wordpiece import WordPieceTokenizer
 from tfnlp.text.words import SPECIAL_WORDS, read_words, split_words, train_words, write_words
 
@@ -36,10 +38,12 @@ __all__ = [
     "NUM_CHARACTERS",
     "SPECIAL_TOKENS",
     "SPECIAL_WORDS",
+    "Subwords",
     "UNKNOWN",
     "WordIndex",
     "WordPieceTokenizer",
     "WordReader",
+    "WordVectors",
     "character_ids",
     "gpt_tokenizer",
     "mask_tokens",
@@ -48,6 +52,8 @@ __all__ = [
     "read_vocabulary",
     "read_words",
     "split_words",
+    "subword_rows",
+    "subword_rows_in_graph",
     "train_bpe",
     "train_wordpiece",
     "train_words",

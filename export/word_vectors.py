@@ -1,0 +1,42 @@
+"""Word vectors in, SavedModel out: texts to vectors.
+
+    python export/word_vectors.py --model PATH --output DIR [--combiner sqrtn|mean|sum]
+        [--oov_buckets 1] [--lowercase] [--strip_punctuation] [--overwrite]
+
+`--model` is a folder written by `tfnlp pretrain word2vec` or `nnlm`, or a file of word2vec,
+fastText or GloVe. `tfnlp export` does the same.
+"""
+
+import argparse
+
+from absl import app, flags
+
+from tfnlp.cli import main
+from tfnlp.hub.word_vectors import COMBINERS
+
+_MODEL = flags.DEFINE_string("model", None, "Run or file of vectors.", required=True)
+_OUTPUT = flags.DEFINE_string("output", None, "Folder for the module.", required=True)
+_COMBINER = flags.DEFINE_enum("combiner", "sqrtn", COMBINERS, "What becomes of a text's vectors.")
+_BUCKETS = flags.DEFINE_integer("oov_buckets", 1, "Rows for unseen words.")
+_LOWERCASE = flags.DEFINE_bool("lowercase", False, "Lower-case the texts.")
+_STRIP = flags.DEFINE_bool("strip_punctuation", False, "Leave punctuation out.")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
+
+
+def _export(_):
+    return main(
+        argparse.Namespace(
+            command="export",
+            model=_MODEL.value,
+            output=_OUTPUT.value,
+            combiner=_COMBINER.value,
+            oov_buckets=_BUCKETS.value,
+            lowercase=_LOWERCASE.value,
+            strip_punctuation=_STRIP.value,
+            overwrite=_OVERWRITE.value,
+        )
+    )
+
+
+if __name__ == "__main__":
+    app.run(_export)

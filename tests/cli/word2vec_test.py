@@ -1,0 +1,131 @@
+"""`tfnlp pretrain word2vec` from text to vectors, killed and resumed, and bad input."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+from tests.cli.cli_test import tfnlp
+from tfnlp import books, models
+from tfnlp.training.run import restore_weights
+
+TOY = ["--dimension", "8", "--window", "2", "--samples", "6", "--block", "8", "--batch-size", "16"]
+TOY += ["--min-count", "2", "--layout", "lines", "--steps", "12", "--steps-per-call", "4"]
+
+
+def pretrain(text, output, *more):
+    return tfnlp("pretrain", "word2vec", "--input", text, "--output", output, *TOY, *more)
+
+
+def said(capsys):
+    """The one line of an error."""
+    lines = capsys.readouterr().err.strip().split("\n")
+    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
+    return lines[-1]
+
+
+def tables(run):
+    """Both tables of a run's newest checkpoint."""
+    config = json.loads((run / "config.json").read_text())
+    model = models.word2vec(**config["arguments"])
+    step, _ = restore_weights(run, model, best=False)
+    assert step == 12
+    return model.get_weights()
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A chapter of a book, a sentence a line."""
+    path = tmp_path_factory.mktemp("text") / "book.txt"
+    words = books.path().read_text(encoding="utf-8")[:40_000].split()
+    lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(text, tmp_path_factory):
+    """A finished toy run."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    assert pretrain(text, folder, "--tokenize", "--lowercase") == 0
+    return folder
+
+
+def test_a_run_leaves_words_counts_and_vectors(run, text, capsys):
+    found = ["checkpoints", "config.json", "counts.txt", "curve.png", "logs", "vocab.txt"]
+    assert sorted(os.listdir(run)) == found
+    words = (run / "vocab.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    counts = [int(line) for line in (run / "counts.txt").read_text().split("\n")[:-1]]
+    assert len(words) == len(counts) == len(set(words))
+    assert {",", ".", "the", "mary"} < set(words) and all(w == w.lower() for w in words)
+    assert counts == sorted(counts, reverse=True) and counts[-1] == 2
+    assert counts[words.index("the")] > 100 and sum(counts) > 5000
+    config = json.loads((run / "config.json").read_text())
+    assert config["model"] == "word2vec" and config["arguments"]["vocab_size"] == len(words)
+    assert config["text"] == {"tokenize": True, "lowercase": True}
+    assert config["corpus"]["words"] == sum(counts)
+    vectors, outputs = tables(run)
+    assert vectors.shape == outputs.shape == (len(words), 8)
+    assert np.abs(vectors).max() > 0.1 and np.abs(outputs).max() > 0.1
+
+
+def test_a_run_that_was_stopped_ends_bit_identical(run, text, tmp_path, monkeypatch):
+    from tfnlp.training import Trainer
+
+    command = ["--tokenize", "--lowercase", "--checkpoint-every", "4", "--evaluate-every", "2"]
+    steps = Trainer.train_steps
+
+    def stopped(self, iterator, count):
+        if self.step >= 6:
+            raise KeyboardInterrupt("stop")
+        return steps.__get__(self, Trainer)(iterator, count)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "train_steps", stopped)
+        assert pretrain(text, tmp_path / "run", *command) != 0
+    assert sorted(os.listdir(tmp_path / "run" / "checkpoints"))[-1].endswith("4")
+    assert pretrain(text, tmp_path / "run", *command) == 0
+    for a, b in zip(tables(tmp_path / "run"), tables(run), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_cbow_and_a_vocabulary_that_is_given(text, tmp_path, capsys):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("she\nthe\nMary\nhad\nwas\nand\nto\na\nin\nof\nher\nnobody-has-this\n")
+    more = ["--architecture", "cbow", "--vocab", vocab, "--sample", "0", "--batch-size", "4"]
+    assert pretrain(text, tmp_path / "run", *more) == 0
+    out = capsys.readouterr().out
+    assert "word2vec (cbow) of 12 words x 8" in out and "a pair" in out
+    assert (tmp_path / "run" / "vocab.txt").read_text() == vocab.read_text()
+    counts = (tmp_path / "run" / "counts.txt").read_text().split()
+    assert len(counts) == 12 and counts[-1] == "0"
+    assert pretrain(text, tmp_path / "run", *more, "--window", "3") == 1
+    assert "arguments.window was 2, now 3" in said(capsys)
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--dimension", "0"], "--dimension 0 must be at least 1"),
+        (["--window", "0"], "--window 0 must be at least 1"),
+        (["--negatives", "0"], "--negatives 0.0 must be above 0"),
+        (["--sample", "-1"], "--sample -1.0 must be 0 or more"),
+        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
+        (["--min-count", "99999"], "min_count=99999"),
+        (["--batch-size", "9999"], "too few for one batch of 9999 blocks"),
+        (["--vocab", "nowhere.txt"], "nowhere.txt"),
+        (["--accumulation", "3"], "does not divide by"),
+    ],
+)
+def test_bad_settings_are_named_and_nothing_is_written(more, message, text, tmp_path, capsys):
+    assert pretrain(text, tmp_path / "run", *more) == 1
+    assert message in said(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_of_several_words_a_line_is_refused(text, tmp_path, capsys):
+    vocab = tmp_path / "vocab.txt"
+    vocab.write_text("the\nhe said\n")
+    assert pretrain(text, tmp_path / "run", "--vocab", vocab) == 1
+    assert "'he said' in line 2; expected one word" in said(capsys)

@@ -1,0 +1,295 @@
+"""`tfnlp pretrain nnlm`, and what all word vectors are used for: evaluate, predict, export."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.cli.cli_test import ROOT, tfnlp
+from tests.cli.elmo_pretrain_test import said
+from tests.support import golden
+from tfnlp import books
+from tfnlp.commands.word_vectors import load_vectors, query
+from tfnlp.convert import read_word_vectors, write_word_vectors
+from tfnlp.data import LanguageModelCorpus
+from tfnlp.text import WordVectors, read_words
+
+TOY = ["--context", "2", "--embedding-size", "6", "--hidden-size", "8", "--batch-size", "32"]
+TOY += ["--layout", "lines", "--max-vocab", "200", "--steps", "12", "--steps-per-call", "4"]
+
+
+def pretrain(texts, output, *more):
+    train, valid = texts
+    files = ["--input", train, "--valid", valid, "--output", output]
+    return tfnlp("pretrain", "nnlm", *files, *TOY, *more)
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A training text, a sentence a line, and a held-out one."""
+    folder = tmp_path_factory.mktemp("text")
+    words = books.path().read_text(encoding="utf-8")[2000:20_000].split()
+    lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
+    (folder / "train.txt").write_text("\n".join(lines[:-40]) + "\n", encoding="utf-8")
+    (folder / "valid.txt").write_text("\n".join(lines[-40:]) + "\n", encoding="utf-8")
+    return folder / "train.txt", folder / "valid.txt"
+
+
+@pytest.fixture(scope="module")
+def run(texts, tmp_path_factory):
+    """A finished toy run."""
+    folder = tmp_path_factory.mktemp("run") / "run"
+    assert pretrain(texts, folder) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A file of vectors in which a king is to a man as a queen is to a woman."""
+    table = [[1, 1, 0, 0], [1, 0, 0.1, 0], [-1, 0, 0.1, 0], [-1, 1, 0, 0], [0, 0, 1, 1]]
+    words = ["king", "man", "woman", "queen", "apple"]
+    path = tmp_path_factory.mktemp("vectors") / "vectors.txt"
+    write_word_vectors(path, WordVectors(words, np.array(table, "float32")))
+    (path.parent / "questions.txt").write_text(
+        ": family\nman king woman queen\nking man queen woman\nman king apple woman\n"
+        ": gram\nking kings man men\n"
+    )
+    (path.parent / "pairs.txt").write_text("king queen 9\nking man 8\nman apple 1\nman pear 2\n")
+    return path
+
+
+# --- The NNLM's run
+
+
+def test_run_leaves_what_it_promises(run):
+    assert sorted(os.listdir(run)) == [
+        "checkpoints",
+        "config.json",
+        "curve.png",
+        "logs",
+        "vocab.txt",
+    ]
+    words = read_words(run / "vocab.txt")
+    assert len(words) == 200 and words[:3] == ["<S>", "</S>", "<UNK>"]
+    config = json.loads((run / "config.json").read_text())
+    assert config["model"] == "nnlm" and config["arguments"]["context"] == 2
+
+
+def test_evaluate_says_what_training_said(run, texts, capsys):
+    assert pretrain(texts, run) == 0  # the same command again: there is nothing left to train
+    printed = capsys.readouterr().out
+    measured = float(re.search(r"perplexity ([\d.]+)", printed)[1])
+    assert "NNLM with 0.00 M parameters" in printed
+    text = ["--input", texts[1], "--layout", "lines"]
+    assert tfnlp("evaluate", "--model", run, *text, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["perplexity"] == pytest.approx(measured, abs=0.01)
+    lines = texts[1].read_text(encoding="utf-8").splitlines()
+    corpus = LanguageModelCorpus.build([lines], read_words(run / "vocab.txt"), progress=False)
+    assert found["tokens"] == corpus.num_tokens and found["sentences"] == 40
+    assert found["unknown_words"] == int(np.sum(corpus.ids >= 200)) > 0
+
+
+def test_the_run_s_vectors_are_its_table(run):
+    vectors = load_vectors(run)
+    assert vectors.words == read_words(run / "vocab.txt") and vectors.vectors.shape == (200, 6)
+    assert vectors.vectors.std(0).min() > 0.01
+
+
+def test_the_vectors_of_a_word2vec_run(texts, tmp_path, capsys):
+    run, toy = tmp_path / "run", ["--dimension", "6", "--window", "2", "--steps", "4"]
+    toy += ["--negatives", "2.5", "--batch-size", "16", "--block", "8", "--layout", "lines"]
+    files = ["--input", texts[0], "--output", run, "--min-count", "3"]
+    assert tfnlp("pretrain", "word2vec", *files, *toy) == 0
+    words = (run / "vocab.txt").read_text(encoding="utf-8").split()
+    vectors = load_vectors(run)
+    assert vectors.words == words and vectors.vectors.shape == (len(words), 6)
+    counts = [texts[0].read_text(encoding="utf-8").split().count(word) for word in words[:5]]
+    assert all(0 < n <= c for n, c in zip(vectors.counts, counts, strict=False))
+    assert np.abs(vectors.vectors).min(1).max() > 0
+    capsys.readouterr()
+    assert tfnlp("predict", "word2vec", "--model", run, words[0], "--top", "1") == 0
+    nearest = vectors.most_similar([words[0]], count=1)[0]
+    assert capsys.readouterr().out == f"{words[0]}\n  {nearest[1]:.3f}  {nearest[0]}\n"
+    (run / "counts.txt").write_text("many\n")
+    assert tfnlp("predict", "word2vec", "--model", run, words[0]) == 1
+    assert "counts.txt holds something else" in said(capsys)
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (["--context", "0"], "--context 0 must be at least 1"),
+        (["--embedding-size", "0"], "--embedding-size 0 must be at least 1"),
+        (["--hidden-size", "0"], "--hidden-size 0 must be at least 1"),
+        (["--samples", "-1"], "--samples -1 must be at least 0"),
+        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
+        (["--dropout", "1"], "--dropout 1.0 must be between"),
+    ],
+)
+def test_settings_that_make_no_sense(more, words, texts, tmp_path, capsys):
+    assert pretrain(texts, tmp_path / "run", *more) == 1
+    assert words in said(capsys) and not (tmp_path / "run").exists()
+
+
+def test_a_config_that_was_changed(run, tmp_path, capsys):
+    config = json.loads((run / "config.json").read_text())
+    (tmp_path / "vocab.txt").write_bytes((run / "vocab.txt").read_bytes())
+    (tmp_path / "checkpoints").mkdir()
+    for change, words in (
+        ({"context": "2"}, "arguments.context='2'"),
+        ({"vocab_size": 10**9}, "do they belong together"),
+        ({"direct": 1}, "arguments.direct=1"),
+        ({"layers": 1}, "'layers'"),
+    ):
+        changed = {**config, "arguments": {**config["arguments"], **change}}
+        (tmp_path / "config.json").write_text(json.dumps(changed))
+        assert tfnlp("predict", "word2vec", "--model", tmp_path, "the") == 1
+        assert words in said(capsys)
+
+
+def test_what_asks_for_another_model(run, file, texts, tmp_path, capsys):
+    (tmp_path / "train.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
+    finetune = ["finetune", "classify", "--train", tmp_path / "train.tsv"]
+    finetune += ["--dev", tmp_path / "train.tsv", "--output", tmp_path / "x"]
+    bert = ["pretrain", "bert", "--input", texts[0], "--output", tmp_path / "x", "--from"]
+    for command, words in (
+        ([*finetune, "--model", file], "is a file of word vectors; only a BERT, an ELMo or a GPT"),
+        ([*finetune, "--model", run], "is a run of nnlm; only a BERT"),
+        ([*bert, run], "is of the kind nnlm; only a BERT fills masked words"),
+    ):
+        assert tfnlp(*command) == 1
+        assert words in said(capsys)
+
+
+# --- What vectors are used for
+
+
+def test_nearest_words(file, capsys):
+    assert tfnlp("predict", "word2vec", "--model", file, "king", "-", "man", "+", "woman") == 0
+    first, second = capsys.readouterr().out.split("\n")[:2]
+    assert first == "king - man + woman" and second.endswith("  queen")
+    assert tfnlp("predict", "word2vec", "--model", file, "king", "apple", "--top", "1") == 0
+    cosine = 1 / (2 * 1.01) ** 0.5
+    assert capsys.readouterr().out == f"king\n  {cosine:.3f}  man\napple\n  0.070  man\n"
+    model = golden("word_vectors_gensim") / "fasttext.bin"
+    assert tfnlp("predict", "word2vec", "--model", model, "gardenerish", "--top", "2") == 0
+    vectors = read_word_vectors(model)
+    unit = vectors.vectors / np.linalg.norm(vectors.vectors, axis=1, keepdims=True)
+    asked = vectors.subwords.vectors(["gardenerish"])[0]
+    scores = unit @ asked / np.linalg.norm(asked)
+    best = f"  {scores.max():.3f}  {vectors.words[scores.argmax()]}"
+    assert capsys.readouterr().out.split("\n")[1] == best
+
+
+@pytest.mark.parametrize(
+    "words, complaint",
+    [
+        (["pear"], "'pear' is not among the 5 words"),
+        (["king", "-"], "lacks a word at its end"),
+        (["king", "-", "-", "man"], "lacks a word beside '-'"),
+        (["king man + woman"], "lacks a + or - before 'man'"),
+        (["king", "--top", "0"], "--top 0"),
+    ],
+)
+def test_what_has_no_neighbours(words, complaint, file, capsys):
+    assert tfnlp("predict", "word2vec", "--model", file, *words) == 1
+    assert complaint in said(capsys)
+
+
+def test_query():
+    assert query("a") == (["a"], [])
+    assert query("a - b + c - d") == (["a", "c"], ["b", "d"])
+    with pytest.raises(ValueError):
+        query("")
+
+
+def test_analogies_and_similarity(file, capsys):
+    folder = file.parent
+    sets = ["--analogies", folder / "questions.txt", "--similarity", folder / "pairs.txt"]
+    assert tfnlp("evaluate", "--model", file, *sets) == 0
+    printed = capsys.readouterr().out
+    assert "5 words of 4 numbers" in printed
+    assert re.search(r"family +66.7%  2 of 3, 0 not asked", printed)
+    assert re.search(r"gram +-  0 of 0, 1 not asked", printed)
+    assert tfnlp("evaluate", "--model", file, *sets, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    total = {"accuracy": 2 / 3, "correct": 2, "seen": 3, "asked": 4}
+    assert found["analogies"]["total"] == pytest.approx(total)
+    assert found["analogies"]["gram"]["accuracy"] is None
+    # Cosines: 0 for king and queen, 0.70, and 0.07: of the ranks 3 2 1 and 1 3 2.
+    rated = found["similarity"][str(folder / "pairs.txt")]
+    assert rated == pytest.approx({"spearman": -0.5, "seen": 3, "asked": 4})
+
+
+def test_evaluate_of_what_can_not_be(file, run, texts, tmp_path, capsys):
+    (tmp_path / "broken.txt").write_text("2 3\na 1 2 3\nb 1 2\n")
+    pairs = ["--similarity", file.parent / "pairs.txt"]
+    for arguments, words in (
+        ([file], "holds word vectors; give --analogies or --similarity"),
+        ([file, "--input", texts[0], *pairs], "--input is for a text"),
+        ([file, "--analogies", file.parent / "pairs.txt"], "line 1 has 3 words"),
+        ([tmp_path / "broken.txt", *pairs], "line 3 has 2 numbers behind its word"),
+        ([tmp_path / "nowhere.txt", *pairs], "nowhere.txt does not exist"),
+        ([run], "give --input"),
+        ([run, "--input", texts[0], "--stride", "3"], "--stride is for GPT"),
+    ):
+        assert tfnlp("evaluate", "--model", *arguments) == 1
+        assert words in said(capsys)
+
+
+def test_exports(run, file, tmp_path, capsys):
+    vectors = load_vectors(run)
+    for format in ("word2vec", "word2vec-binary", "fasttext", "glove"):
+        path = tmp_path / format
+        assert tfnlp("export", "--model", run, "--format", format, "--output", path) == 0
+        assert capsys.readouterr().out == f"vectors: {path}\n"
+        again = read_word_vectors(path)
+        assert again.words == vectors.words
+        np.testing.assert_array_equal(again.vectors, vectors.vectors)
+    assert tfnlp("export", "--model", run, "--output", tmp_path / "module") == 0
+    module = tf.saved_model.load(str(tmp_path / "module"))
+    got = module(tf.constant(["the unheardof", ""])).numpy()
+    want = (vectors.vector("the") + vectors.vector("<UNK>")) / 2**0.5
+    np.testing.assert_allclose(got, [want, np.zeros(6)], atol=1e-6)
+    more = ["--combiner", "mean", "--oov-buckets", "2", "--lowercase", "--strip-punctuation"]
+    assert tfnlp("export", "--model", file, "--output", tmp_path / "mean", *more) == 0
+    module = tf.saved_model.load(str(tmp_path / "mean"))
+    np.testing.assert_allclose(module(tf.constant(["KING, pear!"]))[0], [0.5, 0.5, 0, 0])
+    assert module.variables[0].shape == (7, 4)
+
+
+@pytest.mark.parametrize(
+    "more, words",
+    [
+        (["--format", "bilm"], "--format bilm is not for word vectors"),
+        (["--format", "glove", "--combiner", "sum"], "--combiner is for a SavedModel"),
+        (["--trainable", "all"], "--trainable is for an ELMo"),
+        (["--oov-buckets", "0"], "oov_buckets=0"),
+    ],
+)
+def test_exports_that_can_not_be(more, words, file, tmp_path, capsys):
+    assert tfnlp("export", "--model", file, "--output", tmp_path / "out", *more) == 1
+    assert words in said(capsys) and not (tmp_path / "out").exists()
+
+
+def test_the_script_does_the_same(tmp_path):
+    model = golden("word_vectors_gensim") / "fasttext.bin"
+    command = [sys.executable, ROOT / "export" / "word_vectors.py", "--model", model]
+    done = subprocess.run(
+        [*command, "--output", tmp_path / "out", "--combiner", "sum", "--strip_punctuation"],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"module: {tmp_path / 'out'}\n"
+    vectors = read_word_vectors(model)
+    want = vectors.vector("garden") + vectors.vector("gardenerish")
+    module = tf.saved_model.load(str(tmp_path / "out"))
+    np.testing.assert_allclose(module(tf.constant(["garden, gardenerish!"]))[0], want, atol=1e-6)

@@ -1,0 +1,239 @@
+"""Files of word vectors: exact round trips, what others wrote, and one line for what is broken."""
+
+import gzip
+import re
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support import golden, shared_data
+from tfnlp.convert import read_word_vectors, write_word_vectors
+from tfnlp.convert.word_vectors import FORMATS, word_vectors_kind
+from tfnlp.text import WordVectors
+
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1)
+
+
+def make(count=5, size=4, seed=0):
+    rng = np.random.default_rng(seed)
+    table = (rng.standard_normal((count, size)) * 10.0 ** rng.integers(-9, 9, (count, 1))).astype(
+        "float32"
+    )
+    table[0, :2] = 0.1, -0.0
+    return WordVectors(["the", "北京", "naïve", "3", "a:b", "x", "y", "z"][:count], table)
+
+
+def assert_same(got, want):
+    assert got.words == want.words and got.vectors.dtype == np.float32
+    np.testing.assert_array_equal(got.vectors.view("int32"), want.vectors.view("int32"))
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_round_trip(format, end, tmp_path):
+    path, want = tmp_path / f"vectors{end}", make()
+    write_word_vectors(path, want, format)
+    assert_same(read_word_vectors(path), want)
+    assert (path.read_bytes()[:2] == b"\x1f\x8b") == bool(end)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_text_is_as_the_formats_say(tmp_path):
+    vectors = WordVectors(["a", "ü"], np.array([[0.1, -2], [1e-8, 3.5]], "float32"))
+    want = {
+        "word2vec": "2 2\na 0.1 -2.0\nü 1e-08 3.5\n",
+        "fasttext": "2 2\na 0.1 -2.0 \nü 1e-08 3.5 \n",
+        "glove": "a 0.1 -2.0\nü 1e-08 3.5\n",
+    }
+    for format, text in want.items():
+        write_word_vectors(tmp_path / format, vectors, format)
+        assert (tmp_path / format).read_text(encoding="utf-8") == text
+    write_word_vectors(tmp_path / "binary", vectors, "word2vec-binary")
+    first, second = struct.pack("<2f", 0.1, -2), struct.pack("<2f", 1e-8, 3.5)
+    binary = b"2 2\na %b\n\xc3\xbc %b\n" % (first, second)
+    assert (tmp_path / "binary").read_bytes() == binary
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data(), st.sampled_from(FORMATS))
+def test_any_words_and_numbers(tmp_path_factory, data, format):
+    words = data.draw(st.lists(WORDS.filter(lambda w: w[0] != "\ufeff"), min_size=1, max_size=4,
+                               unique=True))  # fmt: skip
+    size = data.draw(st.integers(2, 3))
+    rows = data.draw(st.lists(st.lists(FLOATS, min_size=size, max_size=size),
+                              min_size=len(words), max_size=len(words)))  # fmt: skip
+    path = tmp_path_factory.mktemp("any") / "file"
+    want = WordVectors(words, np.array(rows, "float32"))
+    write_word_vectors(path, want, format)
+    assert_same(read_word_vectors(path), want)
+
+
+@pytest.mark.parametrize("name, digits", [("word2vec.txt", 1e-6), ("word2vec.bin", 1e-6)])
+def test_what_gensim_wrote(name, digits):
+    folder = golden("word_vectors_gensim")
+    got, model = read_word_vectors(folder / name), read_word_vectors(folder / "fasttext.bin")
+    assert got.words == model.words and len(got.words) == 225
+    np.testing.assert_allclose(got.vectors, model.vectors, rtol=0, atol=digits)
+    assert got.subwords is None and got.counts is None
+
+
+def test_files_beside_the_checkout():
+    folder = shared_data("ckpt/wordvec_gensim")
+    for name, kind, shape, first in (
+        ("euclidean_vectors.bin", "word2vec-binary", (2747, 10), 0.421453),
+        ("word2vec_pre_kv_c", "text", (1750, 10), -0.561106),
+        ("test_glove.txt", "text", (76, 50), 0.418),
+        ("EN.1-10.cbow1_wind5_hs0_neg10_size300_smpl1e-05.txt", "text", (20, 300), -0.016713),
+        ("pang_lee_polarity_fasttext.vec", "text", (1694, 100), -0.0073677),
+        ("lee_fasttext.bin", "fasttext-binary", (1762, 10), -0.65992),
+    ):
+        assert word_vectors_kind(folder / name) == kind
+        got = read_word_vectors(folder / name)
+        assert got.vectors.shape == shape
+        assert got.vectors[0, 0] == pytest.approx(first, rel=1e-4)
+    assert word_vectors_kind(folder / "lee.cor") is None
+
+
+def test_odd_but_right(tmp_path):
+    path = tmp_path / "odd"
+    for text, words in (
+        (b"2 3\r\na 1 2 3\r\nb 4 5 6\r\n", ["a", "b"]),  # line ends of Windows
+        (b"2 3\na 1 2 3\nb 4 5 6", ["a", "b"]),  # none at the end
+        (b"a 1 2 3\n. . . 4 5 6\n\n", ["a", ". . ."]),  # a word with spaces, as in GloVe's
+        (b"2 3\na 1  2\t3\nb 4e0 5. +6\n", ["a", "b"]),
+    ):
+        path.write_bytes(text)
+        got = read_word_vectors(path)
+        assert got.words == words
+        np.testing.assert_array_equal(got.vectors, [[1, 2, 3], [4, 5, 6]])
+    # No line ends between the rows, as gensim writes.
+    rows = [b"a " + struct.pack("<2f", 1e-3, 2), b"b " + struct.pack("<2f", 3, 4.7)]
+    path.write_bytes(b"2 2\n" + b"".join(rows))
+    assert read_word_vectors(path).words == ["a", "b"]
+
+
+def fault(path):
+    """The one line that says what is wrong."""
+    with pytest.raises(ValueError) as error:
+        read_word_vectors(path)
+    said = str(error.value)
+    assert "\n" not in said and str(path) in said
+    return said
+
+
+BROKEN = {
+    b"": "holds no word vectors",
+    b"\n": "holds no word vectors",
+    b"hello world\n": "first line is 'hello world'",
+    b"2\na 1 2\n": "holds no word vectors",
+    b"0 3\n": "line 1 states 0 words",
+    b"2 0\na\n": "line 1 states 2 words of 0",
+    b"99999999 300\na 1 2\n": "more than the file has room for",
+    b"2 3\na 1 2 3\n": "ends after 1 of the 2 words",
+    b"1 3\na 1 2 3\nb 1 2 3\n": "line 3 is one too many",
+    b"2 3\na 1 2 3\nb 1 2\n": "line 3 has 2 numbers behind its word; expected 3",
+    b"2 3\na 1 2 3\nb 1 2 x\n": "line 3 has 'x' where a number was expected",
+    b"2 3\na 1 2 3\nb 1 2 3x\n": "line 3 has '3x' where a number was expected",
+    b"2 3\na 1 2 3\na 4 5 6\n": "'a' twice, in lines 2 and 3",
+    b"2 3\na 1 2 3\n\nb 1 2 3\n": "line 3 is empty",
+    b"2 3\na 1 2 3\nb 1 nan 3\n": "line 3 holds a number that is not finite",
+    b"2 3\na 1 2 3\n 4 5 6\n": "line 3",
+    b"a 1 2 3\nb 4 5\n": "line 2 has 2 numbers",
+    b"a 1 2 3\nb 4 5 6 7x\n": "line 2 has 4 fields behind its word",
+    b"2 1\nab " + struct.pack("<f", 1.5): "ends within word 2 of the 2",
+    b"2 1\nab " + struct.pack("<f", 1.5)[:2]: "within word 1 of the 2",
+    b"1 1\nab " + struct.pack("<2f", 1.5, 1.7): "goes on behind the 1 words",
+    b"2 1\n" + 2 * (b"ab " + struct.pack("<f", 1.5)): "'ab' twice, as words 1 and 2",
+    b"1 1\n\xff\xfe " + struct.pack("<f", 1.5): "word 1 has the word",
+    b"1 2\nab " + struct.pack("<2f", 1.5, np.inf): "word 1 holds a number that is not finite",
+    b"3 400\nab " + struct.pack("<2f", 1.5, 1.7): "more than the file has room for",
+}
+
+
+@pytest.mark.parametrize("data", BROKEN)
+@pytest.mark.parametrize("packed", [False, True])
+def test_broken_files(data, packed, tmp_path):
+    (tmp_path / "file").write_bytes(gzip.compress(data) if packed else data)
+    if packed and "room" in BROKEN[data]:
+        assert fault(tmp_path / "file")  # how much it holds is not known
+    else:
+        assert BROKEN[data] in fault(tmp_path / "file")
+
+
+def test_gzip_that_ends_too_early(tmp_path):
+    write_word_vectors(tmp_path / "all.gz", make())
+    (tmp_path / "cut.gz").write_bytes((tmp_path / "all.gz").read_bytes()[:-30])
+    assert "is broken" in fault(tmp_path / "cut.gz")
+
+
+def test_text_that_is_not_utf8(tmp_path):
+    lines = [b"%d 1 2" % i for i in range(4000)]  # beyond what the file is recognised by
+    (tmp_path / "file").write_bytes(b"4001 2\n" + b"\n".join(lines) + b"\n\xff 1 2\n")
+    assert re.search("line 4002 has the word .*not UTF-8", fault(tmp_path / "file"))
+
+
+def test_there_is_no_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
+        read_word_vectors(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="is a folder"):
+        read_word_vectors(tmp_path)
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 40, 63, 70, 80, 100, 2000, -5, -6000])
+def test_fasttext_that_ends_too_early(size, tmp_path):
+    data = golden("word_vectors_gensim").joinpath("fasttext.bin").read_bytes()
+    # What follows the input matrix is not read.
+    rows = 325 * 6 * 4
+    end = data.index(struct.pack("<2q", 325, 6)) + 16 + rows
+    cut = data[: size if size >= 0 else end + size]
+    (tmp_path / "cut.bin").write_bytes(cut)
+    assert fault(tmp_path / "cut.bin")
+    (tmp_path / "whole.bin").write_bytes(data[:end])
+    assert len(read_word_vectors(tmp_path / "whole.bin").words) == 225
+
+
+def test_fasttext_that_is_of_another_kind(tmp_path):
+    data = bytearray(golden("word_vectors_gensim").joinpath("fasttext.bin").read_bytes())
+    place = data.index(struct.pack("<2q", 325, 6))
+    for change, said in (
+        ((4, struct.pack("<i", 99)), "version 99"),
+        ((place - 1, b"\x01"), "quantized"),
+        ((place, struct.pack("<q", 324)), "matrix of 324 x 6"),
+        ((8 + 56 + 20, struct.pack("<q", 7)), "pruned"),
+        ((8 + 56 + 4, struct.pack("<i", 224)), "states 224 words, but lists 225"),
+    ):
+        other = data.copy()
+        other[change[0] : change[0] + len(change[1])] = change[1]
+        (tmp_path / "other.bin").write_bytes(other)
+        assert said in fault(tmp_path / "other.bin")
+
+
+def test_nothing_half_written_stays(tmp_path, monkeypatch):
+    write_word_vectors(tmp_path / "kept", make(3))
+    with pytest.raises(FileExistsError, match="exists; choose another file"):
+        write_word_vectors(tmp_path / "kept", make())
+
+    def full(*_):
+        yield b"a 1 "
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tfnlp.convert.word_vectors._lines", full)
+    for name in ("kept", "new"):
+        with pytest.raises(OSError, match="No space left"):
+            write_word_vectors(tmp_path / name, make(), overwrite=True)
+    assert_same(read_word_vectors(tmp_path / "kept"), make(3))
+    assert [file.name for file in tmp_path.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize("word", ["a b", "a\nb", "\ufeffa"])
+def test_words_that_can_not_be_written(word, tmp_path):
+    vectors = WordVectors([word], np.ones((1, 2), "float32"))
+    for format in FORMATS:
+        with pytest.raises(ValueError, match="which .* has no way to write"):
+            write_word_vectors(tmp_path / "file", vectors, format)
+    with pytest.raises(ValueError, match="format='npy' must be one of word2vec"):
+        write_word_vectors(tmp_path / "file", make(), "npy")

@@ -1,0 +1,209 @@
+"""Analogies and rank correlations: gensim's numbers, a plain recomputation, and files of both."""
+
+import numpy as np
+import pytest
+
+from tests.support import shared_data
+from tfnlp.data import read_analogies, read_similarities
+from tfnlp.tasks import answer_analogies, rate_pairs
+from tfnlp.tasks.word_similarity import Answers
+from tfnlp.text import Subwords, WordVectors
+
+COUNTRIES = [f"country{i}" for i in range(12)]
+CAPITALS = [f"Capital{i}" for i in range(12)]
+ADVERBS = [(f"adj{i}", f"adj{i}ly") for i in range(8)]
+
+
+def make_vectors(**more):
+    """Capitals are their countries and a step; adverbs their adjectives and another; and noise.
+    Some capitals are there in two spellings."""
+    rng = np.random.default_rng(7)
+    rows, words = [], []
+    step, other = rng.standard_normal((2, 8)) * 2
+    for country, capital in zip(COUNTRIES, CAPITALS, strict=True):
+        base = rng.standard_normal(8)
+        words += [country, capital]
+        rows += [base, base + step + 0.5 * rng.standard_normal(8)]
+    for one, adverb in ADVERBS:
+        base = rng.standard_normal(8)
+        words += [one, adverb]
+        rows += [base, base + other + 0.9 * rng.standard_normal(8)]
+    words += [f"capital{i}" for i in (0, 3, 5)]
+    rows += [rows[2 * i + 1] + 0.1 * rng.standard_normal(8) for i in (0, 3, 5)]
+    return WordVectors(words, np.array(rows, "float32"), **more)
+
+
+def _pairs(names):
+    return [f"{a} {b} {c} {d}" for a, b in names for c, d in names if a != c]
+
+
+QUESTIONS = "\n".join(
+    [": capitals", *_pairs(list(zip(COUNTRIES, CAPITALS, strict=True)))]
+    + [": unseen", "country0 Capital0 nowhere Capital1", "country1 CAPITAL1 COUNTRY2 capital2"]
+    + [": gram1-adverbs", *_pairs(ADVERBS), "adj0 adj0ly lonely alone"]
+)
+PAIRS = "\n".join(
+    f"{a}\t{b}\t{score}"
+    for a, b, score in zip(
+        ["country0", "Country1", "adj3", "adj4", "nowhere", "capital5", "adj1", "adj2"],
+        ["Capital0", "Capital1", "adj4", "adj5ly", "adj1", "country5", "country7", "CAPITAL4"],
+        [9.5, 9.5, 4, 3, 8, 7.25, 1, 1],
+        strict=True,
+    )
+)
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "questions.txt").write_text(QUESTIONS)
+    (tmp_path / "pairs.txt").write_text(PAIRS)
+    return read_analogies(tmp_path / "questions.txt"), read_similarities(tmp_path / "pairs.txt")
+
+
+# gensim 4.4 on the same: `KeyedVectors.evaluate_word_analogies(file, restrict_vocab=...,
+# case_insensitive=...)`: (correct, asked) by section and in all.
+GENSIM = {
+    (None, True): {
+        "capitals": (74, 132),
+        "unseen": (1, 1),
+        "gram1-adverbs": (28, 56),
+        "total": (103, 189),
+    },
+    (30, True): {
+        "capitals": (77, 132),
+        "unseen": (1, 1),
+        "gram1-adverbs": (2, 6),
+        "total": (80, 139),
+    },
+    (None, False): {
+        "capitals": (65, 132),
+        "unseen": (0, 0),
+        "gram1-adverbs": (28, 56),
+        "total": (93, 188),
+    },
+    (30, False): {
+        "capitals": (77, 132),
+        "unseen": (0, 0),
+        "gram1-adverbs": (2, 6),
+        "total": (79, 138),
+    },
+}
+
+
+@pytest.mark.parametrize("most_frequent, fold", GENSIM)
+@pytest.mark.parametrize("block", [1 << 24, 100])
+def test_analogies_as_gensim_counts_them(most_frequent, fold, block, files, monkeypatch):
+    monkeypatch.setattr("tfnlp.tasks.word_similarity._SCORES", block)
+    got = answer_analogies(make_vectors(), files[0], most_frequent, fold)
+    assert list(got) == ["capitals", "unseen", "gram1-adverbs", "semantic", "syntactic", "total"]
+    seen = {name: (a.correct, a.seen) for name, a in got.items()}
+    assert {name: seen[name] for name in GENSIM[most_frequent, fold]} == GENSIM[most_frequent, fold]
+    assert [a.asked for a in got.values()] == [132, 2, 57, 134, 57, 191]
+
+
+def test_analogies_one_by_one(files):
+    """The definition in a loop, words as they are written."""
+    vectors = make_vectors()
+    table = {w: v / np.linalg.norm(v) for w, v in zip(vectors.words, vectors.vectors, strict=True)}
+    for name, questions in files[0].items():
+        correct = seen = 0
+        for a, b, c, d in questions:
+            if not {a, b, c, d} <= set(table):
+                continue
+            seen += 1
+            query = table[b] - table[a] + table[c]
+            best = max((w for w in table if w not in (a, b, c)), key=lambda w: query @ table[w])
+            correct += best == d
+        assert answer_analogies(vectors, {name: questions}, None, False)[name] == Answers(
+            correct, seen, len(questions)
+        )
+
+
+def test_rates_of_no_questions():
+    none = Answers(0, 0, 3)
+    assert np.isnan(none.accuracy) and none.coverage == 0
+    assert Answers(3, 4, 8).accuracy == 0.75 and Answers(3, 4, 8).coverage == 0.5
+
+
+# gensim 4.4: `KeyedVectors.evaluate_word_pairs(file, case_insensitive=...)`: rho, % unseen.
+@pytest.mark.parametrize("fold, rho, seen", [(True, 0.545544725589981, 7), (False, 0.6, 5)])
+def test_rank_correlation_as_gensim_computes_it(fold, rho, seen, files):
+    got = rate_pairs(make_vectors(), files[1], fold)
+    assert got.spearman == pytest.approx(rho, abs=1e-6)
+    assert (got.seen, got.asked) == (seen, 8)
+
+
+def test_ties_share_their_ranks():
+    """Spearman is Pearson of ranks, equal values having the mean of theirs."""
+    angles = np.array([0, 0.1, 0.2, 0.5, 0.5, 1.2])
+    table = np.stack([np.cos(angles), np.sin(angles)], 1).astype("float32")
+    vectors = WordVectors(list("abcdef"), table)
+    pairs = [("a", w, s) for w, s in zip("bcdef", [5, 5, 3, 4, 1], strict=True)]
+    ranks = np.array([[4.5, 4.5, 2, 3, 1], [5, 4, 2.5, 2.5, 1]])
+    assert rate_pairs(vectors, pairs).spearman == pytest.approx(np.corrcoef(ranks)[0, 1])
+
+
+def test_subwords_leave_no_pair_out(files):
+    subwords = Subwords(np.random.default_rng(1).standard_normal((50, 8)).astype("float32"))
+    assert rate_pairs(make_vectors(subwords=subwords), files[1]).seen == 8
+
+
+def test_what_has_no_correlation():
+    vectors = WordVectors(["a", "b"], np.eye(2, dtype="float32"))
+    for pairs in ([("a", "x", 1), ("b", "y", 2)], [("a", "b", 1), ("b", "a", 2)]):
+        assert np.isnan(rate_pairs(vectors, pairs).spearman)
+
+
+def test_sets_beside_the_checkout():
+    """gensim 4.4's numbers of the same vectors and sets."""
+    from tfnlp.convert import read_word_vectors
+
+    folder = shared_data("wordsim")
+    sections = read_analogies(folder / "questions-words.txt")
+    assert len(sections) == 14 and sum(map(len, sections.values())) == 19544
+    vectors = read_word_vectors(shared_data("ckpt/wordvec_gensim") / "euclidean_vectors.bin")
+    total = answer_analogies(vectors, sections)["total"]
+    assert (total.correct, total.seen, total.asked) == (1, 409, 19544)
+    for name, rho, seen, asked in (
+        ("EN-MEN-TR-3k.txt", 0.3136013086045423, 228, 3000),
+        ("EN-WS-353-ALL.txt", 0.2736024134516744, 109, 353),
+        ("EN-WS-353-SIM.txt", 0.2503647545953783, 60, 203),
+    ):
+        got = rate_pairs(vectors, read_similarities(folder / name))
+        assert (got.seen, got.asked) == (seen, asked)
+        assert got.spearman == pytest.approx(rho, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "read, text, said",
+    [
+        (read_analogies, "", "holds no questions"),
+        (read_analogies, ": empty\n", "holds no questions"),
+        (read_analogies, ": one\na b c d\n\na b c\n", "line 4 has 3 words"),
+        (read_analogies, ": one\na b c d\n: one\n", "line 3 has ': one'"),
+        (read_analogies, ":\na b c d\n", "line 1 has ':'"),
+        (read_similarities, "", "holds 0 pairs"),
+        (read_similarities, "a b 1\n", "holds 1 pairs"),
+        (read_similarities, "a b 1\na b\n", "line 2 has 'a b'"),
+        (read_similarities, "a b 1\na b high\n", "line 2 has 'a b high'"),
+        (read_similarities, "a b 1\na b nan\n", "line 2"),
+    ],
+)
+def test_broken_sets(read, text, said, tmp_path):
+    (tmp_path / "set.txt").write_text(text)
+    with pytest.raises(ValueError, match=said) as error:
+        read(tmp_path / "set.txt")
+    assert "set.txt" in str(error.value)
+    with pytest.raises(FileNotFoundError, match="gone.txt does not exist"):
+        read(tmp_path / "gone.txt")
+
+
+def test_sets_that_are_written_otherwise(tmp_path):
+    text = "Word 1,Word 2,Human (mean)\nlove,sex,6.77\ntiger,cat,7.35\n"
+    (tmp_path / "set.txt").write_text(text)
+    pairs = [("love", "sex", 6.77), ("tiger", "cat", 7.35)]
+    assert read_similarities(tmp_path / "set.txt") == pairs
+    (tmp_path / "set.txt").write_text("# of people\na b 1 2 3\n\nc\td\t2\n")
+    assert read_similarities(tmp_path / "set.txt") == [("a", "b", 1), ("c", "d", 2)]
+    (tmp_path / "set.txt").write_text("a b c d\n")
+    assert read_analogies(tmp_path / "set.txt") == {"questions": [("a", "b", "c", "d")]}

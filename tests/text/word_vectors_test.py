@@ -1,0 +1,75 @@
+"""Words and their vectors: looking up, neighbours, and what makes them unusable."""
+
+import numpy as np
+import pytest
+
+from tfnlp.text import Subwords, WordVectors
+
+WORDS = ["king", "man", "woman", "queen", "apple", "nothing"]
+
+
+def make(**more):
+    # gender and royalty; "nothing" has no direction
+    table = [[1, 1, 0], [1, 0, 0], [-1, 0, 0], [-1, 1, 0], [0, 0, 3], [0, 0, 0]]
+    return WordVectors(WORDS, np.array(table, "float32"), **more)
+
+
+def test_most_similar_is_the_cosine():
+    vectors = make()
+    unit = {"king": (2**-0.5, 2**-0.5, 0), "man": (1, 0, 0), "woman": (-1, 0, 0)}
+    query = np.array(unit["king"]) - unit["man"] + unit["woman"]
+    query /= np.linalg.norm(query)
+    found = vectors.most_similar(["king", "woman"], ["man"], 3)
+    assert [word for word, _ in found] == ["queen", "apple", "nothing"]
+    want = [query @ (np.array([-1, 1, 0]) / 2**0.5), 0, 0]
+    np.testing.assert_allclose([cosine for _, cosine in found], want, atol=1e-6)
+
+
+def test_the_words_asked_for_are_left_out():
+    assert [w for w, _ in make().most_similar(["king"], count=99)] == [
+        "man", "queen", "apple", "nothing", "woman"
+    ]  # fmt: skip
+    assert len(make().most_similar(["king"], ["apple"], 99)) == 4
+
+
+def test_subwords_give_unseen_words_vectors():
+    subwords = Subwords(np.ones((5, 3), "float32"), 3, 3)
+    vectors = make(subwords=subwords)
+    np.testing.assert_allclose(vectors.vector("kingly"), [1, 1, 1])
+    np.testing.assert_allclose(vectors.vector("king"), [1, 1, 0])
+    assert vectors.most_similar(["kingly"], count=1)[0][0] == "king"
+    with pytest.raises(ValueError, match="too short"):
+        vectors.vector("")
+    with pytest.raises(ValueError, match="'kingly' is not among the 6 words"):
+        make().vector("kingly")
+
+
+@pytest.mark.parametrize(
+    "words, table, more, said",
+    [
+        (["a"], np.zeros((1, 2)), {}, "float64"),
+        (["a"], np.zeros(2, "float32"), {}, "expected float32"),
+        (["a", "b"], np.zeros((1, 2), "float32"), {}, "2 words, but 1 vectors"),
+        (["a", ""], np.zeros((2, 2), "float32"), {}, "word 1 is empty"),
+        (["a", "b", "a"], np.zeros((3, 2), "float32"), {}, "'a' is there twice: 0 and 2"),
+        (["a"], np.zeros((1, 2), "float32"), {"counts": np.zeros(2, "int64")}, "counts"),
+        (
+            ["a"],
+            np.zeros((1, 2), "float32"),
+            {"subwords": Subwords(np.zeros((4, 3), "float32"))},
+            "3 numbers a vector, words 2",
+        ),
+    ],
+)
+def test_what_is_unusable(words, table, more, said):
+    with pytest.raises(ValueError, match=said):
+        WordVectors(words, table, **more)
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [(([],), "at least one"), ((["king"], [], 0), "count=0"), ((["kong"],), "'kong'")],
+)
+def test_what_can_not_be_asked(asked, said):
+    with pytest.raises(ValueError, match=said):
+        make().most_similar(*asked)

@@ -1,0 +1,106 @@
+"""A corpus of the words that get a vector: what word2vec and its kin are trained on."""
+
+import collections
+import dataclasses
+from array import array
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tfnlp.text.lines import shown
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WordCorpus:
+    """Sentences as numbers of words, 4 bytes a word.
+
+    Words that are not in the vocabulary are not there at all: as in word2vec.c, their neighbours
+    are neighbours of each other. Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`;
+    none is empty.
+
+    Attributes:
+      words: the vocabulary, V distinct words.
+      ids: int32 [W], indices into `words`.
+      sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
+      counts: int64 [V], how often each word is in `ids`.
+      unknown: words of the text that were left out.
+    """
+
+    words: list[str]
+    ids: np.ndarray
+    sentence_starts: np.ndarray
+    unknown: int = 0
+    counts: np.ndarray = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self):
+        counts = np.bincount(self.ids, minlength=len(self.words)).astype(np.int64)
+        object.__setattr__(self, "counts", counts)
+
+    @property
+    def num_words(self) -> int:
+        return len(self.ids)
+
+    @property
+    def num_sentences(self) -> int:
+        return len(self.sentence_starts) - 1
+
+    @classmethod
+    def build(cls, sentences: Iterable[str], words: Sequence[str]) -> "WordCorpus":
+        """Numbers the words of sentences, split at whitespace.
+
+        Args:
+          sentences: strings, read once.
+          words: the vocabulary, see `frequent_words`.
+
+        Raises:
+          ValueError: repeated words, or sentences that hold none of the vocabulary.
+        """
+        words = list(words)
+        numbers = {word: number for number, word in enumerate(words)}
+        if len(numbers) < len(words):
+            twice = next(w for w, n in collections.Counter(words).items() if n > 1)
+            raise ValueError(f"the vocabulary has the word {shown(twice)} twice; remove one")
+        ids, starts, unknown = array("i"), array("q", [0]), 0
+        for sentence in sentences:
+            split = sentence.split()
+            ids.extend([numbers[word] for word in split if word in numbers])
+            unknown += len(split) - (len(ids) - starts[-1])
+            if len(ids) > starts[-1]:
+                starts.append(len(ids))
+        if not ids:
+            raise ValueError(
+                f"the text holds none of the {len(words)} words of the vocabulary; give more text "
+                "or another vocabulary"
+            )
+        return cls(words, np.frombuffer(ids, np.int32), np.frombuffer(starts, np.int64), unknown)
+
+
+def frequent_words(
+    sentences: Iterable[str], min_count: int = 5, max_size: int | None = None
+) -> list[str]:
+    """The words of `sentences` by falling frequency; of equally frequent ones in code point order.
+
+    Args:
+      sentences: strings of words with whitespace between, read once.
+      min_count: words seen fewer times are left out.
+      max_size: at most so many words; None: all.
+
+    Raises:
+      ValueError: an argument out of its range, no words, or none that is left.
+    """
+    if min_count < 1:
+        raise ValueError(f"min_count must be 1 or more; got {min_count}")
+    if max_size is not None and max_size < 1:
+        raise ValueError(f"max_size must be None, 1 or more; got {max_size}")
+    counts = collections.Counter()
+    for sentence in sentences:
+        counts.update(sentence.split())
+    if not counts:
+        raise ValueError("the text holds no words to make a vocabulary of; give more text")
+    words = [word for word, count in counts.items() if count >= min_count]
+    if not words:
+        raise ValueError(
+            f"no word occurs min_count={min_count} times, the most frequent one "
+            f"{max(counts.values())} times; lower min_count"
+        )
+    return sorted(words, key=lambda word: (-counts[word], word))[:max_size]

@@ -1,0 +1,72 @@
+"""What an encoder-decoder learns from pairs of sentences."""
+
+import math
+
+import tensorflow as tf
+
+from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
+from tfnlp.tasks.task import Task
+
+
+class Translation(Task):
+    """`loss = mean_t -sum_v q_tv log softmax(lm_logits_t)_v`, `q_t = (1 - epsilon) onehot(target_t)
+    + epsilon / V` (Vaswani et al. 2017, section 5.4), over the real targets of the global batch.
+
+    Args:
+        model: from `tfnlp.models.transformer` or `tfnlp.models.seq2seq`.
+        label_smoothing: epsilon.
+
+    Batch: the model's inputs and, `[B, T]`, int32 `target_ids`, the tokens to predict (what the
+    decoder reads, one place earlier), and float32 `weights` (1 for real targets).
+
+    Metrics: `token_accuracy`, and `nll`, the mean of `-log p` without smoothing, of which the
+    `perplexity` is made.
+
+    Raises:
+        ValueError: for a model without `lm_logits`; a label_smoothing below 0, or 1 and above.
+    """
+
+    def __init__(self, model, label_smoothing=0.1):
+        super().__init__(model)
+        if "lm_logits" not in model.output:
+            raise ValueError(
+                "model has no output `lm_logits`; build it with tfnlp.models.transformer or seq2seq"
+            )
+        if not 0 <= label_smoothing < 1:
+            raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
+        self.label_smoothing = label_smoothing
+
+    def tokens(self, batch):
+        """Real tokens of source and target: a float32 scalar."""
+        source = tf.reduce_sum(tf.cast(batch["input_mask"], "float32"))
+        return source + tf.reduce_sum(batch["weights"])
+
+    def targets(self, batch):
+        """Number of tokens to predict: dict of a float32 scalar."""
+        return {"translation": tf.reduce_sum(batch["weights"])}
+
+    def losses(self, batch, outputs):
+        """Sum of the smoothed losses: dict of a float32 scalar."""
+        losses = smoothed_cross_entropy(
+            outputs["lm_logits"], batch["target_ids"], self.label_smoothing
+        )  # [B, T]
+        return {"translation": tf.reduce_sum(losses * batch["weights"])}
+
+    def metrics(self, batch, outputs):
+        """Numerators of accuracy and plain loss, over the number of tokens to predict."""
+        logits, ids, weights = outputs["lm_logits"], batch["target_ids"], batch["weights"]
+        # In the form that the loss has: of equal operations the graph computes one.
+        flat = tf.reshape(logits, [-1, logits.shape[-1]])  # [B*T, V]
+        of_target = tf.gather(flat, tf.reshape(ids, [-1]), batch_dims=1)
+        right = tf.reshape(of_target >= tf.reduce_max(flat, -1), tf.shape(ids))  # [B, T]
+        right = tf.cast(right, "float32")
+        plain = smoothed_cross_entropy(logits, ids, 0.0)
+        return {
+            "token_accuracy": ("translation", tf.reduce_sum(right * weights)),
+            "nll": ("translation", tf.reduce_sum(plain * weights)),
+        }
+
+    def report(self, means):
+        """Adds `perplexity = exp(nll)`."""
+        nll = means["nll"]
+        return {**means, "perplexity": math.exp(nll) if nll < 700 else math.inf}

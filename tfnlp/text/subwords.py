@@ -1,0 +1,189 @@
+"""Character n-grams of words as rows of a hashed table, as in fastText.
+
+Bojanowski et al. 2017, section 3.2: a word w is read as `<w>`, and its n-grams are all sequences of
+min_n to max_n characters of that; a word of few enough characters is itself among them. Rows are
+shared by hashing: FNV-1a of 32 bits over the UTF-8 bytes, modulo the number of buckets. fastText
+takes a byte for a signed number, so those from 128 on carry 24 ones into the hash.
+
+    h = 2166136261; for each byte b: h = (h xor signed(b)) * 16777619 mod 2^32; row = h mod buckets
+
+A character begins at every byte that does not continue one in UTF-8. The n-grams `<` and `>` of
+one character are left out, and the end of a sentence, `</s>`, has none.
+
+The same steps stand here twice, for lists of words in numpy and for tensors of strings in the
+TensorFlow graph, where no string is taken apart: all n-grams grow by a character together.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+END = "</s>"  # of a sentence: a word without n-grams
+_OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
+_SIGN = 0xFFFFFF00  # what a byte from 128 on has above it as a signed number
+_WIDTH = 4  # bytes of a character at most; of what is not UTF-8, only so many count
+_CHUNK = 1 << 14  # words whose n-grams are held at once
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Subwords:
+    """Vectors of character n-grams, which give every word a vector.
+
+    Attributes:
+      table: float32 [buckets, D].
+      min_n, max_n: characters of the shortest and the longest n-grams, `<` and `>` counted.
+
+    Raises:
+      ValueError: the table is no such array or empty, or not 1 <= min_n <= max_n.
+    """
+
+    table: np.ndarray
+    min_n: int = 3
+    max_n: int = 6
+
+    def __post_init__(self):
+        if self.table.ndim != 2 or self.table.dtype != np.float32 or not self.table.size:
+            raise ValueError(
+                f"table of subwords is {self.table.dtype} {list(self.table.shape)}; expected "
+                "float32 [buckets, D]"
+            )
+        check_sizes(self.min_n, self.max_n, len(self.table))
+
+    @property
+    def buckets(self) -> int:
+        return len(self.table)
+
+    def rows(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """See `subword_rows`."""
+        return subword_rows(words, self.min_n, self.max_n, self.buckets)
+
+    def vectors(self, words: Sequence[str], own: np.ndarray | None = None) -> np.ndarray:
+        """Means of the n-grams' vectors, float32 [W, D]; zeros for a word that has none.
+
+        Args:
+          words: any.
+          own: float32 [W, D], one more vector of each word to be averaged with its n-grams'.
+        """
+        found = np.zeros([len(words), self.table.shape[1]], np.float32)
+        for first in range(0, len(words), _CHUNK):
+            part = slice(first, first + _CHUNK)
+            rows, splits = self.rows(words[part])
+            counts = np.diff(splits)
+            some = np.flatnonzero(counts)
+            if len(some):
+                sums = np.add.reduceat(self.table[rows], splits[some], axis=0)
+                found[part][some] = sums
+            if own is not None:
+                found[part] += own[part]
+                counts = counts + 1
+            found[part] /= np.maximum(counts, 1)[:, np.newaxis].astype(np.float32)
+        return found
+
+
+def check_sizes(min_n: int, max_n: int, buckets: int) -> None:
+    """Raises ValueError for what no n-grams can be made with."""
+    if not 1 <= min_n <= max_n:
+        raise ValueError(f"min_n={min_n} and max_n={max_n} must be 1 <= min_n <= max_n")
+    if not 1 <= buckets < 2**32:
+        raise ValueError(f"buckets={buckets} must lie in [1, 2^32)")
+
+
+def subword_rows(
+    words: Sequence[str], min_n: int = 3, max_n: int = 6, buckets: int = 2_000_000
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of the n-grams of words, from the first character on, shorter ones first.
+
+    An n-gram that comes twice in a word is there twice, as in fastText.
+
+    Returns:
+      `(rows, splits)`: int64 [M] in [0, buckets), and int64 [W + 1]; those of word w are
+      `rows[splits[w] : splits[w + 1]]`.
+
+    Raises:
+      ValueError: see `check_sizes`.
+    """
+    check_sizes(min_n, max_n, buckets)
+    firsts = range(0, len(words), _CHUNK)
+    parts = [_rows(words[i : i + _CHUNK], min_n, max_n, buckets) for i in firsts]
+    rows, counts = zip(*parts, strict=True) if parts else ((), ())
+    splits = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
+    return np.concatenate([np.zeros(0, np.int64), *rows]), splits
+
+
+def _rows(words, min_n, max_n, buckets):
+    """The rows of a few words, and how many each of them has."""
+    marked = [b"" if word == END else b"<%b>" % word.encode() for word in words]
+    data = np.frombuffer(b"".join(marked), np.uint8).astype(np.int64)  # [bytes]
+    owner = np.repeat(np.arange(len(words)), [len(word) for word in marked])
+    starts = np.flatnonzero((data & 0xC0) != 0x80)  # [C], of the characters
+    widths = np.diff(starts, append=len(data))
+    owner = owner[starts]
+    data = np.where(data < 128, data, data + _SIGN)
+    data = np.append(data, np.zeros(_WIDTH, np.int64))
+    count, places = len(starts), np.arange(len(starts))
+    value = np.full(count, _OFFSET, np.int64)
+    hashes, real = [], []  # [C] of each length
+    for n in range(1, max_n + 1):
+        last = np.minimum(places + n - 1, count - 1)
+        for k in range(_WIDTH):
+            grown = ((value ^ data[starts[last] + k]) * _PRIME) & _MASK
+            value = np.where(k < widths[last], grown, value)
+        within = (places + n <= count) & (owner[last] == owner)
+        if n == 1:
+            edges = np.diff(owner, prepend=-1) != 0  # a `<`, or with what follows, a `>`
+            within &= ~(edges | np.append(edges[1:], True))
+        if n >= min_n:
+            hashes.append(value % buckets)
+            real.append(within)
+    hashes, real = np.stack(hashes, axis=1), np.stack(real, axis=1)  # [C, lengths]
+    counts = np.bincount(owner, weights=real.sum(1), minlength=len(words))
+    return hashes[real], counts.astype(np.int64)
+
+
+def subword_rows_in_graph(
+    words: tf.Tensor, min_n: int = 3, max_n: int = 6, buckets: int = 2_000_000
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """`subword_rows` of strings [W] in the TensorFlow graph.
+
+    Returns:
+      `(rows, owner)`: int64 [M] in [0, buckets) in the same order, and int64 [M], the rising
+      numbers of the words that they belong to.
+
+    Raises:
+      ValueError: see `check_sizes`.
+    """
+    check_sizes(min_n, max_n, buckets)
+    marked = tf.where(words == END, "", tf.strings.join(["<", words, ">"]))
+    lengths = tf.strings.length(marked)  # in bytes
+    data = tf.cast(tf.io.decode_raw(tf.strings.reduce_join(marked), tf.uint8), tf.int64)  # [bytes]
+    owner = tf.repeat(tf.range(tf.size(words, tf.int64)), lengths)
+    starts = tf.where((data & 0xC0) != 0x80)[:, 0]  # [C], of the characters
+    total = tf.size(data, tf.int64)
+    widths = tf.concat([starts[1:], total[tf.newaxis]], 0)[: tf.size(starts)] - starts
+    owner = tf.gather(owner, starts)
+    data = tf.where(data < 128, data, data + _SIGN)
+    data = tf.pad(data, [[0, _WIDTH]])
+    count = tf.size(starts, tf.int64)
+    places = tf.range(count)
+    value = tf.fill([count], tf.constant(_OFFSET, tf.int64))
+    hashes, real = [], []  # [C] of each length
+    for n in range(1, max_n + 1):
+        last = tf.minimum(places + n - 1, count - 1)
+        start, width = tf.gather(starts, last), tf.gather(widths, last)
+        for k in range(_WIDTH):
+            grown = ((value ^ tf.gather(data, start + k)) * _PRIME) & _MASK
+            value = tf.where(k < width, grown, value)
+        within = (places + n <= count) & (tf.gather(owner, last) == owner)
+        if n == 1:
+            changes = owner[1:] != owner[:-1]
+            some = tf.ones_like(places[:1], tf.bool)  # none where there are no characters
+            first, final = tf.concat([some, changes], 0), tf.concat([changes, some], 0)
+            within &= ~(first | final)
+        if n >= min_n:
+            hashes.append(value % buckets)
+            real.append(within)
+    real = tf.stack(real, axis=1)  # [C, lengths]
+    found = tf.where(real)  # [M, 2]
+    return tf.gather_nd(tf.stack(hashes, axis=1), found), tf.gather(owner, found[:, 0])
