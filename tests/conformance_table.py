@@ -492,6 +492,13 @@ ROWS = [
         {"inputs": Array((B, T), "int32", V)},
         time=token_time,
     ),
+    Row(
+        "SubwordEmbedding",
+        layers.SubwordEmbedding,
+        {"vocab_size": V, "hidden_size": H, "buckets": 7, "most_subwords": 3},
+        {"inputs": Array((B, T), "int32", V)},
+        time=token_time,
+    ),
     *[
         Row(
             loss.__name__,

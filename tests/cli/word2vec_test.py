@@ -8,6 +8,7 @@ import pytest
 
 from tests.cli.cli_test import tfnlp
 from tfnlp import books, models
+from tfnlp.commands.word_vectors import load_vectors
 from tfnlp.training.run import restore_weights
 
 TOY = ["--dimension", "8", "--window", "2", "--samples", "6", "--block", "8", "--batch-size", "16"]
@@ -129,3 +130,24 @@ def test_a_vocabulary_of_several_words_a_line_is_refused(text, tmp_path, capsys)
     vocab.write_text("the\nhe said\n")
     assert pretrain(text, tmp_path / "run", "--vocab", vocab) == 1
     assert "'he said' in line 2; expected one word" in said(capsys)
+
+
+def test_subwords_give_unseen_words_vectors(text, tmp_path, capsys):
+    run = tmp_path / "run"
+    more = ["--tokenize", "--lowercase", "--subwords", "--buckets", 500]
+    assert pretrain(text, run, *more) == 0
+    vectors = load_vectors(run)
+    config = json.loads((run / "config.json").read_text())
+    model = models.word2vec(**config["arguments"])
+    restore_weights(run, model)
+    words = ("mary", "garden", "the")
+    ids = np.array([[vectors.index[word] for word in words]], "int32")
+    trained = model.get_layer("word_embedding")(ids)[0]
+    for word, expected in zip(words, trained, strict=True):
+        np.testing.assert_allclose(vectors.vector(word), expected, atol=1e-6)
+    assert "gardening" not in vectors and vectors.vector("gardening").shape == (8,)
+    similar = dict(vectors.most_similar(["gardenn"], count=len(vectors.words)))
+    ranks = sorted(similar, key=similar.get, reverse=True)
+    assert ranks.index("garden") < len(ranks) / 20  # it shares most of the n-grams
+    assert pretrain(text, tmp_path / "bad", "--subwords", "--min-n", 7) == 1
+    assert "--min-n 7 must be at least 1 and at most --max-n 6" in said(capsys)

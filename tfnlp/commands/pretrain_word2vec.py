@@ -53,6 +53,17 @@ def add_arguments(word2vec):
         default=1e-3,
         help="words that are a larger share of the text are left out at random; 0: none",
     )
+    word2vec.add_argument(
+        "--subwords",
+        action="store_true",
+        help="as fastText: a word's vector is made of its character n-grams', so that unseen words "
+        "have one",
+    )
+    word2vec.add_argument("--min-n", type=int, default=3, help="characters of the shortest n-grams")
+    word2vec.add_argument("--max-n", type=int, default=6, help="characters of the longest")
+    word2vec.add_argument(
+        "--buckets", type=int, default=200_000, help="vectors that the n-grams share"
+    )
     word2vec.add_argument("--epochs", type=float, default=5, help="times through the text")
     word2vec.add_argument("--steps", type=int, help="updates, instead of --epochs")
     add_training(
@@ -101,7 +112,8 @@ def train(args, strategy):
     blocks, held_out = WordBlocks(train, **sizes), WordBlocks(valid, **sizes)
     steps_per_epoch = blocks.steps_per_epoch
     args.steps = args.steps or max(1, round(args.epochs * steps_per_epoch))
-    config = _config(args, train)
+    subwords = _subwords(args, words)
+    config = _config(args, train, subwords)
     chief = training.Crew(strategy).chief
     start_run(args, config, words, read_words, write_lines, chief=chief)
     if chief:
@@ -112,6 +124,8 @@ def train(args, strategy):
         model = models.word2vec(
             **config["arguments"], dtype="mixed_bfloat16" if args.bf16 else None
         )
+        if subwords is not None:
+            model.get_layer("word_embedding").set_subwords(*subwords)
         task = Word2Vec(model, blocks.words_per_block)
     print(
         f"word2vec ({args.architecture}) of {len(words):,} words x {args.dimension}; "
@@ -193,6 +207,24 @@ def _vocabulary(args, sentences):
     return vocabulary(args, make, read_words)
 
 
+def _subwords(args, words):
+    """Rows of the n-grams of all words and where each word's begin, or None without --subwords."""
+    from tfnlp.text import subword_rows
+
+    if not args.subwords:
+        return None
+    if not 1 <= args.min_n <= args.max_n:
+        raise ValueError(
+            f"--min-n {args.min_n} must be at least 1 and at most --max-n {args.max_n}"
+        )
+    if args.buckets < 1:
+        raise ValueError(f"--buckets {args.buckets} must be at least 1")
+    rows, splits = subword_rows(words, args.min_n, args.max_n, args.buckets)
+    if not len(rows):
+        raise ValueError(f"no word has n-grams of --min-n {args.min_n} characters or more")
+    return rows, splits
+
+
 def _write_counts(output, counts):
     import tensorflow as tf
 
@@ -210,10 +242,16 @@ def _loss_scale(args):
     return float(args.batch_size * args.block * pairs)
 
 
-def _config(args, corpus):
+def _config(args, corpus, subwords):
     """What a run is: everything that decides which numbers come out."""
+    import numpy as np
+
     from tfnlp import __version__
 
+    arguments, text = {}, {"tokenize": args.tokenize, "lowercase": args.lowercase}
+    if subwords is not None:
+        arguments.update(buckets=args.buckets, most_subwords=int(np.diff(subwords[1]).max()))
+        text.update(min_n=args.min_n, max_n=args.max_n)
     return {
         "tfnlp": __version__,
         "model": "word2vec",
@@ -225,8 +263,9 @@ def _config(args, corpus):
             "negatives": args.negatives,
             "samples": args.samples,
             "block": args.block,
+            **arguments,
         },
-        "text": {"tokenize": args.tokenize, "lowercase": args.lowercase},
+        "text": text,
         "training": {"sample": args.sample, **training_settings(args)},
         "corpus": {"words": corpus.num_words, "crc32": zlib.crc32(corpus.ids.tobytes())},
     }

@@ -119,7 +119,18 @@ def _check_vectors(path, kind, config):
     others = {"name", "dtype"}
     arguments = _check_section(path, config, "arguments", getattr(models, kind), others)
     if kind == "word2vec":
-        return 2 * arguments["vocab_size"] * arguments["hidden_size"]
+        words, buckets = arguments["vocab_size"], arguments["buckets"]
+        numbers = 2 * words * arguments["hidden_size"]
+        if buckets is None:
+            return numbers
+        for name in ("min_n", "max_n"):
+            size = _find(path, config, f"text.{name}")
+            if not _whole(size, 1):
+                _fail(path, f"text.{name}", size, "a whole number from 1")
+        most = arguments["most_subwords"]
+        if most is None:
+            _fail(path, "arguments.most_subwords", most, "a whole number from 1")
+        return numbers + buckets * arguments["hidden_size"] + words * most
     width, hidden = arguments["embedding_size"], arguments["hidden_size"]
     read = arguments["context"] * width
     features = hidden + read * arguments["direct"]

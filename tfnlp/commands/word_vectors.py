@@ -38,7 +38,7 @@ def _of_word2vec(path):
     from tfnlp import models
     from tfnlp.commands.pretrain_word2vec import COUNTS, read_words
     from tfnlp.commands.run_config import check_run
-    from tfnlp.text import WordVectors
+    from tfnlp.text import Subwords, WordVectors
     from tfnlp.text.lines import read_lines
     from tfnlp.training.run import read_config, restore_weights
 
@@ -53,8 +53,12 @@ def _of_word2vec(path):
         if not all(line.isdecimal() and len(line) < 19 for line in lines):
             raise ValueError(f"file of counts {kept} holds something else; expected whole numbers")
         counts = np.array(lines, "int64")
-    table = model.get_layer("word_embedding").embeddings
-    return WordVectors(words, table.numpy(), counts)
+    table = model.get_layer("word_embedding").embeddings.numpy()
+    if config["arguments"].get("buckets") is None:
+        return WordVectors(words, table, counts)
+    own, rest = table[: len(words)], table[len(words) :]
+    subwords = Subwords(rest, config["text"]["min_n"], config["text"]["max_n"])
+    return WordVectors(words, subwords.vectors(words, own), counts, subwords)
 
 
 def is_vectors(path):

@@ -21,6 +21,7 @@ from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.sampled_softmax import SampledSoftmax
 from tfnlp.layers.scalar_mix import ScalarMix
 from tfnlp.layers.sinusoid import SinusoidalPositions
+from tfnlp.layers.subword_embedding import SubwordEmbedding
 from tfnlp.layers.transformer import TransformerBlock
 from tfnlp.layers.word_embedding import WordEmbedding
 
@@ -49,6 +50,7 @@ __all__ = [
     "SentenceBoundaries",
     "SinusoidalPositions",
     "SkipGramLoss",
+    "SubwordEmbedding",
     "TokenEmbedding",
     "TransformerBlock",
     "WordEmbedding",

@@ -2,7 +2,7 @@
 
 import keras
 
-from tfnlp.layers import CBOWLoss, SkipGramLoss, WordEmbedding
+from tfnlp.layers import CBOWLoss, SkipGramLoss, SubwordEmbedding, WordEmbedding
 
 ARCHITECTURES = {"skipgram": SkipGramLoss, "cbow": CBOWLoss}
 
@@ -15,6 +15,8 @@ def word2vec(
     negatives=5.0,
     samples=32,
     block=32,
+    buckets=None,
+    most_subwords=None,
     dtype=None,
     name="word2vec",
 ):
@@ -22,6 +24,8 @@ def word2vec(
 
     The vectors are the rows of the layer `word_embedding`, at first uniform in +-1/(2H); those of
     words as outputs, the kernel of the layer `loss`, are zero at first (both as in word2vec.c).
+    With `buckets` it is fastText: `word_embedding` is a `SubwordEmbedding`, which has to be told
+    of the n-grams, see there.
 
     Args:
         vocab_size: words V.
@@ -31,6 +35,8 @@ def word2vec(
         negatives: k, what the negatives of a pair weigh together.
         samples: N, negatives drawn for a block.
         block: L, centres in a block.
+        buckets: rows for character n-grams; None: words have a vector of their own alone.
+        most_subwords: n-grams of a word at most; needed with `buckets`.
         dtype: a Keras dtype policy; None takes the global one. The losses are float32.
         name: name of the model.
 
@@ -59,9 +65,12 @@ def word2vec(
             ("negative_ids", samples),
         )
     }
-    vectors = WordEmbedding(vocab_size, hidden_size, dtype=dtype, name="word_embedding")(
-        inputs["input_word_ids"]
-    )
+    more = {"dtype": dtype, "name": "word_embedding"}
+    if buckets is None:
+        table = WordEmbedding(vocab_size, hidden_size, **more)
+    else:
+        table = SubwordEmbedding(vocab_size, hidden_size, buckets, most_subwords or 0, **more)
+    vectors = table(inputs["input_word_ids"])
     loss = ARCHITECTURES[architecture](vocab_size, window, negatives, dtype=dtype, name="loss")
     losses = loss(
         vectors,

@@ -1,0 +1,59 @@
+"""Word vectors out of n-grams against a loop over words."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.layers import SubwordEmbedding
+
+V, H, BUCKETS = 5, 4, 6
+SUBWORDS = [[0, 3, 3], [], [5], [1, 2], [4, 0, 2]]  # of each word; one comes twice
+
+
+def make():
+    layer = SubwordEmbedding(V, H, BUCKETS, most_subwords=3)
+    layer.build()
+    table = np.random.default_rng(0).standard_normal((V + BUCKETS, H)).astype("float32")
+    layer.embeddings.assign(table)
+    layer.set_subwords(np.concatenate(SUBWORDS).astype(int), np.cumsum([0, *map(len, SUBWORDS)]))
+    return layer, table
+
+
+IDS = np.array([[4, 0, 1], [0, 2, 3]], "int32")
+
+
+def rows(word):
+    return [word, *(V + bucket for bucket in SUBWORDS[word])]
+
+
+def test_a_vector_is_the_mean_of_a_words_rows():
+    layer, table = make()
+    expected = [[table[rows(word)].mean(0) for word in line] for line in IDS]
+    np.testing.assert_allclose(layer(IDS), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_every_row_gets_the_whole_gradient():
+    layer, _ = make()
+    upstream = np.random.default_rng(1).standard_normal((*IDS.shape, H)).astype("float32")
+    variable = layer.embeddings.value
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(IDS) * upstream)
+    gradient = tape.gradient(loss, variable)
+    assert isinstance(gradient, tf.IndexedSlices)  # rows, not the table
+    expected = np.zeros((V + BUCKETS, H))
+    for word, share in zip(IDS.ravel(), upstream.reshape(-1, H), strict=True):
+        for row in rows(word):
+            expected[row] += share
+    np.testing.assert_allclose(tf.convert_to_tensor(gradient), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_words_have_no_subwords_until_they_are_said():
+    layer = SubwordEmbedding(V, H, BUCKETS, most_subwords=3)
+    layer.build()
+    np.testing.assert_allclose(layer(IDS), layer.embeddings.numpy()[IDS], atol=1e-7)
+    with pytest.raises(ValueError, match="splits are of 2 words, expected 5"):
+        layer.set_subwords([0, 1], [0, 1, 2])
+    with pytest.raises(ValueError, match="a word has 4 n-grams; most_subwords=3"):
+        layer.set_subwords([0] * 4, [0, 4, 4, 4, 4, 4])
+    with pytest.raises(ValueError, match="buckets=0"):
+        SubwordEmbedding(V, H, 0, 1)

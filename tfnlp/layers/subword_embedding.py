@@ -1,0 +1,111 @@
+"""Word vectors made of the vectors of character n-grams."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from tfnlp.layers.word_embedding import look_up
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class SubwordEmbedding(keras.layers.Layer):
+    """`v(w) = (E[w] + sum over n-grams g of w of E[V + h(g)]) / (1 + n-grams of w)`.
+
+    fastText (Bojanowski et al. 2017, section 3.2), where h is a hash below `buckets`; the paper has
+    the sum, its code the mean. As in that code, each of the rows of a word gets the whole gradient
+    of the word's vector, not its share of it. At first the rows are uniform in `+-1/(2H)`.
+
+    Which n-grams a word has is kept in a weight that is not trained, see `set_subwords`; until
+    then no word has any.
+
+    Args:
+        vocab_size: words V.
+        hidden_size: columns of the table, H.
+        buckets: rows that n-grams share.
+        most_subwords: n-grams of a word at most, G.
+
+    Call: `ids` int `[B, T]` below V to `[B, T, H]` in the compute dtype.
+
+    Raises:
+        ValueError: for sizes below 1.
+    """
+
+    def __init__(self, vocab_size, hidden_size, buckets, most_subwords, **kwargs):
+        super().__init__(**kwargs)
+        sizes = dict(vocab_size=vocab_size, hidden_size=hidden_size)
+        sizes.update(buckets=buckets, most_subwords=most_subwords)
+        for name, value in sizes.items():
+            if value < 1:
+                raise ValueError(f"{name}={value} must be at least 1")
+        self.vocab_size = vocab_size
+        self.hidden_size = hidden_size
+        self.buckets = buckets
+        self.most_subwords = most_subwords
+
+    def build(self, input_shape=None):
+        reach = 0.5 / self.hidden_size
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocab_size + self.buckets, self.hidden_size),
+            initializer=keras.initializers.RandomUniform(-reach, reach),
+            autocast=False,
+        )
+        # [V, G]: rows of the table, -1 where a word has no more n-grams.
+        self.subword_rows = self.add_weight(
+            name="subword_rows",
+            shape=(self.vocab_size, self.most_subwords),
+            initializer=keras.initializers.Constant(-1),
+            dtype="int32",
+            trainable=False,
+        )
+
+    def set_subwords(self, rows, splits):
+        """Says which n-grams the words have.
+
+        Args:
+            rows: int `[M]` below `buckets`, h of the n-grams of all words, one word after the
+                other.
+            splits: int `[V + 1]`; those of word w are `rows[splits[w] : splits[w + 1]]`.
+
+        Raises:
+            ValueError: for another number of words, or a word with more than `most_subwords`.
+        """
+        counts = np.diff(splits)
+        if len(counts) != self.vocab_size:
+            raise ValueError(f"splits are of {len(counts)} words, expected {self.vocab_size}")
+        if counts.max() > self.most_subwords:
+            raise ValueError(
+                f"a word has {counts.max()} n-grams; most_subwords={self.most_subwords} must be as "
+                "many"
+            )
+        table = np.full((self.vocab_size, self.most_subwords), -1, "int32")
+        table[np.arange(self.most_subwords) < counts[:, None]] = np.asarray(rows) + self.vocab_size
+        self.subword_rows.assign(table)
+
+    def call(self, inputs):
+        ids = ops.reshape(inputs, (-1,))  # [N]
+        rows = ops.take(self.subword_rows, ids, axis=0)
+        rows = ops.concatenate([ops.cast(ids, "int32")[:, None], rows], 1)  # [N, 1 + G]
+        # Most words have far fewer n-grams than the longest: only those that are there are read.
+        owners, places = ops.nonzero(rows >= 0)  # [M] each, owners rising
+        width = self.most_subwords + 1
+        places = ops.cast(owners, "int32") * width + ops.cast(places, "int32")
+        found = look_up(self.embeddings, ops.take(ops.reshape(rows, (-1,)), places))  # [M, H]
+        sums = ops.segment_sum(found, owners, num_segments=ops.shape(ids)[0])  # [N, H]
+        counts = ops.sum(ops.cast(rows >= 0, "float32"), 1, keepdims=True)
+        # The value is the mean, the gradient that of the sum.
+        vectors = ops.stop_gradient(sums / counts - sums) + sums  # [N, H]
+        vectors = ops.reshape(vectors, (*ops.shape(inputs), self.hidden_size))
+        return ops.cast(vectors, self.compute_dtype)
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "buckets": self.buckets,
+            "most_subwords": self.most_subwords,
+        }
