@@ -134,7 +134,7 @@ def test_arguments_of_an_elmo_are_refused_for_a_bert(name, tmp_path, capsys):
     error = failed(
         capsys, "export", "--model", model, "--output", tmp_path / "m", f"--{name}", value
     )
-    kinds = "an ELMo or a GPT" if name == "format" else "an ELMo"
+    kinds = "an ELMo, a GPT or word vectors" if name == "format" else "an ELMo"
     assert f"--{name} is for {kinds}; {model} is a BERT" in error
 
 

@@ -133,7 +133,8 @@ def run(args):
     for name in given:
         if kind not in _ONLY[name]:
             written = name.replace("_", "-")
-            kinds = " or ".join(_NAMES[other] for other in _ONLY[name])
+            *others, last = (_NAMES[other] for other in _ONLY[name])
+            kinds = f"{', '.join(others)} or {last}" if others else last
             raise ValueError(f"--{written} is for {kinds}; {args.model} is {_NAMES[kind]}")
     exports = {
         "bert": _export_bert,
