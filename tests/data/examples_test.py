@@ -246,3 +246,15 @@ def test_manifest_says_how_it_was_made(bert, corpus):
     assert [name for name, _ in settings["input"]] == corpus
     assert settings["epochs"] == 2 and settings["seq_length"] == 32 and settings["tfnlp"]
     assert json.dumps(settings)
+
+
+def test_workers_get_all_that_is_sent_to_them():
+    """With much data, Beam's runner loses what is written while a timer sends the rest."""
+    from apache_beam.runners.portability.fn_api_runner import worker_handlers
+
+    from tfnlp.data.examples_runner import whole_buffers
+
+    before = worker_handlers.DATA_BUFFER_TIME_LIMIT_MS
+    with whole_buffers():
+        assert worker_handlers.DATA_BUFFER_TIME_LIMIT_MS == 0  # no timer
+    assert worker_handlers.DATA_BUFFER_TIME_LIMIT_MS == before

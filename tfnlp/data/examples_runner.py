@@ -46,7 +46,7 @@ class Runner:
         """
         folder.remove(FAULT)
         options = PipelineOptions(self.options)
-        with self._silence() as screen, progress.shown_on(screen):
+        with self._silence() as screen, progress.shown_on(screen), whole_buffers():
             pipeline = beam.Pipeline(runner=self._runner(options), options=options)
             build(pipeline)
             try:
@@ -82,6 +82,23 @@ class Runner:
             finally:
                 os.dup2(kept, 2)
                 os.close(kept)
+
+
+@contextlib.contextmanager
+def whole_buffers():
+    """Nothing that the DirectRunner sends to its worker processes is lost, while open.
+
+    Of its own accord (apache-beam 2.77) a second thread sends off each second what has been
+    written, and what is written just then is gone: some chunks of 10 MB of a run with much data.
+    """
+    from apache_beam.runners.portability.fn_api_runner import worker_handlers
+
+    seconds = worker_handlers.DATA_BUFFER_TIME_LIMIT_MS
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
+    try:
+        yield
+    finally:
+        worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = seconds
 
 
 def _fault(folder, error):
