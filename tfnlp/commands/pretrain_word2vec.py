@@ -44,7 +44,7 @@ def add_arguments(word2vec):
         help="negatives a pair: those of the block weigh as much as so many",
     )
     word2vec.add_argument(
-        "--samples", type=int, default=32, help="negatives drawn for a block, shared by its pairs"
+        "--samples", type=int, default=16, help="negatives drawn for a block, shared by its pairs"
     )
     word2vec.add_argument("--block", type=int, default=32, help="words in a block")
     word2vec.add_argument(
@@ -68,7 +68,7 @@ def add_arguments(word2vec):
     word2vec.add_argument("--steps", type=int, help="updates, instead of --epochs")
     add_training(
         word2vec,
-        batch_size=64,
+        batch_size=96,
         learning_rate=0.3,
         warmup=0.0,
         schedule="linear",

@@ -13,7 +13,7 @@ def word2vec(
     architecture="skipgram",
     window=5,
     negatives=5.0,
-    samples=32,
+    samples=16,
     block=32,
     buckets=None,
     most_subwords=None,
