@@ -20,8 +20,8 @@ DOCS = pathlib.Path(__file__).parents[1] / "docs"
 
 def main(argv=None):
     parser = argparse.ArgumentParser(prog="translation", description=__doc__.split("\n")[0])
-    parser.add_argument("--source", nargs="+", required=True, metavar="FILE")
-    parser.add_argument("--target", nargs="+", required=True, metavar="FILE")
+    parser.add_argument("--source", required=True, metavar="FILE")
+    parser.add_argument("--target", required=True, metavar="FILE")
     parser.add_argument("models", nargs="+", metavar="NAME=RUN")
     parser.add_argument("--beams", type=int, default=4)
     parser.add_argument("--length-penalty", type=float, default=0.6)
@@ -46,7 +46,7 @@ def measure(models, arguments):
     from tfnlp.hub import Translator
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
 
-    text = read_parallel(arguments.source, arguments.target)
+    text = read_parallel([arguments.source], [arguments.target])
     totals, lengths = {}, {}
     for name, run in models.items():
         loaded = load_translation(run)

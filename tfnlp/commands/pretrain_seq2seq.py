@@ -26,8 +26,8 @@ def add_arguments(parser):
     parser.add_argument("--dropout", type=float, default=0.2, help="rate while training")
     add_translation_training(
         parser,
-        batch_size=128,
-        learning_rate=1e-3,
+        batch_size=64,
+        learning_rate=3e-3,
         warmup=0.02,
         schedule="linear",
         optimizer="adam",

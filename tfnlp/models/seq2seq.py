@@ -9,11 +9,11 @@ from tfnlp.layers.attention_scores import ATTENTIONS
 # Published sizes, without vocabulary. Sutskever et al., section 3.4.
 SEQ2SEQ_SUTSKEVER = dict(num_layers=4, hidden_size=1000, attention=None, tied=False)
 SEQ2SEQ_SUTSKEVER.update(bidirectional=False, reverse_source=True, dropout=0.0)
-# Bahdanau et al., appendix A.2.3 and B.1. Theirs are GRUs, each direction of the encoder as wide as
-# the decoder, and a maxout layer in place of `tanh(W [c; h])`.
+# Bahdanau et al., appendix A.2.3. Theirs are GRUs (A.1.1), each direction of the encoder as wide as
+# the decoder, and a maxout layer (A.2.2) in place of `tanh(W [c; h])`.
 SEQ2SEQ_BAHDANAU = dict(num_layers=1, hidden_size=1000, embedding_size=620, tied=False)
 SEQ2SEQ_BAHDANAU.update(attention="additive", dropout=0.0)
-# Luong et al., section 4.1: their best single global model.
+# Luong et al., section 4.1; of the scores of global attention dot was their best (table 4).
 SEQ2SEQ_LUONG = dict(num_layers=4, hidden_size=1000, attention="dot", input_feeding=True)
 SEQ2SEQ_LUONG.update(bidirectional=False, reverse_source=True, tied=False, dropout=0.2)
 # For a CPU; not published.
@@ -93,7 +93,8 @@ def seq2seq(
         return Dropout(dropout, dtype=dtype, name=f"{place}_dropout")(x)
 
     def embedding(table, size=embedding_size):
-        return TokenEmbedding(vocab_size, size, dtype=dtype, name=table)
+        initializer = keras.initializers.RandomUniform(-0.1, 0.1)  # Luong et al., section 4.1
+        return TokenEmbedding(vocab_size, size, initializer, dtype=dtype, name=table)
 
     def lstm(units, place):
         return ProjectedLSTM(units, None, None, None, dtype=dtype, name=place)
