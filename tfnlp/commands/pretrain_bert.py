@@ -12,7 +12,7 @@ from tfnlp.commands.pretraining import (
     add_transformer,
     check_training,
     documents,
-    draw_curve,
+    fit,
     make_trainer,
     start_run,
     training_settings,
@@ -113,16 +113,8 @@ def train(args, before, strategy):
     commonest = _unigram_accuracy(text.commonest, text.held_out)
     if before is not None and not trainer.restore():
         _show("before", trainer.evaluate(text.held_out), commonest)
-    history = trainer.fit(
-        text.batches,
-        args.steps,
-        validation=text.held_out,
-        evaluate_every=args.evaluate_every,
-        checkpoint_every=args.checkpoint_every,
-        patience=args.patience,
-        profile=args.profile,
-    )
-    curve = draw_curve(args, trainer)
+    curve = fit(args, trainer, text.batches, text.held_out)
+    history = trainer.history
     shown = history.validation[-1]
     if before is not None:  # what other commands will read
         best = history.best_step("loss")

@@ -12,7 +12,7 @@ from tfnlp.commands.pretraining import (
     add_training,
     check_training,
     documents,
-    draw_curve,
+    fit,
     make_trainer,
     start_run,
     training_settings,
@@ -129,16 +129,8 @@ def train(args, strategy):
     trainer = make_trainer(args, task, strategy, loss_scale=args.window / 2)
     if before is not None and not trainer.restore():
         _show("before", trainer.evaluate(held_out.evaluation_batches()))
-    trainer.fit(
-        windows,
-        args.steps,
-        validation=held_out.evaluation_batches(args.evaluate_batches),
-        evaluate_every=args.evaluate_every,
-        checkpoint_every=args.checkpoint_every,
-        patience=args.patience,
-        profile=args.profile,
-    )
-    curve = draw_curve(args, trainer, ["perplexity"], task.report)
+    held_out_part = held_out.evaluation_batches(args.evaluate_batches)
+    curve = fit(args, trainer, windows, held_out_part, perplexity=True)
     trainer.restore(best=True)
     _show(f"after {trainer.step} updates", trainer.evaluate(held_out.evaluation_batches()))
     print(f"training curve: {curve}")

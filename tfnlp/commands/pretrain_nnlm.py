@@ -10,7 +10,7 @@ from tfnlp.commands.pretraining import (
     add_training,
     check_training,
     documents,
-    draw_curve,
+    fit,
     make_trainer,
     start_run,
     training_settings,
@@ -90,16 +90,8 @@ def train(args, strategy):
         f"out: {valid.num_tokens:,} tokens"
     )
     trainer = make_trainer(args, task, strategy)
-    trainer.fit(
-        ngrams,
-        args.steps,
-        validation=held_out.evaluation_batches(args.evaluate_batches),
-        evaluate_every=args.evaluate_every,
-        checkpoint_every=args.checkpoint_every,
-        patience=args.patience,
-        profile=args.profile,
-    )
-    curve = draw_curve(args, trainer, ["perplexity"], task.report)
+    held_out_part = held_out.evaluation_batches(args.evaluate_batches)
+    curve = fit(args, trainer, ngrams, held_out_part, perplexity=True)
     trainer.restore(best=True)
     results = trainer.evaluate(held_out.evaluation_batches())
     print(

@@ -10,7 +10,7 @@ from tfnlp.commands.pretraining import (
     add_training,
     check_training,
     documents,
-    draw_curve,
+    fit,
     make_trainer,
     start_run,
     training_settings,
@@ -134,16 +134,7 @@ def train(args, strategy):
         f"{valid.num_words:,} words"
     )
     trainer = make_trainer(args, task, strategy, loss_scale=_loss_scale(args))
-    trainer.fit(
-        blocks,
-        args.steps,
-        validation=held_out.evaluation_batches(args.evaluate_batches),
-        evaluate_every=args.evaluate_every,
-        checkpoint_every=args.checkpoint_every,
-        patience=args.patience,
-        profile=args.profile,
-    )
-    curve = draw_curve(args, trainer)
+    curve = fit(args, trainer, blocks, held_out.evaluation_batches(args.evaluate_batches))
     trainer.restore(best=True)
     results = trainer.evaluate(held_out.evaluation_batches())
     print(f"held out, after {trainer.step} updates: {results['loss']:.4f} a pair", flush=True)

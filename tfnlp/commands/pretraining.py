@@ -212,13 +212,27 @@ def start_run(args, config, tokens, read, write, name=VOCABULARY, chief=True):
             write(path, tokens)
 
 
-def draw_curve(args, trainer, names=None, report=None):
-    """The path of the training curve, which the first worker draws; see `plot_history`."""
+def fit(args, trainer, data, validation, perplexity=False):
+    """Trains as the command line asks, and draws the curve: of losses or perplexities.
+
+    Returns:
+        the path of the curve, which the first worker draws.
+    """
     from tfnlp.commands.pictures import plot_history
     from tfnlp.training.paths import to_write
 
+    trainer.fit(
+        data,
+        args.steps,
+        validation=validation,
+        evaluate_every=args.evaluate_every,
+        checkpoint_every=args.checkpoint_every,
+        patience=args.patience,
+        profile=args.profile,
+    )
     picture = f"{args.output.rstrip('/')}/curve.png"
     if trainer.crew.chief:
         with to_write(picture) as path:
-            plot_history(trainer.history, path, names, report)
+            shown = (["perplexity"], trainer.task.report) if perplexity else ()
+            plot_history(trainer.history, path, *shown)
     return picture

@@ -8,7 +8,7 @@ from tfnlp.commands.gpt_text import VOCABULARY, write_vocabulary
 from tfnlp.commands.pretraining import (
     add_training,
     check_training,
-    draw_curve,
+    fit,
     make_trainer,
     start_run,
     training_settings,
@@ -135,16 +135,7 @@ def _train(args, kind, sizes, make, strategy):
     )
     task = Translation(model, args.label_smoothing)
     trainer = make_trainer(args, task, strategy)
-    trainer.fit(
-        batches,
-        args.steps,
-        validation=valid.evaluation_batches(),
-        evaluate_every=args.evaluate_every,
-        checkpoint_every=args.checkpoint_every,
-        patience=args.patience,
-        profile=args.profile,
-    )
-    curve = draw_curve(args, trainer, ["perplexity"], task.report)
+    curve = fit(args, trainer, batches, valid.evaluation_batches(), perplexity=True)
     trainer.restore(best=True)
     held_out_best = trainer.evaluate(valid.evaluation_batches())
     _show(f"after {trainer.step} updates", held_out_best)
