@@ -147,8 +147,8 @@ def ours_training(size, batch, jit):
     trainer = training.Trainer(
         tasks.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=jit
     )
-    iterator, one = iter(tf.data.Dataset.from_tensors(batch).repeat()), tf.constant(1)
-    return lambda: trainer.train_steps(iterator, one)["loss/masked_lm"].numpy()
+    iterator = iter(tf.data.Dataset.from_tensors(batch).repeat())
+    return lambda: trainer.train_steps(iterator, 1)["loss/masked_lm"].numpy()
 
 
 def theirs_training(size, batch, jit):

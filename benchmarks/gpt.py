@@ -154,7 +154,7 @@ def _train(arguments):
         )
         batches = iter(windows.dataset())
         candidates[f"tfnlp {how}"] = lambda t=trainer, b=batches: float(
-            t.train_steps(b, tf.constant(1))["loss/lm"]
+            t.train_steps(b, 1)["loss/lm"]
         )
         candidates[f"keras-hub {how}"] = _keras_hub_step(
             windows.batch(0), vocab, jit, policy

@@ -58,7 +58,7 @@ def pipeline(corpus, tokenizer, rounds):
                 next(batches)
 
         def train(steps=steps):
-            trainer.train_steps(steps, tf.constant(1))["steps"].numpy()
+            trainer.train_steps(steps, 1)["steps"].numpy()
 
         timings = measure({"read": read, "train": train}, rounds=rounds)
         reading, training_ = 32 * BATCHES / timings["read"].median, 32 / timings["train"].median

@@ -89,6 +89,7 @@ class BertPairs:
         self._packed = tf.function(
             lambda rows, step: self._pack(self._tokens, rows, step),
             [rows_spec, tf.TensorSpec([], tf.int64)],
+            autograph=False,
         )
         self._plans = {0: self._draw(0)}
         self.num_examples = len(self._plans[0])
@@ -130,6 +131,7 @@ class BertPairs:
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
 
+        @tf.autograph.experimental.do_not_convert
         def element(step):
             rows = tf.numpy_function(self._rows, [step], tf.int64, stateful=False)
             return self._packed(tf.ensure_shape(rows, [self.batch_size, 6]), step)

@@ -97,6 +97,7 @@ class LengthBuckets:
     def _as_dataset(self, function, numbers):
         specs = self._specs(self.lengths[0] if len(self.lengths) == 1 else None)
 
+        @tf.autograph.experimental.do_not_convert
         def element(number):
             values = tf.numpy_function(
                 lambda n: [function(n)[name] for name in specs],

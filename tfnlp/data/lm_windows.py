@@ -179,6 +179,7 @@ class LanguageModelWindows:
         example = make(0)
         names, types = list(example), [value.dtype for value in example.values()]
 
+        @tf.autograph.experimental.do_not_convert
         def element(number):
             values = tf.numpy_function(
                 lambda number: [make(number)[name] for name in names], [number], types, False

@@ -115,6 +115,7 @@ class Ngrams:
         names = ["input_word_ids", "targets", "weights"]
         shapes = [[self.batch_size, self.context], [self.batch_size], [self.batch_size]]
 
+        @tf.autograph.experimental.do_not_convert
         def element(number):
             values = tf.numpy_function(
                 lambda number: list(function(number).values()),

@@ -86,6 +86,7 @@ class Shards:
         before = int(ends[shard - 1]) if shard else 0
         paths = tf.constant(self._paths)  # [E, S]
 
+        @tf.autograph.experimental.do_not_convert
         def whole(epoch):
             rows = tf.gather(paths, epoch % self.epochs)
             rows = tf.data.TFRecordDataset(rows, buffer_size=_BUFFER).repeat()
@@ -186,7 +187,9 @@ class BertShards(Shards):
             whole_word=whole_word,
         )
         records = tf.TensorSpec([batch_size], tf.string)
-        self._parsed = tf.function(self._parse, [records, tf.TensorSpec([], tf.int64)])
+        self._parsed = tf.function(
+            self._parse, [records, tf.TensorSpec([], tf.int64)], autograph=False
+        )
 
     @property
     def steps_per_epoch(self) -> int:
@@ -272,6 +275,7 @@ class WindowShards(Shards):
         )
         return batches.prefetch(tf.data.AUTOTUNE)
 
+    @tf.autograph.experimental.do_not_convert
     def _parse(self, records):
         shape = [self.batch_size, self.window]
         feature = tf.io.FixedLenFeature([self.window + 1], tf.int64)

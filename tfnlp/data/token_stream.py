@@ -170,6 +170,7 @@ class TokenWindows:
         names = ["input_word_ids", "input_mask", "targets", "weights"]
         types = [tf.int32, tf.int32, tf.int32, tf.float32]
 
+        @tf.autograph.experimental.do_not_convert
         def element(number):
             values = tf.numpy_function(
                 lambda number: list(function(number).values()), [number], types, stateful=False

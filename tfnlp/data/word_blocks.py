@@ -209,6 +209,7 @@ class WordBlocks:
             "negative_ids": self.samples,
         }
 
+        @tf.autograph.experimental.do_not_convert
         def element(number):
             values = tf.numpy_function(
                 lambda number: list(function(number).values()),

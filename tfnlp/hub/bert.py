@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from tfnlp.hub.export import export
+from tfnlp.hub.save import as_saved
 from tfnlp.text import pack_segments
 
 SERVED = ("pooled_output", "sequence_output", "default")  # by the encoder's signature
@@ -31,7 +32,7 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.regularization_losses = []
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, sentences):
         return self.bert_pack_inputs.pack([self.tokenize(sentences)], self._seq_length)
 
@@ -42,7 +43,7 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
             return self.__call__(sentences)
 
         spec = tf.TensorSpec([None], "string", name="sentences")
-        return tf.function(serve).get_concrete_function(spec)
+        return tf.function(serve, autograph=False).get_concrete_function(spec)
 
 
 class _Tokenize(tf.__internal__.tracking.AutoTrackable):
@@ -52,11 +53,11 @@ class _Tokenize(tf.__internal__.tracking.AutoTrackable):
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string"))
         self.get_special_tokens_dict.get_concrete_function()
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, sentences):
         return self._tokenizer.tokenize_words(sentences)
 
-    @tf.function(input_signature=[])
+    @tf.function(input_signature=[], autograph=False)
     def get_special_tokens_dict(self):
         return self._tokenizer.special_tokens_dict()
 
@@ -74,7 +75,7 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
                 )
                 self.__call__.get_concrete_function([spec] * segments)
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, inputs, seq_length=None):
         return self.pack(inputs, self._seq_length if seq_length is None else seq_length)
 
@@ -84,7 +85,7 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
         length = tf.get_static_value(seq_length)
         return {name: tf.ensure_shape(x, [None, length]) for name, x in packed.items()}
 
-    @tf.function
+    @tf.function(autograph=False)
     def _pack(self, pieces, seq_length):
         # One graph for each number of segments, called by every trace above.
         cls_id, sep_id, pad_id = self._ids
@@ -139,13 +140,15 @@ def export_bert(
         )
     default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
     heads = pretrainer is not None and "mlm_logits" in pretrainer.output
+    with as_saved():
+        preprocessor = BertPreprocessorModule(tokenizer, seq_length)
     return export(
         encoder,
         directory,
         signatures={"serving_default": [x for x in SERVED if x in (*encoder.output, "default")]},
         default=default,
         objects={"mlm": pretrainer} if heads else None,
-        preprocessor=BertPreprocessorModule(tokenizer, seq_length),
+        preprocessor=preprocessor,
         pair=True,
         weights=weights,
         litert=litert,

@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from tfnlp.hub.module import Hidden, regularization_loss, without_seeds
-from tfnlp.hub.save import save
+from tfnlp.hub.save import as_saved, save
 from tfnlp.hub.word_cache import WordCache
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
@@ -61,7 +61,8 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         if cache is not None:
             strings = tf.TensorSpec([None], "string")
             self._cache = WordCache(
-                cache, tf.function(self._from_characters, input_signature=[strings])
+                cache,
+                tf.function(self._from_characters, input_signature=[strings], autograph=False),
             )
         self.variables = [v.value for v in without_seeds(encoder)]
         if self._cache is not None:
@@ -77,7 +78,7 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             for inputs in (_TEXT, _TOKENS):
                 self.__call__.get_concrete_function(inputs, training=training)
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
         if not isinstance(inputs, dict):
             words = tf.strings.split(inputs)  # ragged [B, (T)]
@@ -97,11 +98,11 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             return self.__call__({"tokens": tokens, "sequence_len": sequence_len})
 
         return {
-            "default": tf.function(default).get_concrete_function(_TEXT),
-            "tokens": tf.function(tokens).get_concrete_function(**_TOKENS),
+            "default": tf.function(default, autograph=False).get_concrete_function(_TEXT),
+            "tokens": tf.function(tokens, autograph=False).get_concrete_function(**_TOKENS),
         }
 
-    @tf.function
+    @tf.function(autograph=False)
     def _outputs(self, tokens, lengths, training):
         # One graph for strings and tokens; without dropout one for `training` and not, too.
         batch, time = tf.shape(tokens)[0], tf.shape(tokens)[1]
@@ -155,7 +156,9 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
 
 
 def _penalty(scalars, l2):
-    loss = tf.function(lambda: l2 * tf.reduce_sum(tf.square(scalars)), input_signature=[])
+    loss = tf.function(
+        lambda: l2 * tf.reduce_sum(tf.square(scalars)), input_signature=[], autograph=False
+    )
     loss.get_concrete_function()
     return loss
 
@@ -173,6 +176,8 @@ def export_elmo(directory, encoder, trainable="mix", cache=None, l2=0.0, overwri
     Raises:
         ValueError, OSError: see `ElmoModule` and `tfnlp.hub.save`.
     """
-    module = ElmoModule(encoder, trainable, cache, l2)
-    save(module, directory, module.signatures(), overwrite)
+    with as_saved():
+        module = ElmoModule(encoder, trainable, cache, l2)
+        signatures = module.signatures()
+    save(module, directory, signatures, overwrite)
     return os.fspath(directory)

@@ -50,7 +50,10 @@ def running_layers(encoder, sentences):
 
     lstm, char_cnn = elmo_lstm(encoder), encoder.get_layer("char_cnn")
 
-    @tf.function(input_signature=[tf.TensorSpec([None], "string"), tf.TensorSpec([1, None, None])])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], "string"), tf.TensorSpec([1, None, None])],
+        autograph=False,
+    )
     def run(words, state):
         vectors = char_cnn(character_ids(words))[None]
         inputs = {

@@ -15,7 +15,7 @@ from tfnlp.hub.export_checks import (
 from tfnlp.hub.front_end import FrontEnd, TextModule
 from tfnlp.hub.litert import check_file, convert, written
 from tfnlp.hub.module import KerasModule, input_spec
-from tfnlp.hub.save import check_free, save
+from tfnlp.hub.save import as_saved, check_free, save
 
 
 def export(
@@ -96,7 +96,8 @@ def export(
     front = None
     if preprocessor is not None:
         check_vocabulary(model, preprocessor)
-        front = FrontEnd(preprocessor, input_spec(model))
+        with as_saved():
+            front = FrontEnd(preprocessor, input_spec(model))
     lite = None
     if litert is not None:
         served = signatures.get("serving_default")
@@ -107,20 +108,21 @@ def export(
             spec = input_spec(model) if front is None else front.specs
             lite = convert(model, spec, served, weights)
     stored = CompactWeights([model, *objects.values()], weights) if weights else None
-    encoder = KerasModule(model, default, stored)
-    for name, sub_model in objects.items():
-        repeated = default if default in keys_of(sub_model) else None
-        setattr(encoder, name, KerasModule(sub_model, repeated, stored))
-    module = encoder if front is None or pair else TextModule(front, encoder)
-    functions = {
-        name: getattr(encoder, x).signature() if isinstance(x, str) else module.signature(x)
-        for name, x in signatures.items()
-    }
+    with as_saved():
+        encoder = KerasModule(model, default, stored)
+        for name, sub_model in objects.items():
+            repeated = default if default in keys_of(sub_model) else None
+            setattr(encoder, name, KerasModule(sub_model, repeated, stored))
+        module = encoder if front is None or pair else TextModule(front, encoder)
+        functions = {
+            name: getattr(encoder, x).signature() if isinstance(x, str) else module.signature(x)
+            for name, x in signatures.items()
+        }
+        packed = {"serving_default": front.signature()} if pair else None
     with written(litert, lite), _tables_named(model):
         save(module, path, functions, overwrite)
         if pair:
-            functions = {"serving_default": front.signature()}
-            save(front.module, preprocessor_path, functions, overwrite)
+            save(front.module, preprocessor_path, packed, overwrite)
     if weights is not None:
         print(f"weights as {weights}: {report(path, model, objects, probe)}")
     return (path, preprocessor_path) if pair else path

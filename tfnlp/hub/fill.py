@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from tfnlp.hub.module import Hidden, without_seeds
-from tfnlp.hub.save import save
+from tfnlp.hub.save import as_saved, save
 from tfnlp.text import pack_segments
 from tfnlp.text.vocabulary import CONTINUATION, MASK
 
@@ -55,7 +55,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
         self.regularization_losses = []
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="text"))
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, text):
         tokenizer = self._tokenizer
         pieces, parts = masked_pieces(tokenizer, text)
@@ -94,7 +94,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
             return self.__call__(text)
 
         spec = tf.TensorSpec([None], "string", name="text")
-        return tf.function(serve).get_concrete_function(spec)
+        return tf.function(serve, autograph=False).get_concrete_function(spec)
 
 
 def check_head(pretrainer):
@@ -155,6 +155,8 @@ def export_fill(directory, pretrainer, tokenizer, top=5, overwrite=False):
         ValueError: see `FillModule`.
         OSError: see `tfnlp.hub.save`.
     """
-    module = FillModule(pretrainer, tokenizer, top)
-    save(module, directory, {"serving_default": module.signature()}, overwrite)
+    with as_saved():
+        module = FillModule(pretrainer, tokenizer, top)
+        signatures = {"serving_default": module.signature()}
+    save(module, directory, signatures, overwrite)
     return os.fspath(directory)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfnlp.hub.frozen_features import ElmoFeatures
 from tfnlp.hub.module import Hidden, without_seeds
-from tfnlp.hub.save import save
+from tfnlp.hub.save import as_saved, save
 from tfnlp.tasks.decoding import answers, best_spans, best_tags, span_candidates, word_logits
 
 
@@ -58,11 +58,11 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             self.__call__.get_concrete_function(spec_of_inputs)
         self.labels.get_concrete_function()
 
-    @tf.function(input_signature=[])
+    @tf.function(input_signature=[], autograph=False)
     def labels(self):
         return tf.constant(list(self._spec().labels), "string")
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, inputs):
         return getattr(self, f"_{self._spec().task}")(inputs)
 
@@ -73,7 +73,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             return self.__call__(inputs)
 
         return {
-            name: tf.function(serve).get_concrete_function(**inputs)
+            name: tf.function(serve, autograph=False).get_concrete_function(**inputs)
             for name, inputs in self._inputs().items()
         }
 
@@ -213,6 +213,8 @@ def export_fine_tuned(directory, task_model, overwrite=False):
     Raises:
         OSError: see `tfnlp.hub.save`.
     """
-    module = FineTunedModule(task_model)
-    save(module, directory, module.signatures(), overwrite)
+    with as_saved():
+        module = FineTunedModule(task_model)
+        signatures = module.signatures()
+    save(module, directory, signatures, overwrite)
     return os.fspath(directory)

@@ -28,7 +28,7 @@ class TextModule(tf.__internal__.tracking.AutoTrackable):
         for training in (False, True):
             self.__call__.get_concrete_function(front.input_spec, training=training)
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
         features = self._front().fitted(self.preprocessor(inputs))
         return self.encoder(features, training=training)
@@ -73,7 +73,9 @@ class FrontEnd:
             )
         self.module, self._spec = preprocessor, spec
         self.input_spec = _input_spec(preprocessor)
-        trace = tf.function(lambda x: preprocessor(x)).get_concrete_function(self.input_spec)
+        trace = tf.function(lambda x: preprocessor(x), autograph=False).get_concrete_function(
+            self.input_spec
+        )
         given = self._chosen(trace.structured_outputs)
         self._check(given)
         self.specs = tf.nest.map_structure(
@@ -97,7 +99,7 @@ class FrontEnd:
             return dict(zip(names, tf.nest.flatten(self.fitted(outputs)), strict=True))
 
         specs = zip(tensors, tf.nest.flatten(self.input_spec), strict=True)
-        return tf.function(serve).get_concrete_function(**dict(specs))
+        return tf.function(serve, autograph=False).get_concrete_function(**dict(specs))
 
     def _chosen(self, outputs):
         spec = self._spec

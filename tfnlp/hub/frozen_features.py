@@ -147,7 +147,7 @@ def _of_sequences(encoded, features):
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     ]
 
-    @tf.function(input_signature=shapes)
+    @tf.function(input_signature=shapes, autograph=False)
     def run(ids, mask, types):
         packed = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
         return features.layers(packed)

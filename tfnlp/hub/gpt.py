@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfnlp.hub.compact import CompactWeights, report
 from tfnlp.hub.module import Hidden, KerasModule
-from tfnlp.hub.save import save
+from tfnlp.hub.save import as_saved, save
 from tfnlp.hub.text_generation import pad_prompts
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
@@ -48,7 +48,7 @@ class GPTModule(KerasModule):
         super().__init__(pretrainer, "sequence_output", weights)
         self.generate.get_concrete_function()
 
-    @tf.function(input_signature=list(_GENERATE.values()))
+    @tf.function(input_signature=list(_GENERATE.values()), autograph=False)
     def generate(self, prompt, max_new_tokens, temperature, top_k, top_p, seed):
         decoder, end = self._decoder.value, self._tokenizer.end_id
         count = tf.clip_by_value(max_new_tokens, 1, decoder.max_positions - 1)
@@ -75,7 +75,7 @@ class GPTModule(KerasModule):
 
     def signatures(self):
         """Ids to vectors and logits, and text to text, for `tfnlp.hub.save`."""
-        serve = tf.function(lambda **arguments: self.generate(**arguments))
+        serve = tf.function(lambda **arguments: self.generate(**arguments), autograph=False)
         return {
             "serving_default": self.signature(SERVED),
             "generate": serve.get_concrete_function(**_GENERATE),
@@ -103,7 +103,7 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.regularization_losses = []
         self.__call__.get_concrete_function(_GENERATE["prompt"])
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, sentences):
         tokens = self._tokenizer.tokenize(sentences)
         shape = [None, self._seq_length]
@@ -121,7 +121,7 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
             return self.__call__(sentences)
 
         spec = tf.TensorSpec([None], "string", name="sentences")
-        return tf.function(serve).get_concrete_function(spec)
+        return tf.function(serve, autograph=False).get_concrete_function(spec)
 
 
 def export_gpt(
@@ -148,10 +148,13 @@ def export_gpt(
     model_path = os.path.join(os.fspath(directory), "model")
     preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
     stored = CompactWeights([pretrainer], weights) if weights else None
-    module = GPTModule(pretrainer, tokenizer, stored)
-    save(module, model_path, module.signatures(), overwrite)
-    preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
-    save(preprocessor, preprocessor_path, {"serving_default": preprocessor.signature()}, overwrite)
+    with as_saved():
+        module = GPTModule(pretrainer, tokenizer, stored)
+        signatures = module.signatures()
+        preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
+        packed = {"serving_default": preprocessor.signature()}
+    save(module, model_path, signatures, overwrite)
+    save(preprocessor, preprocessor_path, packed, overwrite)
     if weights:
         print(f"weights as {weights}: {report(model_path, pretrainer)}")
     return model_path, preprocessor_path

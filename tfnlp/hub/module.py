@@ -76,7 +76,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         """See `tfnlp.hub.module.input_spec`."""
         return input_spec(self._model.value)
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
         model = self._model.value
         if self._weights.value is not None:
@@ -93,7 +93,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
             outputs["default"] = outputs[self._default]
         return outputs
 
-    @tf.function
+    @tf.function(autograph=False)
     def _inference(self, inputs):
         # One graph for `training` and not.
         with self.stored_weights():
@@ -171,12 +171,12 @@ def serving(call, input_spec, outputs, names=None):
             if names is None or name in names or key in names
         }
 
-    return tf.function(serve).get_concrete_function(**specs)
+    return tf.function(serve, autograph=False).get_concrete_function(**specs)
 
 
 def regularization_loss(variable):
     """What `regularization_losses` lists: a function without arguments, traced."""
-    loss = tf.function(lambda: variable.regularizer(variable), input_signature=[])
+    loss = tf.function(lambda: variable.regularizer(variable), input_signature=[], autograph=False)
     loss.get_concrete_function()
     return loss
 

@@ -160,7 +160,7 @@ class TextGenerator:
                 return function(self._decoder, *first, count, **settings, **named)
 
             self._graphs[key] = tf.function(
-                run, jit_compile=self._jit or None, reduce_retracing=not self._jit
+                run, jit_compile=self._jit or None, reduce_retracing=not self._jit, autograph=False
             )
         return self._graphs[key]
 

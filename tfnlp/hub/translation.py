@@ -7,7 +7,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tfnlp.hub.module import Hidden, KerasModule
-from tfnlp.hub.save import save
+from tfnlp.hub.save import as_saved, save
 from tfnlp.models.beam_search import beam_search
 
 BEAMS, LENGTH_PENALTY = 4, 0.6  # Vaswani et al. 2017, section 6.1
@@ -45,7 +45,9 @@ class Translator:
         self.tokenizer, self.beams, self.length_penalty = tokenizer, beams, length_penalty
         self._decoder = decoder
         self._run = tf.function(
-            self.translate, input_signature=[tf.TensorSpec([None], "string", name="sentences")]
+            self.translate,
+            input_signature=[tf.TensorSpec([None], "string", name="sentences")],
+            autograph=False,
         )
 
     def translate(self, sentences):
@@ -123,14 +125,16 @@ class TranslationModule(KerasModule):
         super().__init__(model, "sequence_output")
         self.translate.get_concrete_function()
 
-    @tf.function(input_signature=[tf.TensorSpec([None], "string", name="sentences")])
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], "string", name="sentences")], autograph=False
+    )
     def translate(self, sentences):
         translations, scores = self._translator.value.translate(sentences)
         return {"translation": translations, "score": scores}
 
     def signatures(self):
         """Text to text, and ids to logits, for `tfnlp.hub.save`."""
-        serve = tf.function(lambda sentences: self.translate(sentences))
+        serve = tf.function(lambda sentences: self.translate(sentences), autograph=False)
         spec = tf.TensorSpec([None], "string", name="sentences")
         return {
             "serving_default": serve.get_concrete_function(sentences=spec),
@@ -144,6 +148,8 @@ def export_translator(directory, model, translator, overwrite=False):
     Raises:
         OSError: see `tfnlp.hub.save`.
     """
-    module = TranslationModule(model, translator)
-    save(module, directory, module.signatures(), overwrite)
+    with as_saved():
+        module = TranslationModule(model, translator)
+        signatures = module.signatures()
+    save(module, directory, signatures, overwrite)
     return os.fspath(directory)

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.hub.save import check_free, save
+from tfnlp.hub.save import as_saved, check_free, save
 from tfnlp.text.characters import UNKNOWN
 from tfnlp.text.subwords import subword_rows_in_graph
 
@@ -77,7 +77,7 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
         for training in (False, True):  # every call that a user may make
             self.__call__.get_concrete_function(_TEXT, training=training)
 
-    @tf.function
+    @tf.function(autograph=False)
     def __call__(self, inputs, training=False):
         return self._vectors(inputs)
 
@@ -87,9 +87,9 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
         def default(text):
             return {"default": self.__call__(text)}
 
-        return {"default": tf.function(default).get_concrete_function(_TEXT)}
+        return {"default": tf.function(default, autograph=False).get_concrete_function(_TEXT)}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], "string")])
+    @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
     def _vectors(self, texts):
         # One graph for `training` and not.
         if self._lowercase:
@@ -138,8 +138,10 @@ def export_word_vectors(
         ValueError, OSError: see `WordVectorsModule` and `tfnlp.hub.save`.
     """
     check_free(directory, overwrite)
-    module = WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation)
-    save(module, directory, module.signatures(), overwrite)
+    with as_saved():
+        module = WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation)
+        signatures = module.signatures()
+    save(module, directory, signatures, overwrite)
     return os.fspath(directory)
 
 

@@ -26,7 +26,7 @@ def lower(step):
 
 def lower_function(function, specs):
     """StableHLO of a function of tensors; `specs` are `tf.TensorSpec`s."""
-    compiled = tf.function(function, jit_compile=True)
+    compiled = tf.function(function, jit_compile=True, autograph=False)
     with warnings.catch_warnings():
         # The trainer wants dense gradients, also of large tables; that is part of the plan.
         warnings.filterwarnings("ignore", "Converting sparse IndexedSlices")

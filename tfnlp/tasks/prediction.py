@@ -49,7 +49,7 @@ def predictor(model, names=None):
         raise ValueError(f"outputs {unknown or names} are not among {sorted(model.output)}")
     timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
 
-    @tf.function
+    @tf.function(autograph=False)
     def next_outputs(iterator):
         # An iterator says that lengths differ, so that one graph serves them all.
         batch = next(iterator)

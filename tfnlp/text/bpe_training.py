@@ -93,7 +93,9 @@ def _batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
 
 def _byte_words(texts: Iterable[str]) -> collections.Counter:
     """Counts of GPT-2's words, in the characters that stand for bytes."""
-    split = tf.function(GPT2Words(), input_signature=[tf.TensorSpec([None], tf.string)])
+    split = tf.function(
+        GPT2Words(), input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
+    )
     counts = collections.Counter()
     for batch in _batches(texts):
         data, starts, ends, _ = (x.numpy() for x in split(tf.constant(batch)))

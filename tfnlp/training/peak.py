@@ -61,7 +61,7 @@ def _measure(strategy, devices, dtype):
             y = tf.matmul(x, y)
         return tf.reduce_max(tf.cast(y, "float32"))
 
-    @tf.function
+    @tf.function(autograph=False)
     def run(x):
         return strategy.run(multiply, args=(x,))
 
@@ -73,7 +73,7 @@ def _measure(strategy, devices, dtype):
 
     rates = []
     for size in sizes:
-        x = tf.function(lambda size=size: strategy.run(square, args=(size,)))()
+        x = tf.function(lambda size=size: strategy.run(square, args=(size,)), autograph=False)()
         seconds(x)  # traces
         times = [seconds(x)]
         while sum(times) < _SECONDS:

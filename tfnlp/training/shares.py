@@ -29,6 +29,7 @@ def distribute(strategy, data, first_step):
         local = replicas // context.num_input_pipelines
         start = context.input_pipeline_id * local
 
+        @tf.autograph.experimental.do_not_convert
         def shares(batch):
             return {
                 k: split_rows(v, replicas)[start : start + local] for k, v in batch.items()

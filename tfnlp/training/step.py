@@ -54,8 +54,12 @@ class Step:
             and layer_rates is None
         )
         # Communication between replicas can't be compiled; the arithmetic before it can.
-        self._gradients = tf.function(self._all_gradients, jit_compile=jit_compile or None)
-        self._sums = tf.function(self._evaluation_sums, jit_compile=jit_compile or None)
+        self._gradients = tf.function(
+            self._all_gradients, jit_compile=jit_compile or None, autograph=False
+        )
+        self._sums = tf.function(
+            self._evaluation_sums, jit_compile=jit_compile or None, autograph=False
+        )
 
     def train(self, batch, step):
         """Updates the weights; returns global sums and counts as a dict of float32 scalars."""

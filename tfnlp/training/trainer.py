@@ -193,7 +193,10 @@ class Trainer:
                 stop_at = min(stop_at, *((step // n + 1) * n for n in boundaries))
                 callbacks.on_train_batch_begin(step)
                 with profiled.of(step, stop_at), speeds:
-                    totals = self.train_steps(iterator, tf.constant(stop_at - step))
+                    count = stop_at - step
+                    totals = self.train_steps(
+                        iterator, 1 if self.steps_per_call == 1 else tf.constant(count)
+                    )
                     totals = {name: float(value) for name, value in totals.items()}
                 totals = speeds.take(totals)
                 step = stop_at
@@ -303,14 +306,33 @@ class Trainer:
                 f"accumulated micro-batches; use a multiple of {replicas * accumulation}"
             )
 
-    @tf.function
+    @tf.function(autograph=False)
     def train_steps(self, iterator, count):
-        """Runs `count` (int tensor) steps on the next batches; returns the sums over them."""
-        totals = self._one_step(iterator, after=())
-        for _ in tf.range(count - 1):
-            more = self._one_step(iterator, after=totals.values())
-            totals = {name: totals[name] + more[name] for name in totals}
-        return totals
+        """Runs `count` steps on the next batches; returns the sums over them.
+
+        Args:
+            iterator: of distributed batches.
+            count: int tensor; or 1, for a graph without a loop.
+        """
+        if isinstance(count, int) and count == 1:
+            return self._one_step(iterator, after=())
+        names = []
+
+        def body(index, totals):
+            more = self._one_step(iterator, after=[totals])
+            names[:] = more
+            # At first `totals` is one zero: how many there are shows when a step is traced.
+            return index + 1, totals + tf.stack(list(more.values()))
+
+        # Written out: AutoGraph would turn all that a step calls into other source code first,
+        # which takes longer than tracing it.
+        _, totals = tf.while_loop(
+            lambda index, _: index < count,
+            body,
+            (tf.constant(0), tf.zeros([1])),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
+        )
+        return {name: totals[index] for index, name in enumerate(names)}
 
     def _one_step(self, iterator, after):
         batch, waited = timed_next(iterator, after)
@@ -320,7 +342,8 @@ class Trainer:
         totals = {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
         return {**totals, "work/waited": waited}
 
-    @tf.function(reduce_retracing=True)  # not a trace for each length of its batches
+    # Without `reduce_retracing` there would be a trace for each length of its batches.
+    @tf.function(reduce_retracing=True, autograph=False)
     def _evaluate_batch(self, batch, state):
         # Every replica returns the same global sums and states.
         results = self.strategy.run(self._body.evaluate, args=(batch, state))

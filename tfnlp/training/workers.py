@@ -111,7 +111,7 @@ class Crew:
                 return context.all_reduce("sum", x * tf.cast(first, x.dtype))
 
             self._local = strategy.num_replicas_in_sync // self.count
-            self._sum = tf.function(lambda x: strategy.run(add, args=(x,)))
+            self._sum = tf.function(lambda x: strategy.run(add, args=(x,)), autograph=False)
         total = self._sum(tf.constant(said))
         return strategy.experimental_local_results(total)[0].numpy()
 
