@@ -26,6 +26,7 @@ from tfnlp.commands import (
 )
 from tfnlp.commands.arguments import HelpFormatter
 from tfnlp.commands.devices import several_workers
+from tfnlp.quick_imports import without_extras
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 COMMANDS = {
@@ -110,8 +111,9 @@ def _import_tensorflow(alone):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     with _silent_stderr():
-        import tensorflow as tf
-
+        with without_extras():
+            import keras  # noqa: F401
+            import tensorflow as tf
         if alone:
             tf.constant(0)  # creates the devices, which prints too
 

@@ -1,0 +1,25 @@
+"""TensorFlow and Keras in about half the time."""
+
+import contextlib
+import sys
+
+# Keras looks for scikit-learn and matplotlib, TensorFlow's converters for jax, to wrap or convert
+# what is made with them. tfnlp asks for none of that, and uses what it needs of them itself.
+_EXTRAS = ("jax", "matplotlib", "sklearn")
+
+
+@contextlib.contextmanager
+def without_extras():
+    """While open, optional libraries seem absent to who imports them; imported before, they stay.
+
+    For commands, which import TensorFlow only for themselves: `keras.wrappers` and
+    `keras.visualization` stay without these libraries in such a process.
+    """
+    hidden = [name for name in _EXTRAS if name not in sys.modules]
+    sys.modules.update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        for name in hidden:
+            if sys.modules.get(name, name) is None:
+                del sys.modules[name]
