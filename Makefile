@@ -31,7 +31,7 @@ demo-gpt: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_gpt.sh
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -57,7 +57,7 @@ setup(
             "hypothesis",
             "pytest",
             "pytest-timeout",
-            "pytest-xdist",
+            "pytest-xdist>=3.8",
             "ruff",
             "tf-keras",
         ],

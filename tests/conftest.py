@@ -1,14 +1,8 @@
 """What every test starts from: the TensorFlow backend, two CPU devices, fixed seeds, float32."""
 
-import os
-
-# Read once, when Keras and TensorFlow are first imported, so before any test module is.
-os.environ["KERAS_BACKEND"] = "tensorflow"
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-import keras  # noqa: E402
-import pytest  # noqa: E402
-import tensorflow as tf  # noqa: E402
+import keras
+import pytest
+import tensorflow as tf
 
 # What test modules import asserts as they do.
 pytest.register_assert_rewrite("tests.cli.every_task", "tests.cli.toy_tasks")
@@ -18,6 +12,15 @@ pytest.register_assert_rewrite("tests.cli.every_task", "tests.cli.toy_tasks")
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
+
+
+# Files of one long test, or that wait for processes of their own: begun last, they would leave the
+# other test processes without work at the end.
+LONG = ("colab/", "demos/", "scale_test", "workers_test", "kill_test", "finetune", "trainer_test")
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: not any(part in item.nodeid.split("::")[0] for part in LONG))
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,13 @@
 
 import pytest
 
+from tests.cli.cli_test import tfnlp
 from tests.cli.toy_tasks import (
     TASKS,
+    assert_evaluated_and_predicted,
     assert_served,
     backbone,
-    go_through,
+    finetuned,
     inputs_of,
     read_in_clean_process,
     write_toys,
@@ -35,7 +37,13 @@ class EveryTask:
     def test_from_files_to_predictions_and_an_export(
         self, name, model, files, tmp_path, capsys, gone_through
     ):
-        gone_through[name] = go_through(name, model, files, tmp_path, capsys)
+        run, module = tmp_path / "run", tmp_path / "module"
+        predictions = finetuned(name, model, files, run)
+        # What measures and predicts knows nothing of the backbone; one task shows that it loads.
+        if self.kind == "bert" or name == "pair":
+            assert_evaluated_and_predicted(name, run, files, predictions, tmp_path, capsys)
+        assert tfnlp("export", "--model", run, "--output", module) == 0
+        gone_through[name] = predictions, module
 
     def test_exports_serve_the_predictions_without_tfnlp(self, files, tmp_path, gone_through):
         assert gone_through, "run the whole class: this test reads what the others exported"

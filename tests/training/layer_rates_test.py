@@ -1,12 +1,17 @@
+import functools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training.toy import ToyBatches, toy_model, toy_trainer, weights
+from tests.training import toy
+from tests.training.toy import ToyBatches, weights
 from tfnlp import models, training
 from tfnlp.training import LayerRates, layer_groups
 
+toy_model = functools.partial(toy.toy_model, num_layers=2)
+toy_trainer = functools.partial(toy.toy_trainer, num_layers=2)
 SIZES = dict(vocab_size=20, hidden_size=8, num_heads=2, intermediate_size=8, max_positions=8)
 
 

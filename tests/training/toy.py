@@ -45,12 +45,12 @@ class ToyBatches:
         return tf.data.Dataset.from_generator(batches, output_signature=signature)
 
 
-def toy_model(dropout=0.0, **arguments):
+def toy_model(dropout=0.0, num_layers=1, **arguments):
     """The same initial weights at every call."""
     keras.utils.set_random_seed(1)
     encoder = models.bert(
         vocab_size=VOCAB,
-        num_layers=2,
+        num_layers=num_layers,
         hidden_size=16,
         num_heads=2,
         intermediate_size=32,
@@ -62,11 +62,13 @@ def toy_model(dropout=0.0, **arguments):
     return models.bert_pretrainer(encoder)
 
 
-def toy_trainer(strategy=None, dropout=0.0, optimizer=None, learning_rate=None, **arguments):
+def toy_trainer(
+    strategy=None, dropout=0.0, optimizer=None, learning_rate=None, num_layers=1, **arguments
+):
     """A trainer of the toy model; the gradient norm is above `clip_norm`, so clipping matters."""
     strategy = strategy or tf.distribute.get_strategy()
     with strategy.scope():
-        model = toy_model(dropout)
+        model = toy_model(dropout, num_layers)
     arguments = {"clip_norm": 0.5, **arguments}
     return training.Trainer(
         tasks.BertPretraining(model),
