@@ -6,7 +6,8 @@ from collections.abc import Callable
 import keras
 import numpy as np
 
-T = 5  # positions that are there before padding
+# All different where they could mix up; T positions are there before padding.
+B, T, H, V, N, F, M, C, P = 4, 5, 8, 11, 2, 12, 6, 6, 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,3 +121,10 @@ class Row:
         first, others = list(values)[:count], list(values)[count:]
         together = [values[name] for name in first] if self.listed else values[first[0]]
         return together, {name: values[name] for name in others}
+
+
+# What many layers are called with.
+tokens = {"inputs": Array((B, T, H))}
+masked_tokens = {**tokens, "mask": Array((B, T), "bool")}
+token_time = {"inputs": 1}
+masked_time = {"inputs": 1, "mask": 1}

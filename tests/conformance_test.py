@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.conformance_row import scores_at_real, weights_at_real
-from tests.conformance_table import LEARNING, ROWS, B
+from tests.conformance_row import B, scores_at_real, weights_at_real
+from tests.conformance_table import LEARNING, ROWS
 from tests.layers.reference import randomize
 from tfnlp import layers
 

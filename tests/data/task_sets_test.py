@@ -1,13 +1,9 @@
 import gzip
 import json
-import random
-from collections import Counter
 
 import pytest
 
-from tests.support import shared_data
 from tfnlp.data import Question, TaggedSentence, TaskData, TaskExample, read_task
-from tfnlp.data.task_rows import BadRow
 
 
 def write(folder, content, name):
@@ -364,90 +360,3 @@ def test_wrong_paths(tmp_path):
 def test_wrong_arguments(tmp_path, task, arguments, message):
     with pytest.raises(ValueError, match=message):
         read_task(task, write(tmp_path, "a\tlabel\nb\t1\n", "a.tsv"), **arguments)
-
-
-SMALL = {
-    "b.tsv": ("classify", TABLES["a.tsv"]),
-    "b.csv": ("classify", TABLES["a.csv"]),
-    "b.jsonl": ("similarity", '{"text": "a", "label": 1}\n{"text": "b", "label": 2.5e1}\n'),
-    "b.txt": ("classify", "1 a\n0 \u00e9 b\n"),
-    "b.xml": ("choose", UNLABELLED[8][2].replace("cause", 'cause" most-plausible-alternative="1')),
-    "b.codah": ("choose", "o\ta\tb\tc\t0\no\ta\tb\tc\t1\n"),
-    "b.conll": ("tag", CONLL),
-    "b.conllu": ("tag", CONLLU),
-    "b.json": ("answer", squad(ask(), ask("q2"))),
-    "c.tsv.gz": ("classify", TABLES["a.tsv"]),
-    "c.json.gz": ("answer", squad(ask(), ask("q2"))),
-}
-
-
-SPOILERS = [b"\t", b"\n", b'"', b"\\", b"\0", b"{", b"\xff"]
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_damaged_files_give_one_line_with_their_name(tmp_path, name):
-    task, content = SMALL[name]
-    path = write(tmp_path, content, name)
-    assert read_task(task, path).examples
-    whole, failed = (tmp_path / name).read_bytes(), 0
-    draw = random.Random(name)
-    for trial in range(150):
-        damaged = bytearray(whole)
-        for _ in range(draw.randint(1, 3)):
-            place = draw.randrange(len(damaged))
-            kind = draw.randrange(3)
-            if kind == 0:
-                damaged[place] = draw.randrange(256)
-            elif kind == 1:
-                del damaged[place : place + draw.randint(1, 9)]
-            else:
-                damaged[place:place] = draw.choice(SPOILERS)
-            damaged = damaged or bytearray(b"\n")
-        (tmp_path / name).write_bytes(damaged)
-        try:
-            read_task(task, path, skip=bool(trial % 2))
-        except (ValueError, OSError) as error:
-            failed += 1
-            assert not isinstance(error, BadRow)
-            assert name in str(error) and "\n" not in str(error), error
-    assert failed > 10
-
-
-def lines(name):
-    return shared_data(name).read_text(encoding="utf-8").split("\n")
-
-
-def test_published_tables():
-    rows = [line.split("\t") for line in lines("cls/cola/in_domain_train.tsv") if line]
-    cola = read_task("classify", shared_data("cls/cola/in_domain_train.tsv"), text="3", label="1")
-    assert len(cola.examples) == 8551
-    assert Counter(e.label for e in cola.examples) == Counter(row[1] for row in rows)
-    assert [e.segments[0] for e in cola.examples] == [row[3].strip() for row in rows]
-    path = shared_data("pair/stsb/sts-train.tsv")
-    rows = [line.split("\t") for line in lines("pair/stsb/sts-train.tsv") if line]
-    stsb = read_task("similarity", path, text=["5", "6"], label="4").examples
-    assert [e.label for e in stsb] == [float(row[4]) for row in rows]
-    with pytest.raises(ValueError, match="sts-train.tsv: no text columns"):
-        read_task("similarity", path)
-    both = [shared_data(f"pair/rte/{part}.tsv") for part in ("dev", "train")]
-    assert len(read_task("classify", both).examples) == 277 + 2490
-    assert len(read_task("choose", shared_data("mc/codah/fold_0_dev.tsv")).examples) == 556
-
-
-@pytest.mark.parametrize("name", ["wnut17train.conll", "emerging.dev.conll"])
-def test_published_entities(name):
-    found = read_task("tag", shared_data(f"tag/wnut17/{name}")).examples
-    rows = lines(f"tag/wnut17/{name}")
-    assert [w for s in found for w in s.words] == [r.split("\t")[0] for r in rows if r.strip()]
-    assert Counter(t for s in found for t in s.tags) == Counter(
-        row.split("\t")[1] for row in rows if row.strip()
-    )
-    assert len(found) == {"wnut17train.conll": 3394, "emerging.dev.conll": 1009}[name]
-
-
-def test_published_questions():
-    path = shared_data("qa/squad/dev-a-v1.1.json")
-    found = read_task("answer", path).examples
-    assert len(found) == path.read_text(encoding="utf-8").count('"question":')
-    assert sum(len(q.answers) for q in found) == path.read_text("utf-8").count('"answer_start":')
-    assert all(q.context[at : at + len(text)] == text for q in found for text, at in q.answers)

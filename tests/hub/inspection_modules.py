@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.hub import gpt_toy
-from tests.hub.elmo_test import tiny as tiny_elmo
+from tests.hub.elmo_toy import tiny as tiny_elmo
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -154,3 +154,12 @@ def write_tf1(path):
             else:
                 builder.add_meta_graph_and_variables(session, tags, {"default": signature})
     builder.save()
+
+
+def message(path):
+    """The one line that says why something can't be read."""
+    with pytest.raises((ValueError, OSError)) as caught:
+        hub.inspect(path)
+    text = str(caught.value)
+    assert "\n" not in text and len(text) < 500
+    return text

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 import tfnlp
 from tests.hub import inspection_modules
+from tests.hub.inspection_modules import message
 from tfnlp import hub
 from tfnlp.hub.graph_operations import TENSORFLOW_TEXT
 
@@ -358,14 +359,6 @@ def test_names_are_not_obeyed(tmp_path):
 # --- What is wrong with it
 
 
-def message(path):
-    with pytest.raises((ValueError, OSError)) as caught:
-        hub.inspect(path)
-    text = str(caught.value)
-    assert "\n" not in text and len(text) < 500
-    return text
-
-
 def test_missing_and_damaged_files(written, tmp_path):
     folder = tmp_path / "module"
 
@@ -397,29 +390,3 @@ def test_files_that_do_not_go_together(written, tmp_path):
     shutil.copytree(written[0] / "swish" / "variables", tmp_path / "list" / "variables")
     assert "does not go with" in message(tmp_path / "list")
     assert "the variable 'count' is not in it" in message(tmp_path / "list")
-
-
-@pytest.mark.parametrize(
-    "name, content, words",
-    [
-        ("model.keras", b"PK", "it is a Keras model: load it with keras.saving.load_model"),
-        ("weights", b"\x89HDF\r\n\x1a\n", "it is a Keras model or its weights"),
-        ("bert.ckpt.data-00000-of-00001", b"", "of a TensorFlow checkpoint: weights without a"),
-        ("model.safetensors", b"", "it is weights without a graph; `tfnlp export` makes"),
-        ("saved_model.pb", b"", "it is the graph of one; give its folder, "),
-        ("notes.txt", b"", "neither the folder of a SavedModel nor an archive"),
-    ],
-)
-def test_what_else_there_is(tmp_path, name, content, words):
-    (tmp_path / name).write_bytes(content)
-    assert words in message(tmp_path / name)
-    if name.endswith((".keras", ".safetensors")):
-        assert f"it holds {name}, " in message(tmp_path)
-
-
-def test_nothing_there(tmp_path):
-    assert "does not exist" in message(tmp_path / "nothing")
-    assert "is not a SavedModel" in message(tmp_path)
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "config.json").write_text("{}")
-    assert "the folder of a run; write a SavedModel with `tfnlp export`" in message(tmp_path)

@@ -13,7 +13,7 @@ def run(args, batch_size=32, report=None, text_columns=None, label=None, skip_ba
         text_columns, label: columns of the files; None: as in training.
         skip_bad_rows: go on without rows that can't be read.
     """
-    from tfnlp.commands.finetuning import read_examples
+    from tfnlp.commands.task_examples import read_examples
     from tfnlp.commands.task_models import load_task_run
     from tfnlp.tasks.scoring import score
 

@@ -6,9 +6,15 @@ import math
 import os
 import sys
 import time
-import zlib
 
 from tfnlp.commands import devices, task_models
+from tfnlp.commands.finetuning_numbers import check_numbers, settings_of
+from tfnlp.commands.task_examples import (
+    crc32_of,
+    perfect_prediction,
+    read_examples,
+    sentences_of,
+)
 
 
 class Finetuning:
@@ -24,7 +30,7 @@ class Finetuning:
 
     def __init__(self, args, strategy):
         self.args, self.strategy = args, strategy
-        _check(args)
+        check_numbers(args)
         self._check_batch()
         self.train = self._read(args.train)[: args.limit]
         self.dev = self._read(args.dev)
@@ -38,11 +44,10 @@ class Finetuning:
 
     def _read(self, paths):
         args = self.args
-        data = read_examples(
+        return read_examples(
             args.task, paths, getattr(args, "text_columns", None), getattr(args, "label", None),
             args.skip_bad_rows,
         )  # fmt: skip
-        return data
 
     def _spec(self):
         """The `TaskSpec` of the training examples."""
@@ -113,7 +118,7 @@ class Finetuning:
         from tfnlp.tasks.scoring import main_metric, score
 
         some = self.dev[:1]
-        known = set(score(self.spec, some, [_perfect(self.spec, e) for e in some]))
+        known = set(score(self.spec, some, [perfect_prediction(self.spec, e) for e in some]))
         metric = self.args.metric
         if metric is None:
             return "best_f1" if self.spec.unanswerable else main_metric(self.spec)
@@ -220,7 +225,7 @@ class Finetuning:
         from tfnlp.data import index_words
         from tfnlp.text import split_words
 
-        found = list(index_words(_sentences(self.spec.task, self.train, split_words), 2, True))
+        found = list(index_words(sentences_of(self.spec.task, self.train, split_words), 2, True))
         return [word for word in found if word.strip() == word and word]
 
     def _config(self, settings, features, seed, words):
@@ -249,7 +254,9 @@ class Finetuning:
                 "seed": seed,
             },
             "data": {
-                "examples": len(self.train), "crc32": _crc32(self.train), "dev": _crc32(self.dev)
+                "examples": len(self.train),
+                "crc32": crc32_of(self.train),
+                "dev": crc32_of(self.dev),
             },
         }  # fmt: skip
 
@@ -304,103 +311,9 @@ class Finetuning:
         return results
 
 
-def read_examples(task, paths, text, label, skip, labelled=True):
-    """The examples of files; says on stderr how many rows were left out."""
-    from tfnlp.data import read_task
-
-    data = read_task(task, paths, text=text, label=label, skip=skip, labelled=labelled)
-    bad = [why for why in data.skipped if "no class" not in why]
-    if bad:
-        print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
-    return data.examples
-
-
-def _crc32(examples):
-    return zlib.crc32("\n".join(map(repr, examples)).encode("utf-8", "surrogatepass"))
-
-
 def _shown(results):
     """Measures as text."""
     return "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
-
-
-def settings_of(args, backbone, features):
-    """The training's numbers: those given, else the papers'."""
-    narrow = (backbone.width or 768) < 768
-    if features is not None:
-        defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
-    elif backbone.kind == "gpt":
-        rate = 5e-4 if narrow else 6.25e-5
-        defaults = dict(
-            epochs=3.0, learning_rate=rate, warmup=0.002, weight_decay=0.01, dropout=0.1
-        )
-    else:
-        rate = 3e-4 if narrow else 3e-5
-        defaults = dict(epochs=3.0, learning_rate=rate, warmup=0.1, weight_decay=0.01, dropout=0.1)
-    settings = {
-        name: value if getattr(args, name) is None else getattr(args, name)
-        for name, value in defaults.items()
-    }
-    for name in ("batch_size", "accumulation", "clip_norm", "layer_decay"):
-        settings[name] = getattr(args, name)
-    settings.update(freeze=args.freeze, unfreeze_every=args.unfreeze_every)
-    whole_gpt = backbone.kind == "gpt" and features is None and backbone.saved is None
-    settings["lm_weight"] = args.lm_weight if whole_gpt else 0.0
-    return settings
-
-
-def _check(args):
-    """Raises ValueError for numbers that no training can have."""
-    for name, holds, wanted in (
-        ("epochs", lambda x: x > 0, "above 0"),
-        ("batch_size", lambda x: x >= 1, "at least 1"),
-        ("accumulation", lambda x: x >= 1, "at least 1"),
-        ("evaluations", lambda x: x >= 1, "at least 1"),
-        ("limit", lambda x: x >= 1, "at least 1"),
-        ("patience", lambda x: x >= 1, "at least 1"),
-        ("units", lambda x: x >= 1, "at least 1"),
-        ("lstm_layers", lambda x: x >= 1, "at least 1"),
-        ("word_embeddings", lambda x: x >= 0, "0 or more"),
-        ("learning_rate", lambda x: x > 0, "above 0"),
-        ("warmup", lambda x: 0 <= x <= 1, "between 0 and 1"),
-        ("weight_decay", lambda x: x >= 0, "0 or more"),
-        ("clip_norm", lambda x: x >= 0, "0 or more"),
-        ("dropout", lambda x: 0 <= x < 1, "between 0 and 1"),
-        ("lm_weight", lambda x: x >= 0, "0 or more"),
-        ("layer_decay", lambda x: 0 < x <= 1, "above 0 and at most 1"),
-        ("freeze", lambda x: x >= 0, "0 or more"),
-        ("unfreeze_every", lambda x: x > 0, "above 0"),
-    ):
-        value = getattr(args, name)
-        if value is not None and not holds(value):
-            raise ValueError(f"--{name.replace('_', '-')} {value} must be {wanted}")
-    if min(args.seeds) < 0 or len(set(args.seeds)) < len(args.seeds):
-        raise ValueError(f"--seeds {args.seeds} must be distinct and 0 or more")
-
-
-def _perfect(spec, example):
-    """A prediction that says what is right, to learn which measures there are."""
-    if spec.task == "answer":
-        text = example.answers[0][0] if example.answers else ""
-        return {"answer": text, "answers": [text], "null_score": 0.0}
-    if spec.task == "tag":
-        return {"tags": list(example.tags)}
-    if spec.task == "classify":
-        return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
-    return {"score": example.label, "choice": example.label}
-
-
-def _sentences(task, examples, split):
-    """The words of all texts of examples, a list a text."""
-    for example in examples:
-        if task == "tag":
-            yield example.words
-        elif task == "answer":
-            yield split(example.question).split()
-            yield split(example.context).split()
-        else:
-            for text in (*example.segments, *example.choices):
-                yield split(text).split()
 
 
 def _even(size, replicas):

@@ -60,7 +60,7 @@ def run(args):
 
 
 def _examples(args, loaded):
-    from tfnlp.commands.finetuning import read_examples
+    from tfnlp.commands.task_examples import read_examples
 
     spec = loaded.task_model.spec
     if args.input:

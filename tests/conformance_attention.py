@@ -1,0 +1,183 @@
+"""Tiny instances of the layers with attention: rows of `conformance_table.ROWS`."""
+
+from tests.conformance_row import (
+    Array,
+    B,
+    C,
+    F,
+    H,
+    M,
+    N,
+    Row,
+    T,
+    cache_at_real,
+    everything,
+    masked_time,
+    masked_tokens,
+    scores_at_real,
+    token_time,
+    tokens,
+    weights_at_real,
+)
+from tfnlp import layers
+
+cache = dict.fromkeys(("cached_keys", "cached_values"), Array((B, N, M, H // N)))
+decoding = {"inputs": Array((B, 2, H)), **cache}
+masked_decoding = {**decoding, "mask": Array((B, M), "bool")}
+decoding_time = {"inputs": 1, **dict.fromkeys(cache, 2)}
+attention_args = {"num_heads": N, "kernel_initializer": "he_normal"}
+
+source = {"keys": Array((B, M, C)), "mask": Array((B, M), "bool")}
+source_time = {"inputs": 1, "keys": 1, "mask": 1}
+memory = {"memory": Array((B, M, C)), "mask": Array((B, M), "bool")}
+memory_time = {"inputs": 1, "memory": 1, "mask": 1}
+
+
+def score_row(layer, args, width, **kwargs):
+    return Row(
+        layer.__name__,
+        layer,
+        args,
+        {"inputs": Array((B, T, width)), **source},
+        time=source_time,
+        padded=("keys",),
+        keep=weights_at_real,
+        bf16=("bfloat16", "float32"),
+        **kwargs,
+    )
+
+
+def decoder_row(name, args, **kwargs):
+    return Row(
+        f"AttentionLSTM {name}",
+        layers.AttentionLSTM,
+        {"units": C, **args},
+        {**tokens, **memory},
+        time=memory_time,
+        padded=("memory",),
+        keep=weights_at_real,
+        bf16=("bfloat16", "float32", "float32"),
+        **kwargs,
+    )
+
+
+def attention_row(name, args, inputs, **kwargs):
+    return Row(
+        f"MultiHeadAttention {name}",
+        layers.MultiHeadAttention,
+        {**attention_args, **args},
+        inputs,
+        **kwargs,
+    )
+
+
+def block_row(name, args, inputs, **kwargs):
+    shape = dict(num_heads=N, intermediate_size=F, dropout=0.0, attention_dropout=0.0)
+    args = {**shape, "norm_epsilon": 1e-5, "kernel_initializer": "he_normal", **args}
+    return Row(f"TransformerBlock {name}", layers.TransformerBlock, args, inputs, **kwargs)
+
+
+ATTENTION_ROWS = [
+    score_row(layers.AdditiveAttention, {"units": F}, H),
+    score_row(layers.GeneralAttention, {}, H),
+    score_row(layers.CosineAttention, {"scale": 4.0}, C),
+    decoder_row("additive", {"score": "additive"}, xla_gradient=False),
+    decoder_row(
+        "additive training",
+        {"score": "additive"},
+        options={"training": True},
+    ),
+    decoder_row(
+        "input feeding training",
+        {"score": "general", "num_layers": 2, "input_feeding": True},
+        options={"training": True},
+    ),
+    attention_row("self", {}, masked_tokens, time=masked_time),
+    attention_row("unmasked", {}, tokens, time=token_time, padded=()),
+    attention_row("causal", {"causal": True}, masked_tokens, time=masked_time),
+    attention_row("causal unmasked", {"causal": True}, tokens, time=token_time),
+    attention_row(
+        "cross",
+        {},
+        {**tokens, "context": Array((B, M, C)), "mask": Array((B, M), "bool")},
+        time={"inputs": 1, "context": 1, "mask": 1},
+        padded=("context",),
+        keep=everything,
+    ),
+    attention_row(
+        "scores",
+        {},
+        masked_tokens,
+        options={"return_scores": True},
+        time=masked_time,
+        keep=scores_at_real,
+        bf16=("bfloat16", "float32"),
+    ),
+    attention_row(
+        "cache",
+        {"causal": True},
+        decoding,
+        options={"cache_index": 3},
+        time=decoding_time,
+        padded=tuple(cache),
+        keep=cache_at_real,
+        bf16=("bfloat16",) * 3,
+        gradient=False,
+    ),
+    attention_row(
+        "cache masked",
+        {"causal": True},
+        masked_decoding,
+        options={"cache_index": 3},
+        time={**decoding_time, "mask": 1},
+        padded=tuple(cache),
+        keep=cache_at_real,
+        bf16=("bfloat16",) * 3,
+        gradient=False,
+    ),
+    *[
+        block_row(
+            f"{'pre' if norm_first else 'post'}-norm {activation}{' causal' if causal else ''}",
+            {"norm_first": norm_first, "activation": activation, "causal": causal},
+            masked_tokens,
+            time=masked_time,
+        )
+        for norm_first in (False, True)
+        for activation in ("gelu", "gelu_tanh")
+        for causal in (False, True)
+    ],
+    block_row(
+        "cache",
+        {"causal": True, "norm_first": True},
+        masked_decoding,
+        options={"cache_index": 3},
+        time={**decoding_time, "mask": 1},
+        padded=tuple(cache),
+        keep=cache_at_real,
+        bf16=("bfloat16",) * 3,
+        gradient=False,
+    ),
+    block_row(
+        "scores",
+        {},
+        masked_tokens,
+        options={"return_scores": True},
+        time=masked_time,
+        keep=scores_at_real,
+        bf16=("bfloat16", "float32"),
+    ),
+    *[
+        block_row(
+            f"{'pre' if norm_first else 'post'}-norm cross{' scores' if scores else ''}",
+            {"norm_first": norm_first, "activation": "relu", "causal": True},
+            {**tokens, "context": Array((B, M, C)), "context_mask": Array((B, M), "bool")},
+            options={"return_scores": scores},
+            time={**token_time, "context": 1, "context_mask": 1},
+            padded=("context",),
+            mask="context_mask",
+            keep=weights_at_real if scores else everything,
+            bf16=("bfloat16", "float32")[: 1 + scores],
+        )
+        for norm_first, scores in ((False, False), (True, False), (False, True))
+    ],
+]

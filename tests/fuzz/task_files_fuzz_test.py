@@ -1,0 +1,53 @@
+"""Damaged files of tasks."""
+
+import random
+
+import pytest
+
+from tests.data.task_sets_test import CONLL, CONLLU, TABLES, UNLABELLED, ask, squad, write
+from tfnlp.data import read_task
+from tfnlp.data.task_rows import BadRow
+
+SMALL = {
+    "b.tsv": ("classify", TABLES["a.tsv"]),
+    "b.csv": ("classify", TABLES["a.csv"]),
+    "b.jsonl": ("similarity", '{"text": "a", "label": 1}\n{"text": "b", "label": 2.5e1}\n'),
+    "b.txt": ("classify", "1 a\n0 \u00e9 b\n"),
+    "b.xml": ("choose", UNLABELLED[8][2].replace("cause", 'cause" most-plausible-alternative="1')),
+    "b.codah": ("choose", "o\ta\tb\tc\t0\no\ta\tb\tc\t1\n"),
+    "b.conll": ("tag", CONLL),
+    "b.conllu": ("tag", CONLLU),
+    "b.json": ("answer", squad(ask(), ask("q2"))),
+    "c.tsv.gz": ("classify", TABLES["a.tsv"]),
+    "c.json.gz": ("answer", squad(ask(), ask("q2"))),
+}
+SPOILERS = [b"\t", b"\n", b'"', b"\\", b"\0", b"{", b"\xff"]
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_damaged_files_give_one_line_with_their_name(tmp_path, name):
+    task, content = SMALL[name]
+    path = write(tmp_path, content, name)
+    assert read_task(task, path).examples
+    whole, failed = (tmp_path / name).read_bytes(), 0
+    draw = random.Random(name)
+    for trial in range(150):
+        damaged = bytearray(whole)
+        for _ in range(draw.randint(1, 3)):
+            place = draw.randrange(len(damaged))
+            kind = draw.randrange(3)
+            if kind == 0:
+                damaged[place] = draw.randrange(256)
+            elif kind == 1:
+                del damaged[place : place + draw.randint(1, 9)]
+            else:
+                damaged[place:place] = draw.choice(SPOILERS)
+            damaged = damaged or bytearray(b"\n")
+        (tmp_path / name).write_bytes(damaged)
+        try:
+            read_task(task, path, skip=bool(trial % 2))
+        except (ValueError, OSError) as error:
+            failed += 1
+            assert not isinstance(error, BadRow)
+            assert name in str(error) and "\n" not in str(error), error
+    assert failed > 10
