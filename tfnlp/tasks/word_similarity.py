@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import scipy.stats
 
 from tfnlp.text.word_vectors import WordVectors, unit
 
@@ -139,6 +138,8 @@ def rate_pairs(
       pairs: see `tfnlp.data.read_similarities`.
       fold: whether case is folded; a spelling stands for its most frequent word.
     """
+    import scipy.stats  # takes long, and whoever imports `tfnlp.tasks` would wait for it
+
     index = {}
     for row, word in enumerate(vectors.words):
         index.setdefault(_folded(word, fold), row)
