@@ -26,8 +26,9 @@ def test_most_similar_is_the_cosine():
 
 
 def test_the_words_asked_for_are_left_out():
-    assert [w for w, _ in make().most_similar(["king"], count=99)] == [
-        "man", "queen", "apple", "nothing", "woman"
+    # The cosines of "apple" and "nothing" are 0 to the last digit: the more frequent one is first.
+    assert [w for w, _ in make().most_similar(["man"], count=99)] == [
+        "king", "apple", "nothing", "queen", "woman"
     ]  # fmt: skip
     assert len(make().most_similar(["king"], ["apple"], 99)) == 4
 
