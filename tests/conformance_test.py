@@ -162,7 +162,7 @@ def test_xla_equals_eager(row, rng_of):
             return outputs_and_gradients(row, layer, inputs, weights)
         return row.call(layer, inputs)
 
-    compiled = tf.function(run, jit_compile=True)
+    compiled = tf.function(run, jit_compile=True, autograph=False)
     assert_close(compiled(inputs), run(inputs), 2e-5)
 
 
@@ -247,7 +247,7 @@ def test_two_replicas_equal_one(row, rng_of, two_replicas):
 
         return two_replicas.experimental_distribute_values_from_function(value)
 
-    @tf.function
+    @tf.function(autograph=False)
     def step(inputs, weights):
         return two_replicas.run(
             lambda i, w: outputs_and_gradients(row, mirrored, i, w)[1], (inputs, weights)
@@ -267,14 +267,14 @@ def test_static_shapes_stay_static(row, rng_of):
     symbolic = row.call(
         layer, {n: keras.Input(batch_shape=s.shape, dtype=s.dtype) for n, s in row.inputs.items()}
     )
-    traced = tf.function(lambda x: row.call(layer, x)).get_concrete_function(
+    traced = tf.function(lambda x: row.call(layer, x), autograph=False).get_concrete_function(
         {n: tf.TensorSpec(s.shape, s.dtype) for n, s in row.inputs.items()}
     )
     shapes = [tuple(y.shape) for y in expected]
     assert [tuple(y.shape) for y in symbolic] == shapes
     assert [tuple(y.shape) for y in traced.structured_outputs] == shapes
 
-    any_batch = tf.function(lambda x: row.call(layer, x)).get_concrete_function(
+    any_batch = tf.function(lambda x: row.call(layer, x), autograph=False).get_concrete_function(
         {n: tf.TensorSpec([None, *s.shape[1:]], s.dtype) for n, s in row.inputs.items()}
     )
     for y, shape in zip(any_batch.structured_outputs, shapes, strict=True):
@@ -292,7 +292,7 @@ def test_unknown_length(row, rng_of):
         specs[name][0] = None
         if name in row.time:
             specs[name][row.time[name]] = None
-    traced = tf.function(lambda x: row.call(layer, x)).get_concrete_function(
+    traced = tf.function(lambda x: row.call(layer, x), autograph=False).get_concrete_function(
         {n: tf.TensorSpec(shape, row.inputs[n].dtype) for n, shape in specs.items()}
     )
     got = traced({n: tf.constant(v) for n, v in inputs.items()})

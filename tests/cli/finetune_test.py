@@ -22,6 +22,7 @@ from tests.cli.toy_tasks import (
     read_in_clean_process,
     write_toys,
 )
+from tests.forked import Forked
 from tfnlp.commands import finetune
 from tfnlp.models import FEATURES
 
@@ -82,14 +83,9 @@ def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp
     command += ["--epochs", "3", "--batch-size", "4", "--dropout", "0.2", "--evaluations", "2"]
     assert tfnlp(*command, "--output", tmp_path / "whole") == 0
     killed = tmp_path / "killed"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tfnlp.cli", *map(str, command), "--output", str(killed)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=ROOT,
-    )
+    process = Forked("tfnlp.cli", [*command, "--output", killed])
     checkpoints = killed / "checkpoints"
-    while process.poll() is None:
+    while process.returncode is None:
         if checkpoints.exists() and any(n.startswith("step-") for n in os.listdir(checkpoints)):
             process.send_signal(signal.SIGKILL)
             process.wait()

@@ -3,17 +3,15 @@
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.forked import PIPE, Forked
 from tests.training.scale_test import addresses
 from tfnlp import books
 
-ROOT = pathlib.Path(__file__).parents[2]
 TOY = "--size mini --num-layers 1 --hidden-size 16 --num-heads 2 --seq-length 16 --batch-size 8"
 TOY += " --steps 24 --steps-per-call 1 --evaluate-every 2 --evaluate-batches 1 --vocab-size 300"
 pytestmark = pytest.mark.timeout(1200)
@@ -28,19 +26,10 @@ def text(tmp_path_factory):
 
 def start(text, run, places, index, *more):
     """One worker; its stderr is a pipe, its stdout a file beside the run."""
-    command = [sys.executable, "-m", "tfnlp.cli", "pretrain", "gpt", "--input", str(text)]
-    command += ["--output", str(run), *TOY.split(), *more]
+    command = ["pretrain", "gpt", "--input", text, "--output", run, *TOY.split(), *more]
     if places:
-        command += ["--workers", ",".join(places), "--index", str(index)]
-    with open(f"{run}.{index}.txt", "w") as output:
-        return subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
-        )
+        command += ["--workers", ",".join(places), "--index", index]
+    return Forked("tfnlp.cli", command, stdout=f"{run}.{index}.txt", stderr=PIPE)
 
 
 def wait_for(process, said):

@@ -1,18 +1,13 @@
 """A module that two processes train together, against gradient descent in one."""
 
 import json
-import os
-import pathlib
 import socket
-import subprocess
-import sys
 
 import numpy as np
 import tensorflow as tf
 
+from tests.forked import Forked
 from tests.hub.bag import ROWS, SCALE, Bag, penalised_steps
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def test_two_workers_are_one(tmp_path):
@@ -24,11 +19,13 @@ def test_two_workers_are_one(tmp_path):
     processes = []
     for index in range(2):
         config = {"cluster": {"worker": places}, "task": {"type": "worker", "index": index}}
-        environment = {**os.environ, "TF_CONFIG": json.dumps(config), "PYTHONPATH": str(ROOT)}
-        command = [sys.executable, "-m", "tests.hub.worker", "bag", f"{index}.npz"]
-        log = open(tmp_path / f"{index}.log", "w")  # noqa: SIM115
         processes.append(
-            subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
+            Forked(
+                "tests.hub.worker",
+                [tmp_path / "bag", tmp_path / f"{index}.npz"],
+                stderr=tmp_path / f"{index}.log",
+                env={"TF_CONFIG": json.dumps(config)},
+            )
         )
     try:
         codes = [process.wait(timeout=240) for process in processes]

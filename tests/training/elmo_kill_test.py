@@ -1,22 +1,13 @@
-import pathlib
 import signal
-import subprocess
-import sys
 
 import numpy as np
 
+from tests.forked import PIPE, Forked
 from tests.training.elmo_toy import toy_windows
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def start(directory, output):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.elmo_killed_run", str(directory), str(output)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
+    return Forked("tests.training.elmo_killed_run", [directory, output], stdout=PIPE)
 
 
 def test_a_killed_run_ends_with_the_same_weights_and_state(tmp_path):

@@ -1,20 +1,16 @@
 """Training a GPT: killed and resumed, or however its batch is split, it ends the same."""
 
-import pathlib
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.forked import PIPE, Forked
 from tests.training.gpt_killed_run import STEPS
 from tests.training.gpt_toy import held_out, toy_trainer, toy_windows, weights
 
 pytestmark = pytest.mark.timeout(900)  # a busy machine takes its time
-
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 def two_replicas():
@@ -22,9 +18,7 @@ def two_replicas():
 
 
 def train(trainer, steps=4):
-    history = trainer.fit(
-        toy_windows(), steps, validation=held_out(), log_every=1, progress=False
-    )
+    history = trainer.fit(toy_windows(), steps, validation=held_out(), log_every=1, progress=False)
     return history, weights(trainer)
 
 
@@ -51,12 +45,7 @@ def test_every_split_of_the_batch_gives_the_same_numbers(one_device, strategy, a
 
 
 def start(directory, output):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.gpt_killed_run", str(directory), str(output)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
+    return Forked("tests.training.gpt_killed_run", [directory, output], stdout=PIPE)
 
 
 def test_a_killed_run_ends_with_the_same_weights(tmp_path):

@@ -1,21 +1,13 @@
-import pathlib
 import random
 import signal
-import subprocess
-import sys
 
 import numpy as np
 
-ROOT = pathlib.Path(__file__).parents[2]
+from tests.forked import PIPE, Forked
 
 
 def start(directory, output):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.killed_run", str(directory), str(output)],
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=ROOT,
-    )
+    return Forked("tests.training.killed_run", [directory, output], stdout=PIPE)
 
 
 def test_run_killed_twice_ends_bit_identical(tmp_path):

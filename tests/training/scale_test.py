@@ -2,18 +2,15 @@
 
 import json
 import os
-import pathlib
 import signal
 import socket
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests.forked import PIPE, Forked
 from tests.training.scale_run import STEPS
 
-ROOT = pathlib.Path(__file__).parents[2]
 MODELS = ("bert", "elmo", "gpt")
 pytestmark = pytest.mark.timeout(1200)
 
@@ -31,13 +28,12 @@ def addresses(count):
 def start(output, *arguments, env=None):
     """A process that trains the toys; its lines come through its `stdout`."""
     output.mkdir(parents=True, exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.scale_run", str(output), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=open(output / "stderr.txt", "w"),  # noqa: SIM115
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(env or {})},
+    return Forked(
+        "tests.training.scale_run",
+        [output, *arguments],
+        stdout=PIPE,
+        stderr=output / "stderr.txt",
+        env=env,
     )
 
 
@@ -72,9 +68,7 @@ def runs(tmp_path_factory):
     finish(
         [
             start(outputs[0], *worker_arguments(places, 0), *directory),
-            start(
-                outputs[1], "--workers", "", *directory, env={"TF_CONFIG": json.dumps(task)}
-            ),
+            start(outputs[1], "--workers", "", *directory, env={"TF_CONFIG": json.dumps(task)}),
         ],
         outputs,
     )

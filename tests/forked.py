@@ -1,0 +1,80 @@
+"""Processes that begin with TensorFlow, Keras and tfnlp imported, which takes longer than a test.
+
+A fork server of `multiprocessing`, one for each test process, imports them once and runs nothing
+with them, so that what it forks is as good as a new `python -m MODULE`.
+"""
+
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+import tempfile
+
+_SERVER = multiprocessing.get_context("forkserver")
+_SERVER.set_forkserver_preload(
+    ["tests", "tensorflow_text", "tfnlp.data", "tfnlp.hub", "tfnlp.tasks", "tfnlp.training"]
+)
+PIPE = "pipe"
+
+
+class Forked:
+    """`python -m MODULE ARGUMENTS` with as much of the interface of `subprocess.Popen` as is used.
+
+    Args:
+        module: run as `__main__`.
+        arguments: its command line.
+        stdout, stderr: a path, or PIPE for at most one of them, which is then a text file to read.
+        env: what is added to the environment.
+    """
+
+    def __init__(self, module, arguments, stdout=os.devnull, stderr=os.devnull, env=None):
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = os.path.join(folder, "pipe")
+            os.mkfifo(pipe)
+            places = [pipe if place == PIPE else str(place) for place in (stdout, stderr)]
+            arguments = [str(argument) for argument in arguments]
+            environment = {**os.environ, **(env or {})}
+            self._process = _SERVER.Process(
+                target=_run, args=(module, arguments, *places, environment, os.getcwd())
+            )
+            self._process.start()
+            self.stdout = self.stderr = None
+            if PIPE in (stdout, stderr):
+                opened = open(pipe, encoding="utf-8")  # waits for the other end
+                setattr(self, "stdout" if stdout == PIPE else "stderr", opened)
+
+    @property
+    def returncode(self):
+        return self._process.exitcode
+
+    def wait(self, timeout=None):
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise TimeoutError(f"{self._process} goes on after {timeout} seconds")
+        return self.returncode
+
+    def communicate(self, timeout=None):
+        said = [pipe and pipe.read() for pipe in (self.stdout, self.stderr)]
+        self.wait(timeout)
+        return said
+
+    def send_signal(self, number):
+        os.kill(self._process.pid, number)
+
+    def kill(self):
+        if self.returncode is None:
+            self.send_signal(signal.SIGKILL)
+
+
+def _run(module, arguments, stdout, stderr, environment, folder):
+    for number, place in ((1, stdout), (2, stderr)):
+        opened = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.argv = [module, *arguments]
+    sys.orig_argv = [sys.executable, "-m", module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
