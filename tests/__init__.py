@@ -1,6 +1,7 @@
 """The tests. Whatever runs them, or is run by them with `-m`, starts TensorFlow here, quickly."""
 
 import os
+import pathlib
 
 from tfnlp.quick_imports import without_extras
 
@@ -9,6 +10,10 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Toys are too small to be shared out, and several test processes run side by side.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+# What they start loads TensorFlow as quickly: see `site/sitecustomize.py`.
+_PATHS = [str(pathlib.Path(__file__).with_name("site"))]
+_PATHS += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_PATHS))
 
 with without_extras():
     import keras  # noqa: F401

@@ -1,5 +1,7 @@
 """What every test starts from: the TensorFlow backend, two CPU devices, fixed seeds, float32."""
 
+import gc
+
 import keras
 import pytest
 import tensorflow as tf
@@ -12,7 +14,12 @@ pytest.register_assert_rewrite("tests.cli.every_task", "tests.cli.toy_tasks")
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
-
+# Rewriting graphs takes longer than toys run. The processes that tests start have TensorFlow's own
+# settings: demos, notebooks, workers, and those that read exports.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+# What is imported stays; looking at it again and again takes time.
+gc.collect()
+gc.freeze()
 
 # Files of one long test, or that wait for processes of their own: begun last, they would leave the
 # other test processes without work at the end.
