@@ -30,9 +30,10 @@ for name, (path, inputs) in asked.items():
     module = tf.saved_model.load(path)
     inputs = {key: tf.constant(value) for key, value in inputs.items()}
     outputs = module.signatures["serving_default"](**inputs)
-    same = module(inputs)
-    for key, value in outputs.items():
-        tf.debugging.assert_equal(value, same[key])
+    if not said:  # one shows that a call and the signature are the same
+        same = module(inputs)
+        for key, value in outputs.items():
+            tf.debugging.assert_equal(value, same[key])
     found = {key: plain(value) for key, value in outputs.items()}
     found["labels"] = plain(module.labels())
     with open(module.labels_asset.asset_path.numpy().decode(), encoding="utf-8") as file:

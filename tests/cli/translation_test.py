@@ -20,9 +20,9 @@ TRAINING += ["--evaluate-every", 100]
 KINDS = {
     "transformer": ["--num-layers", 1, "--hidden-size", 32, "--num-heads", 2, "--dropout", 0]
     + ["--learning-rate", "5e-3", "--steps", 200],
-    "seq2seq": ["--hidden-size", 32, "--dropout", 0, "--learning-rate", "1e-2", "--steps", 100],
+    "seq2seq": ["--hidden-size", 32, "--dropout", 0, "--learning-rate", "1e-2", "--steps", 200],
 }
-LEARNT = {"transformer": 80.0, "seq2seq": 0.0}  # BLEU after so few steps
+LEARNT = {"transformer": 80.0, "seq2seq": 5.0}  # BLEU after so few steps; before them, 0
 
 
 def sentences(count, seed):

@@ -13,7 +13,7 @@ from tests.training.scale_test import addresses
 from tfnlp import books
 
 TOY = "--size mini --num-layers 1 --hidden-size 16 --num-heads 2 --seq-length 16 --batch-size 8"
-TOY += " --steps 24 --steps-per-call 1 --evaluate-every 2 --evaluate-batches 1 --vocab-size 300"
+TOY += " --steps 12 --steps-per-call 1 --evaluate-every 2 --evaluate-batches 1 --vocab-size 300"
 pytestmark = pytest.mark.timeout(1200)
 
 
@@ -57,7 +57,7 @@ def end(processes):
 def weights(run):
     """All that the last checkpoint holds, by name."""
     checkpoints = sorted((run / "checkpoints").glob("step-*"))
-    assert checkpoints[-1].name == "step-0000000024"
+    assert checkpoints[-1].name == "step-0000000012"
     reader = tf.train.load_checkpoint(str(checkpoints[-1] / "variables"))
     return {
         name: reader.get_tensor(name)

@@ -160,6 +160,17 @@ def test_threshold_by_hand():
     assert (values["best_f1"], values["best_f1_thresh"]) == (50.0, 0.0)  # answer nothing
 
 
+@pytest.mark.parametrize(
+    "threshold, wanted", [(-3.0, -2.5), (-1.0, -0.75), (-0.5, 0.0), (2.0, 2.5), (0.5, 1.0)]
+)
+def test_a_threshold_off_the_edge(threshold, wanted):
+    odds = [2.0, -3.0, -0.5, 1.5, -1.0]
+    found = squad.off_the_edge(threshold, odds)
+    assert found == wanted
+    nudged = [x + 1e-4 for x in odds]
+    assert [x > found for x in nudged] == [x > threshold for x in odds]
+
+
 def test_without_odds_answers_stand():
     values = squad.answers({"a": ["x"], "b": [], "c": [""]}, {"a": "", "b": "", "c": "z"})
     assert values == pytest.approx(

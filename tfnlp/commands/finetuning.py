@@ -296,12 +296,14 @@ class Finetuning:
     def _finish(self, folder, model, dev, dev_batches, history, steps):
         """Measures the best checkpoint and writes results and predictions."""
         from tfnlp.tasks.scoring import score
+        from tfnlp.tasks.squad import off_the_edge
 
         predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
         metrics = score(self.spec, self.dev, predictions)
         results = {"metrics": metrics, "metric": self.metric, "steps": steps}
         if self.spec.unanswerable:
-            results["threshold"] = metrics["best_f1_thresh"]
+            odds = [p["null_score"] for p in predictions]
+            results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)
             model.spec = dataclasses.replace(self.spec, threshold=results["threshold"])
             predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
             results["metrics"] = score(model.spec, self.dev, predictions)

@@ -122,6 +122,22 @@ def best_threshold(scores, predicted, null_odds, answerable):
     return 100.0 * best / len(scores), threshold
 
 
+def off_the_edge(threshold, null_odds):
+    """A threshold that says the same of these odds, and still does when their last digits change.
+
+    The best threshold is the odds of one of the questions. Another processor, or a graph that was
+    optimized in another way, would round that one's odds to this side or that.
+
+    Args:
+        threshold: from `best_threshold`.
+        null_odds: floats, of all questions.
+
+    Returns:
+        float, the middle between `threshold` and the next larger odds, at most 0.5 away.
+    """
+    return (threshold + min([x for x in null_odds if x > threshold] + [threshold + 1.0])) / 2
+
+
 def _f1(gold, guess, unanswerable):
     gold, guess = gold.split(), guess.split()
     if unanswerable and not (gold and guess):
