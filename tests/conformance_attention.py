@@ -142,9 +142,12 @@ ATTENTION_ROWS = [
             masked_tokens,
             time=masked_time,
         )
-        for norm_first in (False, True)
-        for activation in ("gelu", "gelu_tanh")
-        for causal in (False, True)
+        for norm_first, activation, causal in (  # each pair of values comes once
+            (False, "gelu", False),
+            (False, "gelu_tanh", True),
+            (True, "gelu", True),
+            (True, "gelu_tanh", False),
+        )
     ],
     block_row(
         "cache",

@@ -1,5 +1,6 @@
 """`tfnlp predict elmo`: neighbours, HDF5 files, and what it says to bad input."""
 
+import functools
 import json
 
 import h5py
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.cli.cli_test import tfnlp
-from tests.support import golden
+from tests.support import golden, traced
 from tfnlp.convert import load_elmo
 from tfnlp.text import character_ids
 
@@ -28,10 +29,14 @@ def predict(*arguments):
     return tfnlp("predict", "elmo", "--model", MODEL, *arguments)
 
 
+@functools.cache
+def encoder():
+    return traced(load_elmo(MODEL).encoder)
+
+
 def vectors(words):
     """Unit vectors of the first LSTM layer, `[n, D]`, of a sentence alone."""
-    encoder = load_elmo(MODEL).encoder
-    x = np.array(encoder({"character_ids": character_ids([words])})["lstm_outputs1"][0])
+    x = np.array(encoder()(character_ids([words]))["lstm_outputs1"][0])
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 

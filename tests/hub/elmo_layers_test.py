@@ -6,7 +6,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.support import golden
+from tests.support import golden, traced
 from tfnlp.convert import load_elmo
 from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 from tfnlp.text import character_ids
@@ -33,11 +33,12 @@ def test_running_layers_are_what_bilm_tf_recorded(encoder):
 @pytest.mark.parametrize("tokens", [1, 100, 4096])
 def test_sentences_in_batches_equal_each_alone(encoder, tokens):
     sentences = [*texts()[0], [], ["a"], *texts()[1]]
+    one = traced(encoder)
     together = list(sentence_layers(ElmoModule(encoder), sentences, tokens))
     assert [x.shape for x in together] == [(3, len(s), 32) for s in sentences]
     for words, layers in zip(sentences, together, strict=True):
         if words:
-            alone = encoder({"character_ids": character_ids([words])})
+            alone = one(character_ids([words]))
             twice = np.concatenate([alone["word_emb"][0]] * 2, -1)
             np.testing.assert_allclose(layers[0], twice, atol=1e-6)
             np.testing.assert_allclose(layers[1], alone["lstm_outputs1"][0], atol=1e-6)

@@ -5,6 +5,7 @@ import tensorflow as tf
 from tfnlp.hub.export import export
 from tfnlp.hub.save import as_saved
 from tfnlp.text import pack_segments
+from tfnlp.text.packing import merge_words
 
 SERVED = ("pooled_output", "sequence_output", "default")  # by the encoder's signature
 MAX_SEGMENTS = 4  # ragged inputs for which `bert_pack_inputs` is traced
@@ -80,7 +81,7 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
         return self.pack(inputs, self._seq_length if seq_length is None else seq_length)
 
     def pack(self, inputs, seq_length):
-        pieces = [x.merge_dims(1, 2) if x.shape.rank == 3 else x for x in inputs]
+        pieces = [merge_words(x) if x.shape.rank == 3 else x for x in inputs]
         packed = self._pack(pieces, tf.convert_to_tensor(seq_length, "int32"))
         length = tf.get_static_value(seq_length)
         return {name: tf.ensure_shape(x, [None, length]) for name, x in packed.items()}

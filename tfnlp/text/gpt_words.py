@@ -29,6 +29,7 @@ import tensorflow as tf
 
 from tfnlp.text.gpt_cleaning import clean
 from tfnlp.text.gpt_exceptions import EXCEPTIONS, find, join_split
+from tfnlp.text.packing import merge_words
 
 # --- 2. text_standardize -----------------------------------------------------------------------
 # The tokenizer would take runs of the first kind apart, and keep those of the second whole. The
@@ -97,7 +98,7 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
     distinct, place = tf.unique(chunks.flat_values)
     words = tf.strings.split(_lower(_tokenize(distinct)), " ")  # [U, (words)]
     words = words.with_flat_values(tf.where(words.flat_values == _BREAK, "\n", words.flat_values))
-    return chunks.with_flat_values(tf.gather(words, place)).merge_dims(1, 2)
+    return merge_words(chunks.with_flat_values(tf.gather(words, place)))
 
 
 def _chunks(strings: tf.Tensor) -> tf.RaggedTensor:

@@ -51,23 +51,26 @@ def pack_segments(
             f"{special} special tokens; pass seq_length >= {special}"
         )
     seq_length = tf.cast(seq_length, tf.int32)
+    if static_length is None:
+        why = f"seq_length is too small for {len(segments)} segments and {special} special tokens"
+        tf.raw_ops.Assert(condition=seq_length >= special, data=[why, seq_length])
     lengths = tf.stack([tf.cast(s.row_lengths(), tf.int32) for s in segments], 1)  # [B, n]
     kept = _fair_lengths(lengths, tf.maximum(seq_length - special, 0))  # [B, n]
 
-    rows = tf.shape(lengths)[0]
     ends = [sep_id] * len(segments) if isinstance(sep_id, int) else sep_id
-    parts = [_column(cls_id, rows)]
-    for index, (segment, end) in enumerate(zip(segments, ends, strict=True)):
-        parts += [_prefixes(segment, kept[:, index]), _column(end, rows)]
-    tokens = tf.concat(parts, 1).to_tensor(pad_id)  # [B, longest]
-    padding = seq_length - tf.shape(tokens)[1]
-    word_ids = tf.pad(tokens, [[0, 0], [0, padding]], constant_values=pad_id)  # [B, T]
-
+    begins = tf.cumsum(kept + 1, axis=1, exclusive=True) + 1  # [B, n], just behind [CLS] or [SEP]
     position = tf.range(seq_length)[None, :]  # [1, T]
-    ends = tf.cumsum(kept + 1, axis=1) + 1  # [B, n], just behind each [SEP]
-    mask = position < ends[:, -1:]  # [B, T]
+    word_ids = tf.where(position == 0, cls_id, pad_id)  # [1, T]
+    for index, (segment, end) in enumerate(zip(segments, ends, strict=True)):
+        offset = position - begins[:, index, None]  # [B, T]
+        count = kept[:, index, None]  # [B, 1]
+        word_ids = tf.where(offset == count, end, word_ids)
+        inside = (offset >= 0) & (offset < count)
+        word_ids = tf.where(inside, _at(segment, offset, inside), word_ids)
+
+    mask = position <= begins[:, -1:] + kept[:, -1:]  # [B, T]
     # The segment's index is the number of segments that ended before.
-    behind = tf.cast(position[:, :, None] >= ends[:, None, :-1], tf.int32)  # [B, T, n - 1]
+    behind = tf.cast(position[:, :, None] >= begins[:, None, 1:], tf.int32)  # [B, T, n - 1]
     packed = dict(
         input_word_ids=word_ids,
         input_mask=tf.cast(mask, tf.int32),
@@ -83,8 +86,15 @@ def _merge_words(segment: tf.RaggedTensor, index: int) -> tf.RaggedTensor:
             f"segments[{index}] must be a ragged tensor [B, (pieces)] or [B, (words), (pieces)], "
             f"but is {segment!r}"
         )
-    merged = segment.merge_dims(1, 2) if rank == 3 else segment
+    merged = merge_words(segment) if rank == 3 else segment
     return tf.cast(merged, tf.int32).with_row_splits_dtype(tf.int64)
+
+
+def merge_words(ids: tf.RaggedTensor) -> tf.RaggedTensor:
+    """`[B, (words), (pieces)]` to `[B, (pieces)]`, with a tenth of `merge_dims`'s operations."""
+    words = ids.values
+    splits = tf.gather(words.row_splits, ids.row_splits)
+    return tf.RaggedTensor.from_row_splits(words.values, splits, validate=False)
 
 
 def _fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
@@ -101,11 +111,8 @@ def _fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
     return kept + tf.where(tf.cumsum(more, axis=1) <= rest, more, 0)
 
 
-def _prefixes(segment: tf.RaggedTensor, kept: tf.Tensor) -> tf.RaggedTensor:
-    starts = segment.row_starts()
-    picked = tf.ragged.range(starts, starts + tf.cast(kept, tf.int64))  # [B, (kept)]
-    return picked.with_values(tf.gather(segment.values, picked.values))
-
-
-def _column(token_id: int, rows: tf.Tensor) -> tf.RaggedTensor:
-    return tf.RaggedTensor.from_tensor(tf.fill([rows, 1], tf.cast(token_id, tf.int32)))
+def _at(segment: tf.RaggedTensor, offset: tf.Tensor, inside: tf.Tensor) -> tf.Tensor:
+    """The ids at offsets `[B, T]` of the rows where they are inside, something elsewhere."""
+    places = segment.row_starts()[:, None] + tf.cast(offset, tf.int64)
+    values = tf.concat([segment.values, [0]], 0)  # there may be none
+    return tf.gather(values, tf.where(inside, places, 0))
