@@ -14,9 +14,6 @@ pytest.register_assert_rewrite("tests.cli.every_task", "tests.cli.toy_tasks")
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
-# Rewriting graphs takes longer than toys run. The processes that tests start have TensorFlow's own
-# settings: demos, notebooks, workers, and those that read exports.
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 # What is imported stays; looking at it again and again takes time.
 gc.collect()
 gc.freeze()
