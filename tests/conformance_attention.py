@@ -25,6 +25,19 @@ cache = dict.fromkeys(("cached_keys", "cached_values"), Array((B, N, M, H // N))
 decoding = {"inputs": Array((B, 2, H)), **cache}
 masked_decoding = {**decoding, "mask": Array((B, M), "bool")}
 decoding_time = {"inputs": 1, **dict.fromkeys(cache, 2)}
+decoded = {
+    "options": {"cache_index": 3},
+    "padded": tuple(cache),
+    "keep": cache_at_real,
+    "bf16": ("bfloat16",) * 3,
+    "gradient": False,
+}
+scored = {
+    "options": {"return_scores": True},
+    "time": masked_time,
+    "keep": scores_at_real,
+    "bf16": ("bfloat16", "float32"),
+}
 attention_args = {"num_heads": N, "kernel_initializer": "he_normal"}
 
 source = {"keys": Array((B, M, C)), "mask": Array((B, M), "bool")}
@@ -104,36 +117,20 @@ ATTENTION_ROWS = [
         padded=("context",),
         keep=everything,
     ),
-    attention_row(
-        "scores",
-        {},
-        masked_tokens,
-        options={"return_scores": True},
-        time=masked_time,
-        keep=scores_at_real,
-        bf16=("bfloat16", "float32"),
-    ),
+    attention_row("scores", {}, masked_tokens, **scored),
     attention_row(
         "cache",
         {"causal": True},
         decoding,
-        options={"cache_index": 3},
         time=decoding_time,
-        padded=tuple(cache),
-        keep=cache_at_real,
-        bf16=("bfloat16",) * 3,
-        gradient=False,
+        **decoded,
     ),
     attention_row(
         "cache masked",
         {"causal": True},
         masked_decoding,
-        options={"cache_index": 3},
         time={**decoding_time, "mask": 1},
-        padded=tuple(cache),
-        keep=cache_at_real,
-        bf16=("bfloat16",) * 3,
-        gradient=False,
+        **decoded,
     ),
     *[
         block_row(
@@ -153,22 +150,10 @@ ATTENTION_ROWS = [
         "cache",
         {"causal": True, "norm_first": True},
         masked_decoding,
-        options={"cache_index": 3},
         time={**decoding_time, "mask": 1},
-        padded=tuple(cache),
-        keep=cache_at_real,
-        bf16=("bfloat16",) * 3,
-        gradient=False,
+        **decoded,
     ),
-    block_row(
-        "scores",
-        {},
-        masked_tokens,
-        options={"return_scores": True},
-        time=masked_time,
-        keep=scores_at_real,
-        bf16=("bfloat16", "float32"),
-    ),
+    block_row("scores", {}, masked_tokens, **scored),
     *[
         block_row(
             f"{'pre' if norm_first else 'post'}-norm cross{' scores' if scores else ''}",
