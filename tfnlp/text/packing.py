@@ -60,15 +60,22 @@ def pack_segments(
     ends = [sep_id] * len(segments) if isinstance(sep_id, int) else sep_id
     begins = tf.cumsum(kept + 1, axis=1, exclusive=True) + 1  # [B, n], just behind [CLS] or [SEP]
     position = tf.range(seq_length)[None, :]  # [1, T]
-    word_ids = tf.where(position == 0, cls_id, pad_id)  # [1, T]
-    for index, (segment, end) in enumerate(zip(segments, ends, strict=True)):
-        offset = position - begins[:, index, None]  # [B, T]
-        count = kept[:, index, None]  # [B, 1]
-        word_ids = tf.where(offset == count, end, word_ids)
-        inside = (offset >= 0) & (offset < count)
-        word_ids = tf.where(inside, _at(segment, offset, inside), word_ids)
-
     mask = position <= begins[:, -1:] + kept[:, -1:]  # [B, T]
+
+    # Places in all ids, one after the other, behind which stand [CLS], [PAD] and each [SEP]. What
+    # a segment writes behind its end is written over by what follows.
+    ids = tf.concat([*(s.values for s in segments), [cls_id, pad_id, *ends]], 0)
+    first_special = tf.size(ids) - 2 - len(segments)
+    place = tf.where(position == 0, first_special, 0)  # [1, T]
+    before = 0
+    for index, segment in enumerate(segments):
+        offset = position - begins[:, index, None]  # [B, T]
+        starts = before + tf.cast(segment.row_starts()[:, None], tf.int32)
+        place = tf.where(offset >= 0, starts + offset, place)
+        place = tf.where(offset == kept[:, index, None], first_special + 2 + index, place)
+        before += tf.size(segment.values)
+    word_ids = tf.gather(ids, tf.where(mask, place, first_special + 1))  # [B, T]
+
     # The segment's index is the number of segments that ended before.
     behind = tf.cast(position[:, :, None] >= begins[:, None, 1:], tf.int32)  # [B, T, n - 1]
     packed = dict(
@@ -109,10 +116,3 @@ def _fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
     rest = room - tf.reduce_sum(kept, axis=1, keepdims=True)  # [B, 1]
     more = tf.cast(lengths > level, tf.int32)
     return kept + tf.where(tf.cumsum(more, axis=1) <= rest, more, 0)
-
-
-def _at(segment: tf.RaggedTensor, offset: tf.Tensor, inside: tf.Tensor) -> tf.Tensor:
-    """The ids at offsets `[B, T]` of the rows where they are inside, something elsewhere."""
-    places = segment.row_starts()[:, None] + tf.cast(offset, tf.int64)
-    values = tf.concat([segment.values, [0]], 0)  # there may be none
-    return tf.gather(values, tf.where(inside, places, 0))
