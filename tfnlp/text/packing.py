@@ -98,8 +98,10 @@ def _merge_words(segment: tf.RaggedTensor, index: int) -> tf.RaggedTensor:
 
 
 def merge_words(ids: tf.RaggedTensor) -> tf.RaggedTensor:
-    """`[B, (words), (pieces)]` to `[B, (pieces)]`, with a tenth of `merge_dims`'s operations."""
+    """`[B, (words), (pieces)]` to `[B, (pieces)]`: `merge_dims(1, 2)` in fewer operations."""
     words = ids.values
+    if not isinstance(words, tf.RaggedTensor):  # as many pieces in every word
+        return ids.merge_dims(1, 2)
     splits = tf.gather(words.row_splits, ids.row_splits)
     return tf.RaggedTensor.from_row_splits(words.values, splits, validate=False)
 
