@@ -1,7 +1,7 @@
 # make demo       the whole way from a book to a BERT SavedModel that is used without tfnlp
 # make demo-elmo  the same with an ELMo
 # make demo-gpt   the same with a GPT that writes
-# make test       the test suite, in three processes
+# make test       the test suite, in two processes
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -31,7 +31,7 @@ demo-gpt: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_gpt.sh
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

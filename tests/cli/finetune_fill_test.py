@@ -5,12 +5,11 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
 from tests.support import golden
 from tfnlp import books
@@ -165,14 +164,7 @@ def test_export_says_what_predict_says(run, tmp_path, capsys):
     export = ["export", "--model", run, "--output", tmp_path / "fill", "--fill", "--top", "3"]
     assert tfnlp(*export) == 0
     assert capsys.readouterr().out == f"module: {tmp_path / 'fill'}\n"
-    done = subprocess.run(
-        [sys.executable, "-c", READER, tmp_path / "fill", *texts],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    served = done.stdout.rstrip("\n").split("\n")
+    served = run_alone(READER, tmp_path / "fill", *texts).rstrip("\n").split("\n")
     assert tfnlp("predict", "bert", "--model", run, *texts, "--top", "3") == 0
     printed = capsys.readouterr().out.rstrip("\n").split("\n")
     assert [line for line in printed if line not in texts] == [

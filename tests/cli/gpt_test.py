@@ -5,12 +5,11 @@ import math
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
 from tests.support import golden
 from tfnlp import books
@@ -176,11 +175,7 @@ written = module.signatures["generate"](
 print(written["text"].numpy()[0].decode())
 assert not any(name.startswith("tfnlp") for name in sys.modules)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    shapes, text = done.stdout.split("\n", 1)
+    shapes, text = run_alone(script).split("\n", 1)
     assert shapes == "(1, 8) (1, 8, 320)"
     command = ["predict", "gpt", "--model", run, "Mary went", "--max-new-tokens", "12"]
     assert tfnlp(*command, "--temperature", "0") == 0

@@ -2,11 +2,10 @@
 
 import json
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 
+from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
 from tests.hub import gpt_toy
 from tests.support import golden
@@ -164,8 +163,7 @@ def read_in_clean_process(folder, modules):
     """
     asked = {name: [str(path), inputs] for name, (path, inputs) in modules.items()}
     (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
-    done = subprocess.run([sys.executable, READER, folder], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    run_alone(READER, folder)
     return json.loads((folder / "said.json").read_text(encoding="utf-8"))
 
 

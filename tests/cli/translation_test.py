@@ -3,13 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
 
+from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
 from tfnlp.commands.loading import kind_of, load_translation
 
@@ -103,10 +102,7 @@ def test_export_says_what_predict_says_without_tfnlp(run, tmp_path, capsys):
     capsys.readouterr()
     assert tfnlp("predict", "translation", "--model", run, "--beams", 2, *texts) == 0
     predicted = capsys.readouterr().out.splitlines()
-    command = [sys.executable, "-c", READER, str(module), *texts]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ})
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip().split("|") == predicted
+    assert run_alone(READER, module, *texts).strip().split("|") == predicted
     assert predicted[1] == ""
 
 

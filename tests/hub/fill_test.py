@@ -1,13 +1,12 @@
 """Masked words filled in by one module: against the model taken text by text."""
 
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tests.support import golden
 from tfnlp.commands.filling import fill_masks
 from tfnlp.commands.loading import load_bert
@@ -169,12 +168,9 @@ print(len(module.variables), len(module.trainable_variables))
 def test_a_google_checkpoint_without_tfnlp(tmp_path):
     loaded = load_bert(golden("bert_google_tf_generated"))
     path = export_fill(tmp_path / "fill", loaded.pretrainer, loaded.tokenizer, top=3)
-    done = subprocess.run(
-        [sys.executable, "-c", READER, path, tmp_path], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
+    said = run_alone(READER, path, tmp_path)
     weights = len(loaded.pretrainer.trainable_variables)
-    assert done.stdout.split() == [str(weights)] * 2
+    assert said.split() == [str(weights)] * 2
     tokens, probabilities = (np.load(tmp_path / f"{n}0.npy") for n in ("tokens", "probabilities"))
     for row, text in enumerate(["the [MASK] cat [MASK]", "[MASK]"]):
         guesses = fill_masks(loaded, text, 3)

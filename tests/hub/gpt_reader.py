@@ -102,7 +102,8 @@ try:
     seen["missing"] = np.array("")
 except Exception as error:
     seen["missing"] = np.array(str(error))
-del sys.modules["tensorflow_text"], sys.modules["keras"]  # which it imports itself
+for name in ("tensorflow_text", "keras", "tf_keras"):  # it imports a Keras itself
+    del sys.modules[name]
 import tensorflow_text  # noqa: E402, F401
 
 look("gpt")

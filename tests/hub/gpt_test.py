@@ -3,13 +3,12 @@
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tests.hub.gpt_toy import KINDS, POSITIONS, TEXTS, model, tokenizer
 from tests.models.gpt_reference import H, L, talkative
 from tfnlp import hub
@@ -41,7 +40,7 @@ def exported(tmp_path_factory):
     plan = {"texts": ROWS, "prompts": PROMPTS, "calls": CALLS}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     script = pathlib.Path(__file__).with_name("gpt_reader.py")
-    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    run_alone(script, folder, folder=folder)
     return models, np.load(folder / "seen.npz", allow_pickle=True), folder
 
 

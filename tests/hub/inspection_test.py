@@ -5,14 +5,13 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import tfnlp
+from tests.alone import run_alone
 from tests.hub import inspection_modules
 from tests.hub.inspection_modules import message
 from tfnlp import hub
@@ -231,11 +230,7 @@ def test_where_nothing_but_tensorflow_is(written):
     script = pathlib.Path(__file__).with_name("inspection_reader.py")
     source = pathlib.Path(tfnlp.__file__).parent / "hub" / "graph_operations.py"
     (folder / "usage.py").write_text(found["bert/preprocessor"].usage, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, script, source, folder], cwd=folder, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
+    seen = json.loads(run_alone(script, source, folder, folder=folder))
     text = sorted([*TENSORFLOW_TEXT, "TFText>RoundRobinTrim"])
     wanted = {"tensorflow_text": text, "": ["Addons>Gelu", "NoSuchOp"]}
     assert seen["before"] == seen["after"] == wanted

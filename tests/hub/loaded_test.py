@@ -2,14 +2,13 @@
 
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tests.hub import gpt_toy
 from tests.hub.elmo_toy import tiny as tiny_elmo
 from tfnlp import hub, models, tasks, training
@@ -250,8 +249,7 @@ def test_exported_again_it_needs_no_tfnlp(exported, tmp_path):
     shutil.rmtree(tmp_path / "bert")  # the copy must carry all that it needs
     inputs = batch(model.input, 5)
     np.savez(tmp_path / "in.npz", **{n: x.numpy() for n, x in inputs.items()})
-    command = [sys.executable, "-c", READER, "again", "in.npz", "out.npz"]
-    subprocess.run(command, check=True, cwd=tmp_path)
+    run_alone(READER, "again", "in.npz", "out.npz", folder=tmp_path)
     seen = np.load(tmp_path / "out.npz")
     np.testing.assert_allclose(seen["logits"], model(inputs)["logits"], **CLOSE)
     assert len(seen["found"]) == len(after) and seen["found"].all()

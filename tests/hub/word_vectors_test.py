@@ -1,13 +1,12 @@
 """The module of word vectors, against sums in numpy."""
 
 import pathlib
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.alone import run_alone
 from tfnlp import hub
 from tfnlp.text import Subwords, WordVectors
 
@@ -98,7 +97,7 @@ def exported(tmp_path_factory):
     for name, vectors in made.items():
         hub.export_word_vectors(folder / name, vectors, oov_buckets=2)
     script = pathlib.Path(__file__).with_name("word_vectors_reader.py")
-    subprocess.run([sys.executable, script, folder], check=True, cwd=folder)
+    run_alone(script, folder, folder=folder)
     return made, dict(np.load(folder / "seen.npz"))
 
 

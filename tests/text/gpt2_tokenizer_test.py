@@ -2,8 +2,6 @@ import gc
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import hypothesis
 import hypothesis.strategies as st
@@ -12,6 +10,7 @@ import pytest
 import tensorflow as tf
 import tokenizers
 
+from tests.alone import run_alone
 from tests.support import golden
 from tests.text import bpe_reference as reference
 from tfnlp.text import GPT2Tokenizer, write_bpe
@@ -238,9 +237,8 @@ def test_save_load_save_load(tmp_path):
             back = obj.tokenizer.detokenize(layout).numpy().tolist()
             assert back == [text.encode() for text in texts]
             assert obj.tokenizer.id_to_token(layout).shape.rank == 2
-    command = [sys.executable, "-c", LOADED, str(saved), json.dumps(texts)]
-    output = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path)
-    assert json.loads(output.stdout.splitlines()[-1]) == [expected, texts]
+    said = run_alone(LOADED, saved, json.dumps(texts))
+    assert json.loads(said.splitlines()[-1]) == [expected, texts]
     del tokenizer, obj
     gc.collect()
     assert not any(os.path.exists(copy) for copy in copies)
