@@ -17,6 +17,17 @@ def encoder():
     return load_elmo(golden("elmo_bilm_tf")).encoder
 
 
+@pytest.fixture(scope="module")
+def module(encoder):
+    return ElmoModule(encoder)
+
+
+@pytest.fixture(scope="module")
+def one(encoder):
+    """The encoder for one sentence at a time."""
+    return traced(encoder)
+
+
 def texts():
     path = golden("elmo_bilm_tf") / "lm_embeddings_sentences.json"
     return [[s.split() for s in text] for text in json.loads(path.read_text())]
@@ -31,10 +42,9 @@ def test_running_layers_are_what_bilm_tf_recorded(encoder):
 
 
 @pytest.mark.parametrize("tokens", [1, 100, 4096])
-def test_sentences_in_batches_equal_each_alone(encoder, tokens):
+def test_sentences_in_batches_equal_each_alone(module, one, tokens):
     sentences = [*texts()[0], [], ["a"], *texts()[1]]
-    one = traced(encoder)
-    together = list(sentence_layers(ElmoModule(encoder), sentences, tokens))
+    together = list(sentence_layers(module, sentences, tokens))
     assert [x.shape for x in together] == [(3, len(s), 32) for s in sentences]
     for words, layers in zip(sentences, together, strict=True):
         if words:

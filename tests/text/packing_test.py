@@ -84,6 +84,13 @@ def test_words_are_merged():
         np.testing.assert_array_equal(a, b)
 
 
+def test_words_of_one_number_of_pieces_are_merged():
+    # Their innermost dimension is dense.
+    words = tf.RaggedTensor.from_row_lengths(tf.constant([[1, 2], [3, 4], [5, 6]]), [2, 1])
+    packed = pack_segments([words], 6, CLS, SEP, PAD)["input_word_ids"]
+    assert packed.numpy().tolist() == [[CLS, 1, 2, 3, 4, SEP], [CLS, 5, 6, SEP, PAD, PAD]]
+
+
 def test_smallest_length_keeps_only_special_tokens():
     packed = pack_segments([ragged([[1]]), ragged([[2]])], 3, CLS, SEP, PAD)
     assert packed["input_word_ids"].numpy().tolist() == [[CLS, SEP, SEP]]
