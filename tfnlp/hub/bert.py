@@ -1,9 +1,11 @@
 """BERT as the pair of TF-Hub modules that its users know: a preprocessor and an encoder."""
 
+import os
+
 import tensorflow as tf
 
 from tfnlp.hub.export import export
-from tfnlp.hub.save import as_saved
+from tfnlp.hub.save import as_saved, check_free
 from tfnlp.text import pack_segments
 from tfnlp.text.packing import merge_words
 
@@ -139,6 +141,8 @@ def export_bert(
         raise ValueError(
             f"seq_length={seq_length} is longer than the model's {positions} positions"
         )
+    for name in ("encoder", "preprocessor"):
+        check_free(os.path.join(os.fspath(directory), name), overwrite)
     default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
     heads = pretrainer is not None and "mlm_logits" in pretrainer.output
     with as_saved():

@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from tfnlp.hub.module import Hidden, regularization_loss, without_seeds
-from tfnlp.hub.save import as_saved, save
+from tfnlp.hub.save import as_saved, check_free, save
 from tfnlp.hub.word_cache import WordCache
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
@@ -176,6 +176,7 @@ def export_elmo(directory, encoder, trainable="mix", cache=None, l2=0.0, overwri
     Raises:
         ValueError, OSError: see `ElmoModule` and `tfnlp.hub.save`.
     """
+    check_free(directory, overwrite)
     with as_saved():
         module = ElmoModule(encoder, trainable, cache, l2)
         signatures = module.signatures()

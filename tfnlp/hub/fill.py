@@ -5,7 +5,7 @@ import os
 import tensorflow as tf
 
 from tfnlp.hub.module import Hidden, without_seeds
-from tfnlp.hub.save import as_saved, save
+from tfnlp.hub.save import as_saved, check_free, save
 from tfnlp.text import pack_segments
 from tfnlp.text.vocabulary import CONTINUATION, MASK
 
@@ -155,6 +155,7 @@ def export_fill(directory, pretrainer, tokenizer, top=5, overwrite=False):
         ValueError: see `FillModule`.
         OSError: see `tfnlp.hub.save`.
     """
+    check_free(directory, overwrite)
     with as_saved():
         module = FillModule(pretrainer, tokenizer, top)
         signatures = {"serving_default": module.signature()}

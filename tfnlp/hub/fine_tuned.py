@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfnlp.hub.frozen_features import ElmoFeatures
 from tfnlp.hub.module import Hidden, without_seeds
-from tfnlp.hub.save import as_saved, save
+from tfnlp.hub.save import as_saved, check_free, save
 from tfnlp.tasks.decoding import answers, best_spans, best_tags, span_candidates, word_logits
 
 
@@ -213,6 +213,7 @@ def export_fine_tuned(directory, task_model, overwrite=False):
     Raises:
         OSError: see `tfnlp.hub.save`.
     """
+    check_free(directory, overwrite)
     with as_saved():
         module = FineTunedModule(task_model)
         signatures = module.signatures()

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from tfnlp.hub.compact import CompactWeights, report
 from tfnlp.hub.module import Hidden, KerasModule
-from tfnlp.hub.save import as_saved, save
+from tfnlp.hub.save import as_saved, check_free, save
 from tfnlp.hub.text_generation import pad_prompts
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
@@ -147,6 +147,8 @@ def export_gpt(
         raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
     model_path = os.path.join(os.fspath(directory), "model")
     preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
+    for path in (model_path, preprocessor_path):
+        check_free(path, overwrite)
     stored = CompactWeights([pretrainer], weights) if weights else None
     with as_saved():
         module = GPTModule(pretrainer, tokenizer, stored)

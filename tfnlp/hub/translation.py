@@ -7,7 +7,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tfnlp.hub.module import Hidden, KerasModule
-from tfnlp.hub.save import as_saved, save
+from tfnlp.hub.save import as_saved, check_free, save
 from tfnlp.models.beam_search import beam_search
 
 BEAMS, LENGTH_PENALTY = 4, 0.6  # Vaswani et al. 2017, section 6.1
@@ -148,6 +148,7 @@ def export_translator(directory, model, translator, overwrite=False):
     Raises:
         OSError: see `tfnlp.hub.save`.
     """
+    check_free(directory, overwrite)
     with as_saved():
         module = TranslationModule(model, translator)
         signatures = module.signatures()
