@@ -1,6 +1,7 @@
 """What every test starts from: the TensorFlow backend, two CPU devices, fixed seeds, float32."""
 
 import gc
+from unittest import mock
 
 import keras
 import pytest
@@ -27,10 +28,18 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: not any(part in item.nodeid.split("::")[0] for part in LONG))
 
 
+@pytest.fixture(autouse=True, scope="module")
+def tensorflow_seed():
+    """TensorFlow's own random numbers begin anew with each file, not with each test: setting that
+    seed makes it forget all kernels, and making them again would be a fifth of a small test."""
+    tf.random.set_seed(1234)
+
+
 @pytest.fixture(autouse=True)
 def clean_state():
     """The same random numbers for each test, and no dtype policy left over from another."""
-    keras.utils.set_random_seed(1234)
+    with mock.patch.object(tf.random, "set_seed"):
+        keras.utils.set_random_seed(1234)
     keras.config.set_dtype_policy("float32")
     # TensorFlow numbers the collectives of every new strategy from the same key and remembers
     # their shapes, so a process's second strategy would trip over its first one's.
