@@ -52,7 +52,7 @@ def run_alone(script, *arguments, folder=None):
 @functools.cache
 def _server():
     process = subprocess.Popen(
-        [sys.executable, __file__],
+        [sys.executable, "-P", __file__],  # without this folder on the path
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -90,7 +90,7 @@ def _run(path, code, arguments, folder, files):
     try:
         os.chdir(folder)
         sys.argv = [path or "-c", *arguments]
-        sys.path[0] = os.path.dirname(path) if path else ""
+        sys.path.insert(0, os.path.dirname(path) if path else "")
         code = code if path is None else pathlib.Path(path).read_text(encoding="utf-8")
         exec(compile(code, path or "<script>", "exec"), {"__name__": "__main__", "__file__": path})
     except SystemExit as error:
