@@ -44,8 +44,9 @@ def run_alone(script, *arguments, folder=None):
         server.stdin.write(json.dumps(asked) + "\n")
         server.stdin.flush()
         status = server.stdout.readline().strip()
+        assert status, "the process that forks for the scripts is gone"
         said, complaint = (pathlib.Path(file).read_text(encoding="utf-8") for file in files)
-        assert status == "0", f"ended with {status or 'nothing'}: {complaint[-2000:]}"
+        assert status == "0", f"ended with {status}: {complaint[-2000:]}"
         return said
 
 

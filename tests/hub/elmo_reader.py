@@ -59,11 +59,9 @@ seen["complaints"] = np.array(complaints)
 
 for name, module in modules.items():
     listed(f"{name}/text", module(texts))
-    if name != "still":  # which is "all" with other numbers
-        listed(f"{name}/tokens", module({"tokens": tokens, "sequence_len": lengths}))
-        listed(f"{name}/default", module.signatures["default"](text=texts))
-        signature = module.signatures["tokens"](tokens=tokens, sequence_len=lengths)
-        listed(f"{name}/signature", signature)
+    listed(f"{name}/tokens", module({"tokens": tokens, "sequence_len": lengths}))
+    listed(f"{name}/default", module.signatures["default"](text=texts))
+    listed(f"{name}/signature", module.signatures["tokens"](tokens=tokens, sequence_len=lengths))
     first, second = (module(texts, training=True)["default"] for _ in range(2))
     seen[f"{name}/dropout"] = np.abs(first - second).max()
     seen[f"{name}/counts"] = np.array([len(module.variables), len(module.trainable_variables)])

@@ -279,7 +279,7 @@ def test_loads_silently(exported):
 def test_loaded_module_equals_the_model(encoder, exported, name):
     _, still, seen = exported
     want = expected(still if name == "still" else encoder, ROWS)
-    for call in ("text",) if name == "still" else ("text", "tokens", "default", "signature"):
+    for call in ("text", "tokens", "default", "signature"):
         assert_equal(outputs(seen, f"{name}/{call}"), want)
 
 

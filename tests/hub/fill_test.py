@@ -1,6 +1,5 @@
 """Masked words filled in by one module: against the model taken text by text."""
 
-
 import keras
 import numpy as np
 import pytest
