@@ -9,7 +9,7 @@ import tensorflow as tf
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tfnlp.text.gpt2_tokenizer import END_OF_TEXT, byte_characters
-from tfnlp.text.gpt2_words import GPT2Words
+from tfnlp.text.gpt2_words import gpt2_words
 from tfnlp.text.gpt_tokenizer import END_OF_WORD, UNKNOWN_TOKEN
 from tfnlp.text.gpt_words import gpt_words
 
@@ -93,12 +93,9 @@ def _batches(texts: Iterable[str]) -> Iterator[list[bytes]]:
 
 def _byte_words(texts: Iterable[str]) -> collections.Counter:
     """Counts of GPT-2's words, in the characters that stand for bytes."""
-    split = tf.function(
-        GPT2Words(), input_signature=[tf.TensorSpec([None], tf.string)], autograph=False
-    )
     counts = collections.Counter()
     for batch in _batches(texts):
-        data, starts, ends, _ = (x.numpy() for x in split(tf.constant(batch)))
+        data, starts, ends, _ = (x.numpy() for x in gpt2_words(tf.constant(batch)))
         data = data.tobytes()
         counts.update(data[start:end] for start, end in zip(starts, ends, strict=True))
     counts.pop(b"", None)  # the ends of the texts

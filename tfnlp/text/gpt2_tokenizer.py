@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from tfnlp.text.bpe_files import FILE_NAMES, check_bpe, read_bpe, write_bpe
 from tfnlp.text.byte_pairs import BytePairs
-from tfnlp.text.gpt2_words import GPT2Words
+from tfnlp.text.gpt2_words import gpt2_words
+from tfnlp.text.packing import join_rows
 
 END_OF_TEXT = "<|endoftext|>"
 _ABSENT = "\ufffd"  # stands for ids without a token
@@ -121,7 +122,6 @@ class GPT2Tokenizer(BytePairTokenizer):
     def _make(self, tokens, merges):
         chars = byte_characters()
         words = {token: _token_bytes(token) for token in tokens if token and token != END_OF_TEXT}
-        self._words = GPT2Words()
         self._pairs = BytePairs(tokens, merges, self._first_symbols, chars)
         self._byte_symbols = tf.constant(
             [self._pairs.symbols.get(char, self._pairs.unknown) for char in chars], tf.int64
@@ -134,7 +134,7 @@ class GPT2Tokenizer(BytePairTokenizer):
         return separate(symbols, lengths, self._pairs.separator)
 
     def _encode(self, strings):
-        data, starts, ends, row_splits = self._words(strings)
+        data, starts, ends, row_splits = gpt2_words(strings)
         ids = self._pairs.encode(data, starts, ends)
         return tf.RaggedTensor.from_row_splits(
             ids.values, tf.gather(ids.row_splits, row_splits), validate=False
@@ -144,7 +144,7 @@ class GPT2Tokenizer(BytePairTokenizer):
         return _token_bytes(token)
 
     def _join(self, texts):
-        return tf.strings.reduce_join(texts, axis=1)
+        return join_rows(texts)
 
 
 def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tensor:

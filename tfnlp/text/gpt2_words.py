@@ -82,8 +82,8 @@ def _behind(places, widths):
     return tf.concat([tf.boolean_mask(places, widths > i) + i for i in (1, 2, 3)], 0)
 
 
-class GPT2Words:
-    """Calling it with strings `[B]` gives `(data, starts, ends, row_splits)`.
+def gpt2_words(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The words of strings `[B]`, as `(data, starts, ends, row_splits)`.
 
     data: uint8 `[N]`, the strings, each with a byte behind it.
     starts, ends: int32 `[W]`, where in `data` the words begin and end. One empty word ends each
@@ -91,8 +91,21 @@ class GPT2Words:
     row_splits: int64 `[B + 1]`, the words of each string.
 
     Bytes that are not UTF-8 count as marks (neither letter, digit nor white space).  Letters and
-    digits are those of the Unicode version of the Python that makes the object.
+    digits are those of the Unicode version of the Python that runs it first.
     """
+    return _words()(strings)
+
+
+@functools.cache
+def _words():
+    """Traced once in a process: that takes longer than the rest of making a tokenizer."""
+    with tf.init_scope(), tf.device("CPU:0"):  # where strings are
+        words = _Words()
+    return tf.function(words, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+
+
+class _Words:
+    """`gpt2_words` with the tables that it looks things up in."""
 
     def __init__(self):
         kinds = _kinds_of_characters()

@@ -10,6 +10,7 @@ from tfnlp.text.byte_pairs import BytePairs
 from tfnlp.text.gpt2_tokenizer import BytePairTokenizer, GPT2Tokenizer, separate
 from tfnlp.text.gpt2_words import characters
 from tfnlp.text.gpt_words import gpt_words
+from tfnlp.text.packing import join_rows
 
 END_OF_WORD = "</w>"
 UNKNOWN_TOKEN = "<unk>"
@@ -132,4 +133,4 @@ class GPTTokenizer(BytePairTokenizer):
         return token.encode()
 
     def _join(self, texts):
-        return tf.strings.strip(tf.strings.reduce_join(texts, axis=1))
+        return tf.strings.strip(join_rows(texts))

@@ -75,7 +75,6 @@ _ADDRESS = (  # of the web or for mail, or an IP address; dashes and slashes are
 _PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\]}{_]|-+|/+|\x01"
 
 
-@tf.autograph.experimental.do_not_convert  # nothing to convert, and looking for it takes seconds
 def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
     """The words that GPT-1's byte pair encoding begins with; see above for what is equal to it.
 
@@ -94,6 +93,12 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
             f"strings must be a string tensor [B]; got {strings.dtype.name} of shape "
             f"{strings.shape}"
         )
+    return _words(strings)
+
+
+# Traced once in a process, which takes longer than the rest of making a tokenizer.
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+def _words(strings):
     chunks = _chunks(strings)
     distinct, place = tf.unique(chunks.flat_values)
     words = tf.strings.split(_lower(_tokenize(distinct)), " ")  # [U, (words)]

@@ -106,6 +106,19 @@ def merge_words(ids: tf.RaggedTensor) -> tf.RaggedTensor:
     return tf.RaggedTensor.from_row_splits(words.values, splits, validate=False)
 
 
+def join_rows(strings: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+    """Strings `[B, (pieces)]` or `[B, T]` to `[B]`, each row's end to end."""
+    if not isinstance(strings, tf.RaggedTensor):
+        return tf.strings.reduce_join(strings, axis=1)
+    # What `reduce_join` does with ragged tensors, in a third of its operations.
+    splits = strings.row_splits
+    begins = tf.scatter_nd(
+        tf.expand_dims(splits, 1), tf.ones_like(splits), [tf.size(strings.values, splits.dtype) + 1]
+    )
+    rows = tf.cumsum(begins)[:-1] - 1  # [N], how many rows began before
+    return tf.strings.unsorted_segment_join(strings.values, rows, strings.nrows())
+
+
 def _fair_lengths(lengths: tf.Tensor, room: tf.Tensor) -> tf.Tensor:
     """Lengths `[B, n]` to the kept lengths `[B, n]`, at most `room` in sum."""
     count = lengths.shape[1]

@@ -1,5 +1,6 @@
 """BERT's WordPiece tokenizer as a part of the TensorFlow graph."""
 
+import functools
 import os
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tfnlp.text.normalize import MAX_WORD_CHARS, normalize
-from tfnlp.text.packing import merge_words
+from tfnlp.text.packing import join_rows, merge_words
 from tfnlp.text.vocabulary import (
     CLS,
     CONTINUATION,
@@ -120,7 +121,7 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         pieces = tf.ragged.map_flat_values(tf.gather, self._text_table, ids)
         if pieces.shape.rank == 3:
             pieces = merge_words(pieces)
-        return tf.strings.strip(tf.strings.reduce_join(pieces, axis=1))
+        return tf.strings.strip(join_rows(pieces))
 
     @tf.function(autograph=False)
     def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
@@ -141,17 +142,22 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
 
 def _make_tokenizer(tokens: list[str], source: str) -> tf_text.FastWordpieceTokenizer:
     try:
-        return tf_text.FastWordpieceTokenizer(
-            tokens,
-            suffix_indicator=CONTINUATION,
-            max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
-            unknown_token=UNK,
-            token_out_type=tf.int32,
-        )
+        return _tokenizer_of(tuple(tokens))
     except RuntimeError as error:
         raise ValueError(
             f"{source} makes no tokenizer ({error}); are there only special tokens in it?"
         ) from error
+
+
+@functools.lru_cache(maxsize=4)  # a command reads its vocabulary more than once
+def _tokenizer_of(tokens: tuple[str, ...]) -> tf_text.FastWordpieceTokenizer:
+    return tf_text.FastWordpieceTokenizer(
+        tokens,
+        suffix_indicator=CONTINUATION,
+        max_bytes_per_word=MAX_WORD_CHARS * _MAX_UTF8_BYTES,
+        unknown_token=UNK,
+        token_out_type=tf.int32,
+    )
 
 
 def _continues(token: str) -> bool:

@@ -67,6 +67,14 @@ class Optimizer:
         """The shape of the slots of a variable."""
         return shape
 
+    def scalars(self, rate, step):
+        """What the updates of all variables of one rate and step share, for `update`.
+
+        In a graph every constant is an operation: made for each variable anew they would be a
+        fifth of a small model's training step, which takes that much longer to trace.
+        """
+        return {"rate": rate, "decay": rate * self.weight_decay if self.weight_decay else None}
+
     def apply(self, gradients, learning_rate, step):
         """One update from `gradients`, dense but for `takes_rows`, in replica context; `step`
         counts from 0.
@@ -85,19 +93,25 @@ class Optimizer:
         count = len(self.variables)
         rates = learning_rate if isinstance(learning_rate, list) else [learning_rate] * count
         steps = step if isinstance(step, list) else [step] * count
+        shared = {}
+
+        def update(var, gradient, rate, step, *slots, decays):
+            key = id(rate), id(step)  # each replica has its own
+            if key not in shared:
+                shared[key] = self.scalars(rate, step)
+            self.update(var, gradient, decays, *slots, **shared[key])
+
         for variable, decay, gradient, rate, step in zip(
             self.variables, self.decays, gradients, rates, steps, strict=True
         ):
             slots = [self.slots[f"{name}/{variable.path}"] for name in self.slot_names]
-
-            def update(var, gradient, rate, step, *slots, decay=decay):
-                self.update(var, gradient, rate, step, decay, *slots)
-
             args = (gradient, rate, step, *slots)
             if strategy is None:
-                update(variable.value, *args)
+                update(variable.value, *args, decays=decay > 0)
             else:
-                strategy.extended.update(variable.value, update, args=args, group=False)
+                strategy.extended.update(
+                    variable.value, update, args=args, kwargs={"decays": decay > 0}, group=False
+                )
 
 
 class AdamW(Optimizer):
@@ -122,27 +136,27 @@ class AdamW(Optimizer):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction = bias_correction
 
-    def update(self, var, gradient, rate, step, decay, m, v):
-        updates = tf.cast(step, "float32") + 1.0
-        # The kernel scales its rate by sqrt(1 - p2) / (1 - p1) with these powers: 0 means not.
-        powers = [
-            tf.pow(b, updates) if self.bias_correction else tf.constant(0.0)
-            for b in (self.beta_1, self.beta_2)
-        ]
-        if decay:
-            var.assign_sub(rate * decay * var)
+    def scalars(self, rate, step):
+        powers = [tf.constant(0.0)] * 2
+        if self.bias_correction:
+            updates = tf.cast(step, "float32") + 1.0
+            powers = [tf.pow(b, updates) for b in (self.beta_1, self.beta_2)]
+        return {
+            **super().scalars(rate, step),
+            # The kernel scales its rate by sqrt(1 - p2) / (1 - p1) with these powers: 0 means not.
+            "beta1_power": powers[0],
+            "beta2_power": powers[1],
+            "beta1": tf.constant(self.beta_1),
+            "beta2": tf.constant(self.beta_2),
+            "epsilon": tf.constant(self.epsilon),
+        }
+
+    def update(self, var, gradient, decays, m, v, rate, decay, **settings):
+        if decays:
+            var.assign_sub(decay * var)
         # One fused pass over w, m and v.
         tf.raw_ops.ResourceApplyAdam(
-            var=var.handle,
-            m=m.handle,
-            v=v.handle,
-            beta1_power=powers[0],
-            beta2_power=powers[1],
-            lr=rate,
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=gradient,
+            var=var.handle, m=m.handle, v=v.handle, lr=rate, grad=gradient, **settings
         )
 
 
@@ -159,14 +173,25 @@ class LAMB(Optimizer):
         super().__init__(weight_decay, exclude)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def update(self, var, gradient, rate, step, decay, m, v):
+    def scalars(self, rate, step):
         updates = tf.cast(step, "float32") + 1.0
-        new_m = m.assign(self.beta_1 * m + (1 - self.beta_1) * gradient)
-        new_v = v.assign(self.beta_2 * v + (1 - self.beta_2) * tf.square(gradient))
-        u = (new_m / (1 - tf.pow(self.beta_1, updates))) / (
-            tf.sqrt(new_v / (1 - tf.pow(self.beta_2, updates))) + self.epsilon
-        )
-        if decay:
+        betas = self.beta_1, self.beta_2
+        return {
+            "rate": rate,
+            "decay": tf.constant(self.weight_decay),
+            "keep": [tf.constant(b) for b in betas],
+            "add": [tf.constant(1 - b) for b in betas],
+            "corrections": [1 - tf.pow(b, updates) for b in betas],
+            "epsilon": tf.constant(self.epsilon),
+        }
+
+    def update(
+        self, var, gradient, decays, m, v, rate, decay, keep, add, corrections, epsilon
+    ):
+        new_m = m.assign(keep[0] * m + add[0] * gradient)
+        new_v = v.assign(keep[1] * v + add[1] * tf.square(gradient))
+        u = (new_m / corrections[0]) / (tf.sqrt(new_v / corrections[1]) + epsilon)
+        if decays:
             u += decay * var
             w_norm, u_norm = tf.norm(var), tf.norm(u)
             rate *= tf.where((w_norm > 0) & (u_norm > 0), w_norm / u_norm, 1.0)
@@ -191,9 +216,9 @@ class Adagrad(Optimizer):
     def slot_value(self, name):
         return self.initial_accumulator
 
-    def update(self, var, gradient, rate, step, decay, accumulator):
-        if decay:
-            var.assign_sub(rate * decay * var)
+    def update(self, var, gradient, decays, accumulator, rate, decay):
+        if decays:
+            var.assign_sub(decay * var)
         tf.raw_ops.ResourceApplyAdagrad(
             var=var.handle, accum=accumulator.handle, lr=rate, grad=gradient
         )
@@ -224,9 +249,9 @@ class RowwiseAdagrad(Optimizer):
     def slot_shape(self, shape):
         return (*shape[:1], *[1] * (len(shape) - 1))
 
-    def update(self, var, gradient, rate, step, decay, accumulator):
-        if decay:
-            var.assign_sub(rate * decay * var)
+    def update(self, var, gradient, decays, accumulator, rate, decay):
+        if decays:
+            var.assign_sub(decay * var)
         rows = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
         squares = tf.square(rows)
         if len(rows.shape) > 1:
