@@ -168,6 +168,14 @@ def test_a_copy_has_the_same_weights_and_other_arguments():
     )
 
 
+def test_without_an_encoder_the_copy_is_a_new_model():
+    new = bert_for_tasks(None, {**SMALL, "seq_length": 7}, dropout=0.3)
+    plain = bert(**SMALL)
+    assert [(v.path, v.shape) for v in new.weights] == [(v.path, v.shape) for v in plain.weights]
+    assert new.get_layer("embedding_dropout").rate == 0.3
+    assert new.input["input_mask"].shape == (None, None)
+
+
 def test_wrong_encoders_are_refused():
     old = bert(**SMALL, pooler=False)
     for changes in (dict(max_positions=11), dict(num_layers=4), dict(pooler=True)):

@@ -24,7 +24,8 @@ class Backbone:
 
     Attributes:
         kind: "bert", "gpt" or "elmo".
-        encoder: a Keras model; of a SavedModel of an ELMo None.
+        encoder: a Keras model; None of a SavedModel of an ELMo, and where a copy with new weights
+            is all that a task needs.
         tokenizer: of BERT and GPT.
         arguments: those of `tfnlp.models.bert`, `gpt` or `elmo`; of a SavedModel empty.
         saved: its folder if it is a SavedModel, else None.
@@ -118,8 +119,14 @@ def keep_backbone(backbone, folder, features):
         os.replace(partial, os.path.join(folder, WEIGHTS))
 
 
-def kept_backbone(folder, config):
-    """The backbone of a run; its weights are new, but for a SavedModel's."""
+def kept_backbone(folder, config, fine_tuned):
+    """The backbone of a run; its weights are new, but for a SavedModel's.
+
+    Args:
+        folder: the run's.
+        config: what `backbone_config` made.
+        fine_tuned: whether its copy has been trained: it then needs no encoder of its own.
+    """
     from tfnlp import models
     from tfnlp.text import WordPieceTokenizer, gpt_tokenizer
 
@@ -132,7 +139,7 @@ def kept_backbone(folder, config):
         tokenizer = WordPieceTokenizer(path, lowercase=config["lowercase"])
     elif kind == "gpt":
         tokenizer = gpt_tokenizer(os.path.join(folder, "vocab"))
-    encoder = getattr(models, kind)(**arguments)
+    encoder = None if fine_tuned else getattr(models, kind)(**arguments)
     return Backbone(kind, encoder, tokenizer, arguments)
 
 
@@ -290,7 +297,7 @@ def load_task_run(folder):
             f"{folder} is a pretraining run of {kind}; fine-tune it first with `tfnlp finetune`"
         )
     check_run(folder, config)
-    backbone = kept_backbone(folder, config["backbone"])
+    backbone = kept_backbone(folder, config["backbone"], config["features"] is None)
     path = os.path.join(folder, WORDS)
     words = read_lines(path, "list of words") if os.path.exists(path) else None
     results = read_json(os.path.join(folder, RESULTS))

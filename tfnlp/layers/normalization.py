@@ -33,10 +33,12 @@ class LayerNorm(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        flat = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [R, H]
+        rows = len(inputs.shape) == 2
+        flat = inputs if rows else ops.reshape(inputs, (-1, inputs.shape[-1]))  # [R, H]
         y = _scaled(flat, ops.copy(self.gamma), self.epsilon)
         y = ops.add(y, self.beta)  # in two dimensions this is a BiasAdd, whose gradient is fast
-        return ops.reshape(ops.cast(y, self.compute_dtype), ops.shape(inputs))
+        y = ops.cast(y, self.compute_dtype)
+        return y if rows else ops.reshape(y, ops.shape(inputs))
 
     def compute_output_shape(self, input_shape):
         return input_shape

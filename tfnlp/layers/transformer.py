@@ -128,10 +128,9 @@ class TransformerBlock(keras.layers.Layer):
         )
         attended, extras = _first_and_rest(attended)
         y = x + self.attention_output_dropout(attended, training=training)
-        if not self.norm_first:
-            y = self.attention_norm(y)
-
         if self.cross:
+            if not self.norm_first:
+                y = self.attention_norm(y)
             attended = self.cross_attention(
                 self.cross_attention_norm(y) if self.norm_first else y,
                 context=context,
@@ -151,6 +150,8 @@ class TransformerBlock(keras.layers.Layer):
 
         # [B*T, H]: plain 2-D products, which the CPU library fuses with bias and activation.
         flat = ops.reshape(y, (-1, y.shape[-1]))
+        if not (self.cross or self.norm_first):
+            flat = self.attention_norm(flat)
         wide = self.intermediate(self.output_norm(flat) if self.norm_first else flat)
         wide = self._function(wide, training)
         z = flat + self.output_dropout(self.output_dense(wide), training=training)

@@ -19,7 +19,7 @@ def bert_for_tasks(encoder, config, **changes):
     """A copy of the encoder, built with other arguments.
 
     Args:
-        encoder: a model made by `bert(**config)`.
+        encoder: a model made by `bert(**config)`, or None: all weights are new.
         config: dict of the arguments that made it.
         **changes: arguments of `bert` that are to be others, such as `dropout` or `dtype`;
             `pooler=False` leaves the pooler out. Those that change the shape of a weight are
@@ -32,6 +32,8 @@ def bert_for_tasks(encoder, config, **changes):
         ValueError: if weights don't fit `config` and `changes`.
     """
     model = bert(**{**config, "seq_length": None, **changes})
+    if encoder is None:
+        return model
     old = {variable.path: variable for variable in encoder.weights}
     for variable in model.weights:
         found = old.pop(variable.path, None)

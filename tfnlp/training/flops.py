@@ -54,7 +54,7 @@ def matmul_flops(tensors):
             if any(axis is None for _, _, axis in read):
                 return None
             if read:
-                parts.append(float(known) * tf.reduce_prod([_size(op, *f) for f in read]))
+                parts.append(math.prod((_size(op, *f) for f in read), start=float(known)))
             else:
                 constant += known
         elif op.type in _CALLS:
@@ -151,7 +151,12 @@ def _broadcast(*places):
 def _size(op, side, index, axis):
     """A size that is known when the graph runs, float32."""
     tensor = (op.inputs if side == "input" else op.outputs)[index]
-    return tf.cast(tf.shape(tensor)[axis], "float32")
+    others = tensor.shape.as_list()
+    del others[axis]
+    if None in others or 0 in others:
+        return tf.cast(tf.shape(tensor)[axis], "float32")
+    # The same in half as many operations, and a traced step has dozens of these.
+    return tf.cast(tf.size(tensor, "int64") // math.prod(others), "float32")
 
 
 def _inside(node, functions):
