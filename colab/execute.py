@@ -21,13 +21,14 @@ _CPU_TIME = re.compile(r"(\d+\s+min\s+)?\d+\s+s\s+of\s+CPU\s+time")
 _WARNINGS = re.compile(r"^(WARNING|INFO:tensorflow|[WIE]\d{4} |\d{4}-\d\d-\d\d \d\d:)")
 
 
-def execute(notebook, folder, timeout=1100, **environment):
+def execute(notebook, folder, timeout=1100, python=sys.executable, **environment):
     """Runs all cells of a notebook in place; its outputs are those of this run.
 
     Args:
         notebook: an `nbformat` notebook.
         folder: where its kernel starts, and so what its relative paths are relative to.
         timeout: seconds that one cell may take, or None.
+        python: what runs the kernel. Default: this Python, whichever is first on the path.
         environment: more variables of the kernel's environment.
 
     Returns:
@@ -57,7 +58,7 @@ def execute(notebook, folder, timeout=1100, **environment):
         resources={"metadata": {"path": str(folder)}},
     )
     client.create_kernel_manager()
-    client.km.kernel_spec.argv[0] = sys.executable  # this Python, whichever is first on the path
+    client.km.kernel_spec.argv[0] = str(python)
     client.execute(env=environment)
     return notebook
 

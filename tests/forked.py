@@ -26,17 +26,21 @@ class Forked:
         arguments: its command line.
         stdout, stderr: a path, or PIPE for at most one of them, which is then a text file to read.
         env: what is added to the environment.
+        folder: where it runs. Default: the current one.
     """
 
-    def __init__(self, module, arguments, stdout=os.devnull, stderr=os.devnull, env=None):
-        with tempfile.TemporaryDirectory() as folder:
-            pipe = os.path.join(folder, "pipe")
+    def __init__(
+        self, module, arguments, stdout=os.devnull, stderr=os.devnull, env=None, folder=None
+    ):
+        with tempfile.TemporaryDirectory() as own:
+            pipe = os.path.join(own, "pipe")
             os.mkfifo(pipe)
             places = [pipe if place == PIPE else str(place) for place in (stdout, stderr)]
             arguments = [str(argument) for argument in arguments]
             environment = {**os.environ, **(env or {})}
+            folder = str(folder or os.getcwd())
             self._process = _SERVER.Process(
-                target=_run, args=(module, arguments, *places, environment, os.getcwd())
+                target=_run, args=(module, arguments, *places, environment, folder)
             )
             self._process.start()
             self.stdout = self.stderr = None
@@ -69,7 +73,9 @@ class Forked:
 
 def _run(module, arguments, stdout, stderr, environment, folder):
     for number, place in ((1, stdout), (2, stderr)):
-        opened = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        # What another process has written to its own stdout stays.
+        flag = os.O_APPEND if place.startswith("/proc/") else os.O_TRUNC
+        opened = os.open(place, os.O_WRONLY | os.O_CREAT | flag, 0o666)
         os.dup2(opened, number)
         os.close(opened)
     os.environ.clear()

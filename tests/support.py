@@ -27,6 +27,16 @@ def shared_data(name: str) -> pathlib.Path:
     return path
 
 
+def without_values():
+    """A scope in which models are made whose weights have shapes and nothing else.
+
+    For the sizes of the papers: filling BERT-large would take 1.3 GB.
+    """
+    import keras
+
+    return keras.StatelessScope(initialize_variables=False)
+
+
 def traced(encoder):
     """An ELMo encoder as a function of character ids; step by step it takes 30 times as long."""
     import tensorflow as tf

@@ -11,13 +11,13 @@ from tfnlp import data
 from tfnlp.text import split_words
 
 pytest.importorskip("nbclient")
-from colab.execute import execute  # noqa: E402
 from tests.colab.notebooks import (  # noqa: E402
     cell,
     is_drawn,
     numbers,
     pictures,
     read,
+    run,
     run_notebook,
     text,
 )
@@ -88,7 +88,7 @@ def test_vectors_are_looked_at_mixed_and_kept(tmp_path):
     assert 'folder = ""' in settings.source
     settings.source = settings.source.replace('folder = ""', 'folder = "elmo_with_cache"')
     again.cells = again.cells[: again.cells.index(cell(again, "neighbours")) + 1]
-    execute(again, tmp_path, TFNLP_TOY="1")
+    run(again, tmp_path)
     assert "trained" in text(notebook, "elmo") and "trained" not in text(again, "elmo")
     assert "layers, words, width: (3, 4, 32)" in text(again, "elmo")
     assert text(again, "neighbours").splitlines()[:5] == shown[:5]  # those of layer 0

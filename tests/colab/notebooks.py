@@ -11,6 +11,7 @@ import nbformat
 import numpy as np
 
 from colab.execute import HERE, execute
+from tests.stand_ins import stand_ins
 
 
 def names():
@@ -35,7 +36,14 @@ def run_notebook(name, tmp_path, timeout=1100, **environment):
     Raises:
         nbclient.exceptions.CellExecutionError: if a cell raises.
     """
-    return execute(read(name), tmp_path, timeout, **{"TFNLP_TOY": "1", **environment})
+    return run(read(name), tmp_path, timeout, **environment)
+
+
+def run(notebook, folder, timeout=1100, **environment):
+    """As `run_notebook`, of a notebook that was read already."""
+    with stand_ins() as executables:
+        python = executables / "python"
+        return execute(notebook, folder, timeout, python, **{"TFNLP_TOY": "1", **environment})
 
 
 def cell(notebook, tag):

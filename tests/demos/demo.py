@@ -3,23 +3,20 @@
 import os
 import pathlib
 import subprocess
-import sys
+
+from tests.stand_ins import stand_ins
 
 ROOT = pathlib.Path(__file__).parents[2]
 
 
 def run_demo(script, folder, **settings):
     """The whole of a `make` target, shortened; what it printed."""
-    done = subprocess.run(
-        ["bash", str(ROOT / "examples" / script)],
-        capture_output=True,
-        text=True,
-        env={
-            **os.environ,
-            "BIN": os.path.dirname(sys.executable),
-            "DEMO": str(folder),
-            **settings,
-        },
-    )
+    with stand_ins() as executables:
+        done = subprocess.run(
+            ["bash", str(ROOT / "examples" / script)],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "BIN": str(executables), "DEMO": str(folder), **settings},
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -6,6 +6,7 @@ import pytest
 
 from tests.convert import elmo_reference
 from tests.layers.reference import randomize
+from tests.support import without_values
 from tfnlp.models import (
     ELMO_MEDIUM,
     ELMO_ORIGINAL,
@@ -140,7 +141,8 @@ def parameter_count(units, projection_size, num_highway):
     ids=["original", "medium", "small"],
 )
 def test_published_parameter_counts(size, published):
-    assert elmo(**size).count_params() == published == parameter_count(**size)
+    with without_values():
+        assert elmo(**size).count_params() == published == parameter_count(**size)
 
 
 def test_default_arguments_are_the_papers():

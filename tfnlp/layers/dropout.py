@@ -63,9 +63,7 @@ class Dropout(keras.layers.Layer):
 def _kept(count, dropped, seed):
     """Whether a random 16-bit number is `dropped` or above: booleans `[count]`."""
     rows = (count + (2 * _COLUMNS - 1)) // (2 * _COLUMNS)
-    draws = keras.random.randint(
-        (_COLUMNS + rows,), -(2**31), 2**31 - 1, dtype="int32", seed=seed
-    )
+    draws = keras.random.randint((_COLUMNS + rows,), -(2**31), 2**31 - 1, dtype="int32", seed=seed)
     draws = ops.cast(draws, "uint32")
     words = ops.bitwise_xor(draws[_COLUMNS:, None], draws[None, :_COLUMNS])  # [rows, columns]
     for shift, factor in zip(_SHIFTS, (*_FACTORS, None), strict=True):

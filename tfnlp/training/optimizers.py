@@ -185,9 +185,7 @@ class LAMB(Optimizer):
             "epsilon": tf.constant(self.epsilon),
         }
 
-    def update(
-        self, var, gradient, decays, m, v, rate, decay, keep, add, corrections, epsilon
-    ):
+    def update(self, var, gradient, decays, m, v, rate, decay, keep, add, corrections, epsilon):
         new_m = m.assign(keep[0] * m + add[0] * gradient)
         new_v = v.assign(keep[1] * v + add[1] * tf.square(gradient))
         u = (new_m / corrections[0]) / (tf.sqrt(new_v / corrections[1]) + epsilon)

@@ -1,0 +1,82 @@
+"""Executables that stand for `python` and `tfnlp` where tests run scripts and notebooks.
+
+What they are asked for runs in a fork of a process that has loaded TensorFlow (see `forked` and
+`alone`); an interpreter of its own for each would spend more time on that than on anything else.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import stat
+import sys
+import tempfile
+import threading
+
+from tests.alone import run_alone
+from tests.forked import Forked
+
+# It tells the test process what it was called with, passes on what comes back, and ends alike.
+_CALLER = """#!{python} -SE
+import json, os, socket, sys
+asked = [os.getpid(), os.getcwd(), dict(os.environ), *sys.argv]
+with socket.socket(socket.AF_UNIX) as line:
+    line.connect({address!r})
+    line.sendall(json.dumps(asked).encode())
+    line.shutdown(socket.SHUT_WR)
+    status, said, complaint = json.load(line.makefile())
+sys.stdout.write(said)
+sys.stderr.write(complaint)
+sys.exit(status)
+"""
+
+
+@contextlib.contextmanager
+def stand_ins():
+    """A folder, for as long as this is open, with two executables:
+
+    - `tfnlp ARGUMENTS`, and `python -m MODULE ARGUMENTS`, which has all of tfnlp loaded;
+    - `python FILE ARGUMENTS`, which has TensorFlow alone.
+    """
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+        address = os.path.join(folder, "socket")
+        server.bind(address)
+        server.listen()
+        for name in ("python", "tfnlp"):
+            path = pathlib.Path(folder, name)
+            path.write_text(_CALLER.format(python=sys.executable, address=address))
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        answering = threading.Thread(target=_answer_all, args=(server,), daemon=True)
+        answering.start()
+        yield pathlib.Path(folder)
+        server.shutdown(socket.SHUT_RDWR)  # ends `accept`
+        answering.join()
+
+
+def _answer_all(server):
+    while True:
+        try:
+            line, _ = server.accept()
+        except OSError:
+            return
+        with line:
+            asked = json.loads(line.makefile().read())
+            line.sendall(json.dumps(_answer(*asked)).encode())
+
+
+def _answer(caller, folder, env, name, *arguments):
+    """Exit status, stdout and stderr of a caller that ran `name ARGUMENTS` in `folder`."""
+    name = os.path.basename(name)
+    if name == "python" and arguments[0] != "-m":
+        try:
+            return (
+                0,
+                run_alone(pathlib.Path(folder, arguments[0]), *arguments[1:], folder=folder),
+                "",
+            )
+        except AssertionError as error:
+            return 1, "", str(error)
+    module, *rest = arguments[1:] if name == "python" else ("tfnlp.cli", *arguments)
+    places = (f"/proc/{caller}/fd/{number}" for number in (1, 2))
+    return Forked(module, rest, *places, env=env, folder=folder).wait(), "", ""
