@@ -3,7 +3,7 @@
 import os
 import pathlib
 
-from tfnlp.quick_imports import without_extras
+from tfnlp.quick_imports import quick_imports
 
 # Read once, when Keras and TensorFlow are first imported.
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -15,6 +15,6 @@ _PATHS = [str(pathlib.Path(__file__).with_name("site"))]
 _PATHS += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_PATHS))
 
-with without_extras():
+with quick_imports():
     import keras  # noqa: F401
     import tensorflow  # noqa: F401

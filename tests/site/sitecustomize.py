@@ -1,10 +1,14 @@
 """Python runs this first in the processes that tests start: it lets TensorFlow load quickly there.
 
 While TensorFlow or Keras is being imported, the optional libraries that both look for seem absent,
-as in `tfnlp.quick_imports`; whoever wants these libraries later gets them.
+as in `tfnlp.quick_imports`; whoever wants these libraries later gets them. Garbage is looked for
+more rarely than usual, as in `conftest`.
 """
 
+import gc
 import sys
+
+gc.set_threshold(50_000, 20, 100)
 
 
 class _Absent:

@@ -54,12 +54,12 @@ class Step:
             and layer_rates is None
         )
         # Communication between replicas can't be compiled; the arithmetic before it can.
-        self._gradients = tf.function(
-            self._all_gradients, jit_compile=jit_compile or None, autograph=False
-        )
-        self._sums = tf.function(
-            self._evaluation_sums, jit_compile=jit_compile or None, autograph=False
-        )
+        self._gradients, self._sums = self._all_gradients, self._evaluation_sums
+        if jit_compile or replicas > 1:  # and is traced once for all of them
+            self._gradients, self._sums = (
+                tf.function(part, jit_compile=jit_compile or None, autograph=False)
+                for part in (self._gradients, self._sums)
+            )
 
     def train(self, batch, step):
         """Updates the weights; returns global sums and counts as a dict of float32 scalars."""
