@@ -93,3 +93,12 @@ def test_config_and_keras_file_round_trip(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.layers[-1].get_config()["rate"] == 0.25
     assert (np.asarray(loaded(x, training=True)) == 0).any()
+
+
+def test_the_words_of_a_mask_have_32_bits():
+    """64 would take twice the time, and more on a TPU; Keras makes them beside Python numbers."""
+    layer = Dropout(0.1)
+    call = tf.function(lambda x: layer(x, training=True), autograph=False)
+    graph = call.get_concrete_function(tf.TensorSpec([32, 100])).graph
+    made = {y.dtype for op in graph.get_operations() for y in op.outputs if y.shape.rank == 2}
+    assert made == {tf.uint32, tf.bool, tf.float32}

@@ -4,6 +4,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tfnlp.text import pack_segments
+from tfnlp.text.packing import join_rows
 
 CLS, SEP, PAD = 101, 102, 7
 NAMES = ("input_word_ids", "input_mask", "input_type_ids")
@@ -129,3 +130,23 @@ def test_faulty_arguments():
         pack_segments([ragged([[1]])] * 2, 2, CLS, SEP, PAD)
     with pytest.raises(ValueError, match=r"segments\[1\] must be a ragged tensor"):
         pack_segments([ragged([[1]]), tf.constant([[1]])], 8, CLS, SEP, PAD)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [[]],
+        [[], []],
+        [["a"], ["b", "", "c"]],
+        [[], [], ["é", "b"], [], ["c"], [], []],
+    ],
+)
+def test_rows_of_strings_are_joined(rows):
+    strings = tf.RaggedTensor.from_row_lengths(
+        tf.constant(sum(rows, []), tf.string), [len(row) for row in rows] or tf.zeros([0], tf.int64)
+    )
+    wanted = ["".join(row).encode() for row in rows]
+    assert join_rows(strings).numpy().tolist() == wanted
+    narrow = strings.with_row_splits_dtype(tf.int32)
+    assert tf.function(join_rows)(narrow).numpy().tolist() == wanted

@@ -97,9 +97,9 @@ class Optimizer:
 
         def update(var, gradient, rate, step, *slots, decays):
             key = id(rate), id(step)  # each replica has its own
-            if key not in shared:
-                shared[key] = self.scalars(rate, step)
-            self.update(var, gradient, decays, *slots, **shared[key])
+            if key not in shared:  # both are kept, or else others could get their ids
+                shared[key] = rate, step, self.scalars(rate, step)
+            self.update(var, gradient, decays, *slots, **shared[key][-1])
 
         for variable, decay, gradient, rate, step in zip(
             self.variables, self.decays, gradients, rates, steps, strict=True
