@@ -21,7 +21,6 @@ def test_extras_are_absent_inside_and_there_afterwards(tmp_path, monkeypatch):
     del sys.modules["an_extra"]
 
 
-
 @pytest.mark.parametrize("before", [True, False])
 def test_no_garbage_is_looked_for_meanwhile(before):
     was = gc.isenabled()

@@ -49,9 +49,11 @@ def stand_ins():
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
         answering = threading.Thread(target=_answer_all, args=(server,), daemon=True)
         answering.start()
-        yield pathlib.Path(folder)
-        server.shutdown(socket.SHUT_RDWR)  # ends `accept`
-        answering.join()
+        try:
+            yield pathlib.Path(folder)
+        finally:
+            server.shutdown(socket.SHUT_RDWR)  # ends `accept`
+            answering.join()
 
 
 def _answer_all(server):
@@ -70,11 +72,8 @@ def _answer(caller, folder, env, name, *arguments):
     name = os.path.basename(name)
     if name == "python" and arguments[0] != "-m":
         try:
-            return (
-                0,
-                run_alone(pathlib.Path(folder, arguments[0]), *arguments[1:], folder=folder),
-                "",
-            )
+            script, *rest = arguments
+            return 0, run_alone(pathlib.Path(folder, script), *rest, folder=folder), ""
         except AssertionError as error:
             return 1, "", str(error)
     module, *rest = arguments[1:] if name == "python" else ("tfnlp.cli", *arguments)
