@@ -6,8 +6,10 @@ with them, so that what it forks is as good as a new `python -m MODULE`.
 
 import multiprocessing
 import os
+import pathlib
 import runpy
 import signal
+import subprocess
 import sys
 import tempfile
 
@@ -19,10 +21,10 @@ PIPE = "pipe"
 
 
 class Forked:
-    """`python -m MODULE ARGUMENTS` with as much of the interface of `subprocess.Popen` as is used.
+    """`python -m PROGRAM ARGUMENTS` with as much of the interface of `subprocess.Popen` as is used.
 
     Args:
-        module: run as `__main__`.
+        program: a module's name, or the path of a file; run as `__main__`.
         arguments: its command line.
         stdout, stderr: a path, or PIPE for at most one of them, which is then a text file to read.
         env: what is added to the environment.
@@ -30,7 +32,7 @@ class Forked:
     """
 
     def __init__(
-        self, module, arguments, stdout=os.devnull, stderr=os.devnull, env=None, folder=None
+        self, program, arguments, stdout=os.devnull, stderr=os.devnull, env=None, folder=None
     ):
         with tempfile.TemporaryDirectory() as own:
             pipe = os.path.join(own, "pipe")
@@ -40,7 +42,7 @@ class Forked:
             environment = {**os.environ, **(env or {})}
             folder = str(folder or os.getcwd())
             self._process = _SERVER.Process(
-                target=_run, args=(module, arguments, *places, environment, folder)
+                target=_run, args=(program, arguments, *places, environment, folder)
             )
             self._process.start()
             self.stdout = self.stderr = None
@@ -71,7 +73,28 @@ class Forked:
             self.send_signal(signal.SIGKILL)
 
 
-def _run(module, arguments, stdout, stderr, environment, folder):
+def run_forked(script, *arguments, folder=None):
+    """Runs `python SCRIPT ARGUMENTS`, or `python -c SCRIPT ARGUMENTS` if it is no path.
+
+    Args:
+        script: a path of a Python file, or its text.
+        arguments: its command line.
+        folder: where it runs. Default: the current one.
+
+    Returns:
+        `subprocess.CompletedProcess` with what it wrote.
+    """
+    with tempfile.TemporaryDirectory() as own:
+        stdout, stderr, path = (pathlib.Path(own, name) for name in ("stdout", "stderr", "-c"))
+        if isinstance(script, str):
+            path.write_text(script, encoding="utf-8")
+            script = path
+        status = Forked(script, arguments, stdout, stderr, folder=folder).wait()
+        said, complaint = (file.read_text(encoding="utf-8") for file in (stdout, stderr))
+    return subprocess.CompletedProcess([script, *arguments], status, said, complaint)
+
+
+def _run(program, arguments, stdout, stderr, environment, folder):
     for number, place in ((1, stdout), (2, stderr)):
         # What another process has written to its own stdout stays.
         flag = os.O_APPEND if place.startswith("/proc/") else os.O_TRUNC
@@ -81,6 +104,10 @@ def _run(module, arguments, stdout, stderr, environment, folder):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.argv = [module, *arguments]
-    sys.orig_argv = [sys.executable, "-m", module, *arguments]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    sys.argv = [str(program), *arguments]
+    if isinstance(program, pathlib.Path):
+        sys.path.insert(0, str(program.parent))
+        runpy.run_path(str(program), run_name="__main__")
+    else:
+        sys.orig_argv = [sys.executable, "-m", program, *arguments]
+        runpy.run_module(program, run_name="__main__", alter_sys=True)

@@ -1,11 +1,10 @@
 """What the README shows must run."""
 
 import json
-import os
 import pathlib
 import re
-import subprocess
-import sys
+
+from tests.forked import run_forked
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -18,13 +17,7 @@ def blocks(language):
 def test_python_snippets_run_one_after_the_other(tmp_path):
     snippets = blocks("python")
     assert snippets
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(snippets)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
+    done = run_forked("\n".join(snippets), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "(2, 1)\n" in done.stdout and "(2, 3)\n" in done.stdout
 

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.forked import run_forked
 from tfnlp import books
 from tfnlp.cli import main, parse
 from tfnlp.text import SPECIAL_TOKENS
@@ -100,9 +101,8 @@ def test_export_writes_the_pair(run, tmp_path):
 
 
 def test_export_script_does_the_same(run, tmp_path):
-    command = [sys.executable, ROOT / "export" / "bert.py"]
-    command += ["--model", run, "--output", tmp_path / "m", "--seq_length", "16"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    flags = ["--model", run, "--output", tmp_path / "m", "--seq_length", "16"]
+    done = run_forked(ROOT / "export" / "bert.py", *flags)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m" / "encoder" / "saved_model.pb").exists()
 
@@ -232,9 +232,9 @@ sys.exit(main(parse(sys.argv[1:])))
 
 def test_full_disk_is_one_line_and_nothing_half_written(text, tmp_path):
     # A limit on file size fails the same writes as a full disk.
-    command = [sys.executable, "-c", FULL, "tfnlp", "pretrain", "bert", "--input", text]
-    command += ["--output", tmp_path / "run", "--vocab-size", "300", *TOY, "--checkpoint-every"]
-    done = subprocess.run([*command, "2"], capture_output=True, text=True, cwd=ROOT)
+    command = ["tfnlp", "pretrain", "bert", "--input", text, "--output", tmp_path / "run"]
+    command += ["--vocab-size", "300", *TOY, "--checkpoint-every", "2"]
+    done = run_forked(FULL, *command)
     assert done.returncode == 1
     last = done.stderr.strip().split("\n")[-1]
     assert last.startswith("tfnlp: error: checkpoint") and "free some space" in last

@@ -3,8 +3,6 @@
 import json
 import os
 import pathlib
-import subprocess
-import sys
 
 import h5py
 import keras
@@ -12,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.forked import run_forked
 from tests.support import golden
 from tfnlp.cli import main, parse
 from tfnlp.commands.loading import kind_of, load_elmo
@@ -146,9 +145,9 @@ def test_weights_without_options(tmp_path, capsys):
 
 def test_export_script_does_the_same(tmp_path):
     (tmp_path / "words.txt").write_text("the\ncat\n")
-    command = [sys.executable, ROOT / "export" / "elmo.py", "--model", golden(BILM)]
-    command += ["--output", tmp_path / "m", "--cache", tmp_path / "words.txt", "--l2", "0.25"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    flags = ["--model", golden(BILM), "--output", tmp_path / "m"]
+    flags += ["--cache", tmp_path / "words.txt", "--l2", "0.25"]
+    done = run_forked(ROOT / "export" / "elmo.py", *flags)
     assert done.returncode == 0, done.stderr
     module = tf.saved_model.load(str(tmp_path / "m"))
     assert len(module.regularization_losses) == 1 and len(module.trainable_variables) == 2

@@ -4,8 +4,6 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -22,7 +20,7 @@ from tests.cli.toy_tasks import (
     read_in_clean_process,
     write_toys,
 )
-from tests.forked import Forked
+from tests.forked import Forked, run_forked
 from tfnlp.commands import finetune
 from tfnlp.models import FEATURES
 
@@ -134,8 +132,8 @@ def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
     assert tfnlp(*predict, "only one") == 1
     assert "2 for each example" in said(capsys)
 
-    script = [sys.executable, ROOT / "export" / "task.py", "--model", run]
-    subprocess.run([*script, "--output", tmp_path / "module"], check=True, capture_output=True)
+    flags = ["--model", run, "--output", tmp_path / "module"]
+    run_forked(ROOT / "export" / "task.py", *flags).check_returncode()
     module = tf.saved_model.load(str(tmp_path / "module"))
     found = module({"text_a": tf.constant(["the dog"]), "text_b": tf.constant(["a cat"])})
     assert lines[0].startswith(found["label"].numpy()[0].decode())

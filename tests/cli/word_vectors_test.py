@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ import tensorflow as tf
 
 from tests.cli.cli_test import ROOT, tfnlp
 from tests.cli.elmo_pretrain_test import said
+from tests.forked import run_forked
 from tests.support import golden
 from tfnlp import books
 from tfnlp.commands.word_vectors import load_vectors, query
@@ -280,13 +279,9 @@ def test_exports_that_can_not_be(more, words, file, tmp_path, capsys):
 
 def test_the_script_does_the_same(tmp_path):
     model = golden("word_vectors_gensim") / "fasttext.bin"
-    command = [sys.executable, ROOT / "export" / "word_vectors.py", "--model", model]
-    done = subprocess.run(
-        [*command, "--output", tmp_path / "out", "--combiner", "sum", "--strip_punctuation"],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    flags = ["--model", model, "--output", tmp_path / "out"]
+    flags += ["--combiner", "sum", "--strip_punctuation"]
+    done = run_forked(ROOT / "export" / "word_vectors.py", *flags)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"module: {tmp_path / 'out'}\n"
     vectors = read_word_vectors(model)

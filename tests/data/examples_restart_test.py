@@ -3,13 +3,12 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
 
 from tests.data.examples_support import command, contents, make, write_corpus
+from tests.forked import run_forked
 from tfnlp import cli
 from tfnlp.data.shards import BertShards, WindowShards
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
@@ -73,14 +72,7 @@ def open_bert(folder):
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(corpus, made, tmp_path, files, number):
     folder = tmp_path / "killed"
     arguments = repr((corpus, str(folder)))
-    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    run = subprocess.run(
-        [sys.executable, "-c", _KILLED, str(number), files, arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    run = run_forked(_KILLED, number, files, arguments)
     assert run.returncode == -signal.SIGKILL, run.stderr
     notes = sorted((folder / "work").glob(f"{files}*.json"))
     assert len(notes) == number - 1

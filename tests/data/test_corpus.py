@@ -1,8 +1,6 @@
 import gzip
 import os
 import random
-import subprocess
-import sys
 
 import pytest
 
@@ -267,8 +265,3 @@ def test_tfds_errors_come_at_once_in_one_line(tfds_set, source, error, message):
 def test_tfds_bytes_that_are_no_text(tfds_set):
     with pytest.raises(ValueError, match="tfds:tfnlp_bytes: example [01] is not UTF-8 text"):
         list(read_documents("tfds:tfnlp_bytes"))
-
-
-def test_tfds_is_imported_only_when_asked_for():
-    code = "import sys, tfnlp.data; print('tensorflow_datasets' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"

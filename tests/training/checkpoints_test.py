@@ -1,11 +1,10 @@
 import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
 
+from tests.forked import run_forked
 from tfnlp.training import Checkpoints
 
 
@@ -116,12 +115,7 @@ except OSError as error:
 
 def test_full_disk_leaves_the_earlier_checkpoint_and_nothing_half_written(tmp_path):
     # A limit on file size fails the same writes as a full disk.
-    done = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=pathlib.Path(__file__).parents[2],
-    )
+    done = run_forked(FULL_DISK, tmp_path)
+    done.check_returncode()
     assert "OSError: checkpoint" in done.stdout and "free some space" in done.stdout
     assert os.listdir(tmp_path) == ["step-0000000001"]
