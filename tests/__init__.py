@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sys
 
 from tfnlp.quick_imports import quick_imports
 
@@ -15,6 +16,14 @@ _PATHS = [str(pathlib.Path(__file__).with_name("site"))]
 _PATHS += [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
 os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_PATHS))
 
-with quick_imports():
-    import keras  # noqa: F401
-    import tensorflow  # noqa: F401
+
+def load():
+    with quick_imports():
+        import keras  # noqa: F401
+        import tensorflow  # noqa: F401
+
+
+# Pytest does it when it begins to look for tests (see `conftest`): where several processes share
+# them, the one that hands them out does not, and so they begin sooner.
+if "pytest" not in sys.modules:
+    load()
