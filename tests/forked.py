@@ -29,10 +29,18 @@ class Forked:
         stdout, stderr: a path, or PIPE for at most one of them, which is then a text file to read.
         env: what is added to the environment.
         folder: where it runs. Default: the current one.
+        executable: its `sys.executable`. Default: that of this process.
     """
 
     def __init__(
-        self, program, arguments, stdout=os.devnull, stderr=os.devnull, env=None, folder=None
+        self,
+        program,
+        arguments,
+        stdout=os.devnull,
+        stderr=os.devnull,
+        env=None,
+        folder=None,
+        executable=sys.executable,
     ):
         with tempfile.TemporaryDirectory() as own:
             pipe = os.path.join(own, "pipe")
@@ -40,9 +48,9 @@ class Forked:
             places = [pipe if place == PIPE else str(place) for place in (stdout, stderr)]
             arguments = [str(argument) for argument in arguments]
             environment = {**os.environ, **(env or {})}
-            folder = str(folder or os.getcwd())
+            around = environment, str(folder or os.getcwd()), executable
             self._process = _SERVER.Process(
-                target=_run, args=(program, arguments, *places, environment, folder)
+                target=_run, args=(program, arguments, *places, *around)
             )
             self._process.start()
             self.stdout = self.stderr = None
@@ -94,7 +102,7 @@ def run_forked(script, *arguments, folder=None):
     return subprocess.CompletedProcess([script, *arguments], status, said, complaint)
 
 
-def _run(program, arguments, stdout, stderr, environment, folder):
+def _run(program, arguments, stdout, stderr, environment, folder, executable):
     for number, place in ((1, stdout), (2, stderr)):
         # What another process has written to its own stdout stays.
         flag = os.O_APPEND if place.startswith("/proc/") else os.O_TRUNC
@@ -104,6 +112,7 @@ def _run(program, arguments, stdout, stderr, environment, folder):
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
+    sys.executable = executable
     sys.argv = [str(program), *arguments]
     if isinstance(program, pathlib.Path):
         sys.path.insert(0, str(program.parent))

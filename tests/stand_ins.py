@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
-import socket
+import socketserver
 import stat
 import sys
 import tempfile
@@ -25,7 +25,10 @@ with socket.socket(socket.AF_UNIX) as line:
     line.connect({address!r})
     line.sendall(json.dumps(asked).encode())
     line.shutdown(socket.SHUT_WR)
-    status, said, complaint = json.load(line.makefile())
+    try:
+        status, said, complaint = json.load(line.makefile())
+    except KeyboardInterrupt:  # so ends a notebook's kernel
+        sys.exit(130)
 sys.stdout.write(said)
 sys.stderr.write(complaint)
 sys.exit(status)
@@ -39,37 +42,29 @@ def stand_ins():
     - `tfnlp ARGUMENTS`, and `python -m MODULE ARGUMENTS`, which has all of tfnlp loaded;
     - `python FILE ARGUMENTS`, which has TensorFlow alone.
     """
-    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as server:
+    with contextlib.ExitStack() as open_ones:
+        folder = open_ones.enter_context(tempfile.TemporaryDirectory())
         address = os.path.join(folder, "socket")
-        server.bind(address)
-        server.listen()
+        server = open_ones.enter_context(socketserver.ThreadingUnixStreamServer(address, _Answerer))
         for name in ("python", "tfnlp"):
             path = pathlib.Path(folder, name)
             path.write_text(_CALLER.format(python=sys.executable, address=address))
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        answering = threading.Thread(target=_answer_all, args=(server,), daemon=True)
-        answering.start()
-        try:
-            yield pathlib.Path(folder)
-        finally:
-            server.shutdown(socket.SHUT_RDWR)  # ends `accept`
-            answering.join()
+        threading.Thread(target=server.serve_forever, args=(0.1,)).start()
+        open_ones.callback(server.shutdown)
+        yield pathlib.Path(folder)
 
 
-def _answer_all(server):
-    while True:
-        try:
-            line, _ = server.accept()
-        except OSError:
-            return
-        with line:
-            asked = json.loads(line.makefile().read())
-            line.sendall(json.dumps(_answer(*asked)).encode())
+class _Answerer(socketserver.StreamRequestHandler):
+    def handle(self):
+        answer = json.dumps(_answer(*json.load(self.rfile)))
+        with contextlib.suppress(BrokenPipeError):  # of a caller that did not wait
+            self.wfile.write(answer.encode())
 
 
-def _answer(caller, folder, env, name, *arguments):
-    """Exit status, stdout and stderr of a caller that ran `name ARGUMENTS` in `folder`."""
-    name = os.path.basename(name)
+def _answer(caller, folder, env, path, *arguments):
+    """Exit status, stdout and stderr of a caller that ran `path ARGUMENTS` in `folder`."""
+    name = os.path.basename(path)
     if name == "python" and arguments[0] != "-m":
         try:
             script, *rest = arguments
@@ -78,4 +73,7 @@ def _answer(caller, folder, env, name, *arguments):
             return 1, "", str(error)
     module, *rest = arguments[1:] if name == "python" else ("tfnlp.cli", *arguments)
     places = (f"/proc/{caller}/fd/{number}" for number in (1, 2))
-    return Forked(module, rest, *places, env=env, folder=folder).wait(), "", ""
+    # What it starts with its own Python is answered here, too.
+    executable = os.path.join(os.path.dirname(path), "python")
+    forked = Forked(module, rest, *places, env=env, folder=folder, executable=executable)
+    return forked.wait(), "", ""
