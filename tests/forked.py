@@ -21,10 +21,11 @@ PIPE = "pipe"
 
 
 class Forked:
-    """`python -m PROGRAM ARGUMENTS` with as much of the interface of `subprocess.Popen` as is used.
+    """`python -m MODULE ARGUMENTS`, or `python FILE ARGUMENTS`, with as much of the interface of
+    `subprocess.Popen` as is used.
 
     Args:
-        program: a module's name, or the path of a file; run as `__main__`.
+        program: a module's name, or the `pathlib.Path` of a file; run as `__main__`.
         arguments: its command line.
         stdout, stderr: a path, or PIPE for at most one of them, which is then a text file to read.
         env: what is added to the environment.
@@ -48,9 +49,9 @@ class Forked:
             places = [pipe if place == PIPE else str(place) for place in (stdout, stderr)]
             arguments = [str(argument) for argument in arguments]
             environment = {**os.environ, **(env or {})}
-            around = environment, str(folder or os.getcwd()), executable
+            folder = str(folder or os.getcwd())
             self._process = _SERVER.Process(
-                target=_run, args=(program, arguments, *places, *around)
+                target=_run, args=(program, arguments, *places, environment, folder, executable)
             )
             self._process.start()
             self.stdout = self.stderr = None
