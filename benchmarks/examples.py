@@ -20,7 +20,7 @@ os.environ["KERAS_BACKEND"] = "tensorflow"
 from benchmarks.timing import measure
 from tfnlp import cli
 from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
-from tfnlp.data.shards import BertShards
+from tfnlp.data.shards.reading import BertShards
 from tfnlp.text import WordPieceTokenizer, read_vocabulary, train_wordpiece, write_vocabulary
 
 BATCHES = 20  # a call; opening an iterator is not to be measured

@@ -16,8 +16,9 @@ import keras
 import tensorflow as tf
 
 from benchmarks.plan import CLOCK, write
-from tfnlp.layers import Dropout, lstm_loop
+from tfnlp.layers import Dropout
 from tfnlp.layers import dropout as dropout_layer
+from tfnlp.layers.kernels import lstm_loop
 from tfnlp.plan.chips import CHIPS
 from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.lowering import lower_function

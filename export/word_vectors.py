@@ -12,7 +12,7 @@ import argparse
 from absl import app, flags
 
 from tfnlp.cli import main
-from tfnlp.hub.word_vectors import COMBINERS
+from tfnlp.hub.modules.word_vectors import COMBINERS
 
 _MODEL = flags.DEFINE_string("model", None, "Run or file of vectors.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "Folder for the module.", required=True)

@@ -16,7 +16,7 @@ from tests.convert.checkpoints import (
 )
 from tests.support import golden
 from tfnlp.convert import google_tensors, huggingface_tensors, load_bert, save_huggingface
-from tfnlp.convert.bert_config import config_of, weight_shapes
+from tfnlp.convert.bert.config import config_of, weight_shapes
 from tfnlp.models import bert, bert_pretrainer
 
 TINY = dict(
@@ -140,7 +140,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tfnlp.convert.bert_export.save_file", full)
+    monkeypatch.setattr("tfnlp.convert.bert.saving.save_file", full)
     with pytest.raises(OSError, match="No space left"):
         save_huggingface(bert(**TINY), tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-import tfnlp.convert.bert
+import tfnlp.convert.bert.loading
 from tests.convert.checkpoints import (
     GENERATED,
     assert_same_weights,
@@ -26,9 +26,9 @@ def no_model(monkeypatch):
     def refuse(*args, **kwargs):
         pytest.fail("a model was built")
 
-    monkeypatch.setattr(tfnlp.convert.bert, "bert", refuse)
-    monkeypatch.setattr(tfnlp.convert.bert, "bert_pretrainer", refuse)
-    monkeypatch.setattr(tfnlp.convert.bert, "assign", refuse)
+    monkeypatch.setattr(tfnlp.convert.bert.loading, "bert", refuse)
+    monkeypatch.setattr(tfnlp.convert.bert.loading, "bert_pretrainer", refuse)
+    monkeypatch.setattr(tfnlp.convert.bert.loading, "assign", refuse)
 
 
 def fails(path, pattern, error=ValueError, **arguments):

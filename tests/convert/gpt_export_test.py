@@ -13,7 +13,7 @@ from tests.convert.checkpoints import assert_same_weights
 from tests.convert.gpt_checkpoints import GPT1, GPT2, huggingface_arrays, inputs
 from tests.support import golden
 from tfnlp.convert import load_gpt, save_gpt
-from tfnlp.convert.gpt_config import config_of, weight_shapes
+from tfnlp.convert.gpt.config import config_of, weight_shapes
 from tfnlp.models import bert, gpt, gpt_pretrainer
 from tfnlp.text import gpt_tokenizer, train_bpe
 
@@ -193,7 +193,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
         return full() if len(calls) == 2 else rename(*arguments)
 
     if failing == "weights":
-        monkeypatch.setattr("tfnlp.convert.gpt_export.save_file", full)
+        monkeypatch.setattr("tfnlp.convert.gpt.saving.save_file", full)
     else:
         monkeypatch.setattr(os, "rename", second_fails)
     model = gpt(**TINY, norm_first=True)

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-import tfnlp.convert.gpt
+import tfnlp.convert.gpt.loading
 from tests.convert.checkpoints import assert_same_weights
 from tests.convert.gpt_checkpoints import (
     GPT1,
@@ -30,7 +30,7 @@ def no_model(monkeypatch):
         pytest.fail("a model was built")
 
     for name in ("gpt", "gpt_pretrainer", "assign"):
-        monkeypatch.setattr(tfnlp.convert.gpt, name, refuse)
+        monkeypatch.setattr(tfnlp.convert.gpt.loading, name, refuse)
 
 
 def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):

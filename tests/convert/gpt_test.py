@@ -21,9 +21,10 @@ from tests.convert.gpt_checkpoints import (
     write_pieces,
 )
 from tests.support import golden
-from tfnlp.convert import gpt_openai, load_gpt
-from tfnlp.convert.gpt_config import weight_shapes
-from tfnlp.convert.mapping import stored_shapes
+from tfnlp.convert import load_gpt
+from tfnlp.convert.formats.mapping import stored_shapes
+from tfnlp.convert.gpt import openai as gpt_openai
+from tfnlp.convert.gpt.config import weight_shapes
 from tfnlp.models import gpt
 from tfnlp.models.gpt import GPT
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.support import golden
-from tfnlp.convert.hdf5_files import open_hdf5
+from tfnlp.convert.formats.hdf5_files import open_hdf5
 
 DTYPES = ["<f2", "<f4", ">f4", "<f8", "i1", "<i2", ">i4", "<i8", "u1", "<u2", "<u4", ">u8"]
 

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tests.convert import bundle_writer as writer
 from tests.support import golden
 from tfnlp.convert import open_tensors
-from tfnlp.convert.crc32c import crc32c, masked_crc32c
-from tfnlp.convert.files import find_weights
+from tfnlp.convert.formats.crc32c import crc32c, masked_crc32c
+from tfnlp.convert.formats.folders import find_weights
 
 PREFIX = golden("bert_google_tf_tiny") / "bert_model.ckpt"
 NAME = b"bert/embeddings/word_embeddings"  # float32 [15, 8]

@@ -18,10 +18,10 @@ from tests.data.examples_support import (
     write_corpus,
 )
 from tfnlp.data import BertPairs
-from tfnlp.data.bert_walk import walk
-from tfnlp.data.examples_rows import gather, grouped, shard_of
-from tfnlp.data.shards import BertShards, WindowShards
-from tfnlp.data.token_stream import window_keys
+from tfnlp.data.pretraining.bert_walk import walk
+from tfnlp.data.pretraining.token_stream import window_keys
+from tfnlp.data.shards.reading import BertShards, WindowShards
+from tfnlp.data.shards.rows import gather, grouped, shard_of
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
 
 pytest.importorskip("apache_beam")
@@ -252,7 +252,7 @@ def test_workers_get_all_that_is_sent_to_them():
     """With much data, Beam's runner loses what is written while a timer sends the rest."""
     from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
-    from tfnlp.data.examples_runner import whole_buffers
+    from tfnlp.data.shards.runner import whole_buffers
 
     before = worker_handlers.DATA_BUFFER_TIME_LIMIT_MS
     with whole_buffers():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tfnlp.data import WordBlocks, WordCorpus, frequent_words
-from tfnlp.data.word_blocks import alias_table, keep_probabilities
+from tfnlp.data.pretraining.word_blocks import alias_table, keep_probabilities
 
 WINDOW, BLOCK, ROWS = 3, 8, 4
 

@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import tfnlp.convert.bert
+import tfnlp.convert.bert.loading
 import tfnlp.convert.elmo
-import tfnlp.convert.gpt
+import tfnlp.convert.gpt.loading
 from tests.convert import checkpoints, elmo_reference, gpt_checkpoints
 from tests.convert.gpt_checkpoints import GPT1, GPT2
 from tests.fuzz.damage import changed, damaged, settings, survives
-from tfnlp.convert import bert_config, gpt_config, load_bert, load_elmo, load_gpt, open_tensors
+from tfnlp.convert import load_bert, load_elmo, load_gpt, open_tensors
+from tfnlp.convert.bert import config as bert_config
 from tfnlp.convert.elmo_hdf5 import dataset_shapes
+from tfnlp.convert.gpt import config as gpt_config
 
 
 class Built(BaseException):
@@ -41,8 +43,8 @@ def _elmo(**config):
 def not_built(most):
     """No model of more than `most` numbers may be asked for, and none is built."""
     with (
-        mock.patch.object(tfnlp.convert.bert, "bert", _bert),
-        mock.patch.object(tfnlp.convert.gpt, "gpt", _gpt),
+        mock.patch.object(tfnlp.convert.bert.loading, "bert", _bert),
+        mock.patch.object(tfnlp.convert.gpt.loading, "gpt", _gpt),
         mock.patch.object(tfnlp.convert.elmo, "elmo", _elmo),
     ):
         try:

@@ -14,8 +14,8 @@ from tests.convert import bundle_writer, torch_writer
 from tests.fuzz.damage import MEBIBYTE, damaged, drain, settings, survives
 from tests.support import golden
 from tfnlp.convert import open_tensors
-from tfnlp.convert.gpt_openai import open_pieces
-from tfnlp.convert.hdf5_files import open_hdf5
+from tfnlp.convert.formats.hdf5_files import open_hdf5
+from tfnlp.convert.gpt.openai import open_pieces
 
 ARRAYS = {
     "a/b": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tfnlp.hub import archives
+from tfnlp.hub.loading import archives
 
 MODULE = {
     "saved_model.pb": b"graph" * 400, "variables/variables.index": b"i" * 512,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.hub.checks import check_saved_model
+from tfnlp.hub.saving.checks import check_saved_model
 
 GRAPH, INDEX = "saved_model.pb", "variables/variables.index"
 DATA, ASSET = "variables/variables.data-00000-of-00001", "assets/vocab.txt"

@@ -6,8 +6,8 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import hub
-from tfnlp.hub import compact
-from tfnlp.hub.probe import probe_batch, table_rows
+from tfnlp.hub.saving import compact
+from tfnlp.hub.saving.probe import probe_batch, table_rows
 
 ROWS, H = 300, 64
 

@@ -11,8 +11,8 @@ import tensorflow as tf
 from tests.alone import run_alone
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
 from tfnlp import hub
-from tfnlp.hub import word_cache
-from tfnlp.hub.word_cache import read_cache_words
+from tfnlp.hub.modules import word_cache
+from tfnlp.hub.modules.word_cache import read_cache_words
 from tfnlp.text import character_ids
 
 pytestmark = pytest.mark.timeout(900)  # the reader traces much; a busy machine takes its time

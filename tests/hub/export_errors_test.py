@@ -1,4 +1,4 @@
-"""What `tfnlp.hub.export` refuses, and that it does so before it does anything."""
+"""What `tfnlp.hub.saving.export` refuses, and that it does so before it does anything."""
 
 import os
 

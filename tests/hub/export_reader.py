@@ -1,4 +1,4 @@
-"""Uses what `tfnlp.hub.export` wrote in a process where tfnlp and Keras 3 can't be imported.
+"""Uses what `tfnlp.hub.saving.export` wrote in a process where tfnlp and Keras 3 can't be imported.
 
 `python export_reader.py FOLDER` loads FOLDER/mixed and FOLDER/text and writes what it saw to
 FOLDER/seen.npz.

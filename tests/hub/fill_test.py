@@ -9,7 +9,7 @@ from tests.alone import run_alone
 from tests.support import golden
 from tfnlp.commands.filling import fill_masks
 from tfnlp.commands.loading import load_bert
-from tfnlp.hub.fill import FillModule, export_fill, masked_pieces
+from tfnlp.hub.modules.fill import FillModule, export_fill, masked_pieces
 from tfnlp.models import bert, bert_pretrainer
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 

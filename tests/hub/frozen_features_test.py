@@ -7,8 +7,13 @@ import tensorflow as tf
 
 from tfnlp import models
 from tfnlp.hub import ElmoModule
-from tfnlp.hub import frozen_features as features
-from tfnlp.hub.frozen_features import ElmoFeatures, EncoderFeatures, WordRows, sequence_table
+from tfnlp.hub.modules import frozen_features as features
+from tfnlp.hub.modules.frozen_features import (
+    ElmoFeatures,
+    EncoderFeatures,
+    WordRows,
+    sequence_table,
+)
 from tfnlp.tasks.encoding import EncodedExamples
 from tfnlp.text import character_ids
 

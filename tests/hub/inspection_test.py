@@ -15,7 +15,7 @@ from tests.alone import run_alone
 from tests.hub import inspection_modules
 from tests.hub.inspection_modules import message
 from tfnlp import hub
-from tfnlp.hub.graph_operations import TENSORFLOW_TEXT
+from tfnlp.hub.saving.graph_operations import TENSORFLOW_TEXT
 
 pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import hub
-from tfnlp.hub.loaded import max_positions
+from tfnlp.hub.loading.encoder import max_positions
 
 
 class Foreign(tf.__internal__.tracking.AutoTrackable):

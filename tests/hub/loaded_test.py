@@ -12,7 +12,7 @@ from tests.alone import run_alone
 from tests.hub import gpt_toy
 from tests.hub.elmo_toy import tiny as tiny_elmo
 from tfnlp import hub, models, tasks, training
-from tfnlp.hub.loaded import max_positions
+from tfnlp.hub.loading.encoder import max_positions
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, read_vocabulary, write_vocabulary
 
 pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time

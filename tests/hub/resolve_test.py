@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_hub
 
 from tests.hub.archives_test import MODULE, contents, files_of, member, packed
-from tfnlp.hub.resolve import resolve
+from tfnlp.hub.loading.resolve import resolve
 
 CODE = sys.modules[resolve.__module__]
 
@@ -312,7 +312,7 @@ class TestAddress:
 
     def test_disk_full(self, server, cache, monkeypatch):
         put(packed())
-        monkeypatch.setattr("tfnlp.hub.downloads._ROOM", 1 << 62)
+        monkeypatch.setattr("tfnlp.hub.loading.downloads._ROOM", 1 << 62)
         with pytest.raises(OSError, match="could not be fetched .the disk has"):
             resolve(f"{server}/m")
         assert cached(cache) == []

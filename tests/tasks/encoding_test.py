@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.hub import gpt_toy
 from tfnlp.data import Question, TaggedSentence, TaskExample
-from tfnlp.hub.frozen_features import WordRows
+from tfnlp.hub.modules.frozen_features import WordRows
 from tfnlp.tasks import encoding
 from tfnlp.tasks.encoding import encode_examples, targets
 from tfnlp.tasks.task_encoder import TaskEncoder

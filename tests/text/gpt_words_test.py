@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from tests.support import golden, shared_data
-from tfnlp.text.gpt_exceptions import EXCEPTIONS, find
-from tfnlp.text.gpt_words import gpt_words
+from tfnlp.text.gpt.exceptions import EXCEPTIONS, find
+from tfnlp.text.gpt.words import gpt_words
 
 GOLDEN = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
 

@@ -13,7 +13,7 @@ PADDING = 261  # the character id that fills up words
 
 def measured(trainer, data, steps):
     """What a call of some steps counts: (operations, tokens)."""
-    from tfnlp.training.shares import distribute
+    from tfnlp.training.cluster.shares import distribute
 
     iterator = iter(distribute(trainer.strategy, data, 0))
     totals = trainer.train_steps(iterator, tf.constant(steps))

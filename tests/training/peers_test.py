@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.training.scale_test import addresses
-from tfnlp.training.peers import host_and_port, meet
+from tfnlp.training.cluster.peers import host_and_port, meet
 
 
 def meeting(places, indexes, seconds=20.0, versions=None, lists=None):

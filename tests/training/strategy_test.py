@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import training
-from tfnlp.training import strategy as strategies
-from tfnlp.training import tpu
+from tfnlp.training.cluster import strategy as strategies
+from tfnlp.training.cluster import tpu
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def settle(args, model):
         if not args.input:
             raise ValueError("give --input, or --examples made by tfnlp examples")
         return
-    from tfnlp.data.shards import Shards
+    from tfnlp.data.shards.reading import Shards
 
     settings = Shards(args.examples, model).settings
     decided = {**settings, "cased": not settings.get("lowercase", True)}
@@ -73,7 +73,7 @@ def readable(args, model):
     if args.examples is None:
         yield
         return
-    from tfnlp.data.shards import Shards
+    from tfnlp.data.shards.reading import Shards
 
     with Shards(args.examples, model).readable():
         yield
@@ -118,7 +118,7 @@ def open_bert(args, before, predictions):
         ValueError: if `before` has another vocabulary.
     """
     from tfnlp.data import BertPairs
-    from tfnlp.data.shards import BertShards
+    from tfnlp.data.shards.reading import BertShards
     from tfnlp.text import WordPieceTokenizer, read_vocabulary
     from tfnlp.training.paths import to_read
 
@@ -194,7 +194,7 @@ def open_gpt(args, before):
     """
     from tfnlp.commands.gpt_text import Text, newline_id
     from tfnlp.data import token_stream
-    from tfnlp.data.shards import WindowShards
+    from tfnlp.data.shards.reading import WindowShards
     from tfnlp.text import gpt_tokenizer, read_bpe
     from tfnlp.training.paths import to_read
 

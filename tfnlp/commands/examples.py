@@ -77,14 +77,14 @@ def run(args):
     """Text to a folder of examples; the same command again goes on where it was stopped."""
     logging.disable(logging.WARNING)  # Beam tells what it lacks for clouds that nobody asked for
     try:
-        from tfnlp.data.examples_runner import Runner
+        from tfnlp.data.shards.runner import Runner
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("apache_beam"):
             raise
         raise ImportError(
             "tfnlp examples needs Apache Beam: pip install -e '.[beam]' in a clone of tfnlp"
         ) from error
-    from tfnlp.data.examples import make_examples, start_examples
+    from tfnlp.data.shards.examples import make_examples, start_examples
 
     _check(args)
     runner = Runner(args.runner, args.workers, shlex.split(args.pipeline_options))
@@ -132,7 +132,7 @@ def _settings(args, vocabulary, **more):
 
 def _files(sources, layout):
     """The files and data sets that sources name, with their sizes."""
-    from tfnlp.data.corpus import document_readers
+    from tfnlp.data.corpus.documents import document_readers
 
     names = [reader.args[0] for reader in document_readers(sources, layout)]
     return [
@@ -143,8 +143,8 @@ def _files(sources, layout):
 
 def _bert(args):
     """Settings, the recipe, and a function that writes the vocabulary to a folder."""
-    from tfnlp.data.bert_packing import check_pairs
-    from tfnlp.data.examples import BertRecipe
+    from tfnlp.data.pretraining.bert_packing import check_pairs
+    from tfnlp.data.shards.examples import BertRecipe
     from tfnlp.text import WordPieceTokenizer, read_vocabulary, train_wordpiece, write_vocabulary
 
     check_pairs(args.seq_length, args.seed)
@@ -165,8 +165,8 @@ def _bert(args):
 
 def _gpt(args):
     """As `_bert`."""
-    from tfnlp.data.examples import GPTRecipe
-    from tfnlp.data.token_stream import check_windows
+    from tfnlp.data.pretraining.token_stream import check_windows
+    from tfnlp.data.shards.examples import GPTRecipe
     from tfnlp.text import gpt_tokenizer, read_bpe, train_bpe
 
     check_windows(args.seq_length, args.seed)
@@ -203,7 +203,7 @@ def _vocabulary(args, name, read, make):
 def _training_documents(args, paragraphs):
     """The documents that are not held out, one by one: the text is read twice."""
     from tfnlp.data import read_documents
-    from tfnlp.data.corpus import held_out_documents
+    from tfnlp.data.corpus.documents import held_out_documents
 
     if args.valid:
         yield from read_documents(args.input, args.layout, paragraphs)

@@ -149,7 +149,7 @@ def run(args):
 
 def _export_task(args):
     from tfnlp.commands.task_models import load_task_run
-    from tfnlp.hub.fine_tuned import export_fine_tuned
+    from tfnlp.hub.modules.fine_tuned import export_fine_tuned
 
     task_model = load_task_run(args.model).task_model
     print(f"module: {export_fine_tuned(args.output, task_model, args.overwrite)}")
@@ -209,7 +209,7 @@ def _export_vectors(
 def _export_bert(args, seq_length=None, fill=False, top=None, weights=None, litert=None):
     from tfnlp import hub
     from tfnlp.commands.loading import load_bert
-    from tfnlp.hub.fill import export_fill
+    from tfnlp.hub.modules.fill import export_fill
 
     if fill and seq_length is not None:
         raise ValueError("--seq-length is for the pair; with --fill texts are as long as they are")
@@ -250,10 +250,10 @@ def _export_gpt(args, seq_length=128, format="savedmodel", weights=None, litert=
 
     from tfnlp import convert, hub
     from tfnlp.commands.loading import load_gpt
-    from tfnlp.hub.gpt import SERVED
-    from tfnlp.hub.litert import check_file, written
-    from tfnlp.hub.litert import convert as convert_to_litert
-    from tfnlp.hub.save import check_free
+    from tfnlp.hub.modules.gpt import SERVED
+    from tfnlp.hub.saving.litert import check_file, written
+    from tfnlp.hub.saving.litert import convert as convert_to_litert
+    from tfnlp.hub.saving.save import check_free
 
     _check_format(format, "huggingface", "a GPT")
     if format == "huggingface" and (weights or litert):

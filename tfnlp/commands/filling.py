@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from tfnlp.hub.fill import best_tokens, check_head, masked_pieces
+from tfnlp.hub.modules.fill import best_tokens, check_head, masked_pieces
 
 
 def encode(loaded, text, pair=None):

@@ -9,7 +9,7 @@ VOCABULARY = "vocab"  # the folder in a run
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A stream of tokens, see `tfnlp.data.token_stream`, and what it was made of.
+    """A stream of tokens, see `tfnlp.data.pretraining.token_stream`, and what it was made of.
 
     Attributes:
         stream: int32 array `[N]`.

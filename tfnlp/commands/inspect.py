@@ -16,8 +16,8 @@ def add_arguments(parser):
 
 def run(args):
     """Prints what is found of each module."""
-    from tfnlp.hub.inspection import inspect
-    from tfnlp.hub.located import saved_models
+    from tfnlp.hub.inspection.inspect import inspect
+    from tfnlp.hub.loading.folders import saved_models
 
     found = [inspect(folder) for folder in saved_models(args.directory)]
     if args.json:

@@ -28,7 +28,7 @@ def add_arguments(parser):
 def run(args):
     """Prints each prompt and its continuation, token by token."""
     from tfnlp.commands.loading import load_gpt
-    from tfnlp.hub.text_generation import TextGenerator, check_sampling
+    from tfnlp.hub.modules.text_generation import TextGenerator, check_sampling
 
     check_sampling(args.temperature, args.top_k, args.top_p)
     for name in ("max_new_tokens", "samples", "beams"):

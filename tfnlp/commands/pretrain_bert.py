@@ -246,7 +246,7 @@ def _sizes(args, before):
     """Arguments of `bert`: the published size with what the command line changed, or those of the
     model gone on from; checked before any work is done."""
     from tfnlp import models
-    from tfnlp.convert.bert_config import config_of
+    from tfnlp.convert.bert.config import config_of
 
     rates = {"dropout": args.dropout, "attention_dropout": args.dropout}
     if before is not None:

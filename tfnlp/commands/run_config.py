@@ -84,7 +84,9 @@ def best_name(path, runs):
 def _check_model(path, kind, config, where):
     """The numbers in a model of `kind` with the arguments that the config states in `where`."""
     from tfnlp import models
-    from tfnlp.convert import bert_config, elmo_hdf5, gpt_config
+    from tfnlp.convert import elmo_hdf5
+    from tfnlp.convert.bert import config as bert_config
+    from tfnlp.convert.gpt import config as gpt_config
 
     arguments = _check_section(path, config, where, getattr(models, kind), {"name", "dtype"})
     if kind == "elmo":
@@ -285,6 +287,6 @@ def _stated(path, config, where, choices):
 
 
 def _fail(path, where, value, expected):
-    from tfnlp.convert.tensors import shown
+    from tfnlp.convert.formats.tensors import shown
 
     raise ValueError(f"{path} has {where}={shown(value)}; expected {expected}")

@@ -48,7 +48,7 @@ class Backbone:
     def max_positions(self):
         """The longest sequence that it reads, or None."""
         if self.saved is not None and self.encoder is not None:
-            from tfnlp.hub.loaded import max_positions
+            from tfnlp.hub.loading.encoder import max_positions
 
             return max_positions(self.encoder.get_layer("saved_model"))
         return self.arguments.get("max_positions")
@@ -62,7 +62,7 @@ def load_backbone(path):
     """
     from tfnlp.commands import loading
     from tfnlp.commands.run_config import KINDS
-    from tfnlp.hub.loaded_text import saved_kind
+    from tfnlp.hub.loading.text import saved_kind
 
     kind = saved_kind(path) if os.path.isdir(path) else None
     if kind is not None:
@@ -81,8 +81,8 @@ def load_backbone(path):
 
 
 def _saved_backbone(kind, path):
-    from tfnlp.hub.loaded import saved_encoder
-    from tfnlp.hub.loaded_text import saved_tokenizer
+    from tfnlp.hub.loading.encoder import saved_encoder
+    from tfnlp.hub.loading.text import saved_tokenizer
 
     if kind == "elmo":
         return Backbone(kind, None, None, {}, path)
@@ -165,7 +165,7 @@ def make_task_model(backbone, config, words=None, dtype=None):
     Raises:
         ValueError: for a task that the backbone can't have.
     """
-    from tfnlp.hub.task_model import TaskModel
+    from tfnlp.hub.modules.task_model import TaskModel
     from tfnlp.tasks.task_spec import TaskSpec
     from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 
@@ -204,8 +204,8 @@ def _fine_tuned(backbone, spec, head, outputs, dtype):
 
 def _on_features(backbone, spec, reader, config, outputs, words):
     from tfnlp import hub, models
-    from tfnlp.hub.frozen_features import ElmoFeatures, EncoderFeatures
-    from tfnlp.hub.task_model import TaskModel
+    from tfnlp.hub.modules.frozen_features import ElmoFeatures, EncoderFeatures
+    from tfnlp.hub.modules.task_model import TaskModel
     from tfnlp.text.word_index import WordIndex
 
     encoder, elmo = backbone.encoder, backbone.kind == "elmo"

@@ -13,9 +13,9 @@ import numpy as np
 
 from tfnlp.convert.elmo_hdf5 import dataset_shapes, dataset_variables, split_rows
 from tfnlp.convert.elmo_options import config_of, options_of, read_options
-from tfnlp.convert.hdf5_files import open_hdf5
-from tfnlp.convert.mapping import check_tensors
-from tfnlp.convert.tensors import reason
+from tfnlp.convert.formats.hdf5_files import open_hdf5
+from tfnlp.convert.formats.mapping import check_tensors
+from tfnlp.convert.formats.tensors import reason
 from tfnlp.models import elmo, elmo_pretrainer
 
 FILES = ("options.json", "weights.hdf5")  # what `save_elmo` writes

@@ -1,7 +1,7 @@
 """ELMo's `options.json`, as bilm-tf and AllenNLP have it, to the arguments of `elmo` and back."""
 
-from tfnlp.convert.json_files import read_json
-from tfnlp.convert.tensors import shown
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.formats.tensors import shown
 
 CHARACTERS = 262  # at inference; a training run says 261, which counts no padding: the same table
 MAX_CHARACTERS = 50

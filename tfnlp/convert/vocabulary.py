@@ -4,8 +4,8 @@ import os
 import pathlib
 import re
 
-from tfnlp.convert.json_files import read_json
-from tfnlp.convert.tensors import shown
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.formats.tensors import shown
 
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)

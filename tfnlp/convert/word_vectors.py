@@ -4,7 +4,7 @@
     fasttext (.vec)   the same, with a space at the end of each line of numbers
     glove             the same lines without a first one
     word2vec-binary   first line `V D`; then V times a word, a space, D float32, a line end or none
-    fasttext-binary   fastText's whole model: see `tfnlp.convert.fasttext_binary`; read only
+    fasttext-binary   fastText's whole model: see `tfnlp.convert.formats.fasttext_binary`; read only
 
 Any of them may be packed with gzip. What a file is is found in its first bytes, not in its name.
 """
@@ -15,9 +15,9 @@ import os
 import uuid
 from collections.abc import Iterator
 
-from tfnlp.convert.fasttext_binary import is_fasttext, read_fasttext
-from tfnlp.convert.tensors import shown
-from tfnlp.convert.word_vectors_files import Source, read_binary, read_text, size_of_header
+from tfnlp.convert.formats.fasttext_binary import is_fasttext, read_fasttext
+from tfnlp.convert.formats.tensors import shown
+from tfnlp.convert.formats.word_vectors_files import Source, read_binary, read_text, size_of_header
 from tfnlp.text.word_vectors import WordVectors
 
 FORMATS = ("word2vec", "word2vec-binary", "fasttext", "glove")  # those that are written

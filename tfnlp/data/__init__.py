@@ -1,27 +1,27 @@
 """Files or TFDS data sets to `tf.data` batches."""
 
-from tfnlp.data.bert_pairs import BertPairs
-from tfnlp.data.corpus import read_documents, split_documents
+from tfnlp.data.corpus.documents import read_documents, split_documents
+from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
+from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, translation_batches
+from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
+from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
 from tfnlp.data.gpt_inputs import GPTTaskBatches, bucket_lengths, gpt_sequences
-from tfnlp.data.labelled import index_labels, index_words, read_labelled_text, word_ids
+from tfnlp.data.labelled.index import index_labels, index_words, read_labelled_text, word_ids
+from tfnlp.data.labelled.question_files import Question
+from tfnlp.data.labelled.tagged_files import TaggedSentence, read_conllu
+from tfnlp.data.labelled.task_batches import TaskBatches
+from tfnlp.data.labelled.task_files import TaskExample, read_choices, read_classes, read_pairs
+from tfnlp.data.labelled.task_rows import TaskData
+from tfnlp.data.labelled.task_sets import read_task
+from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.labelled_batches import LabelledBatches
-from tfnlp.data.lm_corpus import LanguageModelCorpus
-from tfnlp.data.lm_windows import LanguageModelWindows
-from tfnlp.data.ngrams import Ngrams
-from tfnlp.data.parallel_text import ParallelText, read_parallel, translation_batches
-from tfnlp.data.question_files import Question
-from tfnlp.data.sentences import looks_like_sentences, looks_like_words, split_sentences
-from tfnlp.data.shards import BertShards, WindowShards
-from tfnlp.data.tagged_files import TaggedSentence, read_conllu
-from tfnlp.data.task_batches import TaskBatches
-from tfnlp.data.task_files import TaskExample, read_choices, read_classes, read_pairs
-from tfnlp.data.task_rows import TaskData
-from tfnlp.data.task_sets import read_task
-from tfnlp.data.token_stream import TokenWindows, token_stream
-from tfnlp.data.tokens import TokenizedCorpus
-from tfnlp.data.word_blocks import WordBlocks
-from tfnlp.data.word_corpus import WordCorpus, frequent_words
-from tfnlp.data.word_tests import read_analogies, read_similarities
+from tfnlp.data.pretraining.bert_pairs import BertPairs
+from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
+from tfnlp.data.pretraining.ngrams import Ngrams
+from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
+from tfnlp.data.pretraining.word_blocks import WordBlocks
+from tfnlp.data.shards.reading import BertShards, WindowShards
 
 __all__ = [
     "BertPairs",

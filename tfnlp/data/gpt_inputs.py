@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data import task_batches
-from tfnlp.data.length_buckets import LengthBuckets
-from tfnlp.data.task_files import TaskExample
+from tfnlp.data.labelled import task_batches
+from tfnlp.data.labelled.length_buckets import LengthBuckets
+from tfnlp.data.labelled.task_files import TaskExample
 
 EXTRA_TOKENS = 3  # start, delimiter, extract
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.length_buckets import LengthBuckets
+from tfnlp.data.labelled.length_buckets import LengthBuckets
 
 
 class LabelledBatches(LengthBuckets):

@@ -1,21 +1,21 @@
 """Writing Reusable SavedModels."""
 
-from tfnlp.hub.bert import BertPreprocessorModule, export_bert
-from tfnlp.hub.elmo import ElmoModule, export_elmo
-from tfnlp.hub.elmo_layers import running_layers, sentence_layers
-from tfnlp.hub.export import export
-from tfnlp.hub.fine_tuned import FineTunedModule, export_fine_tuned
-from tfnlp.hub.gpt import GPTModule, GPTPreprocessorModule, export_gpt
-from tfnlp.hub.inspection import Inspection, inspect
-from tfnlp.hub.layer import Layer
-from tfnlp.hub.loaded import saved_encoder
-from tfnlp.hub.loaded_text import saved_elmo, saved_kind, saved_tokenizer
-from tfnlp.hub.module import KerasModule
-from tfnlp.hub.save import save
-from tfnlp.hub.task_model import TaskModel
-from tfnlp.hub.text_generation import TextGenerator
-from tfnlp.hub.translation import TranslationModule, Translator, export_translator
-from tfnlp.hub.word_vectors import WordVectorsModule, export_word_vectors
+from tfnlp.hub.inspection.inspect import Inspection, inspect
+from tfnlp.hub.loading.encoder import saved_encoder
+from tfnlp.hub.loading.layer import Layer
+from tfnlp.hub.loading.text import saved_elmo, saved_kind, saved_tokenizer
+from tfnlp.hub.modules.bert import BertPreprocessorModule, export_bert
+from tfnlp.hub.modules.elmo import ElmoModule, export_elmo
+from tfnlp.hub.modules.elmo_layers import running_layers, sentence_layers
+from tfnlp.hub.modules.fine_tuned import FineTunedModule, export_fine_tuned
+from tfnlp.hub.modules.gpt import GPTModule, GPTPreprocessorModule, export_gpt
+from tfnlp.hub.modules.task_model import TaskModel
+from tfnlp.hub.modules.text_generation import TextGenerator
+from tfnlp.hub.modules.translation import TranslationModule, Translator, export_translator
+from tfnlp.hub.modules.word_vectors import WordVectorsModule, export_word_vectors
+from tfnlp.hub.saving.export import export
+from tfnlp.hub.saving.module import KerasModule
+from tfnlp.hub.saving.save import save
 
 __all__ = [
     "BertPreprocessorModule",

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from tfnlp.layers.attention_loop import Fixed, attention_loop, trainable_attention_loop
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
 from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.kernels.attention_loop import Fixed, attention_loop, trainable_attention_loop
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfnlp.layers.lstm_loop import lstm_loop, trainable_lstm_loop
+from tfnlp.layers.kernels.lstm_loop import lstm_loop, trainable_lstm_loop
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

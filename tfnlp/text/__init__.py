@@ -10,8 +10,8 @@ from tfnlp.text.characters import (
     UNKNOWN,
     character_ids,
 )
-from tfnlp.text.gpt2_tokenizer import GPT2Tokenizer
-from tfnlp.text.gpt_tokenizer import GPTTokenizer, gpt_tokenizer
+from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
+from tfnlp.text.gpt.tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
 from tfnlp.text.subwords import Subwords, subword_rows, subword_rows_in_graph

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 import tensorflow as tf
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from tfnlp.text.gpt2_tokenizer import END_OF_TEXT, byte_characters
-from tfnlp.text.gpt2_words import gpt2_words
-from tfnlp.text.gpt_tokenizer import END_OF_WORD, UNKNOWN_TOKEN
-from tfnlp.text.gpt_words import gpt_words
+from tfnlp.text.gpt.gpt2_tokenizer import END_OF_TEXT, byte_characters
+from tfnlp.text.gpt.gpt2_words import gpt2_words
+from tfnlp.text.gpt.tokenizer import END_OF_WORD, UNKNOWN_TOKEN
+from tfnlp.text.gpt.words import gpt_words
 
 _KINDS = ("gpt", "gpt2")
 _BATCH = 1000  # texts that are cut into words at once

@@ -2,6 +2,8 @@
 
 from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints
+from tfnlp.training.cluster.strategy import STRATEGIES, make_strategy
+from tfnlp.training.cluster.workers import Crew, WorkerLost, read_cluster
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import (
@@ -14,9 +16,7 @@ from tfnlp.training.optimizers import (
     optimizer,
 )
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
-from tfnlp.training.strategy import STRATEGIES, make_strategy
 from tfnlp.training.trainer import Trainer
-from tfnlp.training.workers import Crew, WorkerLost, read_cluster
 
 __all__ = [
     "Adagrad",

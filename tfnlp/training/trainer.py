@@ -8,15 +8,15 @@ import keras
 import tensorflow as tf
 
 from tfnlp.training.checkpoints import Checkpoints, model_variables
+from tfnlp.training.cluster.shares import distribute, split_batch
+from tfnlp.training.cluster.workers import Crew, watched
 from tfnlp.training.history import History
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.monitor import Monitor, timed_next
 from tfnlp.training.profile import Profile
 from tfnlp.training.progress import Progress
-from tfnlp.training.shares import distribute, split_batch
 from tfnlp.training.step import Step, means
 from tfnlp.training.summaries import Summaries
-from tfnlp.training.workers import Crew, watched
 
 
 class Trainer:

@@ -1,0 +1,287 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.data.pairs import make_pairs, places
+from tests.data.synthetic import WordTokenizer, make_corpus
+from tests.support import shared_data
+from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
+from tfnlp.data.pretraining.bert_walk import cut, walk
+
+WALK = {"seq_length": 64, "short_seq_prob": 0.1, "seed": 0, "epoch": 0}
+
+
+@pytest.mark.parametrize("longest", [5, 40, 150])
+@pytest.mark.parametrize("seq_length", [8, 64])
+def test_b_follows_a_or_comes_from_another_document(longest, seq_length):
+    pairs = make_pairs(longest=longest, seq_length=seq_length, max_predictions=8)
+    rows = pairs.plan(0)
+    a_start, a_end, b_start, b_end, is_random, target = rows.T
+    assert set(is_random.tolist()) == {0, 1}
+    room = seq_length - 3
+    length_a, length_b = a_end - a_start, b_end - b_start
+    assert (length_a > 0).all() and (length_b > 0).all()
+    assert (length_a + length_b <= room).all()
+    assert (target <= room).all() and (target >= 2).all()
+    # Either part lies within one document.
+    document_a, sentence_a = places(pairs.corpus, a_start)
+    document_b, sentence_b = places(pairs.corpus, b_start)
+    last_document_a, last_sentence_a = places(pairs.corpus, a_end - 1)
+    last_document_b, last_sentence_b = places(pairs.corpus, b_end - 1)
+    np.testing.assert_array_equal(document_a, last_document_a)
+    np.testing.assert_array_equal(document_b, last_document_b)
+    np.testing.assert_array_equal(document_a != document_b, is_random == 1)
+    # A true B begins where A ended, unless the ends that met there were cut off.
+    follows, cut = is_random == 0, length_a + length_b == room
+    gap = b_start - a_end
+    assert (gap[follows] >= 0).all()
+    assert (gap[follows & ~cut] == 0).all()
+    # What was not cut is made of whole sentences.
+    starts = pairs.corpus.sentence_starts
+    whole = rows[~cut]
+    assert np.isin(whole[:, :4], starts).all()
+    if longest == 40 and seq_length == 64:  # the conditions above were not empty
+        assert (~cut).sum() > 20 and (follows & ~cut).sum() > 10 and (gap[follows] > 0).sum() > 20
+
+
+def test_true_next_sentences_touch_before_cutting():
+    # Every sentence has 10 tokens and half of the room is 30, so a cut never reaches the border
+    # sentences: A's last and B's first sentence must be neighbours.
+    tokens = np.arange(12_000, dtype=np.int32) + 5
+    corpus = TokenizedCorpus(tokens, np.arange(1201) * 10, np.arange(31) * 40)
+    tokenizer = WordTokenizer(vocab_size=12_005)
+    pairs = BertPairs(corpus, tokenizer, batch_size=8, seq_length=64)
+    rows = pairs.plan(0)
+    true = rows[rows[:, 4] == 0]
+    np.testing.assert_array_equal((true[:, 1] - 1) // 10 + 1, true[:, 2] // 10)
+
+
+def test_labels_are_balanced_also_with_lone_sentences():
+    # Sentences about as long as the room: most chunks are lone, where the reference code would
+    # make nearly every pair random. In documents of two, the second is often left alone.
+    for sizes, longest in (([60] * 60, 20), ([60] * 60, 120), ([2] * 900, 400)):
+        pairs = make_pairs(sizes, longest=longest)
+        for epoch in range(3):
+            labels = pairs.plan(epoch)[:, 4]
+            deviation = abs(labels.mean() - 0.5) / (0.5 / np.sqrt(len(labels)))
+            assert len(labels) > 500 and deviation < 4
+
+
+def test_plans_are_shuffled():
+    pairs = make_pairs([60] * 60)
+    place = pairs.plan(0)[:, 0]
+    assert len(place) > 1000
+    assert abs(np.corrcoef(place, np.arange(len(place)))[0, 1]) < 0.1
+    assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 0.1
+
+
+def test_documents_of_one_sentence_are_random():
+    pairs = make_pairs([1] * 50)
+    assert (pairs.plan(0)[:, 4] == 1).all()
+    assert len(pairs.plan(0)) == 50
+
+
+def test_short_targets():
+    pairs = make_pairs([60] * 100)
+    for probability, bounds in ((0.1, (0.08, 0.13)), (0.0, (0, 0)), (1.0, (0.95, 1))):
+        pairs = make_pairs([60] * 100, short_seq_prob=probability)
+        target = pairs.plan(0)[:, 5]
+        assert len(target) > 1000
+        assert bounds[0] <= (target < 61).mean() <= bounds[1]
+        if probability == 1:  # uniform from 2 to 61
+            assert set(target.tolist()) == set(range(2, 62))
+            assert abs(target.mean() - 31.5) < 1.5
+
+
+def test_every_sentence_of_every_document_is_visited():
+    pairs = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10)
+    corpus = pairs.corpus
+    drawn = walk(corpus.sentence_starts, corpus.document_starts, 0, **WALK)
+    seen = np.zeros(corpus.num_sentences, int)
+    for a, a_end, b, b_end, is_random in zip(
+        drawn.a, drawn.a_end, drawn.b, drawn.b_end, drawn.is_random, strict=True
+    ):
+        seen[a:a_end] += 1
+        if not is_random:
+            seen[b:b_end] += 1
+    # Every sentence once; a lone last one may bring the one before it along again.
+    assert (seen >= 1).all() and (seen == 1).mean() > 0.9
+
+
+def test_random_partners_come_from_everywhere():
+    pairs = make_pairs([10] * 40)
+    partners = np.concatenate([pairs.plan(e)[pairs.plan(e)[:, 4] == 1] for e in range(10)])
+    documents, sentences = places(pairs.corpus, partners[:, 2])
+    assert set(documents.tolist()) == set(range(40))
+    # n draws leave a sentence out with probability (1 - 1/400)^n.
+    expected = 400 * (1 - (1 - 1 / 400) ** len(partners))
+    assert abs(len(set(sentences.tolist())) - expected) < 25
+
+
+def test_random_partners_fill_the_room():
+    pairs = make_pairs([200] * 20, longest=10, short_seq_prob=0.0)
+    rows = pairs.plan(0)
+    random = rows[rows[:, 4] == 1]
+    length = (random[:, 1] - random[:, 0]) + (random[:, 3] - random[:, 2])
+    # Less only where the partner's document or A's own ended.
+    assert (length == 61).mean() > 0.9
+
+
+def test_a_part_of_the_corpus_walked_alone_gives_its_pairs():
+    corpus = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10).corpus
+    starts, documents = corpus.sentence_starts, corpus.document_starts
+    whole = walk(starts, documents, 0, **WALK)
+    assert (np.diff(whole.place) > 0).all() and len(set(whole.key.tolist())) == len(whole.key)
+    for first, last in ((0, 5), (5, 6), (6, 24), (23, 24)):
+        begin, end = documents[first], documents[last]
+        part = walk(starts[begin : end + 1] - starts[begin], documents, first, **WALK)
+        chosen = (whole.place >= begin) & (whole.place < end)
+        for name, values in part._asdict().items():
+            np.testing.assert_array_equal(values, getattr(whole, name)[chosen], err_msg=name)
+
+
+@pytest.mark.parametrize(("sizes", "longest"), [([9, 1, 30, 2], 12), ([70], 30), ([2], 5)])
+def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        corpus = make_pairs(sizes, longest=longest).corpus
+    starts, documents = corpus.sentence_starts.tolist(), corpus.document_starts.tolist()
+    for epoch in range(20):
+        settings = {**WALK, "epoch": epoch}
+        got = walk(corpus.sentence_starts, corpus.document_starts, 0, **settings)
+        stream = np.random.Philox(key=[WALK["seed"], epoch])
+        words = stream.random_raw([corpus.num_sentences, 8])
+        rows = []
+        for number, (first, end) in enumerate(zip(documents[:-1], documents[1:], strict=True)):
+            place = first
+            while place < end:
+                short, shorter, split, label, where, offset = (words[place, :6] >> 11) / 2**53
+                target = 61 if short >= 0.1 else 2 + int(shorter * 60)
+                i, j = place, place + 1
+                while j < end and starts[j] - starts[i] < target:
+                    j += 1
+                is_random = label < 0.5 and len(sizes) + sum(sizes) > 3
+                if j - i == 1 and not is_random:
+                    if j < end:
+                        j += 1
+                    elif i > first:
+                        i -= 1
+                a_end = i + 1 + int(split * (j - i - 1))
+                outside = sum(sizes) - (a_end - i) - 1
+                torn = (is_random or j - i == 1) and (len(sizes) > 1 or outside >= 1)
+                if not torn:
+                    b, b_end = a_end, j
+                elif len(sizes) > 1:
+                    others = [n for n in range(len(sizes)) if n != number]
+                    other = others[int(where * len(others))]
+                    b, b_end = documents[other] + int(offset * sizes[other]), documents[other + 1]
+                else:
+                    b = (a_end + 1 + outside // 4 + int(offset * -(-outside // 2))) % sizes[0]
+                    b_end = i if b < i else sizes[0]
+                rows.append((place, words[place, 6], i, a_end, b, b_end, torn, target))
+                place = a_end if torn else j
+        fields = (got.place, got.key, got.a, got.a_end, got.b, got.b_end, got.is_random, got.target)
+        assert [tuple(x.tolist() for x in row) for row in zip(*fields, strict=True)] == rows
+
+
+def test_cutting_equals_the_loop_of_the_reference_code():
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 300, [2000, 2])
+    coins = rng.integers(0, 2**64, 2000, np.uint64)
+    front, keep = cut(lengths, coins, seq_length=20)
+    for (a, b), kept in zip(lengths.tolist(), keep.tolist(), strict=True):
+        while a + b > 17:
+            if a > b:
+                a -= 1
+            else:
+                b -= 1
+        assert kept == [a, b]
+    # A fair coin decides the end from which each token goes, of A and of B alike.
+    gone = lengths - keep
+    deviation = (front - gone / 2) / np.sqrt(np.maximum(gone, 1) / 4)
+    assert (front >= 0).all() and (front <= gone).all()
+    for n in range(2):
+        many = deviation[gone[:, n] > 20, n]
+        assert len(many) > 1500 and abs(many.mean()) < 0.1 and abs(many.std() - 1) < 0.1
+    assert abs(np.corrcoef(deviation.T)[0, 1]) < 0.1
+    again, _ = cut(lengths[::-1], coins[::-1], seq_length=20)
+    np.testing.assert_array_equal(again[::-1], front)
+
+
+# ---- one document
+
+
+def test_single_document_takes_partners_from_far_away():
+    with pytest.warns(UserWarning, match="one document") as caught:
+        pairs = make_pairs([800], longest=20)
+        for step in range(3 * pairs.steps_per_epoch):
+            pairs.batch(step)
+    assert len([w for w in caught if w.category is UserWarning]) == 1
+    rows = np.concatenate([pairs.plan(epoch) for epoch in range(4)])
+    random = rows[rows[:, 4] == 1]
+    assert abs(len(random) / len(rows) - 0.5) < 4 * 0.5 / np.sqrt(len(rows))
+    _, a = places(pairs.corpus, random[:, 1] - 1)
+    _, b = places(pairs.corpus, random[:, 2])
+    distance = (b - a) % 800
+    assert distance.min() > 180 and distance.max() < 620
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 9])
+def test_tiny_single_document_never_lies(size):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pairs = make_pairs([size], longest=9, batch_size=2)
+    for epoch in range(50):
+        for a_start, a_end, b_start, b_end, is_random, _ in pairs._draw(epoch).tolist():
+            assert a_start < a_end and b_start < b_end
+            assert b_start >= a_end or b_end <= a_start  # no overlap
+            assert is_random == (b_start != a_end)
+    assert (size == 2) == all((pairs.plan(e)[:, 4] == 0).all() for e in range(20))
+
+
+def test_no_warning_for_two_documents():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_pairs([5, 5])
+
+
+# ---- errors and real text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"batch_size": 0}, "batch_size must be 1 or more; got 0"),
+        ({"seq_length": 7}, "seq_length must be 8 or more"),
+        ({"max_predictions": 0}, r"max_predictions must lie in \[1, seq_length=64\]; got 0"),
+        ({"max_predictions": 65}, "max_predictions must lie in"),
+        ({"mask_rate": 0.0}, "mask_rate must lie in"),
+        ({"mask_rate": 1.5}, "mask_rate must lie in"),
+        ({"short_seq_prob": -0.1}, "short_seq_prob must lie in"),
+        ({"short_seq_prob": 1.1}, "short_seq_prob must lie in"),
+        ({"seed": -1}, "seed must lie in"),
+        ({"seed": 2**31}, "seed must lie in"),
+    ],
+)
+def test_bad_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_pairs(**arguments)
+
+
+def test_another_tokenizer_is_noticed():
+    corpus, _ = make_corpus([5, 5])
+    with pytest.raises(ValueError, match="corpus holds the id .* tokenizer has only 9 ids"):
+        BertPairs(corpus, WordTokenizer(vocab_size=9), batch_size=2)
+
+
+def test_real_text():
+    documents = list(read_documents(str(shared_data("lm/bert_docs/books_valid.txt"))))
+    words = sorted({word for document in documents for s in document for word in s.split()})
+    tokenizer = WordTokenizer(words)
+    corpus = TokenizedCorpus.build(documents, tokenizer, progress=False)
+    pairs = BertPairs(corpus, tokenizer, batch_size=32, seq_length=128)
+    rows = pairs.plan(0)
+    assert abs(rows[:, 4].mean() - 0.5) < 4 * 0.5 / np.sqrt(len(rows))
+    lengths = (rows[:, 1] - rows[:, 0]) + (rows[:, 3] - rows[:, 2])
+    assert lengths.max() == 125 and lengths.mean() > 110

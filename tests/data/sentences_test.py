@@ -1,0 +1,167 @@
+import random
+import sys
+import unicodedata
+
+import pytest
+
+from tests.support import shared_data
+from tfnlp import books
+from tfnlp.data.corpus.sentences import (
+    documents_from_lines,
+    documents_from_prose,
+    documents_from_words,
+    looks_like_sentences,
+    looks_like_words,
+    split_sentences,
+)
+
+
+def read(path):
+    return path.read_text(encoding="utf-8-sig").splitlines()
+
+
+def test_split_sentences_joins_lines_and_knows_abbreviations():
+    text = (
+        "  Mr. Craven left at 3.5 p.m.\tfor\r\nthe U.S. embassy.  "
+        "\u201cWhy? Now?\u201d she\u00a0asked. Yes!\n"
+    )
+    assert split_sentences(text) == [
+        "Mr. Craven left at 3.5 p.m. for the U.S. embassy.",
+        "\u201cWhy? Now?\u201d she asked.",
+        "Yes!",
+    ]
+    assert split_sentences(" \n\t ") == []
+
+
+def test_split_sentences_keeps_every_character_of_any_unicode_text():
+    rng = random.Random(0)
+    points = [c for c in map(chr, range(1, sys.maxunicode + 1)) if unicodedata.category(c) != "Cs"]
+    for _ in range(3000):
+        pools = rng.choices([points, " .!?\"'()[]Aa\u00a0\u2028"], k=rng.randrange(40))
+        text = "".join(rng.choice(pool) for pool in pools)
+        assert "".join(split_sentences(text)).replace(" ", "") == "".join(text.split())
+
+
+def test_prose_paragraphs_chapters_and_line_ends():
+    text = (
+        "CHAPTER I\r\n\r\nIt was a long way.\r\nThe road was\r\nempty. Rain fell.\r\n\r\n"
+        '"Oh!" she said.\r\n   \r\n\r\n\r\nCHAPTER II\r\n\r\nNight came.\r\n'
+    )
+    assert list(documents_from_prose(text.split("\n"))) == [
+        ["CHAPTER I", "It was a long way.", "The road was empty.", "Rain fell.", '"Oh!" she said.'],
+        ["CHAPTER II", "Night came."],
+    ]
+
+
+def test_prose_long_lines_are_paragraphs():
+    long = "word " * 30 + "end"
+    documents = list(documents_from_prose(["title", long, long, "broken", "line"]))
+    assert documents == [["title", long, long, "broken line"]]
+
+
+def test_prose_without_text():
+    assert list(documents_from_prose(["", " ", "", "\t"])) == []
+    assert list(documents_from_prose([])) == []
+
+
+def test_wikitext_titles_start_documents_and_headings_are_left_out():
+    text = """
+ = Lobster =
+
+ A lobster is red . It swims .
+
+ = = Life = =
+
+
+ = = = Youth = = =
+
+ It is small .
+
+
+ = Headlam ( pilot ) =
+
+ He flew ."""
+    assert list(documents_from_prose(text.split("\n"))) == [
+        ["A lobster is red .", "It swims .", "It is small ."],
+        ["He flew ."],
+    ]
+
+
+def test_lines_layout():
+    lines = ["One.", "  Two  words. ", "", "", "Three.", "\r", "", "Four"]
+    assert list(documents_from_lines(lines)) == [["One.", "Two words."], ["Three."], ["Four"]]
+
+
+def test_words_layout():
+    text = "The|cat|.||It| sat \t|.|||Night|.|||| New  York |-DOCSTART- -X- O||End|-DOCSTART-|Go|"
+    assert list(documents_from_words(text.split("|"))) == [
+        ["The cat .", "It sat ."],
+        ["Night ."],
+        ["New York"],
+        ["End"],
+        ["Go"],
+    ]
+    assert list(documents_from_words(["", " ", "-DOCSTART-", "", ""])) == []
+    # However many blank lines come first, and without one at the end.
+    assert list(documents_from_words(["", "", "", "a", "", "b"])) == [["a", "b"]]
+
+
+def test_looks_like_words():
+    words = ["The", "cat", "sat", ".", "", "It", "ran", "away", "!"]
+    assert looks_like_words(words)
+    assert looks_like_words(["-DOCSTART- -X-", "", *(words + [""]) * 20])
+    assert not looks_like_words(words[:4])  # a list of words
+    assert not looks_like_words(["It rained.", "She left.", "", "Why?", "Night fell."])
+    assert not looks_like_words(["Rain.", "Snow.", "", "Night.", "Fog."])  # sentences of a word
+    assert not looks_like_words(["Rain", "", "Snow", "", "Fog"])
+    assert not looks_like_words([f"{word} X" for word in words if word] + [""] + words)
+    assert not looks_like_words(["", " "])
+    assert not looks_like_words([])
+
+
+def test_looks_like_sentences_on_small_texts():
+    sentences = ["It rained.", 'She said "no."', "Why?", "", "He left (early.)", "Then night fell!"]
+    assert looks_like_sentences(sentences)
+    # Broken lines, whole paragraphs, and a page of dialogue are prose.
+    assert not looks_like_sentences(["It rained. She said", "no. Why did he", "leave?"])
+    assert not looks_like_sentences(["It rained. She said no.", "Why? He left. Night fell."])
+    assert not looks_like_sentences(["It rained.", "", "No.", "", "Why?", "", "He left."])
+    assert not looks_like_sentences(["", ""])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lm/bert_docs/books_train.txt", True),
+        ("lm/bert_docs/books_valid.txt", True),
+        ("golden/google_bert_sample_text.txt", True),
+        ("lm/novels_raw/Burnett_Garden_1911.txt", False),
+        ("lm/novels_raw/Haggard_Mines_1885.txt", False),
+        ("lm/wikitext-2-raw/wiki.valid.raw", False),
+        ("lm/tinyshakespeare/input.txt", False),
+    ],
+)
+@pytest.mark.parametrize("sample", [200, 2000, 100_000])
+def test_looks_like_sentences_on_real_texts(name, expected, sample):
+    lines = read(shared_data(name))[:sample]
+    assert looks_like_sentences(lines) is expected
+    assert not looks_like_words(lines)
+
+
+def test_every_title_of_wikitext_is_a_document():
+    lines = read(shared_data("lm/wikitext-2-raw/wiki.valid.raw"))
+    titles = [line for line in lines if line.startswith(" = ") and not line.startswith(" = = ")]
+    assert len(list(documents_from_prose(lines))) == len(titles) == 60
+
+
+def test_the_book_is_clean_and_has_27_chapters():
+    raw = books.path().read_bytes()
+    text = raw.decode("utf-8")
+    assert b"\r" not in raw and not text.startswith("\ufeff") and text.endswith(".\n")
+    documents = list(documents_from_prose(text.split("\n")))
+    assert sum(document[0].startswith("CHAPTER ") for document in documents) == 27
+    # Nothing is lost, whatever the sentences.
+    sentences = "".join(s for document in documents for s in document)
+    assert sentences.replace(" ", "") == "".join(text.split())
+    with pytest.raises(ValueError, match="no book 'moby_dick'; choose from the_secret_garden"):
+        books.path("moby_dick")

@@ -1,0 +1,1 @@
+"""BERT checkpoints of Google and Hugging Face."""

@@ -1,0 +1,1 @@
+"""File formats of weights and vectors: each reader returns named numpy arrays."""

@@ -1,0 +1,100 @@
+"""Weight files of every format that there is a reader for."""
+
+import pathlib
+import re
+
+import safetensors
+
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.formats.npy_files import open_npz
+from tfnlp.convert.formats.tensorflow_files import open_tensorflow
+from tfnlp.convert.formats.tensors import Tensors, reading, shown
+from tfnlp.convert.formats.torch_files import open_torch
+
+_SAFE_DTYPES = {"BOOL": "bool", "BF16": "bfloat16"}
+_SAFE_DTYPES |= {f"F{bits}": f"float{bits}" for bits in (16, 32, 64)}
+_SAFE_DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
+_SAFE_DTYPES |= {f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)}
+
+
+def open_tensors(path):
+    """Opens a weight file; the format follows from the name. Nothing in it is ever run.
+
+    `*.safetensors`, `*.npz`, `*.bin`, `*.pt`, `*.pth` (PyTorch's, read without torch),
+    `*.safetensors.index.json` and `*.bin.index.json` (shards), and anything else as the prefix (or
+    the `.index` or `.data-...` file) of a TensorFlow checkpoint, whose optimizer slots and step
+    counters are left out.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is truncated, corrupt, of an unknown format or would have to be
+            unpickled; also while a tensor is read from the result.
+    """
+    path = pathlib.Path(path)
+    name = path.name
+    if name.endswith((".safetensors.index.json", ".bin.index.json")):
+        return _shards(_existing(path))
+    reader = _READERS.get(path.suffix)
+    if reader is not None:
+        return reader(_existing(path))
+    prefix = path.with_name(re.sub(r"\.(index|data-\d+-of-\d+)$", "", name))
+    if not prefix.with_name(prefix.name + ".index").is_file():
+        raise FileNotFoundError(
+            f"{path} is not a weight file: expected a .safetensors, .npz, .bin or the prefix of "
+            f"a TensorFlow checkpoint ({prefix.name}.index and {prefix.name}.data-*)"
+        )
+    return open_tensorflow(prefix)
+
+
+def _existing(path):
+    if not path.is_file():
+        raise FileNotFoundError(f"weight file {path} does not exist")
+    return path
+
+
+def _safetensors(path):
+    with reading(path):
+        file = safetensors.safe_open(str(path), framework="np")
+        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        entries = {
+            name: (s.get_shape(), _SAFE_DTYPES.get(s.get_dtype(), s.get_dtype()))
+            for name, s in slices.items()
+        }
+    return Tensors(path, entries, file.get_tensor, path.stat().st_size)
+
+
+def _shards(path):
+    """The tensors of several files, of which the index says which is where."""
+    ending = path.name.removesuffix(".index.json").rpartition(".")[2]
+    places = read_json(path).get("weight_map")
+    if not isinstance(places, dict):
+        raise ValueError(
+            f"{path} is not an index of shards: expected a `weight_map` of names to files"
+        )
+    for name in places.values():
+        # Only files beside the index: it may not lead anywhere else.
+        plain = isinstance(name, str) and name.isprintable() and name == pathlib.PurePath(name).name
+        if not plain or not name.endswith(f".{ending}"):
+            raise ValueError(
+                f"{path} names the shard {shown(name)}; expected a .{ending} file beside the index"
+            )
+    names = set(places.values())
+    shards = {name: _READERS[f".{ending}"](_existing(path.parent / name)) for name in names}
+    absent = [tensor for tensor, name in places.items() if tensor not in shards[name]]
+    if absent:
+        raise ValueError(
+            f"{path} lists {len(absent)} tensors that are not in their shards, the first is "
+            f"{shown(absent[0])}; fetch the files again"
+        )
+    entries = {t: (shards[n].shapes[t], shards[n].dtypes[t]) for t, n in places.items()}
+    held = sum((path.parent / name).stat().st_size for name in names)
+    return Tensors(path, entries, lambda tensor: shards[places[tensor]][tensor], held)
+
+
+_READERS = {
+    ".safetensors": _safetensors,
+    ".npz": open_npz,
+    ".bin": open_torch,
+    ".pt": open_torch,
+    ".pth": open_torch,
+}

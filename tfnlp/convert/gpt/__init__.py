@@ -1,0 +1,1 @@
+"""GPT and GPT-2 checkpoints of OpenAI and Hugging Face."""

@@ -1,0 +1,63 @@
+"""Names of OpenAI's TensorFlow GPT-2 checkpoints (openai/gpt-2, src/model.py)."""
+
+import re
+
+from tfnlp.convert.formats.mapping import Row
+from tfnlp.convert.gpt.config import read_hparams
+
+LAYER = re.compile(r"model/h(\d+)/")
+CONFIGURATION = "hparams.json"
+
+
+def recognises(names):
+    """Whether these are names of a GPT-2."""
+    return any(name in ("model/wte", "model/wpe") or LAYER.match(name) for name in names)
+
+
+def canonical(name):
+    """The name as the table below has it: OpenAI's names come in one form only."""
+    return name
+
+
+def configuration(path, names):
+    """The arguments of `gpt` that the configuration at `path` states."""
+    return read_hparams(path)
+
+
+def stored_shape(name, shape):
+    """Kernels are those of convolutions of width 1, `[1, in, out]`."""
+    return (1, *shape) if name.endswith("/w") else shape
+
+
+def block_rows(num_layers, prefix):
+    """Table of weight path to `Row` for the blocks, in the order in which OpenAI's code makes
+    them: GPT and GPT-2 call them the same."""
+    table = {}
+
+    def norm(path, name):
+        table[f"{path}/gamma"], table[f"{path}/beta"] = Row((f"{name}/g",)), Row((f"{name}/b",))
+
+    def dense(path, name):
+        table[f"{path}/kernel"], table[f"{path}/bias"] = Row((f"{name}/w",)), Row((f"{name}/b",))
+
+    for i in range(num_layers):
+        path, name = f"layer_{i}", f"{prefix}h{i}"
+        # [H, 3H], the last axis ordered by query, key and value, then heads, then columns: ours.
+        dense(f"{path}/attention/qkv", f"{name}/attn/c_attn")
+        dense(f"{path}/attention/output", f"{name}/attn/c_proj")
+        norm(f"{path}/attention_norm", f"{name}/ln_1")
+        dense(f"{path}/intermediate", f"{name}/mlp/c_fc")
+        dense(f"{path}/output", f"{name}/mlp/c_proj")
+        norm(f"{path}/output_norm", f"{name}/ln_2")
+    return table
+
+
+def rows(config):
+    """Table of weight path to `Row`."""
+    return {
+        "position_embedding/embeddings": Row(("model/wpe",)),
+        "token_embedding/embeddings": Row(("model/wte",)),
+        **block_rows(config["num_layers"], "model/"),
+        "final_norm/gamma": Row(("model/ln_f/g",)),
+        "final_norm/beta": Row(("model/ln_f/b",)),
+    }

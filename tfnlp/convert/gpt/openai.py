@@ -1,0 +1,149 @@
+"""OpenAI's GPT as its authors published it (openai/finetune-transformer-lm, `model/`).
+
+All weights stand one after the other in one vector that is cut, with no regard to where a weight
+ends, into `params_0.npy`, `params_1.npy`, ...; `params_shapes.json` lists their shapes in order:
+positions, tokens, then the weights of each block.
+"""
+
+import math
+import re
+
+import numpy as np
+
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.formats.mapping import Row
+from tfnlp.convert.formats.npy_files import npy_header
+from tfnlp.convert.formats.tensors import FLOATS, Tensors, reading
+from tfnlp.convert.gpt import gpt2_openai
+from tfnlp.convert.gpt.config import complete
+
+CONFIGURATION = "hparams.json"
+SHAPES = "params_shapes.json"
+_PIECE = re.compile(r"params_(\d+)\.npy")
+_MOST_AXES = 3
+_IN_LAYER = len(gpt2_openai.block_rows(1, ""))  # 12 tensors
+stored_shape = gpt2_openai.stored_shape
+
+
+def rows(config):
+    """Table of weight path to `Row`, in the file's order."""
+    return {
+        "position_embedding/embeddings": Row(("pos",)),
+        "token_embedding/embeddings": Row(("we",)),
+        **gpt2_openai.block_rows(config["num_layers"], ""),
+    }
+
+
+def find_pieces(path):
+    """The folder of the pieces, of which `path` is the folder or a file; None if there are none."""
+    if path.is_dir():
+        held = any(f.name == SHAPES or _PIECE.fullmatch(f.name) for f in path.iterdir())
+        return path if held else None
+    named = path.name == SHAPES or _PIECE.fullmatch(path.name)
+    return path.parent if named and path.is_file() else None
+
+
+def open_pieces(folder):
+    """The pieces of a folder as `Tensors` by name.
+
+    Raises:
+        FileNotFoundError: if `params_shapes.json` or one of the pieces is missing.
+        ValueError: if a piece is damaged or no vector of floats, the shapes make no sense, or the
+            pieces hold another number of floats than the shapes say.
+    """
+    shapes = _read_shapes(folder / SHAPES)
+    pieces = _pieces(folder)
+    sizes = [math.prod(shape) for shape in shapes]
+    held = sum(len(piece) for piece in pieces)
+    if held != sum(sizes):
+        raise ValueError(
+            f"{folder} holds {held} numbers in params_0.npy to params_{len(pieces) - 1}.npy, but "
+            f"{SHAPES} asks for {sum(sizes)}; a piece is missing or they don't belong together"
+        )
+    table = rows({"num_layers": (len(shapes) - 2) // _IN_LAYER})
+    names = [row.names[0] for row in table.values()]
+    ends = np.cumsum(sizes)
+    table = zip(names, shapes, sizes, ends, strict=True)
+    spans = {name: (end - size, end, shape) for name, shape, size, end in table}
+
+    def read(name):
+        first, last, shape = spans[name]
+        parts, start = [], 0
+        for piece in pieces:
+            parts.append(piece[max(first - start, 0) : max(last - start, 0)])
+            start += len(piece)
+        return np.concatenate(parts, dtype=np.float32).reshape(shape)
+
+    entries = {name: (shape, "float32") for name, (_, _, shape) in spans.items()}
+    return Tensors(folder / SHAPES, entries, read, sum(piece.nbytes for piece in pieces))
+
+
+def read_sizes(folder, tensors):
+    """The arguments of `tfnlp.models.gpt`: the sizes are those of the tensors; the number of
+    heads is in `hparams.json`, or 12 as in the published model.
+
+    Raises:
+        ValueError: if `hparams.json` disagrees with the shapes, or makes no sense.
+    """
+    shapes = tensors.shapes
+    for name, rank in (("pos", 2), ("we", 2), ("h0/mlp/c_fc/w", 3)):
+        if len(shapes[name]) != rank:
+            raise ValueError(
+                f"{tensors.path} has shape {list(shapes[name])} for {name!r}, expected one of "
+                f"{rank} sizes; is it the list of a GPT?"
+            )
+    sizes = {
+        "vocab_size": shapes["we"][0],
+        "num_layers": (len(shapes) - 2) // _IN_LAYER,
+        "hidden_size": shapes["we"][1],
+        "intermediate_size": shapes["h0/mlp/c_fc/w"][2],
+        "max_positions": shapes["pos"][0],
+    }
+    path = folder / CONFIGURATION
+    return complete(path, read_json(path) if path.is_file() else {}, sizes)
+
+
+def _read_shapes(path):
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path} does not exist; the pieces params_0.npy, ... can't be told apart without it"
+        )
+    shapes = read_json(path, list)
+
+    def is_shape(shape):
+        # A product of any number of sizes could be too long even to be printed.
+        return (
+            isinstance(shape, list)
+            and len(shape) <= _MOST_AXES
+            and all(type(n) is int and 0 < n < 2**31 for n in shape)
+        )
+
+    if not all(map(is_shape, shapes)):
+        raise ValueError(f"{path} is no list of shapes: expected [[512, 768], [40478, 768], ...]")
+    if len(shapes) <= 2 or (len(shapes) - 2) % _IN_LAYER:
+        raise ValueError(
+            f"{path} lists {len(shapes)} shapes; expected 2 and {_IN_LAYER} for each layer"
+        )
+    return [tuple(shape) for shape in shapes]
+
+
+def _pieces(folder):
+    """The vectors, mapped into memory."""
+    numbers = {int(m[1]) for m in map(_PIECE.fullmatch, (f.name for f in folder.iterdir())) if m}
+    for number in range(max(numbers, default=0) + 1):
+        if number not in numbers:
+            raise FileNotFoundError(
+                f"{folder} holds no params_{number}.npy; fetch it again, the pieces make one vector"
+            )
+    pieces = []
+    for number in sorted(numbers):
+        path = folder / f"params_{number}.npy"
+        with reading(path), open(path, "rb") as file:
+            shape, dtype, offset = npy_header(file, path.stat().st_size)
+        if len(shape) != 1 or dtype.name not in FLOATS:
+            raise ValueError(
+                f"{path} holds {dtype.name[:40]} {list(shape)}; expected a vector of floats"
+            )
+        with reading(path):
+            pieces.append(np.memmap(path, dtype, "r", offset, shape))
+    return pieces

@@ -1,0 +1,263 @@
+"""Text files and TFDS data sets to a stream of documents, each a list of sentences."""
+
+import functools
+import glob
+import gzip
+import io
+import itertools
+import os
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from tfnlp import books
+from tfnlp.data.corpus.sentences import (
+    documents_from_lines,
+    documents_from_prose,
+    documents_from_words,
+    looks_like_sentences,
+    looks_like_words,
+)
+from tfnlp.data.corpus.tfds_source import open_tfds
+
+LAYOUTS = ("auto", "lines", "prose", "words")
+
+_FINDERS = {
+    "lines": documents_from_lines,
+    "prose": documents_from_prose,
+    "words": documents_from_words,
+}
+
+_SAMPLE_LINES = 2000  # what layout="auto" looks at
+_SNIFFED_BYTES = 1 << 16  # where a NUL byte shows a binary file
+
+
+def read_documents(
+    sources: str | Sequence[str], layout: str = "auto", paragraphs: bool = False
+) -> Iterator[list[str]]:
+    """Streams the documents of text files and TFDS data sets, in the order of the sources.
+
+    Args:
+      sources: one source or several. A source is the path of a UTF-8 text file (`~` and a byte
+        order mark are fine, `.gz` is unpacked on the way), a glob (its matches in sorted order,
+        `**` goes through folders), `book:NAME` (one of `tfnlp.books`), or `tfds:NAME[:SPLIT]`:
+        any prepared TFDS data set with a string feature ("text", else the first one), of which
+        every example is one document. The split is "train" if left out; data sets are looked for
+        in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
+      layout: "lines" (a sentence a line, a blank line between documents), "words" (a word a line,
+        a blank line between sentences and two between documents), "prose" (see
+        `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first 2,000 lines
+        and takes TFDS examples for prose.
+      paragraphs: in prose, give whole paragraphs in place of sentences.
+
+    Returns:
+      An iterator of non-empty documents. No file is held in memory as a whole.
+
+    Raises:
+      ValueError: for an unknown layout or an empty list of sources; while reading, for a file that
+        is not UTF-8 text, a TFDS data set without text, or sources that hold no text at all.
+      FileNotFoundError: a file is missing, a glob matches nothing, a TFDS data set is unknown or
+        not prepared.
+      IsADirectoryError: a source is a folder.
+      OSError: a damaged or truncated gzip file.
+    """
+    readers = document_readers(sources, layout, paragraphs)
+    return _chain(readers, [sources] if isinstance(sources, (str, os.PathLike)) else sources)
+
+
+def document_readers(
+    sources: str | Sequence[str], layout: str = "auto", paragraphs: bool = False
+) -> list[functools.partial]:
+    """What `read_documents` reads one behind the other: a function for each file and data set.
+
+    Each gives an iterator of documents, possibly none, and can be pickled; its first argument is
+    the file's path, or the source where that is a data set. Arguments and errors are those of
+    `read_documents`.
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
+    if isinstance(sources, (str, os.PathLike)):
+        sources = [sources]
+    sources = [os.fspath(source) for source in sources]
+    if not sources:
+        raise ValueError("sources is empty; give at least one text file, glob or tfds:NAME")
+    # Wrong names are reported now, before an hour is spent on the files ahead of them.
+    readers = []
+    for source in sources:
+        if source.startswith("tfds:"):
+            _tfds_text(source)
+            readers.append(functools.partial(_read_tfds, source, layout, paragraphs))
+        else:
+            book = source.removeprefix("book:")
+            paths = _expand(source) if book == source else [str(books.path(book))]
+            readers += [functools.partial(_read_file, p, layout, paragraphs) for p in paths]
+    return readers
+
+
+def split_documents(
+    documents: Iterable[list[str]], held_out_fraction: float, seed: int
+) -> tuple[list[list[str]], list[list[str]]]:
+    """Splits documents into a training and a held-out part, measured in sentences.
+
+    Whole documents, drawn with `seed`, are held out until they make up the fraction; documents so
+    long that they would take more than twice the fraction are passed over unless nothing smaller
+    is left. At least one document lands on either side. A single document is cut instead: its tail
+    is held out. Both parts keep the order of the documents.
+
+    Args:
+      documents: lists of sentences. They are all held in memory.
+      held_out_fraction: in (0, 1).
+      seed: non-negative int.
+
+    Returns:
+      (training documents, held-out documents).
+
+    Raises:
+      ValueError: a fraction outside (0, 1), or fewer than two sentences.
+    """
+    documents = [document for document in documents if document]
+    sizes = [len(document) for document in documents]
+    held, cut = held_out_documents(sizes, held_out_fraction, seed)
+    if cut is not None:
+        return [documents[0][:cut]], [documents[0][cut:]]
+    train = [document for index, document in enumerate(documents) if index not in held]
+    return train, [documents[index] for index in sorted(held)]
+
+
+def held_out_documents(
+    sizes: Sequence[int], held_out_fraction: float, seed: int
+) -> tuple[set[int], int | None]:
+    """What `split_documents` holds out of documents of so many sentences.
+
+    Returns:
+      (the numbers of the documents, None), or of a single document (nothing, the number of its
+      first sentence that is held out).
+
+    Raises:
+      ValueError: as `split_documents`.
+    """
+    if not 0 < held_out_fraction < 1:
+        raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
+    if sum(sizes) < 2:
+        raise ValueError(
+            f"documents hold {sum(sizes)} sentence(s); a split needs at least 2, so give more text"
+        )
+    wanted = held_out_fraction * sum(sizes)
+    if len(sizes) == 1:
+        return set(), sizes[0] - min(max(round(wanted), 1), sizes[0] - 1)
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(sizes)).tolist()
+    held, held_size = set(), 0
+    for index in order:
+        if held_size < wanted and held_size + sizes[index] <= 2 * wanted:
+            if len(held) < len(sizes) - 1:
+                held.add(index)
+                held_size += sizes[index]
+    left = [index for index in order if index not in held]
+    if held_size < wanted and len(left) > 1:  # only long documents are left: the least of them
+        held.add(min(left, key=sizes.__getitem__))
+    return held, None
+
+
+def _chain(readers, sources: Sequence[str]) -> Iterator[list[str]]:
+    empty = True
+    for reader in readers:
+        for document in reader():
+            empty = False
+            yield document
+    if empty:
+        raise ValueError(f"no text in {', '.join(sources)}; give files that hold sentences")
+
+
+def _expand(source: str) -> list[str]:
+    """The files that a path or glob names."""
+    path = os.path.expanduser(source)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{source} is a folder; expected a text file or a glob: {source}/*")
+    if os.path.exists(path):  # before globbing, since [ is allowed in file names
+        return [path]
+    if not glob.has_magic(path):
+        raise FileNotFoundError(f"no such file: {source}")
+    files = [match for match in sorted(glob.glob(path, recursive=True)) if os.path.isfile(match)]
+    if not files:
+        raise FileNotFoundError(f"no file matches {source}")
+    return files
+
+
+def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
+    lines = _read_lines(path)
+    if layout == "auto":
+        sample = list(itertools.islice(lines, _SAMPLE_LINES))
+        layout = "prose"
+        if looks_like_words(sample):
+            layout = "words"
+        elif looks_like_sentences(sample):
+            layout = "lines"
+        lines = itertools.chain(sample, lines)
+    yield from _finder(layout, paragraphs)(lines)
+
+
+def _finder(layout: str, paragraphs: bool):
+    """What makes documents of the lines of a text."""
+    if layout == "prose" and paragraphs:
+        return functools.partial(documents_from_prose, paragraphs=True)
+    return _FINDERS[layout]
+
+
+def _read_lines(path: str) -> Iterator[str]:
+    """Lines of a UTF-8 text file, with any of the three line ends, without them."""
+    opened = gzip.open(path) if path.endswith(".gz") else open(path, "rb", buffering=0)
+    offset = 0
+    with opened, io.BufferedReader(opened, _SNIFFED_BYTES) as stream:
+        try:
+            if b"\0" in stream.peek(_SNIFFED_BYTES):
+                raise ValueError(f"{path} holds NUL bytes: a binary or UTF-16 file, expected UTF-8")
+            for raw in stream:
+                line = raw.decode("utf-8")
+                if offset == 0:
+                    line = line.removeprefix("\ufeff")
+                yield from line.rstrip("\r\n").split("\r")
+                offset += len(raw)
+        except UnicodeDecodeError as error:
+            where = offset + error.start
+            raise ValueError(
+                f"{path} is not UTF-8 text: invalid byte 0x{error.object[error.start]:02x} at byte "
+                f"{where}; convert the file to UTF-8 first"
+            ) from error
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise OSError(f"{path} is a damaged or truncated gzip file: {error}") from error
+
+
+def _tfds_text(source: str):
+    """The builder of a prepared TFDS data set, the split, and its feature that holds the text."""
+    builder, split = open_tfds(source)
+    texts = [
+        key
+        for key, spec in builder.info.features.get_tensor_info().items()
+        if getattr(spec, "shape", None) == () and spec.tf_dtype.name == "string"
+    ]
+    if not texts:
+        raise ValueError(
+            f"the TFDS data set {builder.name!r} has no string feature; its features are "
+            f"{', '.join(builder.info.features)}"
+        )
+    return builder, split, "text" if "text" in texts else texts[0]
+
+
+def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
+    import tensorflow_datasets as tfds
+
+    builder, split, text = _tfds_text(source)
+    find_documents = _finder("prose" if layout == "auto" else layout, paragraphs)
+    dataset = builder.as_dataset(
+        split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
+    )
+    for number, example in enumerate(dataset.as_numpy_iterator()):
+        try:
+            lines = example[text].decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
+        # An example is one document, whatever blank lines it holds.
+        document = list(itertools.chain.from_iterable(find_documents(lines)))
+        if document:
+            yield document

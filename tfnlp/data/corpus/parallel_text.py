@@ -1,0 +1,118 @@
+"""Sentences and their translations: two files, line by line, and the batches made of them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tfnlp.data.labelled.task_batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.task_rows import file_lines
+
+
+class ParallelText(NamedTuple):
+    """Sentences `sources[i]` with translations `targets[i]`.
+
+    `left_out` counts the lines that were empty on one side or on both.
+    """
+
+    sources: list[str]
+    targets: list[str]
+    left_out: int
+
+
+def read_parallel(sources: Sequence[str], targets: Sequence[str]) -> ParallelText:
+    """Reads files whose lines translate each other.
+
+    Args:
+      sources: UTF-8 files of a sentence a line; `.gz` is unpacked on the way.
+      targets: as many files, in the same order, with as many lines each.
+
+    Raises:
+      FileNotFoundError, OSError: a file is missing, a folder, or damaged.
+      ValueError: a file that is not UTF-8; other numbers of files or lines; no sentence at all.
+    """
+    if len(sources) != len(targets):
+        raise ValueError(
+            f"{len(sources)} files of sources and {len(targets)} of targets; give the files in "
+            "pairs, in the same order"
+        )
+    kept, left_out = ([], []), 0
+    for source, target in zip(sources, targets, strict=True):
+        texts = [[line.strip() for line in file_lines(path)] for path in (source, target)]
+        if len(texts[0]) != len(texts[1]):
+            raise ValueError(
+                f"{source} has {len(texts[0])} lines and {target} has {len(texts[1])}; line n of "
+                "one must translate line n of the other"
+            )
+        for pair in zip(*texts, strict=True):
+            if all(pair):
+                kept[0].append(pair[0])
+                kept[1].append(pair[1])
+            else:
+                left_out += 1
+    if not kept[0]:
+        raise ValueError(
+            f"no sentence in {', '.join(sources)} has a translation in {', '.join(targets)}"
+        )
+    return ParallelText(*kept, left_out)
+
+
+def translation_batches(
+    sources: Sequence[np.ndarray],
+    targets: Sequence[np.ndarray],
+    end_id: int,
+    *,
+    batch_size: int,
+    buckets: int = 8,
+    pad_all: bool = False,
+    seed: int = 0,
+) -> TaskBatches:
+    """Batches of pairs of like length, see `TaskBatches`, for `tfnlp.tasks.Translation`.
+
+    The encoder reads the source and the end token, the decoder the end token, which starts it, and
+    the target; what it is to say is the target and the end token. A batch holds, all `[B, T]`,
+
+        input_word_ids   int32    source x_1 ... x_n, end; 0 at padding
+        input_mask       int32    1 for those
+        target_word_ids  int32    end, target y_1 ... y_m; 0 at padding
+        target_ids       int32    y_1 ... y_m, end; 0 at padding
+        weights          float32  1 for targets that count
+
+    Args:
+      sources: ids of each source, int [n]; n may be 0.
+      targets: ids of each target, int [m].
+      end_id: the token that ends sentences.
+      batch_size: B, over all devices.
+      buckets: different lengths T, at most.
+      pad_all: T is always the longest.
+      seed: int in [0, 2^31).
+
+    Raises:
+      ValueError: no pairs, or not as many sources as targets; an argument out of its range.
+    """
+    if len(sources) != len(targets) or not len(sources):
+        raise ValueError(
+            f"{len(sources)} sources and {len(targets)} targets; expected as many, 1 or more"
+        )
+    names = ("input_word_ids", "input_mask", "target_word_ids", "target_ids", "weights")
+    columns = {name: [] for name in names}
+    for source, target in zip(sources, targets, strict=True):
+        n, m = len(source) + 1, len(target) + 1
+        arrays = np.zeros([len(names), max(n, m)], np.int32)
+        arrays[0, :n] = [*source, end_id]
+        arrays[1, :n] = 1
+        arrays[2, :m] = [end_id, *target]
+        arrays[3, :m] = [*target, end_id]
+        arrays[4, :m] = 1
+        for name, array in zip(names, arrays, strict=True):
+            columns[name].append(array)
+    columns["weights"] = [array.astype(np.float32) for array in columns["weights"]]
+    sizes = [len(array) for array in columns["weights"]]
+    return TaskBatches(
+        columns,
+        {},
+        batch_size=batch_size,
+        lengths=bucket_lengths(sizes, buckets, multiple=2),
+        pad_all=pad_all,
+        seed=seed,
+    )

@@ -1,0 +1,1 @@
+"""Labelled examples: files and tables to examples, and examples to batches."""

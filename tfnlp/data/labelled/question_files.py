@@ -1,0 +1,132 @@
+"""Questions about a passage whose answer is a part of it: SQuAD 1.1 and 2.0."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfnlp.data.labelled.task_rows import (
+    BadRow,
+    TaskData,
+    checked_text,
+    file_lines,
+    gather,
+    parse_json,
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question and the passage to answer it from.
+
+    Attributes:
+      id: of the question; answers are told apart by it.
+      question: never empty.
+      context: the passage.
+      answers: (text, where it starts in `context`, in characters) as given by each annotator; ()
+        for a question that the passage does not answer, or if answers are not known.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[tuple[str, int], ...] = ()
+
+
+def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskData:
+    """The questions of a SQuAD file (Rajpurkar et al. 2016, 2018), in its order.
+
+    Args:
+      path: a UTF-8 JSON file; `.gz` is unpacked on the way.
+      skip: leave out what can't be read; `skipped` names file and question.
+      labelled: False: questions may come without answers.
+
+    Raises:
+      ValueError: not UTF-8, not JSON, not of SQuAD's form; an answer that the passage does not have
+        where it should start; no question at all.
+      FileNotFoundError: there is no such file.
+      OSError: a folder; a damaged or truncated gzip file.
+    """
+    content = parse_json("\n".join(file_lines(path)))
+    if isinstance(content, BadRow):
+        raise ValueError(f"{path}, {content.where or 'line 1'}: {content}")
+    if not isinstance(content, dict) or not isinstance(content.get("data"), list):
+        raise ValueError(f'{path}: expected SQuAD\'s form, an object with a list "data"')
+    second = str(content.get("version", "")).lower().startswith(("v2", "2"))
+    return questions(path, _rows(content["data"]), skip, labelled, second)
+
+
+def questions(source, rows, skip=False, labelled=True, may_lack=False) -> TaskData:
+    """The questions of rows `{"id", "question", "context", "answers", "is_impossible"}`.
+
+    `answers` is a list of `{"text", "answer_start"}`. `may_lack`: an empty list without
+    `is_impossible` is an unanswerable question as well, as it is for the evaluation of SQuAD 2.0.
+    """
+    seen = set()
+
+    def make(row):
+        name = checked_text(row.get("id"), "its id")
+        try:
+            if name in seen:
+                raise BadRow("another question has the same id")
+            question = checked_text(row.get("question"), "its text")
+            context = checked_text(row.get("context"), "its context")
+            answers = _answers(row, context, labelled, may_lack)
+        except BadRow as error:
+            raise BadRow(str(error), f"question {name!r:.60}") from None
+        seen.add(name)
+        return Question(name, question, context, answers)
+
+    return gather(source, rows, make, skip)
+
+
+def _rows(articles: list) -> Iterator[tuple[str, dict | BadRow]]:
+    """The questions of SQuAD's articles, each with its context. Without an id: by its place."""
+    for number, article in enumerate(articles, 1):
+        where = f"article {number}"
+        paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
+        if not isinstance(paragraphs, list):
+            yield where, BadRow('expected an object with a list "paragraphs"')
+            continue
+        for place, paragraph in enumerate(paragraphs, 1):
+            inner = f"{where}, paragraph {place}"
+            asked = paragraph.get("qas") if isinstance(paragraph, dict) else None
+            if not isinstance(asked, list):
+                yield inner, BadRow('expected an object with a "context" and a list "qas"')
+                continue
+            for count, row in enumerate(asked, 1):
+                spot = f"{inner}, question {count}"
+                if isinstance(row, dict):
+                    yield spot, {**row, "context": paragraph.get("context")}
+                else:
+                    yield spot, BadRow(f"expected an object; got {row!r:.60}")
+
+
+def _answers(row, context, labelled, may_lack):
+    answers, impossible = row.get("answers"), row.get("is_impossible")
+    if impossible is not None and not isinstance(impossible, bool):
+        raise BadRow(f"is_impossible must be true or false; got {impossible!r:.30}")
+    if answers is None and (impossible or not labelled):
+        return ()
+    if not isinstance(answers, list):
+        raise BadRow(f'expected a list "answers"; got {answers!r:.60}')
+    if impossible and answers:
+        raise BadRow("has answers and is_impossible")
+    if not answers and labelled and not impossible and (impossible is False or not may_lack):
+        raise BadRow('has no answers; if it can\'t be answered, set "is_impossible" to true')
+    found = []
+    for answer in answers:
+        text, start = (
+            (answer.get("text"), answer.get("answer_start"))
+            if isinstance(answer, dict)
+            else (None, None)
+        )
+        checked_text(text, "an answer")
+        if isinstance(start, bool) or not isinstance(start, int) or start < 0:
+            raise BadRow(f"answer_start must be a number of a character, from 0; got {start!r:.30}")
+        if not context.startswith(text, start):
+            there = context[start : start + len(text)]
+            raise BadRow(
+                f"the answer {text!r:.60} is not at character {start} of its context, where "
+                f"{there!r:.60} stands"
+            )
+        found.append((text, start))
+    return tuple(found)

@@ -1,0 +1,215 @@
+"""Files with a tag for every word, to sentences: CoNLL columns, CoNLL-U and JSON."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfnlp.data.labelled.task_rows import (
+    BadRow,
+    TaskData,
+    checked_text,
+    file_kind,
+    file_lines,
+    gather,
+)
+from tfnlp.data.labelled.task_tables import JSON_KINDS, Column, cell, find_columns, read_table
+
+WORD_COLUMNS = (("words",), ("tokens",))
+TAG_COLUMNS = ("tags", "labels", "ner_tags")
+
+_CONLLU_TAGS = {"upos": 3, "xpos": 4}  # of the ten columns
+_CONLLU_ID = re.compile(r"(?P<word>\d+)|\d+-\d+|\d+\.\d+")
+
+# A sentence as its lines are: (number, fields).
+_Lines = list[tuple[int, list[str]]]
+
+
+@dataclass(frozen=True)
+class TaggedSentence:
+    """The words of a sentence and as many tags, or None where they are not known."""
+
+    words: tuple[str, ...]
+    tags: tuple[str, ...] | None
+
+
+def read_conllu(path: str, column: str = "upos") -> list[tuple[list[str], list[str]]]:
+    """The sentences of a CoNLL-U file, as pairs of words and tags.
+
+    Ranges of a word's parts (`1-2`) and words that were left out (`1.1`) are passed over, as
+    universaldependencies.org/format.html has it: what is tagged are the syntactic words.
+
+    Args:
+      path: a UTF-8 file; `.gz` is unpacked on the way.
+      column: "upos" (the universal tags) or "xpos" (those of the language).
+
+    Raises:
+      ValueError: an unknown column, a line without ten columns, a word without a tag, a file
+        without sentences or that is not UTF-8.
+      FileNotFoundError: there is no such file.
+      OSError: a damaged or truncated gzip file.
+    """
+    if column not in _CONLLU_TAGS:
+        raise ValueError(f"column must be one of {', '.join(_CONLLU_TAGS)}; got {column!r}")
+    sentences = _conllu_file(path, column).examples
+    return [(list(sentence.words), list(sentence.tags)) for sentence in sentences]
+
+
+def tagged_file(
+    path: str,
+    text: list[Column] | None = None,
+    label: Column | None = None,
+    skip: bool = False,
+    labelled: bool = True,
+) -> TaskData:
+    """The `TaggedSentence`s of a file: see `tfnlp.data.read_task`. A bad line costs its sentence.
+
+    Raises:
+      ValueError: a line that is not of the file's form, a wrong column, a file without sentences
+        or that is not UTF-8.
+      FileNotFoundError, OSError: as `file_lines`.
+    """
+    kind = file_kind(path)
+    if kind in JSON_KINDS:
+        header, rows = read_table(path, text, label)
+        return tagged_table(path, header, rows, text, label, skip, labelled)
+    if kind == ".conllu":
+        if text is not None:
+            raise ValueError(f"{path}: the words of CoNLL-U are its FORM; leave --text out")
+        return _conllu_file(path, "upos" if label is None else label, skip, labelled)
+    if text is not None and len(text) != 1:
+        raise ValueError(f"{path}: --text must be one column, that of the words; got {text!r}")
+    word = 0 if text is None else _number(path, "--text", text[0])
+    tag = None if label is None else _number(path, "--label", label)
+    return _columns_file(path, word, tag, skip, labelled)
+
+
+def tagged_table(source, header, rows, text, label, skip=False, labelled=True) -> TaskData:
+    """The sentences of a table whose fields are lists of words and of tags."""
+    chosen, answer = find_columns(source, header, text, label, labelled, WORD_COLUMNS, TAG_COLUMNS)
+    if len(chosen) != 1:
+        raise ValueError(f"{source}: --text must be one column, that of the words; got {chosen!r}")
+
+    def make(row):
+        words = cell(row, chosen[0])
+        if not isinstance(words, list) or not words:
+            raise BadRow(f"{chosen[0]!r} must be a list of one word or more; got {words!r:.60}")
+        words = tuple(checked_text(word, "a word") for word in words)
+        tags = row.get(answer) if answer is not None else None
+        if tags is None and not labelled:
+            return TaggedSentence(words, None)
+        if not isinstance(tags, list) or len(tags) != len(words):
+            count = f"{len(tags)} tags" if isinstance(tags, list) else f"{tags!r:.60}"
+            raise BadRow(f"expected a list of {len(words)} tags, one for each word; got {count}")
+        if any(isinstance(tag, bool) or not isinstance(tag, (str, int)) for tag in tags):
+            raise BadRow(f"tags must be names or numbers; got {tags!r:.60}")
+        return TaggedSentence(words, tuple(checked_text(str(tag), "a tag") for tag in tags))
+
+    return gather(source, rows, make, skip)
+
+
+def _columns_file(path, word, tag, skip, labelled) -> TaskData:
+    """Lines of columns between tabs, else spaces; `tag` None is the last one."""
+    rows = list(_sentences(path))
+    widths = Counter(len(fields) for _, lines in rows for _, fields in lines)
+    width = max(widths, key=widths.get, default=0)  # a line with another one has lost something
+    if labelled and width:
+        if word >= width or (tag or 0) >= width or width == 1:
+            wanted = max(word, 1 if tag is None else tag) + 1
+            raise ValueError(
+                f"{path}: expected words and tags in {wanted} or more columns between tabs or "
+                f"spaces; most of its lines have {width}"
+            )
+    place = width - 1 if tag is None else tag
+
+    def make(lines: _Lines) -> TaggedSentence:
+        for number, fields in lines:
+            if len(fields) > width or len(fields) < (width if labelled else word + 1):
+                raise BadRow(
+                    f"expected {width} columns, as most lines of the file have; got {len(fields)}: "
+                    f"{' '.join(fields)[:60]!r}",
+                    f"line {number}",
+                )
+        tags = None
+        if place != word and all(len(fields) > place and fields[place] for _, fields in lines):
+            tags = [fields[place] for _, fields in lines]
+        elif labelled:
+            number = next(n for n, fields in lines if place == word or not fields[place])
+            raise BadRow("a word without a tag", f"line {number}")
+        return _sentence(lines, word, tags)
+
+    return gather(path, rows, make, skip)
+
+
+def _conllu_file(path, label, skip=False, labelled=True) -> TaskData:
+    place = _CONLLU_TAGS.get(str(label).lower())
+    if place is None:
+        place = _number(path, "the column of the tags, if not upos or xpos,", label)
+    if place > 9:
+        raise ValueError(f"{path}: CoNLL-U has the columns 0 to 9; got {place}")
+
+    def make(lines: _Lines) -> TaggedSentence:
+        words = []
+        for number, fields in lines:
+            where = f"line {number}"
+            if len(fields) != 10:
+                raise BadRow(
+                    f"expected the ten columns of CoNLL-U between tabs; got {len(fields)}: "
+                    f"{' '.join(fields)[:60]!r}",
+                    where,
+                )
+            match = _CONLLU_ID.fullmatch(fields[0])
+            if not match:
+                raise BadRow(f"{fields[0]!r:.30} is no ID of CoNLL-U", where)
+            if match["word"]:
+                words.append((number, fields))
+        if not words:
+            raise BadRow("a sentence without words")
+        tags = [fields[place] for _, fields in words]
+        # In other columns `_` is a value: no features, say.
+        lacking = [not tag or tag == "_" and place in _CONLLU_TAGS.values() for tag in tags]
+        if any(lacking):
+            number, fields = words[lacking.index(True)]
+            if labelled:
+                raise BadRow(
+                    f"the word {fields[1]!r:.60} has no {label}; choose the other column or an "
+                    "annotated file",
+                    f"line {number}",
+                )
+            tags = None
+        return _sentence(words, 1, tags)
+
+    return gather(path, _sentences(path, conllu=True), make, skip)
+
+
+def _sentences(path: str, conllu: bool = False) -> Iterator[tuple[str, _Lines]]:
+    """Where each sentence begins, and its lines."""
+    lines: _Lines = []
+    for number, line in enumerate(file_lines(path), 1):
+        if conllu and line.startswith("#"):
+            continue
+        body = line if conllu else line.rstrip(" \t")
+        # Not `split()`: a no-break space is part of a word.
+        fields = body.split("\t") if conllu or "\t" in body else re.split(" +", body.strip(" "))
+        if line.strip() and (conllu or fields[0] != "-DOCSTART-"):
+            lines.append((number, fields))
+        elif lines:
+            yield f"line {lines[0][0]}", lines
+            lines = []
+    if lines:
+        yield f"line {lines[0][0]}", lines
+
+
+def _sentence(lines, word, tags):
+    words = []
+    for number, fields in lines:
+        if not fields[word].strip():
+            raise BadRow("an empty word", f"line {number}")
+        words.append(fields[word])
+    return TaggedSentence(tuple(words), None if tags is None else tuple(tags))
+
+
+def _number(path, name, column):
+    if isinstance(column, str) and not (column.isascii() and column.isdecimal()):
+        raise ValueError(f"{path}: {name} must be a number of a column, from 0; got {column!r}")
+    return int(column)

@@ -1,0 +1,188 @@
+"""Batches of any task's examples, a pure function of (data, seed, step)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.labelled.length_buckets import LengthBuckets
+
+
+def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> list[int]:
+    """`lengths` for `TaskBatches`: about as many examples up to each as up to the next.
+
+    Args:
+      sizes: length of each example, int [N], 1 or more.
+      count: lengths at most; the last one holds the longest example.
+      multiple: each length is rounded up to a multiple of it, but for the last.
+
+    Raises:
+      ValueError: no sizes, one below 1, `count` or `multiple` below 1.
+    """
+    if count < 1 or multiple < 1:
+        raise ValueError(f"count={count} and multiple={multiple} must be 1 or more")
+    sizes = np.sort(np.asarray(sizes))
+    if sizes.ndim != 1 or not len(sizes) or sizes[0] < 1:
+        raise ValueError("sizes must be one length, 1 or more, for each of 1 or more examples")
+    longest = int(sizes[-1])
+    shares = sizes[[-(-len(sizes) * i // count) - 1 for i in range(1, count)]]
+    rounded = {-(-int(size) // multiple) * multiple for size in shares}
+    return sorted({size for size in rounded if size < longest} | {longest})
+
+
+class TaskBatches(LengthBuckets):
+    """Examples of similar length share a batch, as `LengthBuckets` has it.
+
+    A batch is a dict with B = batch_size, T one of `lengths`, integers as int32 and other numbers
+    as float32:
+
+        each of tokens     [B, T] or [B, C, T]  0 at padding, which is on the right
+        each of fixed      [B, ...]
+        weights   float32  [B]                  1 for examples that count, 0 for those that fill up
+                           [B, T]               `tokens["weights"]` times that, where it is given
+        lm_layers float32  [B, T, L, D] or      rows of the table, in place of `tokens["rows"]`;
+                           [B, C, T, L, D]      zeros at padding
+
+    Args:
+      tokens: columns by name; each has for each example an array whose last axis is time, [n] or
+        [C, n]; n is the same in all columns of an example, C in all examples of a column.
+      fixed: columns by name, [N, ...], such as labels.
+      batch_size: B, over all devices.
+      lengths: increasing; an example is padded to the least that holds it. None: one length, that
+        of the longest. With one length, T is a static shape, else None.
+      table: `[M, L, D]` of any float type, in memory or mapped from disk; row 0 is zeros, for
+        special tokens and padding.
+      pad_all: every batch is padded to the last of `lengths`; the examples of a batch and the
+        order of batches stay the same.
+      seed: int in [0, 2^31).
+
+    Raises:
+      ValueError: no examples, an empty or a too long one, columns that don't match each other or
+        that aren't numbers, `rows` that the table does not have, an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, Sequence[np.ndarray]],
+        fixed: Mapping[str, np.ndarray],
+        *,
+        batch_size: int,
+        lengths: Sequence[int] | None = None,
+        table: np.ndarray | None = None,
+        pad_all: bool = False,
+        seed: int = 0,
+    ):
+        first = next(iter(tokens), None)
+        if first is None or not len(tokens[first]):
+            raise ValueError("tokens has no examples; expected a column, and 1 or more in it")
+        reserved = ({*tokens, "weights", "lm_layers"} & set(fixed)) | ({"lm_layers"} & set(tokens))
+        if reserved:
+            raise ValueError(f"{sorted(reserved)} cannot be a column of fixed or tokens here")
+        sizes = np.array([np.shape(array)[-1] for array in tokens[first]])
+        if not sizes.all():
+            raise ValueError(f"tokens[{first!r}][{int(sizes.argmin())}] is empty; leave it out")
+        super().__init__(
+            (f"tokens[{first!r}]", "tokens"),
+            sizes,
+            batch_size=batch_size,
+            lengths=lengths,
+            seed=seed,
+        )
+        self.pad_all = pad_all
+        self._sizes = sizes
+        self._starts = np.cumsum(sizes) - sizes
+        # [total] or [C, total]: the examples of a column, one after the other
+        self._tokens = {name: _join(name, column, sizes) for name, column in tokens.items()}
+        self._fixed = {name: _numbers(name, column) for name, column in fixed.items()}
+        for name, column in self._fixed.items():
+            if not column.ndim or len(column) != len(sizes):
+                raise ValueError(
+                    f"fixed[{name!r}] has shape {column.shape}; expected [{len(sizes)}, ...], a "
+                    "row for each example"
+                )
+        if self._tokens.get("weights", sizes).ndim != 1:
+            raise ValueError("tokens['weights'] must be one number for each token, [n]")
+        self._table = table
+        if table is not None:
+            self._check_table(table)
+
+    def evaluation_rows(self) -> list[tuple[np.ndarray, int]]:
+        """What the elements of `evaluation_batches()` hold, in the same order.
+
+        Returns:
+          for each batch (rows, real): the example in each of its rows, int [B], of which the first
+          `real` count; the others only fill up.
+        """
+        return [(rows, real) for _, rows, real in self._cut([m for _, m in self._buckets])]
+
+    def _check_table(self, table):
+        rows = self._tokens.get("rows")
+        if rows is None or rows.dtype != np.int32:
+            raise ValueError("table needs tokens['rows'], the row of each token as an int")
+        if table.ndim != 3 or not len(table) or np.any(table[0]):
+            raise ValueError(
+                f"table has shape {tuple(table.shape)}; expected [M, L, D] with zeros in row 0"
+            )
+        if rows.min() < 0 or rows.max() >= len(table):
+            raise ValueError(
+                f"tokens['rows'] has {rows.min()} to {rows.max()}; table has rows 0 to "
+                f"{len(table) - 1}"
+            )
+
+    def _gather(self, length, rows, real):
+        length = self.lengths[-1] if self.pad_all else length
+        counts = np.arange(len(rows)) < real  # [B]
+        time = np.arange(length)
+        mask = time < self._sizes[rows, np.newaxis]  # [B, T]
+        places = np.where(mask, self._starts[rows, np.newaxis] + time, 0)  # [B, T]
+        batch = {name: column[rows] for name, column in self._fixed.items()}
+        for name, column in self._tokens.items():
+            values = column[..., places] * mask.astype(column.dtype)  # [B, T] or [C, B, T]
+            batch[name] = np.moveaxis(values, -2, 0)  # [B, T] or [B, C, T]
+        if "weights" in batch:
+            batch["weights"] = (batch["weights"] * counts[:, np.newaxis]).astype(np.float32)
+        else:
+            batch["weights"] = counts.astype(np.float32)
+        if self._table is not None:
+            batch["lm_layers"] = np.asarray(self._table[batch.pop("rows")], np.float32)
+        return batch
+
+    def _specs(self, length):
+        length = self.lengths[-1] if self.pad_all else length
+        size = self.batch_size
+        specs = {
+            name: tf.TensorSpec([size, *column.shape[1:]], tf.as_dtype(column.dtype))
+            for name, column in self._fixed.items()
+        }
+        for name, column in self._tokens.items():
+            shape = [size, *column.shape[:-1], length]
+            specs[name] = tf.TensorSpec(shape, tf.as_dtype(column.dtype))
+        weights = [size, length] if "weights" in specs else [size]
+        specs["weights"] = tf.TensorSpec(weights, tf.float32)
+        if self._table is not None:
+            shape = [*specs.pop("rows").shape, *self._table.shape[1:]]
+            specs["lm_layers"] = tf.TensorSpec(shape, tf.float32)
+        return specs
+
+
+def _join(name, column, sizes):
+    """The arrays of all examples side by side: [total] or [C, total], int32 or float32."""
+    arrays = [np.asarray(array) for array in column]
+    if len(arrays) != len(sizes):
+        raise ValueError(f"tokens[{name!r}] has {len(arrays)} examples, others {len(sizes)}")
+    lead = arrays[0].shape[:-1]
+    for number, (array, size) in enumerate(zip(arrays, sizes, strict=True)):
+        if array.ndim not in (1, 2) or array.shape != (*lead, size):
+            raise ValueError(
+                f"tokens[{name!r}][{number}] has shape {array.shape}; expected "
+                f"{(*lead, int(size))}, as in the column's first example and the other columns"
+            )
+    return _numbers(name, np.concatenate(arrays, axis=-1))
+
+
+def _numbers(name, column):
+    """The column as int32 or float32."""
+    column = np.asarray(column)
+    if column.dtype.kind not in "biuf":
+        raise ValueError(f"column {name!r} has dtype {column.dtype}; expected ints or floats")
+    return column.astype(np.float32 if column.dtype.kind == "f" else np.int32)

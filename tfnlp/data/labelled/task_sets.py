@@ -1,0 +1,120 @@
+"""The files or TFDS data sets of a fine-tuning task, whatever their format, to examples."""
+
+import os
+from collections.abc import Sequence
+
+from tfnlp.data.labelled.question_files import question_file, questions
+from tfnlp.data.labelled.tagged_files import tagged_file, tagged_table
+from tfnlp.data.labelled.task_files import choice_file, labelled_lines, table_examples, table_file
+from tfnlp.data.labelled.task_rows import TaskData, file_kind
+from tfnlp.data.labelled.task_tables import JSON_KINDS, Column, column_list
+from tfnlp.data.labelled.tfds_rows import tfds_rows
+
+TASKS = ("classify", "similarity", "choose", "answer", "tag")
+
+
+def read_task(
+    task: str,
+    paths: str | Sequence[str],
+    *,
+    text: Column | Sequence[Column] | None = None,
+    label: Column | None = None,
+    skip: bool = False,
+    labelled: bool = True,
+    drop: Sequence[str] = ("-",),
+) -> TaskData:
+    """Reads the examples of a task, one path after the other.
+
+    By task, and by the end of the file's name (`.gz` after it is unpacked on the way):
+
+        classify    .tsv .csv .jsonl    a table with one or two texts and the name of a class
+                    all others          lines `label text`; a table of tabs if `text` is given
+        similarity  .csv .jsonl others  a table with two texts (or one) and a number
+        choose      .xml                COPA (see `read_choices`)
+                    .csv .jsonl         a table: a text, its choices, the index of the right one
+                    all others          CODAH; a table of tabs if `text` is given
+        answer      all                 the JSON of SQuAD 1.1 or 2.0
+        tag         .conllu             CoNLL-U
+                    .jsonl              {"words" or "tokens": [..], "tags": [..]}
+                    all others          CoNLL: a line for each word, columns between tabs or spaces,
+                                        blank lines between sentences; lines -DOCSTART- don't count
+
+    In a `.jsonl` (or `.json`) every line is an object. A `.csv` has quotation marks around fields;
+    in tables of tabs they are characters, as GLUE means them. `tfds:NAME[/CONFIG][:SPLIT]` is a
+    prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD.
+
+    Args:
+      task: one of "classify", "similarity", "choose", "answer", "tag".
+      paths: one or several.
+      text: the column or columns of the texts; names, or numbers from 0 (as digits too) of a file
+        without header. None: the first that the table has of sentence1 and sentence2, premise and
+        hypothesis, question and sentence, text_a and text_b, sentence, text. For "choose": that of
+        the text and then those of the choices, or the one that lists them; None: context, premise
+        or question (a context's question goes with it) and choices, endings or answers. For "tag":
+        that of the words; None: the first, of JSON words or tokens.
+      label: the label's column. None: label, gold_label, score or similarity. For "tag": of CoNLL a
+        number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number; of JSON and TFDS
+        None: tags, labels or ner_tags.
+      skip: write rows that can't be read down in `skipped` and go on; a file without one good row
+        is still an error. With "tag" a bad line costs its sentence.
+      labelled: False for texts to predict: labels may be missing and are None then. Files of
+        lines `label text` are then lines `text`, unless `label=0` says that the label comes first.
+      drop: labels of rows to leave out ("classify" and "similarity"); they stand in `skipped` too.
+        SNLI has "-" where annotators did not agree. With `labelled=False` the rows stay.
+
+    Returns:
+      `TaskData` of `TaskExample` ("classify", "similarity", "choose"), `Question` or
+      `TaggedSentence`.
+
+    Raises:
+      ValueError: an unknown task; columns that are not there; unless `skip`, a row that can't be
+        read; a file without examples, not UTF-8, or not of the format.
+      FileNotFoundError: there is no such file, or no such prepared TFDS data set.
+      OSError: a folder; a damaged or truncated gzip file.
+    """
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
+    paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    if not paths:
+        raise ValueError(f"no files for the task {task}; give one or more")
+    if isinstance(drop, str):
+        raise ValueError(f"drop must be a sequence of labels; got the string {drop!r}")
+    text = column_list(text)
+    if label is not None:
+        [label] = column_list(label)
+    if task == "answer" and (text is not None or label is not None):
+        raise ValueError("the task answer reads SQuAD's form, which has no columns to choose")
+    data = TaskData([])
+    for path in map(os.fspath, paths):
+        read = _read_tfds if path.startswith("tfds:") else _read_file
+        part = read(task, path, text, label, skip, labelled, drop)
+        data.examples.extend(part.examples)
+        data.skipped.extend(part.skipped)
+    return data
+
+
+def _read_file(task, path, text, label, skip, labelled, drop):
+    if task == "answer":
+        return question_file(path, skip, labelled)
+    if task == "tag":
+        return tagged_file(path, text, label, skip, labelled)
+    if task == "choose":
+        return choice_file(path, text, label, skip, labelled)
+    tables = (*JSON_KINDS, ".csv", ".tsv")
+    if task == "similarity" or text is not None or file_kind(path) in tables:
+        return table_file(task, path, text, label, skip, labelled, drop)
+    if label not in (None, 0, "0"):
+        raise ValueError(
+            f"{path}: without --text its lines are read as label and text, so --label can only be "
+            f"0; got {label!r}"
+        )
+    return labelled_lines(path, skip, labelled or label is not None)
+
+
+def _read_tfds(task, path, text, label, skip, labelled, drop):
+    header, rows = tfds_rows(path, class_names=task in ("classify", "tag"))
+    if task == "answer":
+        return questions(path, rows, skip, labelled, may_lack=True)
+    if task == "tag":
+        return tagged_table(path, header, rows, text, label, skip, labelled)
+    return table_examples(task, path, header, rows, text, label, skip, labelled, drop)

@@ -1,0 +1,191 @@
+"""Tables in `.tsv`, `.csv` and `.jsonl` files, and which of their columns a task means."""
+
+import csv
+from collections.abc import Iterator, Sequence
+
+from tfnlp.data.labelled.task_rows import BadRow, file_kind, file_lines, json_rows, no_examples
+
+# Where nobody says which columns to read: the first of these that a table has.
+TEXT_COLUMNS = (
+    ("sentence1", "sentence2"),
+    ("premise", "hypothesis"),
+    ("question", "sentence"),
+    ("text_a", "text_b"),
+    ("sentence",),
+    ("text",),
+)
+LABEL_COLUMNS = ("label", "gold_label", "score", "similarity")
+
+JSON_KINDS = (".jsonl", ".json")
+
+Column = str | int
+Row = tuple[str, dict | list | BadRow]  # where it stands, and its fields by name or by number
+
+
+def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
+    """The text columns as a list, however they were given.
+
+    Raises:
+      ValueError: none, or something that is neither a name nor a number from 0.
+    """
+    if text is None:
+        return None
+    columns = list(text) if isinstance(text, (list, tuple)) else [text]
+    for column in columns:
+        kind = type(column)
+        if kind not in (str, int) or column == "" or kind is int and column < 0:
+            raise ValueError(f"a column must be a name or a number from 0; got {column!r}")
+    if not columns:
+        raise ValueError("text must name one column or more; got none")
+    return columns
+
+
+def read_table(path: str, text: list | None, label: Column | None) -> tuple[list | None, Iterator]:
+    """The header and the rows of a table.
+
+    With `.jsonl` (or `.json`) every line is a JSON object. `.csv` is read with its quotation marks.
+    In all others tabs lie between fields and quotation marks are characters, as in GLUE. Blank
+    lines are passed over.
+
+    Args:
+      path: a UTF-8 file; `.gz` is unpacked on the way.
+      text, label: columns. If they are numbers (or their digits), a `.tsv` or `.csv` has no header.
+
+    Returns:
+      (names, rows as `(where, dict)`), or (None, rows as `(where, list)`) without header.
+
+    Raises:
+      ValueError: names beside numbers, an unreadable header, an empty file, not UTF-8.
+      FileNotFoundError, OSError: as `file_lines`.
+    """
+    kind = file_kind(path)
+    if kind in JSON_KINDS:
+        rows = list(json_rows(path))
+        header = next((list(row) for _, row in rows if isinstance(row, dict)), None)
+        if header is None:
+            raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in rows])
+        return header, rows
+    rows = _csv_rows(path) if kind == ".csv" else _tab_rows(path)
+    given = [*(text or ()), *([] if label is None else [label])]
+    numbers = [_is_number(column) for column in given]
+    if any(numbers):
+        if not all(numbers):
+            raise ValueError(
+                f"{path}: --text and --label must be all names of a header's columns, or all "
+                f"numbers from 0 of a file without header; got {_listed(given)}"
+            )
+        return None, rows
+    where, header = next(rows, (None, None))
+    if header is None:
+        raise no_examples(path)
+    if isinstance(header, BadRow):
+        raise ValueError(f"{path}, {where}: {header}")
+    header = [name.strip() for name in header]
+    return header, _by_name(header, rows)
+
+
+def find_columns(
+    source: str,
+    header: list | None,
+    text: list | None,
+    label: Column | None,
+    labelled: bool = True,
+    defaults: Sequence[Sequence[str]] = TEXT_COLUMNS,
+    labels: Sequence[str] = LABEL_COLUMNS,
+) -> tuple[list[Column], Column | None]:
+    """The columns of the texts and of the label: keys of the rows of `read_table`.
+
+    Args:
+      source: for messages.
+      header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`.
+      labelled: False: without a label's column, None stands for it.
+
+    Raises:
+      ValueError: a column that is not there or is there twice; none that fits.
+    """
+    if header is None:
+        if text is None or (label is None and labelled):
+            raise ValueError(
+                f"{source} is read without header, since columns were given by number: give the "
+                f"other ones too ({'--text' if text is None else '--label'} NUMBER)"
+            )
+        return [int(column) for column in text], None if label is None else int(label)
+    found = f"its columns are {_listed(header)}"
+    hint = "choose with --text and --label, by numbers from 0 if the first line is no header"
+    if text is None:
+        text = next((list(names) for names in defaults if set(names) <= set(header)), None)
+        if text is None:
+            wanted = "; ".join(" + ".join(names) for names in defaults)
+            raise ValueError(f"{source}: no text columns ({wanted}); {found}; {hint}")
+    if label is None:
+        label = next((name for name in labels if name in header), None)
+        if label is None and labelled:
+            wanted = ", ".join(labels)
+            raise ValueError(f"{source}: no label column ({wanted}); {found}; {hint}")
+    elif label not in header and not labelled:
+        label = None
+    text, label = [str(name) for name in text], None if label is None else str(label)
+    for name in [*text, *([] if label is None else [label])]:
+        if header.count(name) != 1:
+            count = "two columns" if name in header else "no column"
+            raise ValueError(f"{source}: {count} {name!r}; {found}; {hint}")
+    return text, label
+
+
+def cell(row: dict | list, column: Column) -> object:
+    """The field of a row.
+
+    Raises:
+      BadRow: the row ends before it, or has no such key.
+    """
+    try:
+        return row[column]
+    except IndexError:
+        raise BadRow(
+            f"expected {column + 1} or more fields; got {len(row)}: {_listed(row)}"
+        ) from None
+    except KeyError:
+        raise BadRow(f"has no {column!r}; got only {_listed(row)}") from None
+
+
+def _is_number(column):
+    return isinstance(column, int) or column.isascii() and column.isdecimal()
+
+
+def _tab_rows(path) -> Iterator[Row]:
+    for number, line in enumerate(file_lines(path), 1):
+        if line.strip():
+            yield f"line {number}", line.split("\t")
+
+
+def _csv_rows(path) -> Iterator[Row]:
+    # Strict: else a quotation mark that is never closed would swallow the rest of the file.
+    reader = csv.reader((f"{line}\n" for line in file_lines(path)), strict=True)
+    while True:
+        where = f"line {reader.line_num + 1}"
+        try:
+            row = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield where, BadRow(f"not valid CSV ({error}); is a quotation mark left open?")
+            continue
+        if any(field.strip() for field in row):
+            yield where, row
+
+
+def _by_name(header, rows) -> Iterator[Row]:
+    for where, row in rows:
+        if isinstance(row, BadRow):
+            yield where, row
+        elif any(field.strip() for field in row[len(header) :]):
+            # A stray tab or comma within a text: whatever follows it stands in a wrong column.
+            yield where, BadRow(f"has {len(row)} fields where the header has {len(header)}")
+        else:
+            yield where, dict(zip(header, row, strict=False))
+
+
+def _listed(values):
+    """Names for a message: not too many and not too long."""
+    values = [repr(value if isinstance(value, int) else str(value)[:30]) for value in values]
+    return ", ".join(values[:12]) + (", ..." if len(values) > 12 else "")

@@ -1,0 +1,65 @@
+"""Rows of prepared TFDS data sets, with the names of their classes in place of numbers."""
+
+from collections.abc import Iterator
+
+from tfnlp.data.corpus.tfds_source import open_tfds
+from tfnlp.data.labelled.task_rows import BadRow
+
+
+def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterator]:
+    """The features of a TFDS data set and its examples, as plain Python values.
+
+    Args:
+      source: see `tfnlp.data.corpus.tfds_source.open_tfds`.
+      class_names: classes by their names (None for -1, which stands for an unknown one); else by
+        their numbers.
+
+    Returns:
+      (names of the features, rows as `(where, dict)`).
+
+    Raises:
+      ValueError, FileNotFoundError, ImportError: as `open_tfds`.
+    """
+    builder, split = open_tfds(source)
+    features = builder.info.features
+
+    def rows():
+        dataset = builder.as_dataset(split=split, shuffle_files=False)
+        for number, example in enumerate(dataset.as_numpy_iterator()):
+            try:
+                row = {key: _plain(features[key], example[key], class_names) for key in features}
+            except UnicodeDecodeError:
+                row = BadRow("is not UTF-8 text")
+            yield f"example {number}", row
+
+    return list(features), rows()
+
+
+def _plain(feature, value, class_names):
+    """A feature's value as str, int, float, bool, list or dict."""
+    import tensorflow_datasets as tfds
+
+    if isinstance(feature, tfds.features.ClassLabel):
+        number = int(value)
+        if not class_names:
+            return number
+        return feature.int2str(number) if number >= 0 else None
+    inner = getattr(feature, "feature", None)  # of a sequence
+    if isinstance(inner, tfds.features.FeaturesDict):  # a dict of lists, to a list of dicts
+        lists = {key: _values(inner[key], value[key], class_names) for key in inner}
+        return [
+            dict(zip(lists, entry, strict=True)) for entry in zip(*lists.values(), strict=True)
+        ]
+    if inner is not None:
+        return _values(inner, value, class_names)
+    if isinstance(feature, tfds.features.FeaturesDict):
+        return {key: _plain(feature[key], value[key], class_names) for key in feature}
+    if isinstance(value, bytes):
+        return value.decode("utf-8")
+    if getattr(value, "shape", None) == ():
+        return value.item()
+    return value
+
+
+def _values(feature, values, class_names):
+    return [_plain(feature, value, class_names) for value in values]

@@ -1,0 +1,1 @@
+"""Batches of pretraining: sentence pairs, windows, n-grams and blocks of text."""

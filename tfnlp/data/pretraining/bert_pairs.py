@@ -1,0 +1,189 @@
+"""BERT's pretraining batches: masked sentence pairs, half of them torn apart.
+
+`tfnlp.data.pretraining.bert_walk` draws the pairs. A pair is stored as two ranges of the flat token array, so a
+plan of an epoch is a small table, and putting batches together is one gather within the TensorFlow
+graph (`tfnlp.data.pretraining.bert_packing`).
+"""
+
+import threading
+import warnings
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.pretraining.bert_packing import PairPacker
+from tfnlp.data.pretraining.bert_walk import cut, partner_end, walk
+
+_CACHED_PLANS = 2  # the epoch that ends and the one that begins
+
+
+class BertPairs:
+    """Batches of packed pairs `[CLS] A [SEP] B [SEP]`, a pure function of (corpus, seed, step).
+
+    Step n belongs to epoch `n // steps_per_epoch`; nothing depends on which batches were asked for
+    before. A batch is a dict with B = batch_size, T = seq_length, P = max_predictions:
+
+        input_word_ids       int32   [B, T]  15 % masked as in the paper, padded
+        input_mask           int32   [B, T]  1 for tokens, 0 for padding
+        input_type_ids       int32   [B, T]  1 for B and its [SEP], else 0
+        masked_lm_positions  int32   [B, P]  0 where unused
+        masked_lm_ids        int32   [B, P]  the tokens that stood there
+        masked_lm_weights    float32 [B, P]  1 for used places, else 0
+        next_sentence_labels int32   [B]     0: B follows A; 1: B is random (Google's convention)
+
+    Args:
+      corpus: what to make pairs of.
+      tokenizer: the one that made the corpus; gives `pad_id`, `unk_id`, `cls_id`, `sep_id`,
+        `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
+      batch_size: B, over all devices.
+      seq_length: T, 8 or more.
+      max_predictions: P, at most T.
+      seed: int in [0, 2^31).
+      mask_rate: fraction of the tokens to predict.
+      short_seq_prob: fraction of the pairs with a random, shorter target length, so that
+        pretraining also sees what fine-tuning will bring.
+      whole_word: mask all pieces of a word or none.
+
+    Raises:
+      ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
+    """
+
+    def __init__(
+        self,
+        corpus: TokenizedCorpus,
+        tokenizer,
+        *,
+        batch_size: int,
+        seq_length: int = 128,
+        max_predictions: int = 20,
+        seed: int = 0,
+        mask_rate: float = 0.15,
+        short_seq_prob: float = 0.1,
+        whole_word: bool = False,
+    ):
+        self._pack = PairPacker(
+            tokenizer,
+            batch_size=batch_size,
+            seq_length=seq_length,
+            max_predictions=max_predictions,
+            seed=seed,
+            mask_rate=mask_rate,
+            whole_word=whole_word,
+        )
+        check_walk(corpus.num_sentences, corpus.num_documents, short_seq_prob)
+        if corpus.tokens.max() >= tokenizer.vocab_size:
+            raise ValueError(
+                f"corpus holds the id {corpus.tokens.max()}, but the tokenizer has only "
+                f"{tokenizer.vocab_size} ids; tokenize the corpus with this tokenizer"
+            )
+        self.corpus = corpus
+        self.batch_size = batch_size
+        self.seq_length = seq_length
+        self.seed = seed
+        self.short_seq_prob = short_seq_prob
+        self._lock = threading.Lock()  # tf.data asks from several threads
+        with tf.device("CPU:0"):  # where tf.data runs
+            self._tokens = tf.constant(corpus.tokens)
+        rows_spec = tf.TensorSpec([batch_size, 6], tf.int64)
+        self._packed = tf.function(
+            lambda rows, step: self._pack(self._tokens, rows, step),
+            [rows_spec, tf.TensorSpec([], tf.int64)],
+            autograph=False,
+        )
+        self._plans = {0: self._draw(0)}
+        self.num_examples = len(self._plans[0])
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in an epoch; at least 1, for which a tiny corpus is gone round."""
+        return max(1, self.num_examples // self.batch_size)
+
+    @property
+    def random_share(self) -> float:
+        """How many of the pairs of epoch 0 are random."""
+        return float(self.plan(0)[:, 4].mean())
+
+    def plan(self, epoch: int) -> np.ndarray:
+        """The pairs of an epoch in their order, drawn with (seed, epoch).
+
+        Every epoch has `num_examples` pairs: where the walk gives more the rest is left out, where
+        it gives fewer the first ones come again. The last two plans are kept.
+
+        Returns:
+          int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, is_random, target):
+          A and B as ranges of `corpus.tokens`, cut to fit; whether B is random (1) or follows A
+          (0); and the number of tokens that was aimed at.
+        """
+        with self._lock:
+            if epoch not in self._plans:
+                rows = np.resize(self._draw(epoch), [self.num_examples, 6])
+                if len(self._plans) == _CACHED_PLANS:
+                    del self._plans[next(iter(self._plans))]
+                self._plans[epoch] = rows
+            return self._plans[epoch]
+
+    def batch(self, step: int) -> dict[str, tf.Tensor]:
+        """The batch of a step, see the class."""
+        with tf.device("CPU:0"):
+            return self._packed(self._rows(step), step)
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+
+        @tf.autograph.experimental.do_not_convert
+        def element(step):
+            rows = tf.numpy_function(self._rows, [step], tf.int64, stateful=False)
+            return self._packed(tf.ensure_shape(rows, [self.batch_size, 6]), step)
+
+        steps = tf.data.Dataset.range(first_step, tf.int64.max)
+        batches = steps.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
+        """The first batches of epoch 0, `max_batches` or one epoch: the same set at every call."""
+        if max_batches < 1:
+            raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
+        return self.dataset().take(min(max_batches, self.steps_per_epoch))
+
+    def _rows(self, step: int) -> np.ndarray:
+        """The rows of the plan for a step, int64 [B, 6]."""
+        epoch, position = divmod(int(step), self.steps_per_epoch)
+        numbers = position * self.batch_size + np.arange(self.batch_size)
+        return self.plan(epoch)[numbers % self.num_examples]
+
+    def _draw(self, epoch: int) -> np.ndarray:
+        """Everything that is random about the pairs of an epoch; rows as in `plan`."""
+        starts = self.corpus.sentence_starts
+        pairs = walk(
+            starts,
+            self.corpus.document_starts,
+            0,
+            seq_length=self.seq_length,
+            short_seq_prob=self.short_seq_prob,
+            seed=self.seed,
+            epoch=epoch,
+        )
+        partners = partner_end(starts, pairs.b, pairs.b_end, pairs.room)
+        b_end = np.where(pairs.is_random, partners, pairs.b_end)
+        begins = np.stack([starts[pairs.a], starts[pairs.b]], axis=1)  # [N, 2] of A and B
+        ends = np.stack([starts[pairs.a_end], starts[b_end]], axis=1)
+        front, keep = cut(ends - begins, pairs.coins, self.seq_length)
+        begins += front
+        ends = begins + keep
+        rows = [begins[:, 0], ends[:, 0], begins[:, 1], ends[:, 1], pairs.is_random, pairs.target]
+        return np.stack(rows, axis=1)[np.argsort(pairs.key, kind="stable")]
+
+
+def check_walk(num_sentences: int, num_documents: int, short_seq_prob: float) -> None:
+    """Raises ValueError where no pairs can be drawn; warns of a single document."""
+    if not 0 <= short_seq_prob <= 1:
+        raise ValueError(f"short_seq_prob must lie in [0, 1]; got {short_seq_prob}")
+    if num_sentences < 2:
+        raise ValueError(f"corpus must hold 2 sentences or more; got {num_sentences}")
+    if num_documents == 1:
+        warnings.warn(
+            "the corpus is one document, so random second sentences come from distant places "
+            "of it; separate documents by blank lines for BERT's objective",
+            stacklevel=3,
+        )

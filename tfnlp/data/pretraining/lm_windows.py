@@ -1,0 +1,191 @@
+"""Windows of text for bidirectional language models that carry their state from step to step.
+
+Peters et al. 2018, section 3.1 and 3.4; the streams are bilm-tf's (`BidirectionalLMDataset`): a
+sentence w1 ... wn has n + 1 places in either direction,
+
+    forward   reads <S> w1 ... wn     and predicts w1 ... wn </S>,
+    backward  reads </S> wn ... w1    and predicts wn ... w1 <S>.
+
+The backward stream keeps the order of the sentences, so both have their borders at the same places.
+bilm-tf fills each row of a batch from a stream of its own, shuffled by file; here one stream is cut
+into rows, at other places every epoch, and nothing has to be remembered to resume.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
+
+RESETS = ("never", "document", "sentence")
+
+_SENTENCE, _DOCUMENT = 1, 2  # what begins at a place; a document begins with a sentence
+
+
+class LanguageModelWindows:
+    """Batches of consecutive windows, a pure function of (corpus, seed, step).
+
+    The stream of all sentences has N = `corpus.num_tokens` places and is taken for a ring. An epoch
+    starts at a random place of it, drawn with (seed, epoch), and goes round once in B = batch_size
+    rows of N // B places. Step n of an epoch holds the places n T to (n + 1) T - 1 of each row, T =
+    window: row b of a batch goes on where row b of the batch before ended. What is left over, less
+    than B + B T places, is left out. A batch is a dict:
+
+        forward_ids       int32   [B, T]  indices into `corpus.lexicon`
+        forward_targets   int32   [B, T]  below `corpus.vocab_size`; other words are <UNK>
+        backward_ids      int32   [B, T]
+        backward_targets  int32   [B, T]
+        weights           float32 [B, T]  1 for targets, 0 for padding (in evaluation only)
+        resets            bool    [B, T]  unless reset is "never": True at the places before which
+                                          the state is to be zeroed, and where an epoch begins
+
+    Args:
+      corpus: what to read.
+      batch_size: B, over all devices.
+      window: T.
+      seed: int in [0, 2^63).
+      reset: where the state is forgotten: "never" (bilm-tf), or at the first place of every
+        "document" or "sentence".
+
+    Raises:
+      ValueError: an argument out of its range, or a corpus with fewer than B T targets.
+    """
+
+    def __init__(
+        self,
+        corpus: LanguageModelCorpus,
+        *,
+        batch_size: int,
+        window: int = 20,
+        seed: int = 0,
+        reset: str = "never",
+    ):
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
+        if window < 1:
+            raise ValueError(f"window must be 1 or more; got {window}")
+        if not 0 <= seed < 2**63:
+            raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
+        if reset not in RESETS:
+            raise ValueError(f"reset must be one of {', '.join(RESETS)}; got {reset!r}")
+        total = corpus.num_tokens
+        if total < batch_size * window:
+            fits = [f"window={total // batch_size}"] if total >= batch_size else []
+            fits += [f"batch_size={total // window}"] if total >= window else []
+            fits = " or ".join(fits) or f"batch_size=1 and window={total}"
+            raise ValueError(
+                f"the corpus has {total} targets, too few for one batch of {batch_size} rows "
+                f"(batch_size) x {window} places (window); at most {fits} would fit"
+            )
+        self.corpus = corpus
+        self.batch_size = batch_size
+        self.window = window
+        self.seed = seed
+        self.reset = reset
+        self.num_tokens = total
+        self._marks = np.zeros(total, np.uint8)
+        # Every sentence before adds a place to the words before.
+        starts = corpus.sentence_starts[:-1] + np.arange(corpus.num_sentences)
+        self._marks[starts] = _SENTENCE
+        self._marks[starts[corpus.document_starts[:-1]]] = _DOCUMENT
+        lengths = np.diff(corpus.sentence_starts)
+        # Word i of the corpus is mirrored within its sentence, which ends before `end`.
+        mirror = np.repeat(corpus.sentence_starts[:-1] + corpus.sentence_starts[1:] - 1, lengths)
+        mirror -= np.arange(corpus.num_words)
+        self._forward = self._stream(corpus.ids, corpus.begin_id)
+        self._backward = self._stream(corpus.ids[mirror], corpus.end_id)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole windows in a row of an epoch."""
+        return self.num_tokens // self.batch_size // self.window
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """The batch of a step, see the class."""
+        epoch, number = divmod(int(step), self.steps_per_epoch)
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        offset = rng.integers(self.num_tokens) + number * self.window
+        row = self.num_tokens // self.batch_size * np.arange(self.batch_size)[:, np.newaxis]
+        places = offset + row + np.arange(self.window + 1)  # [B, T + 1]
+        batch = self._gather(places % self.num_tokens, first=number == 0)
+        return {**batch, "weights": np.ones([self.batch_size, self.window], np.float32)}
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
+
+    def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
+        """The windows of the stream from its begin, with every target once and the rest padding.
+
+        Here rows have ceil(N / B) places and all of them are used; padding has the id and the
+        target of `</S>`, weight 0, and comes behind all else in its row.
+
+        Args:
+          count: only so many batches, the first ones.
+
+        Returns:
+          A finite dataset of known cardinality, the same at every call; shapes are static.
+        """
+        if count is not None and count < 1:
+            raise ValueError(f"count must be None, 1 or more; got {count}")
+        total = -(-self._evaluation_row // self.window)
+        numbers = tf.data.Dataset.range(total if count is None else min(count, total))
+        return self._dataset(numbers, self._evaluation_batch)
+
+    @property
+    def _evaluation_row(self) -> int:
+        """Places in a row of the evaluation."""
+        return -(-self.num_tokens // self.batch_size)
+
+    def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
+        """Batch `number` of the evaluation."""
+        within = int(number) * self.window + np.arange(self.window + 1)  # [T + 1]
+        rows = np.arange(self.batch_size)[:, np.newaxis]
+        places = rows * self._evaluation_row + within  # [B, T + 1]
+        real = ((within < self._evaluation_row) & (places < self.num_tokens))[:, :-1]  # [B, T]
+        batch = self._gather(places % self.num_tokens, first=int(number) == 0)
+        for name, value in batch.items():
+            value[~real] = False if name == "resets" else self.corpus.end_id
+        return {**batch, "weights": real.astype(np.float32)}
+
+    def _stream(self, words: np.ndarray, begin: int) -> np.ndarray:
+        """What one direction reads: `words` int32 [W] with `begin` before every sentence, [N]."""
+        stream = np.full(self.num_tokens, begin, np.int32)
+        stream[self._marks == 0] = words
+        return stream
+
+    def _gather(self, places: np.ndarray, first: bool) -> dict[str, np.ndarray]:
+        """The batch of places, int64 [B, T + 1] in [0, N), without its weights."""
+        corpus = self.corpus
+        marks = self._marks[places]
+        batch = {}
+        for name, stream, end in (
+            ("forward", self._forward, corpus.end_id),
+            ("backward", self._backward, corpus.begin_id),
+        ):
+            ids = stream[places]
+            # A place's target is read at the next one; before a new sentence it is this one's end.
+            targets = np.where(marks[:, 1:], end, ids[:, 1:])
+            targets[targets >= corpus.vocab_size] = corpus.unknown_id
+            batch[f"{name}_ids"] = np.ascontiguousarray(ids[:, :-1])
+            batch[f"{name}_targets"] = targets.astype(np.int32, copy=False)
+        if self.reset != "never":
+            resets = marks[:, :-1] >= (_DOCUMENT if self.reset == "document" else _SENTENCE)
+            resets[:, 0] |= first
+            batch["resets"] = resets
+        return batch
+
+    def _dataset(self, numbers: tf.data.Dataset, make) -> tf.data.Dataset:
+        """The dataset of `make(number)`."""
+        example = make(0)
+        names, types = list(example), [value.dtype for value in example.values()]
+
+        @tf.autograph.experimental.do_not_convert
+        def element(number):
+            values = tf.numpy_function(
+                lambda number: [make(number)[name] for name in names], [number], types, False
+            )
+            shape = [self.batch_size, self.window]
+            return {n: tf.ensure_shape(v, shape) for n, v in zip(names, values, strict=True)}
+
+        batches = numbers.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+        return batches.prefetch(tf.data.AUTOTUNE)

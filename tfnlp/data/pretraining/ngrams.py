@@ -1,0 +1,130 @@
+"""Each word of a corpus with the words before it: what an n-gram model is trained on."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
+
+
+class Ngrams:
+    """Batches of n - 1 words and the word behind them, a pure function of (corpus, seed, step).
+
+    Every word of a sentence and its end `</S>` are targets, predicted from the words before them in
+    the sentence; where there are fewer than n - 1, `<S>` fills up. Words that are not in the
+    vocabulary are `<UNK>`. Each epoch takes all N targets once, in an order drawn with (seed,
+    epoch); the rows of all batches are these epochs one after the other. A batch is a dict with
+    B = batch_size:
+
+        input_word_ids  int32   [B, n - 1]  the farthest word first
+        targets         int32   [B]
+        weights         float32 [B]         1, or 0 for what fills up the end of an evaluation
+
+    Args:
+      corpus: what to read; it takes 4 bytes a word more, and 8 a target for the order of an epoch.
+      context: n - 1.
+      batch_size: B, over all devices.
+      seed: int in [0, 2^63).
+
+    Raises:
+      ValueError: an argument out of its range.
+    """
+
+    def __init__(
+        self, corpus: LanguageModelCorpus, *, context: int, batch_size: int, seed: int = 0
+    ):
+        if context < 1:
+            raise ValueError(f"context must be 1 or more; got {context}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
+        if not 0 <= seed < 2**63:
+            raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
+        self.corpus, self.context, self.batch_size, self.seed = corpus, context, batch_size, seed
+        self.num_tokens = corpus.num_tokens
+        # A row of all sentences, `<S>` n - 1 times before and `</S>` behind each.
+        lengths = np.diff(corpus.sentence_starts)
+        ends = np.cumsum(lengths + context + 1)
+        self._stream = np.full(ends[-1], corpus.begin_id, np.int32)
+        self._stream[ends - 1] = corpus.end_id
+        owner = np.repeat(np.arange(len(lengths)), lengths)  # [W]
+        places = np.arange(corpus.num_words) + context + owner * (context + 1)
+        self._stream[places] = np.where(
+            corpus.ids < corpus.vocab_size, corpus.ids, corpus.unknown_id
+        )
+        self._targets = np.sort(np.concatenate([places, ends - 1]))  # [N], places in the stream
+        self._order = functools.lru_cache(maxsize=2)(self._draw)
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """Batches that hold as many targets as the corpus has."""
+        return self.num_tokens / self.batch_size
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """The batch of a step, see the class."""
+        rows = int(step) * self.batch_size + np.arange(self.batch_size)
+        epochs, places = np.divmod(rows, self.num_tokens)
+        chosen = np.empty(self.batch_size, np.int64)
+        for epoch in np.unique(epochs):
+            here = epochs == epoch
+            chosen[here] = self._order(int(epoch))[places[here]]
+        return self._gather(chosen, np.ones(self.batch_size, np.float32))
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
+
+    def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
+        """Every target once, in the order of the text, and the rest of the last batch padding.
+
+        Args:
+          count: at most so many batches, spread evenly over the text; None: all.
+
+        Raises:
+          ValueError: for a count below 1.
+        """
+        if count is not None and count < 1:
+            raise ValueError(f"count must be None, 1 or more; got {count}")
+        total = -(-self.num_tokens // self.batch_size)
+        chosen = np.arange(total)
+        if count is not None and count < total:
+            chosen = np.arange(count) * total // count
+        return self._dataset(tf.data.Dataset.from_tensor_slices(chosen), self._evaluation_batch)
+
+    def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
+        rows = int(number) * self.batch_size + np.arange(self.batch_size)
+        real = rows < self.num_tokens
+        return self._gather(np.minimum(rows, self.num_tokens - 1), real.astype(np.float32))
+
+    def _draw(self, epoch: int) -> np.ndarray:
+        """The order of an epoch, int64 [N]."""
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        return rng.permutation(self.num_tokens)
+
+    def _gather(self, rows: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
+        """The targets `rows` [B] and what stands before them."""
+        places = self._targets[rows]
+        before = places[:, np.newaxis] + np.arange(-self.context, 0)  # [B, n - 1]
+        return {
+            "input_word_ids": self._stream[before],
+            "targets": self._stream[places],
+            "weights": weights,
+        }
+
+    def _dataset(self, numbers: tf.data.Dataset, function) -> tf.data.Dataset:
+        names = ["input_word_ids", "targets", "weights"]
+        shapes = [[self.batch_size, self.context], [self.batch_size], [self.batch_size]]
+
+        @tf.autograph.experimental.do_not_convert
+        def element(number):
+            values = tf.numpy_function(
+                lambda number: list(function(number).values()),
+                [number],
+                [tf.int32, tf.int32, tf.float32],
+                stateful=False,
+            )
+            values = [tf.ensure_shape(v, shape) for v, shape in zip(values, shapes, strict=True)]
+            return dict(zip(names, values, strict=True))
+
+        batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
+        return batches.prefetch(2)

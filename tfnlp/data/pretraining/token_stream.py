@@ -1,0 +1,182 @@
+"""A tokenized corpus as one stream, and windows of it: what a left-to-right model is trained on."""
+
+import functools
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.data.corpus.tokens import TokenizedCorpus
+
+
+def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.ndarray:
+    """All documents in one row: their sentences (lines, paragraphs) with `newline_id` between them,
+    `end_id` before the first document and after each.
+
+    Args:
+      corpus: of N tokens in S sentences.
+      newline_id, end_id: tokens.
+
+    Returns:
+      int32 `[1 + N + S]`.
+    """
+    starts = corpus.sentence_starts
+    stream = np.full(1 + corpus.num_tokens + corpus.num_sentences, newline_id, np.int32)
+    owner = np.repeat(np.arange(corpus.num_sentences), np.diff(starts))  # [N], of each token
+    stream[1 + np.arange(corpus.num_tokens) + owner] = corpus.tokens
+    last = corpus.document_starts[1:] - 1  # the last sentence of each document
+    stream[starts[last + 1] + last + 1] = end_id
+    stream[0] = end_id
+    return stream
+
+
+def check_windows(window: int, seed: int) -> None:
+    """Raises ValueError for what no windows can be drawn with."""
+    if window < 1:
+        raise ValueError(f"window must be 1 or more; got {window}")
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
+
+
+def count_windows(length: int, window: int) -> int:
+    """How many windows an epoch of a stream has, however it is shifted.
+
+    Raises:
+      ValueError: for a stream that is shorter than a window.
+    """
+    if length <= window:
+        raise ValueError(
+            f"the text has {length - 1} tokens, fewer than a window of {window}; give more text "
+            "or a shorter window"
+        )
+    return max(1, (length - window) // window)
+
+
+def window_shift(length: int, window: int, seed: int, epoch: int) -> int:
+    """Where the first window of an epoch starts in a stream of so many tokens."""
+    spare = length - 1 - count_windows(length, window) * window
+    rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
+    return int(rng.integers(0, min(window - 1, spare) + 1))
+
+
+def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
+    """The keys uint64 of the windows first to last - 1 of an epoch, whose order is that of (key,
+    number): numbers of Philox, so that any part of them can be had alone."""
+    skip = first % 4  # a block of Philox is four numbers, and the first block is the shift's
+    random = np.random.Philox(key=[seed, epoch], counter=1 + first // 4)
+    return random.random_raw(skip + last - first)[skip:]
+
+
+class TokenWindows:
+    """Windows of T tokens and the tokens that follow, a pure function of (stream, seed, step).
+
+    Windows lie one behind the other and go through documents' ends, so that no place is lost to
+    padding. Each epoch shifts them by a number below T and shuffles them, both drawn with
+    (seed, epoch); the rows of all batches are these epochs one after the other. A batch is a dict
+    with B = batch_size:
+
+        input_word_ids  int32   [B, T]
+        input_mask      int32   [B, T]  1 for tokens; 0 for what fills up the end of an evaluation
+        targets         int32   [B, T]  the next token
+        weights         float32 [B, T]  1 for targets that count, else 0
+
+    Args:
+      stream: int32 `[N]`, see `token_stream`.
+      batch_size: B, over all devices.
+      window: T; the stream must have more tokens.
+      seed: int in [0, 2^31).
+
+    Raises:
+      ValueError: for an argument out of its range, or a stream that is shorter than a window.
+    """
+
+    def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0):
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
+        check_windows(window, seed)
+        self.stream, self.batch_size, self.window, self.seed = stream, batch_size, window, seed
+        self.windows_per_epoch = count_windows(len(stream), window)
+        self._plan = functools.lru_cache(maxsize=2)(self._draw)
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """Batches that hold as many windows as an epoch has."""
+        return self.windows_per_epoch / self.batch_size
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """The batch of a step, see the class."""
+        rows = int(step) * self.batch_size + np.arange(self.batch_size)
+        epochs, places = np.divmod(rows, self.windows_per_epoch)
+        starts = [self._plan(int(e))[p] for e, p in zip(epochs, places, strict=True)]
+        return self._gather(np.array(starts), np.ones([self.batch_size, self.window], bool))
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Endless dataset whose element n equals `batch(first_step + n)`."""
+        return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
+
+    def evaluation_batches(
+        self, count: int | None = None, stride: int | None = None
+    ) -> tf.data.Dataset:
+        """Every token but the first once as a target, in windows `stride` apart.
+
+        With a stride below T a window begins with tokens whose successors count in the one before
+        it: all but the first T targets are then predicted from `T - stride + 1` tokens or more.
+
+        Args:
+          count: at most so many batches, spread evenly over the text; None: all.
+          stride: from 1 to T; None: T.
+
+        Raises:
+          ValueError: for a count or a stride out of its range.
+        """
+        if count is not None and count < 1:
+            raise ValueError(f"count must be None, 1 or more; got {count}")
+        stride = self.window if stride is None else stride
+        if not 1 <= stride <= self.window:
+            raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")
+        windows = 1 + max(0, -(-(len(self.stream) - 1 - self.window) // stride))
+        total = -(-windows // self.batch_size)
+        chosen = np.arange(total)
+        if count is not None and count < total:
+            chosen = np.arange(count) * total // count
+        function = functools.partial(self._evaluation_batch, stride=stride)
+        return self._dataset(tf.data.Dataset.from_tensor_slices(chosen), function)
+
+    def _evaluation_batch(self, number: int, stride: int) -> dict[str, np.ndarray]:
+        index = int(number) * self.batch_size + np.arange(self.batch_size)
+        starts = index * stride
+        within = np.arange(self.window)
+        new = (within >= self.window - stride) | (index == 0)[:, None]  # not in the window before
+        return self._gather(starts, new)
+
+    def _draw(self, epoch: int) -> np.ndarray:
+        """Where the windows of an epoch start, in their order."""
+        shift = window_shift(len(self.stream), self.window, self.seed, epoch)
+        keys = window_keys(0, self.windows_per_epoch, self.seed, epoch)
+        return shift + self.window * np.argsort(keys, kind="stable")
+
+    def _gather(self, starts: np.ndarray, counted: np.ndarray) -> dict[str, np.ndarray]:
+        """Windows from `starts` [B]; `counted` bool [B, T]. Beyond the end is padding."""
+        places = starts[:, None] + np.arange(self.window + 1)  # [B, T + 1]
+        real = places[:, 1:] < len(self.stream)  # there is a target
+        ids = self.stream[np.minimum(places, len(self.stream) - 1)]
+        return {
+            "input_word_ids": np.where(real, ids[:, :-1], 0).astype(np.int32),
+            "input_mask": real.astype(np.int32),
+            "targets": np.where(real, ids[:, 1:], 0).astype(np.int32),
+            "weights": (real & counted).astype(np.float32),
+        }
+
+    def _dataset(self, numbers: tf.data.Dataset, function) -> tf.data.Dataset:
+        names = ["input_word_ids", "input_mask", "targets", "weights"]
+        types = [tf.int32, tf.int32, tf.int32, tf.float32]
+
+        @tf.autograph.experimental.do_not_convert
+        def element(number):
+            values = tf.numpy_function(
+                lambda number: list(function(number).values()), [number], types, stateful=False
+            )
+            shape = [self.batch_size, self.window]
+            return {n: tf.ensure_shape(v, shape) for n, v in zip(names, values, strict=True)}
+
+        batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
+        return batches.prefetch(2)

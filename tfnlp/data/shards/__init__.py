@@ -1,0 +1,1 @@
+"""Training examples as sharded TFRecord files, written by Apache Beam."""

@@ -1,0 +1,145 @@
+"""BERT's sentence pairs, shard by shard: each worker draws the pairs of a piece of the corpus.
+
+A is in the worker's piece, and so is a B that follows it. A random B is asked of the worker that
+has its piece. So halves of pairs go to their shard, where they meet, are cut to fit and put in
+order; what `BertPairs` draws from the whole corpus is made of the same parts (`bert_walk`).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.pretraining.bert_walk import cut, partner_end, walk
+from tfnlp.data.shards.pieces import Table
+from tfnlp.data.shards.rows import (
+    example,
+    gather,
+    grouped,
+    grouped_tokens,
+    merged,
+    shard_of,
+)
+
+_A, _B = 0, 1
+
+
+@dataclass(frozen=True)
+class PairExamples:
+    """Arguments as `BertPairs`; `shards` is how many an epoch has.
+
+    A shard of an epoch has the number `epoch * shards + shard`.
+    """
+
+    seq_length: int
+    short_seq_prob: float
+    seed: int
+    shards: int
+
+    def give(
+        self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
+    ) -> tuple[Iterable, Iterable]:
+        """What a piece has for shards: ((shard, rows), ...), and asks of others: ((piece, rows),
+        ...).
+
+        Args:
+          corpus: the documents of the piece.
+          piece: its number.
+          table: of the whole corpus.
+          wanted: numbers of the shards to be made.
+        """
+        halves, asks = [], []
+        first, starts = int(table.first_document[piece]), corpus.sentence_starts
+        begin = table.documents[first]
+        first_sentences = table.documents[table.first_document]  # [K + 1]
+        for epoch in np.unique(wanted // self.shards).tolist():
+            pairs = walk(
+                starts,
+                table.documents,
+                first,
+                seq_length=self.seq_length,
+                short_seq_prob=self.short_seq_prob,
+                seed=self.seed,
+                epoch=epoch,
+            )
+            shard = epoch * self.shards + shard_of(pairs.key, self.shards)
+            chosen = np.isin(shard, wanted)
+            pairs, shard = type(pairs)(*(values[chosen] for values in pairs)), shard[chosen]
+            names = ("key", "place", "coins", "is_random", "target")
+            rows = {name: getattr(pairs, name) for name in names}
+            halves += self._half(_A, corpus, begin, shard, pairs.a, pairs.a_end, rows)
+            torn, true = pairs.is_random, ~pairs.is_random
+            rows = {"key": pairs.key[true], "place": pairs.place[true]}
+            halves += self._half(
+                _B, corpus, begin, shard[true], pairs.b[true], pairs.b_end[true], rows
+            )
+            names = ("key", "place", "b", "b_end", "room")
+            rows = {"shard": shard, **{name: getattr(pairs, name) for name in names}}
+            where = np.searchsorted(first_sentences, pairs.b[torn], "right") - 1
+            asks += grouped(where, {name: values[torn] for name, values in rows.items()})
+        return halves, asks
+
+    def answer(
+        self, corpus: TokenizedCorpus, piece: int, table: Table, asks: Iterable[dict]
+    ) -> list:
+        """What a piece gives to shards, ((shard, rows), ...), for what others asked of it."""
+        asks = merged(asks)
+        begin = table.documents[table.first_document[piece]]
+        limit = asks["b_end"] - begin
+        end = partner_end(corpus.sentence_starts, asks["b"] - begin, limit, asks["room"])
+        rows = {name: asks[name] for name in ("key", "place")}
+        return self._half(_B, corpus, begin, asks["shard"], asks["b"], begin + end, rows)
+
+    def assemble(self, batches: Iterable[tuple[int, dict]]) -> tuple[Iterator[bytes], dict]:
+        """The records of a shard in their order, and its counts.
+
+        Raises:
+          OSError: if a half of a pair got lost on its way.
+        """
+        sides = {_A: [], _B: []}
+        for side, rows in batches:
+            sides[side].append(rows)
+        if not sides[_A]:
+            return iter(()), {"examples": 0, "real": 0, "random": 0}
+        a, b = (_ordered(merged(sides[side])) for side in (_A, _B))
+        if a["place"].tolist() != b["place"].tolist():
+            raise OSError("a shard misses halves of its pairs; give the same command again")
+        lengths = np.stack([a["lengths"], b["lengths"]], axis=1)  # [N, 2]
+        front, keep = cut(lengths, a["coins"], self.seq_length)
+        tokens = [
+            gather(half["tokens"], half["starts"] + front[:, side], keep[:, side]).tolist()
+            for side, half in ((_A, a), (_B, b))
+        ]
+        ends = [np.cumsum(keep[:, side]).tolist() for side in (_A, _B)]
+        random = int(a["is_random"].sum())
+
+        def records():
+            at = [0, 0]
+            for a_end, b_end, is_random, target in zip(
+                *ends, a["is_random"].tolist(), a["target"].tolist(), strict=True
+            ):
+                yield example(
+                    a=tokens[_A][at[_A] : a_end],
+                    b=tokens[_B][at[_B] : b_end],
+                    is_random=[int(is_random)],
+                    target=[target],
+                )
+                at = [a_end, b_end]
+
+        total = len(lengths)
+        return records(), {"examples": total, "real": total - random, "random": random}
+
+    def _half(self, side, corpus, begin, shard, first, end, rows):
+        """(shard, (side, rows)) of the sentences first to end - 1."""
+        starts = corpus.sentence_starts[first - begin]
+        rows = {**rows, "lengths": corpus.sentence_starts[end - begin] - starts}
+        return [(s, (side, r)) for s, r in grouped_tokens(shard, corpus.tokens, starts, rows)]
+
+
+def _ordered(rows):
+    """Rows in the order of (key, place); their tokens stay, found at `starts`."""
+    tokens = rows.pop("tokens")
+    rows["starts"] = np.cumsum(rows["lengths"]) - rows["lengths"]
+    order = np.lexsort((rows["place"], rows["key"]))
+    return {"tokens": tokens, **{name: values[order] for name, values in rows.items()}}

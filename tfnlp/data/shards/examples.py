@@ -1,0 +1,242 @@
+"""Raw text to shards of examples: the stages, what has been done of them, and the manifest."""
+
+import functools
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfnlp.data.corpus.documents import document_readers
+from tfnlp.data.pretraining.bert_pairs import check_walk
+from tfnlp.data.pretraining.token_stream import count_windows
+from tfnlp.data.shards.beam import HELD, shards_pipeline, tokenize_pipeline
+from tfnlp.data.shards.bert import PairExamples
+from tfnlp.data.shards.files import HELD_OUT, MANIFEST, Folder, read_manifest, shard_name
+from tfnlp.data.shards.gpt import WindowExamples
+from tfnlp.data.shards.pieces import TABLE, Table, make_table, piece_name, read_name, text_name
+from tfnlp.data.shards.runner import Progress, Runner
+from tfnlp.text import WordPieceTokenizer, gpt_tokenizer
+
+_SHARD_TOKENS = 1 << 24  # of the corpus, for each shard of an epoch
+_AT_ONCE = 1 << 27  # of these a pipeline on this machine works on, which holds them in memory
+
+
+def start_examples(directory, settings: dict) -> None:
+    """Makes the folder, or checks that the one there is to hold these examples.
+
+    Args:
+      settings: everything that decides which examples come out; JSON-able, flat, with a key
+        "tfnlp".
+
+    Raises:
+      ValueError: if examples with other settings are there.
+    """
+    folder = Folder(directory)
+    settings = json.loads(json.dumps(settings))
+    manifest = read_manifest(directory)
+    if manifest is None:
+        if folder.names():
+            raise ValueError(
+                f"{directory} holds other files but no {MANIFEST}; give a new or empty --output"
+            )
+    else:
+        old = manifest["settings"]
+        changed = [
+            f"{name} was {_short(old.get(name))}, now {_short(settings.get(name))}"
+            for name in sorted(set(old) | set(settings))
+            if old.get(name) != settings.get(name)
+        ]
+        if changed:
+            raise ValueError(
+                f"{directory} holds examples with other settings ({'; '.join(changed)}); give the "
+                "same settings to go on, or another --output to start anew"
+            )
+    folder.make()
+    if manifest is None:
+        unfinished = {"tfnlp": settings["tfnlp"], "finished": False, "settings": settings}
+        _write_manifest(folder, unfinished)
+
+
+def make_examples(directory, settings: dict, recipe, runner: Runner) -> dict:
+    """Makes what is missing of the examples that `start_examples` was told of.
+
+    Args:
+      directory, settings: as given there. The keys are "tfnlp", "model", "input" (sources, each
+        with its size), "valid" (the same, or None), "layout", "held_out", "seed", "epochs",
+        "shards" (None: as many as are of a good size), "chunk" (characters that are worked on at
+        once) and the recipe's.
+      recipe: what is made, see `BertRecipe` and `GPTRecipe`.
+      runner: of the pipelines.
+
+    Returns:
+      the manifest.
+
+    Raises:
+      ValueError, OSError: an input that can't be read or gives no examples, or what else made a
+        pipeline fail.
+    """
+    folder, manifest = Folder(directory), read_manifest(directory)
+    known = {}  # what a finished manifest says of files
+    if manifest["finished"]:
+        known = {file["file"]: file for file in [*manifest["shards"], manifest["held_out"]]}
+        if all(folder.intact(name, facts) for name, facts in known.items()):
+            folder.remove_work()
+            return manifest
+    table, facts = _table(folder, settings, recipe, runner)
+    counts = facts["counts"]
+    shards = settings["shards"] or -(-counts["train"]["tokens"] // _SHARD_TOKENS)
+    maker = recipe.maker(settings, shards, counts["train"])
+    names = {HELD: HELD_OUT}
+    for number in range(settings["epochs"] * shards):
+        names[number] = shard_name(*divmod(number, shards))
+    _write_shards(folder, maker, table, counts["train"]["tokens"], names, known, runner)
+    files = {
+        number: {"file": name, **(folder.note(name) or known[name])}
+        for number, name in names.items()
+    }
+    held_out = files.pop(HELD)
+    listed = [{**file, "epoch": number // shards} for number, file in sorted(files.items())]
+    for count in ("examples", "real", "random"):
+        if count in listed[0]:
+            counts["train"][count] = sum(shard[count] for shard in listed)
+    manifest = {
+        "tfnlp": settings["tfnlp"],
+        "finished": True,
+        "settings": settings,
+        "counts": counts,
+        "commonest_token": facts["commonest_token"],
+        "shards_per_epoch": shards,
+        "held_out": held_out,
+        "shards": listed,
+    }
+    _write_manifest(folder, manifest)
+    folder.remove_work()
+    return manifest
+
+
+@dataclass(frozen=True)
+class BertRecipe:
+    """Sentence pairs, with the keys "seq_length", "short_seq_prob" and "lowercase" of settings."""
+
+    tokens: list[str]
+    lowercase: bool
+
+    def tokenizer(self):
+        return WordPieceTokenizer(self.tokens, self.lowercase)
+
+    def maker(self, settings: dict, shards: int, train: dict) -> PairExamples:
+        check_walk(train["sentences"], train["documents"], settings["short_seq_prob"])
+        return PairExamples(
+            settings["seq_length"], settings["short_seq_prob"], settings["seed"], shards
+        )
+
+
+@dataclass(frozen=True)
+class GPTRecipe:
+    """Windows of the stream of tokens, with the key "seq_length" of settings.
+
+    Args:
+      tokens, merges: the vocabulary.
+      newline_id, end_id: see `token_stream`.
+    """
+
+    tokens: list
+    merges: list
+    newline_id: int
+    end_id: int
+
+    def tokenizer(self):
+        return gpt_tokenizer((self.tokens, self.merges))
+
+    def maker(self, settings: dict, shards: int, train: dict) -> WindowExamples:
+        count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
+        return WindowExamples(
+            settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
+        )
+
+
+def _table(folder, settings, recipe, runner) -> tuple[Table, dict]:
+    """The table of all documents and what was noted of it; where it isn't there, all text is
+    tokenized first."""
+    facts = folder.note(TABLE)
+    if facts is not None:
+        return Table.read(folder), facts
+    train = _readers(settings, settings["input"])
+    readers = train + _readers(settings, settings["valid"] or [])
+    todo, left = [], []
+    for reader in range(len(readers)):
+        read = folder.note(read_name(reader)) or {"chunks": 0}
+        places = [(reader, chunk) for chunk in range(read["chunks"])]
+        missing = [place for place in places if folder.note(piece_name(*place)) is None]
+        if "bytes" in read and all(folder.note(text_name(*place)) for place in missing):
+            left += missing
+        else:
+            todo.append(reader)
+    if todo or left:
+        build = functools.partial(
+            tokenize_pipeline,
+            folder=folder,
+            readers=readers,
+            todo=todo,
+            left=left,
+            make_tokenizer=recipe.tokenizer,
+            characters=settings["chunk"],
+        )
+        runner.run(build, folder, Progress(folder, "tokenizing", "piece-"))
+    pieces, own_valid = [], None
+    for reader in range(len(readers)):
+        if reader == len(train):
+            own_valid = len(pieces)
+        chunks = folder.note(read_name(reader))["chunks"]
+        pieces += [piece_name(reader, chunk) for chunk in range(chunks)]
+    table, counts = make_table(folder, pieces, own_valid, settings["held_out"], settings["seed"])
+    commonest = np.zeros(0, np.int64)
+    for piece in range(len(pieces)):
+        corpus = table.corpus(folder, piece)
+        if corpus is not None:
+            more = np.bincount(corpus.tokens, minlength=len(commonest))
+            more[: len(commonest)] += commonest
+            commonest = more
+    table.write(folder, counts=counts, commonest_token=int(commonest.argmax()))
+    return table, folder.note(TABLE)
+
+
+def _readers(settings, files) -> list:
+    if not files:
+        return []
+    return document_readers(
+        [source for source, _ in files], settings["layout"], settings["model"] == "gpt"
+    )
+
+
+def _write_shards(folder, maker, table, tokens, names, known, runner) -> None:
+    """Writes those of the files `names`, {number: name}, that are not there as they should be."""
+    todo = []
+    for number, name in sorted(names.items()):
+        facts = folder.note(name) or known.get(name)
+        if facts is None or not folder.intact(name, facts):
+            folder.remove(name)
+            folder.remove_note(name)
+            todo.append(number)
+    at_once = len(names)
+    if runner.is_direct:
+        at_once = max(runner.workers, _AT_ONCE * maker.shards // tokens)
+    for start in range(0, len(todo), at_once):
+        build = functools.partial(
+            shards_pipeline,
+            folder=folder,
+            maker=maker,
+            wanted=todo[start : start + at_once],
+            pieces=len(table.pieces),
+        )
+        bar = Progress(folder, "writing shards", ("train-", "held_out"), len(names))
+        runner.run(build, folder, bar)
+
+
+def _write_manifest(folder, manifest) -> None:
+    folder.write(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
+
+
+def _short(value, length=60):
+    text = json.dumps(value)
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -1,0 +1,78 @@
+"""A GPT's windows, shard by shard: each worker has a piece of the stream of tokens.
+
+Windows are those of `TokenWindows`. One that goes through the end of a piece is put together in its
+shard from the parts that the pieces give.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.pretraining.token_stream import (
+    count_windows,
+    token_stream,
+    window_keys,
+    window_shift,
+)
+from tfnlp.data.shards.pieces import Table
+from tfnlp.data.shards.rows import example, gather, grouped_tokens, merged, shard_of
+
+
+@dataclass(frozen=True)
+class WindowExamples:
+    """`window` and `seed` as `TokenWindows`, the tokens as `token_stream`; see `PairExamples`."""
+
+    window: int
+    seed: int
+    shards: int
+    newline_id: int
+    end_id: int
+
+    def give(
+        self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
+    ) -> tuple[Iterable, Iterable]:
+        """As `PairExamples.give`; nothing is asked."""
+        stream = token_stream(corpus, self.newline_id, self.end_id)
+        first = int(table.first_document[piece])
+        # Before each document but the first stands the end of another, which is its piece's.
+        begin = int(table.first_token[piece] + table.documents[first])
+        if first:
+            stream, begin = stream[1:], begin + 1
+        end = begin + len(stream)
+        length = int(1 + table.first_token[-1] + table.documents[-1])
+        count = count_windows(length, self.window)
+        parts = []
+        for epoch in np.unique(wanted // self.shards).tolist():
+            shift = window_shift(length, self.window, self.seed, epoch)
+            # Window w holds the places shift + w T to shift + (w + 1) T.
+            lowest = max(0, -(-(begin - shift) // self.window) - 1)
+            highest = min(count - 1, (end - 1 - shift) // self.window)
+            if highest < lowest:
+                continue
+            number = np.arange(lowest, highest + 1)
+            key = window_keys(lowest, highest + 1, self.seed, epoch)
+            shard = epoch * self.shards + shard_of(key, self.shards)
+            start = np.maximum(shift + number * self.window, begin)
+            stop = np.minimum(shift + (number + 1) * self.window + 1, end)
+            rows = {"key": key, "number": number, "place": start, "lengths": stop - start}
+            chosen = np.isin(shard, wanted)
+            rows = {name: values[chosen] for name, values in rows.items()}
+            parts += grouped_tokens(shard[chosen], stream, rows["place"] - begin, rows)
+        return parts, []
+
+    def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
+        """As `PairExamples.assemble`."""
+        batches = list(batches)
+        if not batches:
+            return iter(()), {"examples": 0}
+        rows = merged(batches)
+        starts = np.cumsum(rows["lengths"]) - rows["lengths"]
+        order = np.lexsort((rows["place"], rows["number"], rows["key"]))
+        tokens = gather(rows["tokens"], starts[order], rows["lengths"][order])
+        count, length = len(np.unique(rows["number"])), self.window + 1
+        if len(tokens) != count * length:
+            raise OSError("a shard misses parts of its windows; give the same command again")
+        records = (example(ids=ids) for ids in tokens.reshape(count, length).tolist())
+        return records, {"examples": count}

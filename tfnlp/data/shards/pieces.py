@@ -1,0 +1,208 @@
+"""Pieces of a tokenized corpus, a file each, and the table of its documents that they share.
+
+Piece (r, c) holds chunk c of the documents that input file r gave. In this order their documents
+are those of the whole corpus, numbered as `TokenizedCorpus` numbers them.
+"""
+
+import io
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from tfnlp.data.corpus.documents import held_out_documents
+from tfnlp.data.corpus.tokens import TokenizedCorpus, tokenize_sentences
+from tfnlp.data.shards.files import WORK, Folder
+
+_BATCH = 2000  # sentences that the tokenizer gets at once
+TABLE = f"{WORK}/table.npz"
+
+
+def piece_name(reader: int, chunk: int) -> str:
+    return f"{WORK}/piece-{reader:05d}-{chunk:05d}.npz"
+
+
+def text_name(reader: int, chunk: int) -> str:
+    return f"{WORK}/text-{reader:05d}-{chunk:05d}.jsonl"
+
+
+def read_name(reader: int) -> str:
+    """The file whose note says that all of an input file has been cut into chunks."""
+    return f"{WORK}/read-{reader:05d}"
+
+
+def chunks(documents, characters: int):
+    """Documents in lists of at least so many characters, the last one aside."""
+    chunk, size = [], 0
+    for document in documents:
+        chunk.append(document)
+        size += sum(map(len, document))
+        if size >= characters:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer) -> None:
+    """Tokenizes documents; sentences without tokens stay, since the split counts them."""
+    sentences = [sentence for document in documents for sentence in document]
+    batches = [
+        tokenize_sentences(sentences[start : start + _BATCH], tokenizer)
+        for start in range(0, len(sentences), _BATCH)
+    ]
+    tokens, lengths = (np.concatenate(part) for part in zip(*batches, strict=True))
+    small = tokens.astype(np.uint16)
+    sizes = np.array([len(document) for document in documents])
+    owner = np.repeat(np.arange(len(documents)), sizes)
+    words = np.array([len(sentence.split()) for sentence in sentences])
+    content = io.BytesIO()
+    np.savez(
+        content,
+        tokens=small if (small == tokens).all() else tokens,
+        lengths=lengths.astype(np.int32),
+        words=words.astype(np.int32),
+        sizes=sizes.astype(np.int32),
+    )
+
+    def per_document(weights):
+        return np.bincount(owner, weights, minlength=len(documents)).astype(int).tolist()
+
+    folder.write_noted(
+        name,
+        content.getvalue(),
+        sizes=sizes.tolist(),
+        kept=per_document(lengths > 0),
+        tokens=per_document(lengths),
+        words=per_document(words),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """What every worker knows of the whole training corpus.
+
+    Attributes:
+      pieces: names of the K pieces.
+      held: bool [R], of each document as it was read, whether it is held out.
+      cut: of a corpus of a single document, its first sentence that is held out, else -1.
+      first_read: int64 [K + 1], the first document of each piece as they were read.
+      first_document: int64 [K + 1], the same among the documents to train on.
+      documents: int64 [D + 1], where those start among the sentences to train on.
+      first_token: int64 [K + 1], where the pieces start among the tokens to train on.
+    """
+
+    pieces: list[str]
+    held: np.ndarray
+    cut: int
+    first_read: np.ndarray
+    first_document: np.ndarray
+    documents: np.ndarray
+    first_token: np.ndarray
+
+    def write(self, folder: Folder, **facts) -> None:
+        content = io.BytesIO()
+        np.savez(content, **{**vars(self), "pieces": np.array(self.pieces)})
+        folder.write_noted(TABLE, content.getvalue(), **facts)
+
+    @classmethod
+    def read(cls, folder: Folder) -> "Table":
+        with np.load(io.BytesIO(folder.read(TABLE))) as file:
+            values = {name: file[name] for name in file}
+        values["pieces"] = values["pieces"].tolist()
+        return cls(**{**values, "cut": int(values["cut"])})
+
+    def corpus(self, folder: Folder, piece: int, held_out: bool = False) -> TokenizedCorpus | None:
+        """The documents of a piece to train on, or those held out; None if it has none."""
+        with np.load(io.BytesIO(folder.read(self.pieces[piece]))) as file:
+            tokens, lengths, sizes = file["tokens"], file["lengths"].astype(np.int64), file["sizes"]
+        owner = np.repeat(np.arange(len(sizes)), sizes)
+        held = self.held[self.first_read[piece] : self.first_read[piece + 1]][owner]
+        if self.cut >= 0:
+            held = np.arange(len(owner)) >= self.cut
+        wanted = (held == held_out) & (lengths > 0)
+        if not wanted.any():
+            return None
+        counts = np.unique(owner[wanted], return_counts=True)[1]
+        return TokenizedCorpus(
+            tokens=tokens[np.repeat(wanted, lengths)].astype(np.int32),
+            sentence_starts=np.concatenate([[0], np.cumsum(lengths[wanted])]),
+            document_starts=np.concatenate([[0], np.cumsum(counts)]),
+        )
+
+
+def make_table(
+    folder: Folder, pieces: list[str], own_valid: int | None, held_out: float, seed: int
+) -> tuple[Table, dict]:
+    """The table, and counts of both parts.
+
+    Args:
+      folder: where the pieces are.
+      pieces: their names, in order.
+      own_valid: the pieces from here on are of text that is held out; None: of all documents a
+        share is held out.
+      held_out, seed: see `split_documents`.
+
+    Raises:
+      ValueError: if there is nothing to train on or to hold out.
+    """
+    notes = [folder.note(name) for name in pieces]
+    reads = np.cumsum([0, *(len(note["sizes"]) for note in notes)])
+    sizes, kept, tokens, words = (
+        np.array([n for note in notes for n in note[name]], np.int64)
+        for name in ("sizes", "kept", "tokens", "words")
+    )
+    held, cut = np.zeros(len(sizes), bool), -1
+    if own_valid is not None:
+        held[reads[own_valid] :] = True
+    elif len(sizes):
+        numbers, single = held_out_documents(sizes.tolist(), held_out, seed)
+        held[list(numbers)] = True
+        cut = -1 if single is None else single
+    parts = {"train": ~held, "held_out": held}
+    counts = {
+        part: {
+            "documents": int((kept[chosen] > 0).sum()),
+            "lines": int(sizes[chosen].sum()),
+            "sentences": int(kept[chosen].sum()),
+            "words": int(words[chosen].sum()),
+            "tokens": int(tokens[chosen].sum()),
+        }
+        for part, chosen in parts.items()
+    }
+    if cut >= 0:  # the two parts of the only document are known from its sentences alone
+        counts = _single(folder, pieces[0], cut)
+        kept, tokens = (np.array([counts["train"][name]]) for name in ("sentences", "tokens"))
+    for part, what in (("train", "train on"), ("held_out", "hold out")):
+        if not counts[part]["sentences"]:
+            raise ValueError(f"the corpus holds no tokens to {what}; give more text")
+    chosen = ~held & (kept > 0)
+    first_document = np.concatenate([[0], np.cumsum(chosen)])[reads]
+    first_token = np.concatenate([[0], np.cumsum(np.where(chosen, tokens, 0))])[reads]
+    documents = np.concatenate([[0], np.cumsum(kept[chosen])])
+    return Table(pieces, held, cut, reads, first_document, documents, first_token), counts
+
+
+def _single(folder: Folder, piece: str, cut: int) -> dict:
+    """The counts of the two parts of a corpus that is a single document."""
+    with np.load(io.BytesIO(folder.read(piece))) as file:
+        lengths, words = file["lengths"], file["words"]
+    return {
+        part: {
+            "documents": 1,
+            "lines": len(lengths[chosen]),
+            "sentences": int((lengths[chosen] > 0).sum()),
+            "words": int(words[chosen].sum()),
+            "tokens": int(lengths[chosen].sum()),
+        }
+        for part, chosen in (("train", slice(cut)), ("held_out", slice(cut, None)))
+    }
+
+
+def read_text(folder: Folder, name: str) -> list[list[str]]:
+    return [json.loads(line) for line in folder.read(name).decode().splitlines()]
+
+
+def write_text(folder: Folder, name: str, documents: list[list[str]]) -> None:
+    lines = (json.dumps(document) for document in documents)
+    folder.write_noted(name, "\n".join(lines).encode())

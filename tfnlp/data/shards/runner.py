@@ -1,0 +1,144 @@
+"""Runs a Beam pipeline quietly, shows how far it is, and tells in one line what stopped it."""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import threading
+import traceback
+
+import apache_beam as beam
+import tensorflow as tf
+import tqdm
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from tfnlp.data.shards.files import FAULT, WORK, Folder
+
+_WATCH = 1.0  # seconds between looks at what is done
+
+
+class Runner:
+    """Runs pipelines.
+
+    Args:
+      name: of a Beam runner; "DirectRunner" works on this machine.
+      workers: processes of the DirectRunner.
+      options: further options of the pipeline, as on its command line.
+    """
+
+    def __init__(self, name: str, workers: int, options: list[str]):
+        self.is_direct = name == "DirectRunner"
+        self.workers = workers
+        # Workers send their log lines to the one who waits, for whom they mean nothing.
+        options = ["--default_sdk_harness_log_level=ERROR", *options]
+        if self.is_direct:
+            mode = "multi_processing" if workers > 1 else "in_memory"
+            options += [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}"]
+        self.options, self.name = options, name
+
+    def run(self, build, folder: Folder, progress: "Progress") -> None:
+        """Runs the pipeline that `build(pipeline)` makes.
+
+        Raises:
+          ValueError, OSError: what a step found wrong with the input; OSError also if the pipeline
+            failed otherwise.
+        """
+        folder.remove(FAULT)
+        options = PipelineOptions(self.options)
+        with self._silence() as screen, progress.shown_on(screen), whole_buffers():
+            pipeline = beam.Pipeline(runner=self._runner(options), options=options)
+            build(pipeline)
+            try:
+                pipeline.run().wait_until_finish()
+            except Exception as error:
+                raise _fault(folder, error) from error
+
+    def _runner(self, options):
+        if not self.is_direct:
+            return self.name
+        # By its class: by its name, Beam would first try to fetch another runner and start that.
+        from apache_beam.portability.api import beam_provision_api_pb2
+        from apache_beam.runners.portability.fn_api_runner import fn_runner
+        from apache_beam.runners.portability.portable_runner import JobServiceHandle
+
+        encoded = JobServiceHandle.encode_pipeline_options(options.get_all_options())
+        provision = beam_provision_api_pb2.ProvisionInfo(pipeline_options=encoded)
+        return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
+
+    @contextlib.contextmanager
+    def _silence(self):
+        """Gives what the screen is while the worker processes write elsewhere: all of them report
+        their start and end there."""
+        if not self.is_direct or self.workers == 1:
+            yield sys.stderr
+            return
+        sys.stderr.flush()
+        kept = os.dup(2)
+        with os.fdopen(os.dup(2), "w") as screen, tempfile.TemporaryFile() as elsewhere:
+            os.dup2(elsewhere.fileno(), 2)
+            try:
+                yield screen
+            finally:
+                os.dup2(kept, 2)
+                os.close(kept)
+
+
+@contextlib.contextmanager
+def whole_buffers():
+    """Nothing that the DirectRunner sends to its worker processes is lost, while open.
+
+    Of its own accord (apache-beam 2.77) a second thread sends off each second what has been
+    written, and what is written just then is gone: some chunks of 10 MB of a run with much data.
+    """
+    from apache_beam.runners.portability.fn_api_runner import worker_handlers
+
+    seconds = worker_handlers.DATA_BUFFER_TIME_LIMIT_MS
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
+    try:
+        yield
+    finally:
+        worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = seconds
+
+
+def _fault(folder, error):
+    """The error to raise for one that a runner raised."""
+    if FAULT.rpartition("/")[2] in folder.names(WORK):
+        with tf.io.gfile.GFile(folder.path(FAULT), "r") as file:
+            fault = json.load(file)
+        return {"ValueError": ValueError, "OSError": OSError}[fault["kind"]](fault["message"])
+    if isinstance(error, (ValueError, OSError)):
+        return error
+    lines = "".join(traceback.format_exception_only(error)).strip().splitlines()
+    return OSError(f"the pipeline failed: {lines[-1]}")
+
+
+class Progress:
+    """A bar that counts the notes of finished work whose names begin with `prefix`, one or a tuple
+    of several."""
+
+    def __init__(self, folder: Folder, title: str, prefix, total: int | None = None):
+        self.folder, self.title, self.prefix, self.total = folder, title, prefix, total
+
+    @contextlib.contextmanager
+    def shown_on(self, screen):
+        stop = threading.Event()
+        with tqdm.tqdm(desc=self.title, total=self.total, file=screen) as bar:
+
+            def look():
+                names = self.folder.names(WORK)
+                done = sum(n.startswith(self.prefix) and n.endswith(".json") for n in names)
+                bar.update(done - bar.n)
+
+            def watch():
+                while not stop.wait(_WATCH):
+                    look()
+
+            thread = threading.Thread(target=watch, daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                stop.set()
+                thread.join()
+                look()

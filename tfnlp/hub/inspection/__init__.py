@@ -1,0 +1,1 @@
+"""Reading what a SavedModel offers without loading it."""

@@ -1,0 +1,220 @@
+"""What is known of a SavedModel as a table for the terminal."""
+
+import textwrap
+
+import tensorflow as tf
+
+from tfnlp.hub.inspection.usage import quoted
+
+INTERFACES = {
+    "reusable": "Reusable SavedModel: callable, lists its variables",
+    "callable": "callable, but does not list its variables",
+    "keras2": "Keras 2 model: callable, lists its variables",
+    "keras3": "Keras 3 export: functions and signatures, not callable",
+    "functions": "functions and signatures, not callable",
+    "signatures": "signatures alone",
+    "tf1": "TensorFlow 1: signatures alone",
+}
+_LARGEST, _VARIANTS, _OPS = 5, 8, 6  # how many are shown
+_WIDTH, _NAME = 96, 56
+
+
+def as_text(found):
+    """Lines for an `Inspection`, without escape sequences that a name may hold."""
+    return "\n".join([
+        found.path if found.path.isprintable() else quoted(found.path),
+        *_indented(_table(_summary(found))),
+        *(line for function in found.functions for line in _function(function)),
+        *(line for signature in found.signatures for line in _function(signature, True)),
+        *_variables(found),
+        *_assets(found.assets),
+        *(["use", *_indented(found.usage.split("\n"))] if found.usage else []),
+    ])  # fmt: skip
+
+
+def _summary(found):
+    losses = found.regularization_losses
+    tuned = f"no: {found.obstacle}"
+    if found.obstacle is None:
+        tuned = f"yes, {found.trainable_parameters:,} of {found.parameters:,} parameters"
+        tuned += f"; {losses} regularization loss{'es' * (losses != 1)}" if losses else ""
+        tuned += "" if found.traced_for_training else "; not traced with training=True"
+    yield "interface", INTERFACES[found.interface]
+    yield "fine-tuning", tuned
+    for library, ops in found.foreign_ops.items():
+        more = f" and {len(ops) - _OPS} more" if len(ops) > _OPS else ""
+        needs = f"import {library}, for" if library else "a library that registers"
+        yield "needs", f"{needs} {', '.join(map(_shown, ops[:_OPS]))}{more}"
+    if not found.foreign_ops:
+        yield "needs", "TensorFlow alone"
+    yield "written by", f"TensorFlow {_shown(found.tensorflow_version or '?')}"
+    parts = [f"{name} {_bytes(n)}" for name, n in found.size.items() if n]
+    yield "size", f"{_bytes(sum(found.size.values()))}: {', '.join(parts)}"
+
+
+def _function(function, signature=False):
+    """The head of a function, and a table of each way to call it."""
+    name = f"module.{function.name}".rstrip(".")
+    if signature:
+        name = f"module.signatures[{quoted(function.name)}]"
+    variants = _variants(function.calls)
+    for arguments, outputs in variants[:_VARIANTS]:
+        heads, rows = [], []
+        for key, values in arguments.items():
+            if all(_is_value(x) for x in values):
+                heads.append(f"{_shown(key)}={' | '.join(sorted(_shown(str(x)) for x in values))}")
+                continue
+            heads.append(_shown(key))
+            for i, value in enumerate(_counted(values)):
+                rows += _rows("or" if i else _shown(key), value)
+        yield from _wrapped(f"{name}({', '.join(heads)})", _WIDTH, "    ")
+        yield from _indented(_table([*rows, *_rows("returns", outputs)]))
+    if len(variants) > _VARIANTS:
+        yield f"{name}: {len(variants) - _VARIANTS} more ways to call it"
+
+
+def _variants(calls):
+    """Lists of (dict of argument to its alternatives, outputs): calls that differ in one argument
+    alone are one."""
+    found = [({k: [v] for k, v in c.arguments.items()}, c.outputs) for c in calls]
+    for name in dict.fromkeys(k for arguments, _ in reversed(found) for k in reversed(arguments)):
+        merged = {}
+        for arguments, outputs in found:
+            rest = {k: v for k, v in arguments.items() if k != name}
+            key = str((_described(rest), _described(outputs), name in arguments))
+            if key not in merged:
+                merged[key] = {k: list(v) for k, v in arguments.items()}, outputs
+            elif name in arguments:
+                known = merged[key][0][name]
+                seen = {_described(x) for x in known}
+                known += [x for x in arguments[name] if _described(x) not in seen]
+        found = list(merged.values())
+    return found
+
+
+def _counted(values):
+    """Alternatives, those that are lists of equal tensors with their lengths together."""
+    lengths, rest = {}, []
+    for value in values:
+        described = {_described(x) for x in value} if type(value) is list else ()
+        if len(described) == 1 and isinstance(value[0], tf.TypeSpec):
+            lengths.setdefault(described.pop(), []).append(len(value))
+        else:
+            rest.append(value)
+    return [f"list of {_numbers(n)}: {spec}" for spec, n in lengths.items()] + rest
+
+
+def _numbers(counts):
+    counts = sorted(counts)
+    if len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1)):
+        return f"{counts[0]} to {counts[-1]}"
+    return " or ".join(map(str, counts))
+
+
+def _rows(name, nest, indent=""):
+    """(name, description) of a nest and, indented, of what is in it."""
+    if isinstance(nest, dict):
+        yield f"{indent}{name}", "dict" if nest else "empty dict"
+        for key in sorted(nest, key=str):
+            yield from _rows(_shown(str(key)), nest[key], f"{indent}  ")
+    elif isinstance(nest, list | tuple):
+        kind = "list" if isinstance(nest, list) else "tuple"
+        described = {_described(x) for x in nest}
+        if len(described) == 1 and isinstance(nest[0], tf.TypeSpec):
+            yield f"{indent}{name}", f"{kind} of {len(nest)}: {described.pop()}"
+        else:
+            yield f"{indent}{name}", f"{kind} of {len(nest)}"
+            for i, x in enumerate(nest):
+                yield from _rows(f"[{i}]", x, f"{indent}  ")
+    else:
+        yield f"{indent}{name}", _described(nest)
+
+
+def _described(nest):
+    """A nest in a few words."""
+    if isinstance(nest, dict):
+        items = sorted((_shown(str(k)), _described(v)) for k, v in nest.items())
+        return "{" + ", ".join(f"{k}: {v}" for k, v in items) + "}"
+    if isinstance(nest, list | tuple):
+        return f"{type(nest).__name__}[" + ", ".join(_described(x) for x in nest) + "]"
+    if isinstance(nest, tf.RaggedTensorSpec) and nest.ragged_rank:
+        return f"{nest.dtype.name} {_shape(nest.shape, nest.ragged_rank)} ragged"
+    if isinstance(nest, tf.TensorSpec | tf.RaggedTensorSpec):
+        return f"{nest.dtype.name} {_shape(nest.shape)}"
+    if isinstance(nest, tf.SparseTensorSpec):
+        return f"{nest.dtype.name} {_shape(nest.shape)} sparse"
+    return _shown(str(nest))
+
+
+def _shape(shape, ragged=0):
+    """`[?, 8]`; ragged dimensions in brackets."""
+    if shape.rank is None:
+        return "[...]"
+    sizes = ["?" if n is None else str(n) for n in shape]
+    sizes = [f"({n})" if n == "?" and 1 <= i <= ragged else n for i, n in enumerate(sizes)]
+    return f"[{', '.join(sizes)}]"
+
+
+def _is_value(x):
+    return not any(isinstance(y, tf.TypeSpec) for y in tf.nest.flatten(x))
+
+
+def _variables(found):
+    listed = found.variables
+    if not listed:
+        return
+    trained = sum(v.trainable for v in listed)
+    dtypes = ", ".join(sorted({v.dtype.name for v in listed}))
+    count = f"{len(listed)}, {trained} of them trainable"
+    yield f"variables: {count}; {found.parameters:,} parameters, {dtypes}"
+    if found.stored_variables > len(listed):
+        yield f"  of {found.stored_variables} in the files, with those that it does not list"
+    largest = sorted(listed, key=lambda v: -v.parameters)[:_LARGEST]
+    rows = [(_shown(v.name), f"{v.dtype.name} {_shape(v.shape)}") for v in largest]
+    yield from _indented(_table(rows))
+    if len(listed) > _LARGEST:
+        yield f"  and {len(listed) - _LARGEST} smaller"
+
+
+def _assets(assets):
+    if assets:
+        yield "assets"
+        yield from _indented(_table((_shown(name), _bytes(n)) for name, n in assets.items()))
+
+
+def _bytes(n):
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if n >= size / 10 and n >= 1e3:
+            return f"{n / size:.2f} {unit}" if n < 10 * size else f"{n / size:,.0f} {unit}"
+    return f"{n} B"
+
+
+def _table(rows):
+    """Lines of two columns."""
+    rows = [(_cut(name), text) for name, text in rows]
+    width = max((len(name) for name, _ in rows), default=0)
+    lines = []
+    for name, text in rows:
+        for line in _wrapped(text, _WIDTH - width - 4):
+            lines.append(f"{name:{width}}  {line}".rstrip())
+            name = ""
+    return lines
+
+
+def _wrapped(text, width, indent=""):
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+
+
+def _cut(name):
+    """A long name without its middle."""
+    half = _NAME // 2
+    return name if len(name) <= _NAME else f"{name[: half - 3]}...{name[-half:]}"
+
+
+def _shown(text):
+    """`text` if it can be printed as it is, else with escapes."""
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _indented(lines):
+    return [f"  {line}" for line in lines]

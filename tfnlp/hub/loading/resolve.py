@@ -1,0 +1,154 @@
+"""From what names a SavedModel (a folder, an archive, an address) to its folder."""
+
+import hashlib
+import os
+import re
+import shutil
+import time
+import uuid
+
+import tensorflow as tf
+
+from tfnlp.hub.loading.archives import GRAPHS, Refused, outermost, unpack
+
+ARCHIVES = (".tar.gz", ".tgz", ".tar")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
+_PARTIAL = re.compile(r"[0-9a-f]{64}\.[0-9a-f]{8}\.tmp")
+_ABANDONED = 24 * 3600  # seconds after which nobody is still unpacking
+
+
+def resolve(handle):
+    """The folder of a SavedModel.
+
+    Args:
+        handle: one of
+            - a folder with a saved_model.pb (or .pbtxt) in it; `~` is expanded;
+            - a `.tar`, `.tar.gz` or `.tgz` file with one SavedModel in it, at its root or in a
+              folder. It is unpacked once into tensorflow_hub's cache (`TFHUB_CACHE_DIR`, or a
+              temporary folder), under the sha256 of its bytes;
+            - an `http(s)://` or `gs://` address of such an archive or of a page on tfhub.dev or
+              kaggle.com, fetched once into the same cache by tensorflow_hub's resolvers, or a
+              `gs://` folder.
+
+    The cache holds a module whole or not at all, whoever else fills it at the same time and
+    wherever a process is killed.
+
+    Returns:
+        A str. What it is good for is not looked at: see `tfnlp.hub.saving.checks`.
+
+    Raises:
+        FileNotFoundError: if there is no such thing, or no SavedModel in it.
+        ValueError: if it is something else, or the archive is damaged, hostile or holds several
+            SavedModels (see `archives.unpack`).
+        OSError: if it can't be fetched, read or written.
+    """
+    if not isinstance(handle, str | os.PathLike) or not os.fspath(handle):
+        raise ValueError(
+            f"handle is {handle!r}; expected the folder of a SavedModel, an archive "
+            f"({', '.join(ARCHIVES)}) or an http(s):// or gs:// address"
+        )
+    path = os.fsdecode(os.fspath(handle))
+    shown = path if path.isprintable() else repr(path)
+    if _ADDRESS.match(path):
+        return _fetched(path, shown)
+    path = os.path.abspath(os.path.expanduser(path)) if "\0" not in path else path
+    if os.path.isdir(path):
+        return _checked_folder(path, shown)
+    if not os.path.exists(path):
+        raise FileNotFoundError(
+            f"{shown} does not exist; give the folder of a SavedModel, an archive "
+            f"({', '.join(ARCHIVES)}) or an http(s):// or gs:// address"
+        )
+    if not (os.path.isfile(path) and path.lower().endswith(ARCHIVES)):
+        raise ValueError(
+            f"{shown} is neither the folder of a SavedModel nor an archive of one "
+            f"({', '.join(ARCHIVES)}); give the folder that {GRAPHS[0]} is in"
+        )
+    return _unpacked(path, shown)
+
+
+def _checked_folder(path, shown):
+    if not any(os.path.isfile(os.path.join(path, name)) for name in GRAPHS):
+        inside = [
+            name for name in sorted(os.listdir(path))
+            if os.path.isfile(os.path.join(path, name, GRAPHS[0]))
+        ]
+        hint = f"give one of its folders {', '.join(inside[:4])}" if inside else (
+            "give a folder that `tfnlp export` or tf.saved_model.save wrote"
+        )
+        raise FileNotFoundError(f"{shown} is not a SavedModel: it has no {GRAPHS[0]}; {hint}")
+    return path
+
+
+def _fetched(address, shown):
+    if not address.startswith(("http://", "https://", "gs://")) or not address.isprintable():
+        raise ValueError(
+            f"{shown} cannot be fetched; expected an address that begins with http://, https:// "
+            "or gs://, or a path"
+        )
+    from tfnlp.hub.loading.downloads import download  # tensorflow_hub comes with Keras 2
+
+    return _module_in(download(address), shown)
+
+
+def _unpacked(path, shown):
+    """The cached module of an archive; several processes may unpack it, one's work is kept."""
+    from tfnlp.hub.loading.downloads import cache_dir
+
+    with open(path, "rb") as archive:
+        digest = hashlib.file_digest(archive, "sha256").hexdigest()
+        folder = f"{cache_dir()}/{digest}"
+        if not tf.io.gfile.isdir(folder):
+            partial = f"{folder}.{uuid.uuid4().hex[:8]}.tmp"
+            try:
+                _make(partial)
+                _remove_abandoned(cache_dir())
+                unpack(archive, partial, shown)
+                _rename(partial, folder)
+            finally:
+                if tf.io.gfile.exists(partial):
+                    tf.io.gfile.rmtree(partial)
+    return _module_in(folder, shown)
+
+
+def _make(folder):
+    try:
+        tf.io.gfile.makedirs(folder)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"the cache {os.path.dirname(folder)} cannot be written ({error.message}); set "
+            "TFHUB_CACHE_DIR to a folder that you can write to"
+        ) from error
+
+
+def _rename(partial, folder):
+    try:
+        tf.io.gfile.rename(partial, folder)
+    except tf.errors.OpError as error:
+        if not tf.io.gfile.isdir(folder):  # else another process was first, with the same files
+            raise OSError(f"{folder} could not be written ({error.message})") from error
+
+
+def _remove_abandoned(directory):
+    """What processes that were killed while they unpacked left in the cache."""
+    for name in os.listdir(directory) if "://" not in directory else ():
+        left = os.path.join(directory, name)
+        if _PARTIAL.fullmatch(name) and time.time() - os.stat(left).st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _module_in(folder, shown):
+    """The SavedModel in a folder of the cache."""
+    try:
+        files = [
+            os.path.join(place, name)[len(folder) :].strip("/")
+            for place, _, names in tf.io.gfile.walk(folder) for name in names
+        ]
+        inner = outermost(files)
+    except tf.errors.OpError as error:
+        raise OSError(f"{shown} cannot be read in {folder} ({error.message})") from error
+    except Refused as error:
+        raise FileNotFoundError(
+            f"{shown} is cached in {folder}, which {error}; delete that folder to get it anew"
+        ) from error
+    return os.path.join(folder, inner) if inner else folder

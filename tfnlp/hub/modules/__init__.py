@@ -1,0 +1,1 @@
+"""The SavedModels of each family: what they take, return and carry."""

@@ -1,0 +1,184 @@
+"""ELMo from strings: the module that is exported, and the fast way to use a model in Python."""
+
+import os
+
+import tensorflow as tf
+
+from tfnlp.hub.modules.word_cache import WordCache
+from tfnlp.hub.saving.module import Hidden, regularization_loss, without_seeds
+from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.models import elmo_lstm
+from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
+from tfnlp.training.randomness import seeded
+
+TRAINABLE = ("mix", "all")
+
+
+class ElmoModule(tf.__internal__.tracking.AutoTrackable):
+    """Sentences to contextual vectors, with the interface of `google/elmo/3` and of TF2 modules.
+
+    `module(inputs, training=False)` takes strings `[B]`, split at spaces (and tabs and line ends),
+    or a dict of `tokens`, strings `[B, T]`, and `sequence_len`, int32 `[B]`, which is clipped to
+    0..T. It returns a dict: `word_emb` `[B, T, P]`, `lstm_outputs1`, `lstm_outputs2` and `elmo`
+    `[B, T, 2P]`, all zero at padding, and `default` `[B, 2P]`, the mean of `elmo` over the real
+    tokens of a row. A row's values depend on its own tokens alone.
+
+    The character network is the dearer part of an ELMo. It runs once for each distinct word of a
+    batch, over as many characters as the longest of them has; words of `cache` are looked up. None
+    of this changes a vector.
+
+    Args:
+        encoder: from `tfnlp.models.elmo`.
+        trainable: "mix": the mixing scalars (one for the word vectors, one for each LSTM layer,
+            and gamma), as in the published module, all else being constant; or "all": all weights,
+            with dropout when `training`.
+        cache: path of a file of words, one a line, whose vectors are computed beforehand; only for
+            `trainable="mix"`, as they would not follow the training of the characters.
+        l2: lambda of `lambda sum_j s_j^2` over the mixing scalars s (Peters et al. 2018, section
+            3.4), listed in `regularization_losses` beside what the encoder's own regularizers ask.
+
+    Raises:
+        ValueError: for another `trainable`, a cache with `trainable="all"`, a negative l2, or a
+            cache file that can't be used.
+        FileNotFoundError: if there is no cache file.
+    """
+
+    def __init__(self, encoder, trainable="mix", cache=None, l2=0.0):
+        super().__init__()
+        if trainable not in TRAINABLE:
+            raise ValueError(f"trainable={trainable!r} must be one of {', '.join(TRAINABLE)}")
+        if cache is not None and trainable == "all":
+            raise ValueError('cache needs trainable="mix": trained characters change all words')
+        if not l2 >= 0:
+            raise ValueError(f"l2={l2} must be at least 0")
+        char_cnn, mix = encoder.get_layer("char_cnn"), encoder.get_layer("scalar_mix")
+        self._encoder, self._lstm = Hidden(encoder), Hidden(elmo_lstm(encoder))
+        self._char_cnn, self._mix = Hidden(char_cnn), Hidden(mix)
+        self._all = trainable == "all"
+        self._margin = max(width for width, _ in char_cnn.filters)
+        self._state_shape = encoder.get_layer("bilm").state_shape
+        self._cache = None
+        if cache is not None:
+            strings = tf.TensorSpec([None], "string")
+            self._cache = WordCache(
+                cache,
+                tf.function(self._from_characters, input_signature=[strings], autograph=False),
+            )
+        self.variables = [v.value for v in without_seeds(encoder)]
+        if self._cache is not None:
+            self.variables.append(self._cache.vectors)
+        trained = (encoder if self._all else mix).trainable_variables
+        self.trainable_variables = [v.value for v in trained]
+        self.regularization_losses = [
+            regularization_loss(v) for v in trained if v.regularizer is not None
+        ]
+        if l2:
+            self.regularization_losses.append(_penalty(mix.scalars.value, l2))
+        for training in (False, True):  # every call that a user may make
+            for inputs in (_TEXT, _TOKENS):
+                self.__call__.get_concrete_function(inputs, training=training)
+
+    @tf.function(autograph=False)
+    def __call__(self, inputs, training=False):
+        if not isinstance(inputs, dict):
+            words = tf.strings.split(inputs)  # ragged [B, (T)]
+            inputs = {
+                "tokens": words.to_tensor(""),
+                "sequence_len": tf.cast(words.row_lengths(), "int32"),
+            }
+        return self._outputs(inputs["tokens"], inputs["sequence_len"], training and self._all)
+
+    def signatures(self):
+        """The signatures of the published module, for `tfnlp.hub.saving.save`."""
+
+        def default(text):
+            return self.__call__(text)
+
+        def tokens(tokens, sequence_len):
+            return self.__call__({"tokens": tokens, "sequence_len": sequence_len})
+
+        return {
+            "default": tf.function(default, autograph=False).get_concrete_function(_TEXT),
+            "tokens": tf.function(tokens, autograph=False).get_concrete_function(**_TOKENS),
+        }
+
+    @tf.function(autograph=False)
+    def _outputs(self, tokens, lengths, training):
+        # One graph for strings and tokens; without dropout one for `training` and not, too.
+        batch, time = tf.shape(tokens)[0], tf.shape(tokens)[1]
+        lengths = tf.clip_by_value(lengths, 0, time)
+        places = tf.range(time + 2)[None]  # [1, T + 2]
+        mask = places < lengths[:, None] + 2
+        # Padding is read as `<S>`, which every batch holds anyway.
+        words = tf.pad(tokens, [[0, 0], [1, 1]], constant_values=BEGIN_OF_SENTENCE)
+        words = tf.where(mask, words, BEGIN_OF_SENTENCE)
+        words = tf.where(places == lengths[:, None] + 1, END_OF_SENTENCE, words)  # [B, T + 2]
+        distinct, index = tf.unique(tf.reshape(words, [-1]))  # [N]
+        vectors = self._word_vectors(distinct)  # [N, P]
+        inputs = {
+            "word_embeddings": tf.gather(vectors, tf.reshape(index, tf.shape(words))),
+            "word_mask": mask,
+            "state": tf.zeros((batch, *self._state_shape)),
+        }
+        if training:
+            seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
+            with seeded(self._encoder.value, seed):
+                outputs = dict(self._lstm.value(inputs, training=True))
+        else:
+            outputs = dict(self._lstm.value(inputs, training=False))
+        del outputs["state"]
+        return outputs if self._all else self._mixed(outputs, mask[:, 2:])
+
+    def _mixed(self, outputs, real):
+        """The same outputs, mixed once more from layers that are constant.
+
+        Otherwise a tape would keep all that the LSTMs computed, and go back through all of it, for
+        the gradient of four numbers.
+        """
+        outputs = {name: tf.stop_gradient(x) for name, x in outputs.items()}
+        word_emb = outputs["word_emb"]
+        layers = [tf.concat([word_emb, word_emb], -1)]
+        layers += [outputs[f"lstm_outputs{j}"] for j in range(1, self._mix.value.num_layers)]
+        mixed = self._mix.value(layers, mask=real)
+        mixed = tf.where(real[:, :, None], mixed, tf.zeros((), mixed.dtype))  # [B, T, 2P]
+        count = tf.maximum(tf.reduce_sum(tf.cast(real, "float32"), 1, keepdims=True), 1.0)
+        mean = tf.reduce_sum(tf.cast(mixed, "float32"), 1) / count
+        return {**outputs, "elmo": mixed, "default": tf.cast(mean, mixed.dtype)}
+
+    def _word_vectors(self, words):
+        """Vectors of strings `[N]`: from the cache where it has them, else from characters."""
+        if self._cache is None:
+            return self._from_characters(words)
+        return self._cache.lookup(words, self._from_characters)
+
+    def _from_characters(self, words):
+        return self._char_cnn.value(character_ids(words, trim=self._margin))
+
+
+def _penalty(scalars, l2):
+    loss = tf.function(
+        lambda: l2 * tf.reduce_sum(tf.square(scalars)), input_signature=[], autograph=False
+    )
+    loss.get_concrete_function()
+    return loss
+
+
+_TEXT = tf.TensorSpec([None], "string", name="text")
+_TOKENS = {
+    "tokens": tf.TensorSpec([None, None], "string", name="tokens"),
+    "sequence_len": tf.TensorSpec([None], "int32", name="sequence_len"),
+}
+
+
+def export_elmo(directory, encoder, trainable="mix", cache=None, l2=0.0, overwrite=False):
+    """Writes `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; returns its path.
+
+    Raises:
+        ValueError, OSError: see `ElmoModule` and `tfnlp.hub.saving.save`.
+    """
+    check_free(directory, overwrite)
+    with as_saved():
+        module = ElmoModule(encoder, trainable, cache, l2)
+        signatures = module.signatures()
+    save(module, directory, signatures, overwrite)
+    return os.fspath(directory)

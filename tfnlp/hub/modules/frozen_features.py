@@ -1,0 +1,217 @@
+"""Layers of a frozen backbone as numbers: what a task network reads in place of the text."""
+
+import os
+import uuid
+import zlib
+
+import numpy as np
+import tensorflow as tf
+import tqdm
+
+from tfnlp.hub.modules.elmo_layers import sentence_layers
+from tfnlp.hub.saving.module import Hidden
+from tfnlp.training.randomness import seed_variables
+
+_BATCH_TOKENS = 4096  # that run through an encoder at a time
+
+
+class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
+    """Layers of a BERT or GPT for packed sequences.
+
+    Args:
+        encoder: a model made by `tfnlp.models.bert` or `gpt`.
+        layers: indices into `[embedding_output, *encoder_outputs]`.
+    """
+
+    def __init__(self, encoder, layers):
+        super().__init__()
+        self._encoder, self._layers = Hidden(encoder), lambda: list(layers)
+        self.size = encoder.output["sequence_output"].shape[-1]
+        seeds = {id(v) for v in seed_variables(encoder)}  # which no two runs have in common
+        self.variables = [v.value for v in encoder.variables if id(v) not in seeds]
+
+    @property
+    def encoder(self):
+        """The frozen model."""
+        return self._encoder.value
+
+    def layers(self, inputs):
+        """Dict of int32 `[N, T]` to float32 `[N, T, L, D]`, zeros at padding."""
+        encoder = self._encoder.value
+        outputs = encoder({name: inputs[name] for name in encoder.input}, training=False)
+        every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+        stacked = tf.stack([tf.cast(every[i], "float32") for i in self._layers()], 2)
+        return stacked * tf.cast(inputs["input_mask"], "float32")[:, :, None, None]
+
+
+class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
+    """Layers of an ELMo for sentences of words.
+
+    Args:
+        module: a `tfnlp.hub.ElmoModule`, or what `saved_elmo` makes of a SavedModel.
+        layers: indices into `[word_emb twice, lstm_outputs1, ...]`.
+        size: their width, 2P.
+        encoder: the Keras model that the module has its weights from; None of a SavedModel.
+        loaded: the SavedModel, which then becomes part of what is exported.
+    """
+
+    def __init__(self, module, layers, size, encoder=None, loaded=None):
+        super().__init__()
+        self._encoder, self._loaded = Hidden(encoder), loaded
+        self._module, self._layers, self.size = Hidden(module), lambda: list(layers), size
+        source = module if loaded is None else loaded
+        self.variables = list(getattr(source, "variables", ()))
+
+    @property
+    def encoder(self):
+        """The frozen model."""
+        return self._encoder.value
+
+    def table(self, words):
+        """Strings ragged `[S, (W)]` to float32 `[1 + sum W, L, D]`; row 0 is zeros."""
+        lengths = tf.cast(words.row_lengths(), "int32")
+        outputs = self._module.value({"tokens": words.to_tensor(""), "sequence_len": lengths})
+        every = [tf.concat([outputs["word_emb"]] * 2, -1)]
+        while f"lstm_outputs{len(every)}" in outputs:
+            every.append(outputs[f"lstm_outputs{len(every)}"])
+        stacked = tf.stack([tf.cast(every[i], "float32") for i in self._layers()], 2)
+        real = tf.sequence_mask(lengths, tf.shape(stacked)[1])
+        rows = tf.boolean_mask(stacked, real)  # [sum W, L, D]
+        return tf.pad(rows, [[1, 0], [0, 0], [0, 0]])
+
+    def of_sentences(self, sentences):
+        """Yields float32 `[n, L, D]` for each list of words."""
+        for layers in sentence_layers(self._module.value, sentences):
+            yield layers[self._layers()].transpose(1, 0, 2)
+
+
+class WordRows:
+    """Numbers for the words of distinct texts: rows of a table of features, 0 for none.
+
+    A text that comes again, such as the context of many questions, has the rows it had.
+    """
+
+    def __init__(self):
+        self._first = {}  # of a text: its row
+        self.sentences, self.words = [], [""]
+
+    def add(self, words):
+        """The rows of strings ragged `[S, (W)]`: int32 `[1 + sum W]`, the first is 0."""
+        rows = [[0]]
+        for sentence in words.to_list():
+            key = tuple(sentence)
+            first = self._first.get(key)
+            if first is None:
+                first = self._first[key] = len(self.words)
+                self.sentences.append([word.decode("utf-8", "replace") for word in sentence])
+                self.words.extend(self.sentences[-1])
+            rows.append(range(first, first + len(sentence)))
+        return np.concatenate(rows).astype(np.int32)
+
+    def table(self, features, cache=None):
+        """The features of all words so far, `[R, L, D]`, see `feature_table`."""
+        key = zlib.crc32("\n".join(" ".join(s) for s in self.sentences).encode())
+        parts = features.of_sentences(self.sentences)
+        return feature_table(parts, len(self.words), features, key, cache)
+
+
+def sequence_table(encoded, features, cache=None):
+    """The features of packed sequences, one after the other.
+
+    Args:
+        encoded: `tfnlp.tasks.EncodedExamples`.
+        features: `EncoderFeatures`.
+        cache: see `feature_table`.
+
+    Returns:
+        `(table, rows)`: `[R, L, D]`, and for each sequence its rows, of the shape of its
+        `input_mask`.
+    """
+    masks = encoded.inputs["input_mask"]
+    rows, first, key = [], 1, 0
+    for number, mask in enumerate(masks):
+        count = int(mask.sum())
+        row = np.zeros(mask.shape, np.int32)
+        row[mask > 0] = np.arange(first, first + count)
+        rows.append(row)
+        first += count
+        key = zlib.crc32(encoded.inputs["input_word_ids"][number].tobytes(), key)
+    table = feature_table(_of_sequences(encoded, features), first, features, key, cache)
+    return table, rows
+
+
+def _of_sequences(encoded, features):
+    """Yields float32 `[n, L, D]` for each sequence, the sequences of an example one by one."""
+    shapes = [
+        tf.TensorSpec([None, None], "int32", name=name)
+        for name in ("input_word_ids", "input_mask", "input_type_ids")
+    ]
+
+    @tf.function(input_signature=shapes, autograph=False)
+    def run(ids, mask, types):
+        packed = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
+        return features.layers(packed)
+
+    columns = [encoded.inputs[spec.name] for spec in shapes]
+    sequences = [
+        tuple(np.atleast_2d(x)[c] for x in example)
+        for example in zip(*columns, strict=True)
+        for c in range(np.atleast_2d(example[0]).shape[0])
+    ]
+    first = 0
+    while first < len(sequences):
+        longest, last = 0, first
+        while last < len(sequences):
+            longest = max(longest, len(sequences[last][0]))
+            if last > first and longest * (last + 1 - first) > _BATCH_TOKENS:
+                break
+            last += 1
+        chunk = sequences[first:last]
+        width = max(len(sequence[0]) for sequence in chunk)
+        padded = [
+            np.stack([np.pad(s[i], (0, width - len(s[i]))) for s in chunk]) for i in range(3)
+        ]
+        layers = run(*(tf.constant(x) for x in padded)).numpy()
+        for values, mask in zip(layers, padded[1], strict=True):
+            yield values[mask > 0]
+        first = last
+
+
+def feature_table(parts, count, features, key, cache=None):
+    """Features as one table whose row 0 is zeros.
+
+    Args:
+        parts: float `[n, L, D]` each, in order; looked at only where the cache has no such table.
+        count: R, rows in all.
+        features: what they are made by; its weights are part of the key.
+        key: int that tells the texts.
+        cache: a folder to keep tables in, of any number of runs; None: in memory.
+
+    Returns:
+        `[R, L, D]`, float32; with a cache float16, mapped from disk.
+    """
+    path = None
+    if cache is not None:
+        for variable in features.variables:
+            key = zlib.crc32(np.ascontiguousarray(variable.numpy()), key)
+        key = zlib.crc32(str(features._layers()).encode(), key)
+        path = os.path.join(cache, f"features-{key:08x}-{count}.npy")
+        if os.path.exists(path):
+            return np.load(path, mmap_mode="r")
+        os.makedirs(cache, exist_ok=True)
+    shape = (count, len(features._layers()), features.size)
+    if path is None:
+        table = np.zeros(shape, np.float32)  # as precise as what is exported
+    else:
+        partial = f"{path}.partial-{uuid.uuid4().hex[:8]}"
+        table = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
+        table[0] = 0
+    first = 1
+    for part in tqdm.tqdm(parts, desc="frozen features", unit=" texts", mininterval=1):
+        table[first : first + len(part)] = part
+        first += len(part)
+    if path is None:
+        return table
+    table.flush()
+    os.replace(partial, path)
+    return np.load(path, mmap_mode="r")

@@ -1,0 +1,162 @@
+"""GPT as a pair of modules: a preprocessor, and a model that also writes text."""
+
+import os
+
+import tensorflow as tf
+
+from tfnlp.hub.modules.text_generation import pad_prompts
+from tfnlp.hub.saving.compact import CompactWeights, report
+from tfnlp.hub.saving.module import Hidden, KerasModule
+from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.models import GPTDecoder
+from tfnlp.models.generation import generate
+
+SERVED = ("sequence_output", "lm_logits", "default")  # by the model's signature
+_GENERATE = {
+    "prompt": tf.TensorSpec([None], "string", name="prompt"),
+    "max_new_tokens": tf.TensorSpec([], "int32", name="max_new_tokens"),
+    "temperature": tf.TensorSpec([], "float32", name="temperature"),
+    "top_k": tf.TensorSpec([], "int32", name="top_k"),
+    "top_p": tf.TensorSpec([], "float32", name="top_p"),
+    "seed": tf.TensorSpec([], "int32", name="seed"),
+}
+
+
+class GPTModule(KerasModule):
+    """A language model: fine-tunable on ids, and from text to text.
+
+    `module(dict of input_word_ids, input_mask int32 [B, T], training=False)` returns
+    `sequence_output` `[B, T, H]` (also as `default`), `encoder_outputs` (list of L),
+    `embedding_output` and `lm_logits` float32 `[B, T, V]`.
+
+    `module.generate(prompt, max_new_tokens, temperature, top_k, top_p, seed)` continues strings
+    `[B]`; it is also the signature "generate". It returns strings `[B]`: `continuation`, and
+    `text`, prompt and continuation. Temperature 0 takes the most probable token each time, `top_k`
+    0 and `top_p` 1 draw from all. Row b has the seed `seed + b`. A continuation ends before the
+    token that ends texts. At most as many tokens are made as the model has positions less one, and
+    of a prompt that leaves no room for them the end is read.
+
+    Args:
+        pretrainer: from `tfnlp.models.gpt_pretrainer`.
+        tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
+        weights: `tfnlp.hub.saving.compact.CompactWeights` of the pretrainer, for inference alone, or None.
+    """
+
+    def __init__(self, pretrainer, tokenizer, weights=None):
+        self._decoder = Hidden(GPTDecoder(pretrainer, tokenizer.vocab_size))
+        self._tokenizer = tokenizer
+        super().__init__(pretrainer, "sequence_output", weights)
+        self.generate.get_concrete_function()
+
+    @tf.function(input_signature=list(_GENERATE.values()), autograph=False)
+    def generate(self, prompt, max_new_tokens, temperature, top_k, top_p, seed):
+        decoder, end = self._decoder.value, self._tokenizer.end_id
+        count = tf.clip_by_value(max_new_tokens, 1, decoder.max_positions - 1)
+        room = tf.cast(decoder.max_positions - count, "int64")
+        ids, mask = pad_prompts(self._tokenizer, prompt, room)
+        with self.stored_weights():
+            tokens = generate(
+                decoder,
+                ids,
+                mask,
+                count,
+                temperature=temperature,
+                top_k=top_k,
+                top_p=top_p,
+                seeds=seed + tf.range(tf.shape(ids)[0]),
+                stop_ids=() if end is None else (end,),
+                pad_id=0 if end is None else end,
+            )
+        continuation = self._tokenizer.detokenize(tokens)
+        text = tf.strings.join([prompt, continuation])
+        if self._tokenizer.kind == "gpt":  # whose words lost their spaces
+            text = tf.strings.strip(tf.strings.join([prompt, continuation], separator=" "))
+        return {"text": text, "continuation": continuation}
+
+    def signatures(self):
+        """Ids to vectors and logits, and text to text, for `tfnlp.hub.saving.save`."""
+        serve = tf.function(lambda **arguments: self.generate(**arguments), autograph=False)
+        return {
+            "serving_default": self.signature(SERVED),
+            "generate": serve.get_concrete_function(**_GENERATE),
+        }
+
+
+class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
+    """Strings `[B]` to `input_word_ids` and `input_mask`, int32 `[B, T]`, padded on the right.
+
+    Sub-objects: `.tokenize` (strings `[B]` to int32 ragged `[B, (tokens)]`) and `.detokenize`
+    (int32 ragged or dense to strings `[B]`).
+
+    Args:
+        tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
+        seq_length: T; longer texts are cut.
+    """
+
+    def __init__(self, tokenizer, seq_length=128):
+        super().__init__()
+        self._tokenizer = tokenizer
+        self.tokenize, self.detokenize = tokenizer.tokenize, tokenizer.detokenize
+        self._seq_length = seq_length
+        self.variables = []
+        self.trainable_variables = []
+        self.regularization_losses = []
+        self.__call__.get_concrete_function(_GENERATE["prompt"])
+
+    @tf.function(autograph=False)
+    def __call__(self, sentences):
+        tokens = self._tokenizer.tokenize(sentences)
+        shape = [None, self._seq_length]
+        ids = tokens.to_tensor(0, shape=shape)
+        mask = tf.sequence_mask(tokens.row_lengths(), self._seq_length, "int32")
+        return {
+            "input_word_ids": tf.ensure_shape(ids, shape),
+            "input_mask": tf.ensure_shape(mask, shape),
+        }
+
+    def signature(self):
+        """Strings to the model's inputs, for serving."""
+
+        def serve(sentences):
+            return self.__call__(sentences)
+
+        spec = tf.TensorSpec([None], "string", name="sentences")
+        return tf.function(serve, autograph=False).get_concrete_function(spec)
+
+
+def export_gpt(
+    directory, pretrainer, tokenizer, seq_length=128, overwrite=False, weights=None
+):
+    """Writes `directory/model` and `directory/preprocessor`; returns both paths.
+
+    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.saving.export`.
+
+    Raises:
+        ValueError: if vocabulary and model disagree, or `seq_length` is longer than the model's
+            positions.
+        OSError: if something can't be written.
+    """
+    size = pretrainer.get_layer("token_embedding").vocab_size
+    positions = pretrainer.get_layer("position_embedding").max_positions
+    if tokenizer.vocab_size > size:
+        raise ValueError(
+            f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
+            "vocabulary that the model was trained with"
+        )
+    if not 1 <= seq_length <= positions:
+        raise ValueError(f"seq_length={seq_length} must be from 1 to the model's {positions}")
+    model_path = os.path.join(os.fspath(directory), "model")
+    preprocessor_path = os.path.join(os.fspath(directory), "preprocessor")
+    for path in (model_path, preprocessor_path):
+        check_free(path, overwrite)
+    stored = CompactWeights([pretrainer], weights) if weights else None
+    with as_saved():
+        module = GPTModule(pretrainer, tokenizer, stored)
+        signatures = module.signatures()
+        preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
+        packed = {"serving_default": preprocessor.signature()}
+    save(module, model_path, signatures, overwrite)
+    save(preprocessor, preprocessor_path, packed, overwrite)
+    if weights:
+        print(f"weights as {weights}: {report(model_path, pretrainer)}")
+    return model_path, preprocessor_path

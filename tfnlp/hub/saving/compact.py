@@ -1,0 +1,182 @@
+"""Weights as bfloat16 or int8 in the SavedModel, for inference: a half or a quarter of the size."""
+
+import contextlib
+import os
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.hub.saving.module import symbols, without_seeds
+from tfnlp.hub.saving.probe import probe_batch
+
+KINDS = ("bfloat16", "int8")
+
+
+class CompactWeights:
+    """The matrices of models, in fewer bits.
+
+    `bfloat16`: rounded to the nearest. `int8`: `w = s q` with `q = round(w / s)` from -127 to
+    127 and a float32 scale `s = max |w| / 127` for each index of the last axis (an output
+    channel of a kernel) or of the first (a row of a table), whichever has the smaller sum of
+    squared errors. Vectors, scalars and what is not a float stay as they are, and so do matrices
+    whose scales would take as much room as is won.
+
+    A graph reads them as the floats that they were, made anew at each call: what is won is room
+    on disk and in memory, not time.
+
+    Args:
+        models: Keras models; a weight that they share is stored once.
+        kind: "bfloat16" or "int8".
+    """
+
+    def __init__(self, models, kind):
+        check_kind(kind)
+        self.kind = kind
+        self._stored = {}  # id of a variable: (it, its tf.Variables)
+        for variable in (v for model in models for v in model.variables):
+            if id(variable) not in self._stored and tf.as_dtype(variable.dtype).is_floating:
+                stored = _stored(variable, kind)
+                if stored is not None:
+                    self._stored[id(variable)] = variable, stored
+
+    def variables_of(self, model):
+        """The `tf.Variable`s that the weights of `model` are stored in, seeds of dropout apart."""
+        found = []
+        for variable in without_seeds(model):
+            found += self._stored.get(id(variable), (None, [variable.value]))[1]
+        return found
+
+    @contextlib.contextmanager
+    def scope(self, model):
+        """While open, the layers of `model` read the stored weights."""
+        found = [self._stored[id(v)] for v in model.variables if id(v) in self._stored]
+        mapping = [(variable, _restored(variable, stored)) for variable, stored in found]
+        with keras.StatelessScope(state_mapping=mapping):
+            yield
+
+    def check(self, model, used):
+        """Raises ValueError if the `tf.Variable`s `used` by a graph are some that are stored."""
+        used = {id(v) for v in used}
+        for variable, _ in self._stored.values():
+            if id(variable.value) in used:
+                layers = model._flatten_layers(include_self=False)
+                owners = [x for x in layers if any(v is variable for v in x.variables)]
+                owner = min(owners, key=lambda x: len(x.variables), default=model)
+                raise ValueError(
+                    f"weights={self.kind!r} is not for layer {owner.name}, whose variables are "
+                    "those of a loaded SavedModel or are read past Keras; export it in float32"
+                )
+
+
+def check_kind(kind):
+    """Raises ValueError if `kind` is not one of `KINDS`."""
+    if kind not in KINDS:
+        raise ValueError(f"weights={kind!r} must be one of {', '.join(KINDS)}")
+
+
+def quantized(values):
+    """A float matrix as `(int8, float32 scale)`, to be multiplied; None if nothing is won."""
+    best = None
+    values = np.asarray(values, "float32")
+    for axis in (values.ndim - 1, 0):
+        others = tuple(i for i in range(values.ndim) if i != axis)
+        scale = np.abs(values).max(others, keepdims=True) / np.float32(127)
+        scale = np.where(scale > 0, scale, np.float32(1))
+        if values.size + 4 * scale.size > 2 * values.size:
+            continue
+        q = np.clip(np.rint(values / scale), -127, 127).astype("int8")
+        error = float(np.square(values - q * scale, dtype="float64").sum())
+        if best is None or error < best[0]:
+            best = error, q, scale
+    return None if best is None else best[1:]
+
+
+def _stored(variable, kind):
+    dtype = tf.as_dtype(variable.dtype)
+    if len(variable.shape) < 2 or 0 in variable.shape:
+        return None
+    values, name = variable.value.numpy(), variable.path
+    if kind == "bfloat16":
+        if dtype.size <= 2:
+            return None
+        return [tf.Variable(tf.cast(values, "bfloat16"), trainable=False, name=name)]
+    found = quantized(values)
+    if found is None:
+        return None
+    parts = zip(found, (name, f"{name}_scale"), strict=True)
+    return [tf.Variable(x, trainable=False, name=n) for x, n in parts]
+
+
+def _restored(variable, stored):
+    values = tf.cast(stored[0], "float32")
+    if len(stored) == 2:
+        values *= stored[1]
+    return tf.cast(values, variable.dtype)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What compaction won and cost: bytes on disk `before` and `after`, the largest absolute
+    `difference` of a float output, and the `largest` absolute value among these outputs."""
+
+    before: int
+    after: int
+    difference: float
+    largest: float
+
+    def __str__(self):
+        return (
+            f"{self.after / 1e6:.2f} MB, {self.after / max(1, self.before):.0%} of "
+            f"{self.before / 1e6:.2f} MB; outputs of up to {self.largest:.3g} differ by "
+            f"{self.difference:.2g} at most"
+        )
+
+
+def report(directory, model, objects=None, probe=None):
+    """Compares a SavedModel that `tfnlp.hub.saving.export` wrote with the model that it was made from.
+
+    Args:
+        directory: the SavedModel.
+        model: the Keras model.
+        objects: the other models in it, as they were given to `export`.
+        probe: inputs of `model`; None: random ones, see `tfnlp.hub.saving.probe.probe_batch`.
+
+    Returns:
+        `Report`. Its `before` is `after` and what the variables of the models would take more.
+    """
+    directory = os.fspath(directory)
+    module = tf.saved_model.load(directory)
+    module = getattr(module, "encoder", module)
+    modules = [module, *(getattr(module, name) for name in objects or ())]
+    models = [model, *(objects or {}).values()]
+    now = {id(v): v for m in modules for v in m.variables}
+    full = {id(v): v.value for m in models for v in without_seeds(m)}
+    after = sum(
+        os.path.getsize(os.path.join(folder, name))
+        for folder, _, names in os.walk(directory)
+        for name in names
+    )
+    before = after + _bytes(full.values()) - _bytes(now.values())
+    inputs = probe_batch(model) if probe is None else _converted(probe, model)
+    outputs = tf.nest.flatten(model(inputs, training=False))
+    found = module(inputs)
+    if isinstance(found, dict):
+        found = {name: found[name] for name in found if name in model.output}
+    difference = largest = 0.0
+    for want, got in zip(outputs, tf.nest.flatten(found), strict=True):
+        if want.dtype.is_floating:
+            want, got = np.asarray(want, "float64"), np.asarray(got, "float64")
+            difference = max(difference, np.abs(got - want).max(initial=0))
+            largest = max(largest, np.abs(want).max(initial=0))
+    return Report(before, after, float(difference), float(largest))
+
+
+def _bytes(variables):
+    return sum(v.shape.num_elements() * v.dtype.size for v in variables)
+
+
+def _converted(probe, model):
+    inputs, _ = symbols(model)
+    return tf.nest.map_structure(lambda x, value: tf.cast(value, x.dtype), inputs, probe)

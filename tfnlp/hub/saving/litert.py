@@ -1,0 +1,120 @@
+"""LiteRT (TensorFlow Lite) files of models, for phones and browsers."""
+
+import contextlib
+import logging
+import os
+import re
+import tempfile
+import uuid
+import warnings
+
+import tensorflow as tf
+
+from tfnlp.hub.saving.module import serving, symbols
+
+_OPS = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
+
+
+def convert(model, spec, names=None, weights=None):
+    """The bytes of a LiteRT file whose signature `serving_default` is `model`'s inference.
+
+    LiteRT's builtin ops alone are used, so any interpreter runs it. Open axes stay open.
+
+    Args:
+        model: a functional or built Sequential Keras model.
+        spec: nest of `tf.TensorSpec`s with names, its inputs.
+        names: outputs, see `KerasModule.signature`; None: all.
+        weights: None for float32; "int8": the converter's own kind, matrices of more than 1,024
+            weights as int8, multiplied with activations that are rounded too; "bfloat16": the
+            16 bits that LiteRT has, float16.
+
+    Raises:
+        ValueError: if the model needs ops that LiteRT lacks; it names them.
+    """
+    function = serving(model, spec, symbols(model)[1], names)
+    holder = tf.__internal__.tracking.AutoTrackable()
+    holder.variables = list(function.graph.variables)
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function], holder)
+    if weights is not None:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if weights == "bfloat16":
+        converter.target_spec.supported_types = [tf.float16]
+    try:
+        with _silence():
+            return converter.convert()
+    except Exception as error:  # ConverterError, which is not public, and what graphs raise
+        ops = _missing(error)
+        if not ops:
+            reason = str(error).strip().split("\n")[0]
+            raise ValueError(f"model {model.name} cannot be a LiteRT file: {reason}") from error
+        open_axes = any(None in x.shape[1:] for x in tf.nest.flatten(spec))
+        raise ValueError(
+            f"model {model.name} cannot be a LiteRT file, which lacks {', '.join(ops)}"
+            + ("; fixed lengths instead of open ones may do" if open_axes else "")
+        ) from error
+
+
+def check_file(path, directory, overwrite=False):
+    """Raises ValueError or FileExistsError if `written` should not write the file `path`.
+
+    Args:
+        path: of the LiteRT file.
+        directory: the SavedModel that is written with it, in which it can't lie.
+        overwrite: whether a file may be replaced.
+    """
+    path, directory = os.path.abspath(os.fspath(path)), os.path.abspath(directory)
+    if path == directory or path.startswith(directory + os.sep):
+        raise ValueError(f"litert={path} lies in the SavedModel {directory}; put it elsewhere")
+    if os.path.isdir(path) or (os.path.exists(path) and not overwrite):
+        raise FileExistsError(f"{path} exists; choose another file, or overwrite it")
+
+
+@contextlib.contextmanager
+def written(path, data):
+    """Writes `data` to the file `path` if what is done meanwhile succeeds; `data` may be None."""
+    if data is None:
+        yield
+        return
+    path = os.path.abspath(os.fspath(path))
+    partial = f"{path}.partial-{uuid.uuid4().hex[:8]}"
+    try:
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(partial, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise OSError(
+                f"LiteRT file {path} could not be written ({error.strerror}); free some space or "
+                "choose another place"
+            ) from error
+        yield
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.remove(partial)
+
+
+def _missing(error):
+    """Names of the ops that the converter complains about."""
+    named = [e.operator.name.removeprefix("tf.") for e in getattr(error, "errors", ())]
+    named += _OPS.findall(str(error))
+    return sorted({name for name in named if name} - {"Placeholder"})
+
+
+@contextlib.contextmanager
+def _silence():
+    """Keeps what the converter says, from Python and C++, off standard error."""
+    logger = tf.get_logger()
+    level = logger.level
+    with tempfile.TemporaryFile() as sink:
+        kept = os.dup(2)
+        try:
+            os.dup2(sink.fileno(), 2)
+            logger.setLevel(logging.ERROR)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield
+        finally:
+            logger.setLevel(level)
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,1 @@
+"""Hand-written gradients and hashes, each beside its plain formula."""

@@ -1,0 +1,278 @@
+"""The recurrence of `AttentionLSTM` over time, and its gradient.
+
+As in `lstm_loop`, the loop backwards only makes the gradients of what each step computes; those of
+the weights and of the source are then one matrix product over all steps.
+"""
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from tfnlp.layers.attention_scores import TINY, energies, project_queries
+from tfnlp.layers.kernels.lstm_loop import cell, cell_gradient, matmul, outer, scan
+
+_FREE = (None, None, 1.0)  # of the cells: no clips; 1 is added to the forget gate
+
+
+@dataclasses.dataclass(frozen=True)
+class Fixed:
+    """What the recurrence has no gradient for.
+
+    Args:
+        feeding: the attentional vector `h~ = tanh([c; h] W_o)` is fed to the next step, and what
+            comes out. Else the context goes into the cell, and `[c; h]` comes out.
+        unit_queries: of the score, see `project_queries`.
+        bias: float32 `[B, 1, S]` or 0.0, added to the energies.
+        drops: for each layer but the first, what its input from below is multiplied with,
+            `[T, B, U]`; or empty.
+    """
+
+    feeding: bool
+    unit_queries: bool
+    bias: object
+    drops: tuple = ()
+
+    def by_time(self):
+        return {f"drop_{i}": drop for i, drop in enumerate(self.drops, 1)}
+
+
+def attention_loop(tensors, fixed):
+    """Runs the cells over the first axis of `tensors["gates"]`.
+
+    Args:
+        tensors: dict of
+            gates: `x_t W + b` of the first layer, `[T, B, 4U]`.
+            c, h: float32, lists of `[B, U]`, one for each layer.
+            fed: float32 `[B, U]`, h~ of the step before (only where it is fed).
+            keys, values: projected `[B, S, A]`, and `[B, S, D]`.
+            weights: dict of `recurrent_0` `[D + U, 4U]` (`[2U, 4U]` where h~ is fed) and for
+                the layers above `recurrent_i` `[2U, 4U]` and `bias_i` `[4U]`; `output` `[D + U, U]`
+                where h~ is fed; of an additive score `query` `[U, A]` and `vector` `[A]`.
+        fixed: a `Fixed`.
+
+    Returns:
+        float32 outputs `[T, B, U]` or `[T, B, D + U]`, attention weights `[T, B, S]`, and the last
+        c and h, lists.
+    """
+    last, kept = _forward(tensors, fixed)
+    return kept["output"], kept["attention"], last["c"], last["h"]
+
+
+def trainable_attention_loop(tensors, fixed):
+    """`attention_loop` with a gradient of its own, for all of `tensors`."""
+
+    @ops.custom_gradient
+    def loop(*flat):
+        inside = keras.tree.pack_sequence_as(tensors, flat)
+        last, kept = _forward(inside, fixed)
+
+        def gradient(*args, upstream=None):
+            d_output, d_attention, *d_last = args if upstream is None else upstream
+            half = len(d_last) // 2
+            d_last = {"c": d_last[:half], "h": d_last[half:]}
+            found = _backward(inside, fixed, kept, d_output, d_attention, d_last)
+            return keras.tree.flatten(found)
+
+        return (kept["output"], kept["attention"], *last["c"], *last["h"]), gradient
+
+    output, attention, *last = loop(*keras.tree.flatten(tensors))
+    half = len(last) // 2
+    return output, attention, last[:half], last[half:]
+
+
+def _forward(tensors, fixed):
+    """The last carry and every step's, dicts; c, h and `active` are lists over the layers."""
+    weights, values = tensors["weights"], tensors["values"]
+
+    def step(before, x):
+        c, h, active = list(before["c"]), list(before["h"]), list(before["active"])
+        if fixed.feeding:
+            below = before["output"]
+        else:
+            below, attention, query = _look(h[-1], tensors, fixed)
+            context = below
+        for i in range(len(c)):
+            gates = weights[f"bias_{i}"] if i else x["gates"]
+            if i:
+                below = h[i - 1] * x.get(f"drop_{i}", 1.0)
+            both = ops.concatenate([below, h[i]], -1)
+            c[i], h[i], parts = cell(
+                c[i], both, {"gates": gates}, weights[f"recurrent_{i}"], None, _FREE
+            )
+            active[i] = ops.concatenate(parts, -1)
+        if fixed.feeding:
+            context, attention, query = _look(h[-1], tensors, fixed)
+        output = ops.concatenate([context, h[-1]], -1)
+        if fixed.feeding:
+            output = ops.tanh(_float(matmul(output, weights["output"])))
+        new = {"c": c, "h": h, "active": active, "context": context, "attention": attention}
+        return {**new, "query": query, "output": output}
+
+    context = ops.zeros_like(values[:, 0], "float32")
+    start = {
+        "c": list(tensors["c"]),
+        "h": list(tensors["h"]),
+        "active": [ops.zeros_like(tensors["gates"][0], "float32") for _ in tensors["c"]],
+        "context": context,
+        "attention": ops.zeros_like(values[:, :, 0], "float32"),
+        "query": ops.zeros_like(tensors["keys"][:, 0], "float32"),
+    }
+    if fixed.feeding:
+        start["output"] = tensors["fed"]
+    else:
+        start["output"] = ops.concatenate([context, ops.zeros_like(tensors["h"][-1])], -1)
+    return scan(step, start, gates=tensors["gates"], **fixed.by_time())
+
+
+def _backward(tensors, fixed, kept, d_output, d_attention, d_last):
+    """The gradients of `tensors`, in its structure."""
+    weights, keys, values = tensors["weights"], tensors["keys"], tensors["values"]
+    layers, width = len(tensors["c"]), values.shape[-1]
+    additive = "vector" in weights
+    sums = ("slopes", "vector") if additive else ()
+    c_before = [_shifted(*pair) for pair in zip(tensors["c"], kept["c"], strict=True)]
+    h_before = [_shifted(*pair) for pair in zip(tensors["h"], kept["h"], strict=True)]
+    looking = kept["h"][-1] if fixed.feeding else h_before[-1]  # what queries were made from
+
+    def back(after, x):
+        c, h = list(after["c"]), list(after["h"])
+        new = {"gates": list(after["gates"])}
+        if fixed.feeding:
+            d_fed = after["fed"] + x["d_output"]
+            new["product"] = d_fed * (1.0 - ops.square(x["output"]))
+            d_both = _float(matmul(new["product"], ops.transpose(weights["output"])))
+        else:
+            d_both = x["d_output"]
+        d_context = d_both[:, :width]
+        h[-1] = h[-1] + d_both[:, width:]
+        if fixed.feeding:
+            looked = _look_gradient(d_context, x, tensors, fixed)
+            h[-1] = h[-1] + looked.pop("h")
+        for i in reversed(range(layers)):
+            parts = {"active": x[f"active_{i}"], "c": x[f"c_{i}"], "c_before": x[f"c_before_{i}"]}
+            parts.update(d_output=0.0, h=None)
+            recurrent = weights[f"recurrent_{i}"]
+            c[i], d_both, new["gates"][i] = cell_gradient(
+                c[i], h[i], parts, recurrent, None, _FREE
+            )
+            inner = recurrent.shape[0] - h[i].shape[-1]
+            d_below, h[i] = d_both[:, :inner], d_both[:, inner:]
+            if i:
+                h[i - 1] = h[i - 1] + d_below * x.get(f"drop_{i}", 1.0)
+        if fixed.feeding:
+            new["fed"] = d_below
+        else:
+            d_context = d_context + d_below
+            looked = _look_gradient(d_context, x, tensors, fixed)
+            h[-1] = h[-1] + looked.pop("h")
+        if additive:
+            looked = {**looked, **{k: after[k] + looked[k] for k in sums}}
+        return {**new, **looked, "c": c, "h": h, "context": d_context}
+
+    start = {
+        "c": list(d_last["c"]),
+        "h": list(d_last["h"]),
+        "gates": [ops.zeros_like(x[0]) for x in kept["active"]],
+        **{name: ops.zeros_like(kept[name][0]) for name in ("context", "query")},
+        "energy": ops.zeros_like(kept["attention"][0]),
+    }
+    if fixed.feeding:
+        start["fed"] = start["product"] = ops.zeros_like(tensors["fed"])
+    if additive:
+        start["slopes"] = ops.zeros_like(keys, "float32")
+        start["vector"] = ops.zeros_like(weights["vector"], "float32")
+    by_layer = {"active": kept["active"], "c": kept["c"], "c_before": c_before}
+    first, made = scan(
+        back,
+        start,
+        backwards=True,
+        sums=sums,
+        d_output=d_output,
+        d_attention=d_attention,
+        looking=looking,
+        **{name: kept[name] for name in ("output", "attention", "query")},
+        **{f"{name}_{i}": x for name, xs in by_layer.items() for i, x in enumerate(xs)},
+        **fixed.by_time(),
+    )
+
+    found = {}
+    for i in range(layers):
+        if i:
+            below = kept["h"][i - 1] * (fixed.drops[i - 1] if fixed.drops else 1.0)
+            found[f"bias_{i}"] = ops.sum(made["gates"][i], axis=(0, 1))
+        else:
+            below = _shifted(tensors["fed"], kept["output"]) if fixed.feeding else kept["context"]
+        both = ops.concatenate([below, h_before[i]], -1)
+        found[f"recurrent_{i}"] = outer(both, made["gates"][i], weights[f"recurrent_{i}"].dtype)
+    if fixed.feeding:
+        both = ops.concatenate([kept["context"], kept["h"][-1]], -1)
+        found["output"] = outer(both, made["product"], weights["output"].dtype)
+    if additive:
+        found["query"] = outer(looking, made["query"], weights["query"].dtype)
+        found["vector"] = first["vector"]
+        d_keys = first["slopes"] * _float(weights["vector"])
+    else:
+        d_keys = _over_time(made["energy"], kept["query"], keys.dtype)
+    gradients = {
+        "gates": ops.cast(made["gates"][0], tensors["gates"].dtype),
+        "c": first["c"],
+        "h": first["h"],
+        "keys": ops.cast(d_keys, keys.dtype),
+        "values": _over_time(kept["attention"], made["context"], values.dtype),
+        "weights": {name: ops.cast(found[name], weights[name].dtype) for name in weights},
+    }
+    return {**gradients, "fed": first["fed"]} if fixed.feeding else gradients
+
+
+def _look(h, tensors, fixed):
+    """The context float32 `[B, D]`, its weights `[B, S]`, and the query `[B, A]` it was made by."""
+    keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
+    query = project_queries(ops.cast(h, keys.dtype), weights.get("query"), fixed.unit_queries)
+    scores = energies(query[:, None], keys, weights.get("vector"))  # [B, 1, S]
+    attention = ops.softmax(scores + fixed.bias, axis=-1)
+    context = ops.matmul(ops.cast(attention, values.dtype), values)  # [B, 1, D]
+    return _float(context[:, 0]), attention[:, 0], _float(query)
+
+
+def _look_gradient(d_context, x, tensors, fixed):
+    """From the gradients of context and weights those of h, the query, and the energies; of an
+    additive score also what the step adds to that of the vector v, and, without its factor v, to
+    that of the keys: `slopes`."""
+    keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
+    d_attention = _float(ops.matmul(values, ops.cast(d_context, values.dtype)[:, :, None]))[..., 0]
+    d_attention = d_attention + x["d_attention"]  # [B, S]
+    a = x["attention"]
+    d_energy = a * (d_attention - ops.sum(a * d_attention, -1, keepdims=True))
+    narrow = ops.cast(d_energy, keys.dtype)
+    if "vector" in weights:
+        hidden = ops.tanh(ops.cast(x["query"], keys.dtype)[:, None] + keys)  # [B, S, A]
+        slopes = _float(narrow[:, :, None] * (1.0 - ops.square(hidden)))
+        d_query = ops.sum(slopes, axis=1) * _float(weights["vector"])  # [B, A]
+        flat = ops.reshape(hidden, (-1, hidden.shape[-1]))
+        d_vector = ops.matmul(ops.reshape(narrow, (1, -1)), flat)[0]
+        more = {"slopes": slopes, "vector": _float(d_vector)}
+        d_h = _float(matmul(d_query, ops.transpose(weights["query"])))
+    else:
+        d_h = d_query = _float(ops.matmul(narrow[:, None], keys))[:, 0]
+        more = {}
+        if fixed.unit_queries:  # q = h / |h|
+            query, h = x["query"], x["looking"]
+            d_h = d_h - query * ops.sum(query * d_h, -1, keepdims=True)
+            d_h = d_h * ops.rsqrt(ops.sum(h * h, -1, keepdims=True) + TINY)
+    return {"h": d_h, "query": d_query, "energy": d_energy, **more}
+
+
+def _shifted(first, x):
+    """What each step started from: `first` `[B, U]`, then all of `x` `[T, B, U]` but the last."""
+    return ops.concatenate([first[None], x[:-1]])
+
+
+def _over_time(x, y, dtype):
+    """`sum_t x_tb y_tb^T`: `[T, B, S]` and `[T, B, D]` to `[B, S, D]`."""
+    x, y = ops.cast(ops.transpose(x, (1, 2, 0)), dtype), ops.cast(ops.swapaxes(y, 0, 1), dtype)
+    return ops.matmul(x, y)
+
+
+def _float(x):
+    return ops.cast(x, "float32")

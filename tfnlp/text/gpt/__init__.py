@@ -1,0 +1,1 @@
+"""The tokenizers of GPT and GPT-2 inside the TensorFlow graph."""

@@ -1,0 +1,175 @@
+"""GPT-1's normalisation and word splitting inside the TensorFlow graph.
+
+The reference is finetune-transformer-lm (text_utils.py): `ftfy.fix_text`, `text_standardize`, then
+spaCy's blank English tokenizer, each word lower-cased. Here, in this order:
+
+1. ftfy, as far as it is a matter of single characters (`gpt_cleaning`).
+2. `text_standardize`: dashes become "-", an ellipsis three dots, an acute accent an apostrophe;
+   runs of one of ``-~!";?+,)(/*[]}{|_`` are set apart; white space becomes one space, or, if there
+   is a line break in it, one line break, which is a word; none is left at the ends.
+3. spaCy, on each distinct chunk between spaces: cuts off a prefix and a suffix at a time (quotes,
+   punctuation, symbols, currencies, units after digits, a full stop after a lower-case letter,
+   "'s") until nothing is left to cut or an exception ("don't", "Mr.", "5pm", ":D") is; then splits
+   an exception as known by heart, keeps an address whole, and splits anything else at infixes
+   ("..", "a:b", "end.Start", symbols).
+4. Lower case.
+
+Equal to ftfy 6.3 and spaCy 3.8 (spaCy 2.0, with which the weights were trained, differs in rare
+cases), but for:
+
+- mojibake is not repaired, and of HTML entities only the named ones of HTML 4 and the numeric ones
+  of Latin-1 and general punctuation are known; `gpt_cleaning` has the details;
+- letters and symbols are those of Unicode's categories; spaCy's tables lack some rare letters
+  (Coptic, Cyrillic beyond Russian, Ukrainian and Tatar) and the symbols after Unicode 11;
+- a label of a web address may be longer than 64 letters, and addresses of private networks are
+  addresses, too.
+"""
+
+import tensorflow as tf
+
+from tfnlp.text.gpt.cleaning import clean
+from tfnlp.text.gpt.exceptions import EXCEPTIONS, find, join_split
+from tfnlp.text.packing import merge_words
+
+# --- 2. text_standardize -----------------------------------------------------------------------
+# The tokenizer would take runs of the first kind apart, and keep those of the second whole. The
+# backslash in the reference's pattern is one of an unraw string: it is not set apart.
+_APART = r"[!\";?+,)(*\[\]}{_]|-+|~+|/+|\|+"
+# A line break while it is under way; `clean` leaves no control characters.
+_BREAK = "\x01"
+
+# --- 3. the tokenizer; none of the characters above is left ------------------------------------
+_UNCASED = (
+    r"\p{Bengali}\p{Hebrew}\x{620}-\x{64A}\x{66E}-\x{6D5}\x{6E5}-\x{6FF}\x{750}-\x{77F}"
+    r"\x{8A0}-\x{8BD}\p{Sinhala}\p{Devanagari}\p{Kannada}\p{Tamil}\p{Telugu}\p{Hangul}\p{Han}"
+)
+_LOWER, _UPPER = rf"\p{{Ll}}{_UNCASED}", rf"\p{{Lu}}{_UNCASED}"
+_LETTER = rf"\p{{Ll}}\p{{Lu}}{_UNCASED}"
+_QUOTES = r"'`”“‘’‚„»«「」『』（）〔〕【】《》〈〉"
+_PUNCTUATION = r":<>#&¿؟¡。、·।،۔؛٪"
+_CURRENCY = r"US\$|C\$|A\$|[$£€¥฿₽﷼₴]"
+_UNITS = (
+    "km[²³]?|m[²³]?|dm[²³]?|cm[²³]?|mm[²³]?|ha|µm|nm|yd|in|ft|kg|g|mg|µg|t|lb|oz|kmh|mph|hPa|Pa|"
+    "mbar|mb|MB|kb|KB|gb|GB|tb|TB|T|G|M|K|%|км[²³]?|м[²³]?|дм[²³]?|см[²³]?|мм[²³]?|нм|кг|г|мг|кПа|"
+    "Па|мбар|Кб|КБ|кб|Мб|МБ|мб|Гб|ГБ|гб|Тб|ТБ|тб"
+)
+_EITHER_END = rf"\.\.+|[{_PUNCTUATION}{_QUOTES}\p{{So}}]"
+_PREFIX = rf"^(?:[§%=]|{_EITHER_END}|{_CURRENCY})"
+# What a suffix must follow is in a group.
+_SUFFIX = (
+    rf"(?:{_EITHER_END}|'[sS]|([0-9])(?:{_CURRENCY}|{_UNITS})|(°[FfCcKk])\."
+    rf"|([0-9{_LOWER}%²{_PUNCTUATION}{_QUOTES}])\.|([{_UPPER}][{_UPPER}])\.)$"
+)
+_INFIXES = (
+    (r"\.\.+|\p{So}", r" \0 "),
+    (r"([0-9])(\^)([0-9])", r"\1 \2 \3"),
+    (rf"([{_LOWER}{_QUOTES}])(\.)([{_UPPER}{_QUOTES}])", r"\1 \2 \3"),
+    (rf"([{_LETTER}0-9])([:<>=])([{_LETTER}])", r"\1 \2 \3"),
+)
+_ADDRESS = (  # of the web or for mail, or an IP address; dashes and slashes are already elsewhere
+    r"(?:.+@)?(?:(?:[1-9]\d?|1\d\d|2[01]\d|22[0-3])(?:\.(?:1?\d{1,2}|2[0-4]\d|25[0-5])){2}"
+    r"\.(?:[1-9]\d?|1\d\d|2[0-4]\d|25[0-4])"
+    rf"|(?:[A-Za-z0-9\x{{A1}}-\x{{FFFF}}]+\.)+[{_LOWER}][{_LOWER}]+)(?::\d{{2,5}})?(?:#.*)?"
+)
+# A chunk that no rule splits.
+_PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\]}{_]|-+|/+|\x01"
+
+
+def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
+    """The words that GPT-1's byte pair encoding begins with; see above for what is equal to it.
+
+    Args:
+      strings: string tensor `[B]`, texts of any length. Bytes that are not UTF-8 are dropped.
+
+    Returns:
+      Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\\n".
+
+    Raises:
+      ValueError: `strings` are not a string tensor of rank 1.
+    """
+    strings = tf.convert_to_tensor(strings, dtype_hint=tf.string)
+    if strings.dtype != tf.string or strings.shape.rank != 1:
+        raise ValueError(
+            f"strings must be a string tensor [B]; got {strings.dtype.name} of shape "
+            f"{strings.shape}"
+        )
+    return _words(strings)
+
+
+# Traced once in a process, which takes longer than the rest of making a tokenizer.
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+def _words(strings):
+    chunks = _chunks(strings)
+    distinct, place = tf.unique(chunks.flat_values)
+    words = tf.strings.split(_lower(_tokenize(distinct)), " ")  # [U, (words)]
+    words = words.with_flat_values(tf.where(words.flat_values == _BREAK, "\n", words.flat_values))
+    return merge_words(chunks.with_flat_values(tf.gather(words, place)))
+
+
+def _chunks(strings: tf.Tensor) -> tf.RaggedTensor:
+    """What is between white space or set apart, `[B, (chunks)]`."""
+    strings = tf.strings.strip(clean(strings))
+    strings = tf.strings.regex_replace(strings, r"\n[\t\n\f ]*", f" {_BREAK} ")
+    return tf.strings.split(tf.strings.regex_replace(strings, _APART, r" \0 "))
+
+
+def _lower(strings: tf.Tensor) -> tf.Tensor:
+    # ASCII first: Unicode lower-casing may follow the process's locale (Turkish I).
+    return tf.strings.lower(tf.strings.lower(strings), encoding="utf-8")
+
+
+def _tokenize(chunks: tf.Tensor) -> tf.Tensor:
+    """Chunks `[U]` with a space between their words."""
+    hit, words = find(EXCEPTIONS, chunks)
+    rows = tf.where(~hit & ~tf.strings.regex_full_match(chunks, _PLAIN))  # [N, 1]
+    before, core, after = _cut_affixes(tf.gather_nd(chunks, rows))
+    split = tf.strings.join([before, _split_core(core), after])
+    return tf.tensor_scatter_nd_update(words, rows, join_split(split))
+
+
+def _cut_affixes(chunks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The prefixes of `chunks [N]`, each with a space behind, the rest, the suffixes."""
+
+    def cut(rows, before, core, after):
+        chunk, left, right = (tf.gather(column, rows) for column in (core, before, after))
+        rest = tf.strings.regex_replace(chunk, _PREFIX, "", replace_global=False)
+        stem = tf.strings.regex_replace(rest, _SUFFIX, r"\1\2\3\4", replace_global=False)
+        cut_off = tf.strings.length(chunk) - tf.strings.length(rest)
+        prefix = tf.strings.substr(chunk, tf.zeros_like(cut_off), cut_off)
+        suffix = tf.strings.substr(rest, tf.strings.length(stem), tf.strings.length(rest))
+        unsuffixed = tf.strings.join([prefix, stem])
+        known, _ = find(EXCEPTIONS, tf.concat([rest, unsuffixed, stem], 0))
+        rest_known, unsuffixed_known, stem_known = tf.unstack(tf.reshape(known, [3, -1]))
+        # An exception without the prefix, or else without the suffix, goes before cutting both.
+        keep_suffix = rest_known & (prefix != "")
+        keep_prefix = unsuffixed_known & (suffix != "") & ~keep_suffix
+        left = tf.where(keep_prefix | (prefix == ""), left, tf.strings.join([left, prefix, " "]))
+        right = tf.where(keep_suffix | (suffix == ""), right, tf.strings.join([" ", suffix, right]))
+        new = tf.where(keep_suffix, rest, tf.where(keep_prefix, unsuffixed, stem))
+        done = keep_suffix | keep_prefix | stem_known | (new == chunk) | (new == "")
+        at = rows[:, tf.newaxis]
+        return (
+            tf.boolean_mask(rows, ~done),
+            tf.tensor_scatter_nd_update(before, at, left),
+            tf.tensor_scatter_nd_update(core, at, new),
+            tf.tensor_scatter_nd_update(after, at, right),
+        )
+
+    nothing = tf.zeros_like(chunks)
+    _, before, core, after = tf.while_loop(
+        lambda rows, *_: tf.size(rows) > 0,
+        cut,
+        (tf.range(tf.size(chunks)), nothing, chunks, nothing),
+        shape_invariants=(tf.TensorShape([None]), *[chunks.shape] * 3),
+    )
+    return before, core, after
+
+
+def _split_core(cores: tf.Tensor) -> tf.Tensor:
+    """What is left in the middle, `[N]`: an exception, an address, or a word with infixes."""
+    known, words = find(EXCEPTIONS, cores)
+    split = cores
+    for pattern, replacement in _INFIXES * 2:  # twice, since a letter may be between two
+        split = tf.strings.regex_replace(split, pattern, replacement)
+    whole = known | (split == cores) | tf.strings.regex_full_match(cores, _ADDRESS)
+    return tf.where(whole, words, split)

@@ -1,0 +1,1 @@
+"""Devices and processes: strategies, TPUs, and clusters of workers."""
