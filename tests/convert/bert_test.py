@@ -253,14 +253,14 @@ def test_config_and_vocabulary_from_elsewhere(tmp_path):
     converted = load_bert(weights, config_file=tmp_path / "other.json")
     assert converted.vocabulary is None and converted.lowercase is None
     with pytest.raises(ValueError, match="no vocab.txt"):
-        converted.tokenizer()
+        converted.tokenizer
     vocab = golden(GENERATED) / "vocab.txt"
     converted = load_bert(weights, config_file=tmp_path / "other.json", vocab=vocab)
     assert converted.vocabulary == str(vocab) and converted.lowercase is True
 
 
 def test_tokenizer():
-    tokenizer = load_bert(golden(GENERATED)).tokenizer()
+    tokenizer = load_bert(golden(GENERATED)).tokenizer
     assert tokenizer.vocab_size == 200
     tokens = (golden(GENERATED) / "vocab.txt").read_text().split()
     expected = [tokens.index(t) for t in ("the", "x", "##y", "?")]

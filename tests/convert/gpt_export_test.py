@@ -87,7 +87,7 @@ def test_tokenizer_travels(tmp_path, kind):
     ]  # fmt: skip
     converted = load_gpt(tmp_path / "out")
     assert_same_weights(converted.pretrainer, model)
-    again = converted.tokenizer()
+    again = converted.tokenizer
     assert again.kind == kind
     assert again.vocabulary == tokenizer.vocabulary and again.merges == tokenizer.merges
     settings = [

@@ -281,7 +281,7 @@ def test_vocabulary_is_found(tmp_path):
     converted = load_gpt(folder)
     assert converted.vocabulary is None
     with pytest.raises(ValueError, match="no vocabulary beside it; pass vocab= to load_gpt"):
-        converted.tokenizer()
+        converted.tokenizer
     pairs = (
         ("encoder.json", "vocab.bpe"),
         ("encoder_bpe_40000.json", "vocab_40000.bpe"),
@@ -303,4 +303,4 @@ def test_vocabulary_is_found(tmp_path):
 def test_vocabulary_of_another_model(originals):
     """The fixture has some entries of the published vocabulary, far beyond its 356 rows."""
     with pytest.raises(ValueError, match="has ids up to 13434, but the model's vocab_size is 356"):
-        originals[GPT2].tokenizer()
+        originals[GPT2].tokenizer

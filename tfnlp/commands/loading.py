@@ -29,7 +29,7 @@ def load_bert(path):
     if not is_run(path):
         converted = convert.load_bert(path)
         return LoadedBert(
-            converted.encoder, converted.pretrainer, converted.tokenizer(), converted.config
+            converted.encoder, converted.pretrainer, converted.tokenizer, converted.config
         )
     config = _config(path, "bert")
     encoder = models.bert(**config["arguments"])
@@ -111,7 +111,7 @@ def load_gpt(path, dtype=None):
     if not is_run(path):
         converted = convert.load_gpt(path, dtype=dtype)
         return LoadedGPT(
-            converted.encoder, converted.pretrainer, converted.tokenizer(), converted.config
+            converted.encoder, converted.pretrainer, converted.tokenizer, converted.config
         )
     config = _config(path, "gpt")
     encoder = models.gpt(**config["arguments"], dtype=dtype)

@@ -1,18 +1,17 @@
 """Other people's checkpoints to tfnlp models, and back."""
 
-from tfnlp.convert.bert.loading import Converted, load_bert
+from tfnlp.convert.bert.loading import load_bert
 from tfnlp.convert.bert.saving import google_tensors, huggingface_tensors, save_huggingface
-from tfnlp.convert.elmo import ConvertedElmo, load_elmo, save_elmo
+from tfnlp.convert.elmo import load_elmo, save_elmo
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
-from tfnlp.convert.gpt.loading import ConvertedGPT, load_gpt
+from tfnlp.convert.gpt.loading import load_gpt
 from tfnlp.convert.gpt.saving import save_gpt
+from tfnlp.convert.pretrained import Pretrained
 from tfnlp.convert.word_vectors import read_word_vectors, write_word_vectors
 
 __all__ = [
-    "Converted",
-    "ConvertedElmo",
-    "ConvertedGPT",
+    "Pretrained",
     "Tensors",
     "google_tensors",
     "huggingface_tensors",

@@ -5,7 +5,6 @@ import os
 import pathlib
 import shutil
 import uuid
-from dataclasses import dataclass
 
 import h5py
 import keras
@@ -16,25 +15,10 @@ from tfnlp.convert.elmo_options import config_of, options_of, read_options
 from tfnlp.convert.formats.hdf5_files import open_hdf5
 from tfnlp.convert.formats.mapping import check_tensors
 from tfnlp.convert.formats.tensors import reason
+from tfnlp.convert.pretrained import Pretrained
 from tfnlp.models import elmo, elmo_pretrainer
 
 FILES = ("options.json", "weights.hdf5")  # what `save_elmo` writes
-
-
-@dataclass(frozen=True)
-class ConvertedElmo:
-    """An ELMo checkpoint as tfnlp has it.
-
-    Attributes:
-        encoder: the model made by `elmo`, with the checkpoint's weights.
-        pretrainer: the model made by `elmo_pretrainer` on it if the checkpoint holds the softmax
-            over words (`softmax/W` and `softmax/b`, which bilm-tf's own dumps leave out), or None.
-        config: arguments that make the same encoder again: `elmo(**config)`.
-    """
-
-    encoder: keras.Model
-    pretrainer: keras.Model | None
-    config: dict
 
 
 def load_elmo(
@@ -64,7 +48,9 @@ def load_elmo(
         num_samples: as in `elmo_pretrainer`.
         ignore: beginnings of the names of datasets to leave out.
 
-    Returns: a `ConvertedElmo`.
+    Returns:
+        A `Pretrained`; its `pretrainer` is None unless the file holds the softmax over words
+        (`softmax/W` and `softmax/b`, which bilm-tf's own dumps leave out).
 
     Raises:
         FileNotFoundError: for a file that is not there.
@@ -100,7 +86,8 @@ def load_elmo(
         parts = split_rows(arrays[name], [variable.shape for variable in variables])
         for variable, part in zip(variables, parts, strict=True):
             variable.assign(part)
-    return ConvertedElmo(encoder, pretrainer, config)
+    path = str(weights.parent if path is None else path)
+    return Pretrained(encoder, pretrainer, config, path=path)
 
 
 def save_elmo(directory, encoder, pretrainer=None, overwrite=False):

@@ -1,10 +1,10 @@
 """Published BERT checkpoints as tfnlp models."""
 
+import functools
 import os
 import pathlib
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import keras
 import numpy as np
 
 from tfnlp.convert.bert import google as bert_google
@@ -14,41 +14,12 @@ from tfnlp.convert.formats.folders import find_one, find_weights
 from tfnlp.convert.formats.mapping import assign, check_tensors, stored_shapes, weights_from_tensors
 from tfnlp.convert.formats.tensors import shown
 from tfnlp.convert.formats.weight_files import open_tensors
+from tfnlp.convert.pretrained import Pretrained
 from tfnlp.convert.vocabulary import is_lowercase, vocabulary_lines
 from tfnlp.models import bert, bert_pretrainer
 
-
-@dataclass(frozen=True)
-class Converted:
-    """A checkpoint as tfnlp has it.
-
-    Attributes:
-        encoder: the model made by `bert`, with the checkpoint's weights.
-        pretrainer: the model made by `bert_pretrainer` on it, with those heads that the
-            checkpoint holds; None if it holds none.
-        config: arguments that make the same encoder again: `bert(**config)`.
-        vocabulary: path of `vocab.txt`, or None.
-        lowercase: whether text is lower-cased (and stripped of accents) first; None without a
-            vocabulary.
-    """
-
-    encoder: keras.Model
-    pretrainer: keras.Model | None
-    config: dict
-    vocabulary: str | None
-    lowercase: bool | None
-
-    def tokenizer(self):
-        """The `WordPieceTokenizer` of the checkpoint.
-
-        Raises:
-            ValueError: if the checkpoint came without a vocabulary.
-        """
-        from tfnlp.text import WordPieceTokenizer
-
-        if self.vocabulary is None:
-            raise ValueError("the checkpoint has no vocab.txt beside it; pass vocab= to load_bert")
-        return WordPieceTokenizer(self.vocabulary, lowercase=self.lowercase)
+if TYPE_CHECKING:
+    from tfnlp.text import WordPieceTokenizer
 
 
 def load_bert(
@@ -81,10 +52,11 @@ def load_bert(
         config_file: the configuration, if it lies elsewhere.
         vocab: the vocabulary, if it lies elsewhere.
         lowercase: whether the vocabulary is for lower-cased text, if what is found out
-            (see `Converted.lowercase`) is wrong.
+            (see `tfnlp.convert.vocabulary.is_lowercase`) is wrong.
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
-    Returns: a `Converted`.
+    Returns:
+        A `Pretrained`; its `pretrainer` has those heads that the checkpoint holds.
 
     Raises:
         FileNotFoundError: for a file that is not there.
@@ -125,7 +97,23 @@ def load_bert(
             max_predictions=max_predictions,
         )
     assign(model, weights)
-    return Converted(encoder, pretrainer, config, vocabulary, lowercase)
+    return Pretrained(
+        encoder,
+        pretrainer,
+        config,
+        make_tokenizer=functools.partial(_tokenizer, vocabulary, lowercase),
+        vocabulary=vocabulary,
+        lowercase=lowercase,
+        path=str(path),
+    )
+
+
+def _tokenizer(vocabulary: str | None, lowercase: bool | None) -> "WordPieceTokenizer":
+    from tfnlp.text import WordPieceTokenizer
+
+    if vocabulary is None:
+        raise ValueError("the checkpoint has no vocab.txt beside it; pass vocab= to load_bert")
+    return WordPieceTokenizer(vocabulary, lowercase=lowercase)
 
 
 def _vocabulary(folder, vocab, lowercase, vocab_size):

@@ -1,9 +1,9 @@
 """Published GPT and GPT-2 checkpoints as tfnlp models."""
 
+import functools
 import pathlib
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import keras
 import numpy as np
 
 from tfnlp.convert.formats.folders import find_one, find_weights
@@ -14,44 +14,11 @@ from tfnlp.convert.gpt import gpt2_openai
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt import openai as gpt_openai
 from tfnlp.convert.gpt.config import weight_shapes
+from tfnlp.convert.pretrained import Pretrained
 from tfnlp.models import gpt, gpt_pretrainer
 
-
-@dataclass(frozen=True)
-class ConvertedGPT:
-    """A checkpoint as tfnlp has it.
-
-    Attributes:
-        encoder: the model made by `gpt`, with the checkpoint's weights.
-        pretrainer: the model made by `gpt_pretrainer` on it: its head has no weights of its own.
-        config: arguments that make the same encoder again: `gpt(**config)`.
-        vocabulary: path of the folder that holds tokens and merges, or None.
-    """
-
-    encoder: keras.Model
-    pretrainer: keras.Model
-    config: dict
-    vocabulary: str | None
-
-    def tokenizer(self):
-        """The `GPTTokenizer` or `GPT2Tokenizer` of the checkpoint.
-
-        Raises:
-            ValueError: if the checkpoint came without a vocabulary, or with one that is longer
-                than the embedding table.
-        """
-        from tfnlp.text import gpt_tokenizer, read_bpe
-
-        if self.vocabulary is None:
-            raise ValueError("the checkpoint has no vocabulary beside it; pass vocab= to load_gpt")
-        tokens, merges = read_bpe(self.vocabulary)
-        if len(tokens) > self.config["vocab_size"]:
-            raise ValueError(
-                f"the vocabulary in {self.vocabulary} has ids up to {len(tokens) - 1}, but the "
-                f"model's vocab_size is {self.config['vocab_size']}; it belongs to another "
-                "checkpoint"
-            )
-        return gpt_tokenizer((tokens, merges))
+if TYPE_CHECKING:
+    from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 
 def load_gpt(
@@ -84,7 +51,8 @@ def load_gpt(
             `encoder_bpe_40000.json` and `vocab_40000.bpe`, or `vocab.json` and `merges.txt`.
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
-    Returns: a `ConvertedGPT`.
+    Returns:
+        A `Pretrained`; the head of its `pretrainer` has no weights of its own.
 
     Raises:
         FileNotFoundError: for a file that is not there.
@@ -108,7 +76,28 @@ def load_gpt(
     encoder = gpt(**config, seq_length=seq_length, dtype=dtype)
     pretrainer = gpt_pretrainer(encoder)
     assign(encoder, weights)
-    return ConvertedGPT(encoder, pretrainer, config, vocabulary)
+    return Pretrained(
+        encoder,
+        pretrainer,
+        config,
+        make_tokenizer=functools.partial(_tokenizer, vocabulary, config["vocab_size"]),
+        vocabulary=vocabulary,
+        path=str(path),
+    )
+
+
+def _tokenizer(vocabulary: str | None, vocab_size: int) -> "GPTTokenizer | GPT2Tokenizer":
+    from tfnlp.text import gpt_tokenizer, read_bpe
+
+    if vocabulary is None:
+        raise ValueError("the checkpoint has no vocabulary beside it; pass vocab= to load_gpt")
+    tokens, merges = read_bpe(vocabulary)
+    if len(tokens) > vocab_size:
+        raise ValueError(
+            f"the vocabulary in {vocabulary} has ids up to {len(tokens) - 1}, but the model's "
+            f"vocab_size is {vocab_size}; it belongs to another checkpoint"
+        )
+    return gpt_tokenizer((tokens, merges))
 
 
 def _vocabulary(folder, vocab):
