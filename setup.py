@@ -42,7 +42,6 @@ setup(
         "scikit-learn",
         "scipy",
         "sentencex>=1.0",
-        "seqeval",
         # tensorflow-hub imports pkg_resources, which later versions no longer have.
         "setuptools<81",
         "tensorboard",

@@ -1,15 +1,19 @@
-"""What a fine-tuned model is judged by: measures over all held-out examples at once.
+"""Measures of a fine-tuned model, taken over all held-out examples at once.
 
-Unlike the means that a task adds up over batches, these need every prediction together. They are
-thin over scikit-learn, SciPy and seqeval; question answering is in `tfnlp.tasks.squad`.
+Unlike the means that a task adds up over batches, these need every prediction together. They use
+scikit-learn and SciPy; F1 of entities is in `tfnlp.tasks.entities`, question answering in
+`tfnlp.tasks.squad`.
 """
+
+from collections.abc import Iterable, Sequence, Sized
 
 import numpy as np
 from scipy import stats
-from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-# The measure that picks the best checkpoint, by what the model puts out.
+from tfnlp.tasks.entities import entity_scores, is_bio
+
+# The measure that picks the best checkpoint, by the model's output.
 MAIN = {
     "class": "accuracy",
     "score": "pearson",
@@ -19,8 +23,8 @@ MAIN = {
 }
 
 
-def main_metric(output, tags=()):
-    """Name of the measure that picks the best checkpoint; tags that mark entities have F1.
+def main_metric(output: str, tags: Sequence[str] = ()) -> str:
+    """Return the name of the measure that picks the best checkpoint; F1 for tags of entities.
 
     Args:
         output: "class", "score", "choice", "tag" or "span".
@@ -28,16 +32,13 @@ def main_metric(output, tags=()):
     """
     if output not in MAIN:
         raise ValueError(f"output={output!r} is unknown; choose one of {sorted(MAIN)}")
-    return "f1" if output == "tag" and tags and bio_is(tags) else MAIN[output]
+    return "f1" if output == "tag" and tags and is_bio(tags) else MAIN[output]
 
 
-def bio_is(tags):
-    """Whether all of `tags` (strings) are "O" or begin with "B-" or "I-": they mark entities."""
-    return all(tag == "O" or tag.startswith(("B-", "I-")) for tag in set(tags))
-
-
-def classification(labels, predicted, names):
-    """Accuracy, Matthews correlation and F1 of classes.
+def classification(
+    labels: Iterable[str], predicted: Iterable[str], names: Iterable[str]
+) -> dict[str, float]:
+    """Return accuracy, Matthews correlation and F1 of classes.
 
     Matthews correlation (of K classes: Gorodkin 2004) is 0 where it is undefined, because all
     labels or all predictions are the same class. F1 = 2 P R / (P + R), 0 for a class that is
@@ -61,7 +62,7 @@ def classification(labels, predicted, names):
     if unknown:
         raise ValueError(f"labels: {unknown[0]!r} is not among the classes {names[:20]}")
     pairs = list(zip(labels, predicted, strict=True))
-    # scikit-learn warns where there is but one class altogether.
+    # scikit-learn warns where only one class occurs.
     one_class = len(set(labels) | set(predicted)) == 1
     macro = float(f1_score(labels, predicted, average="macro", zero_division=0))
     values = {
@@ -71,15 +72,13 @@ def classification(labels, predicted, names):
     }
     if len(names) == 2:
         # The "macro average" over one class is its F1, also where the class does not occur.
-        positive = f1_score(
-            labels, predicted, labels=[names[1]], average="macro", zero_division=0
-        )
+        positive = f1_score(labels, predicted, labels=[names[1]], average="macro", zero_division=0)
         values |= {"f1": float(positive), "f1_macro": macro}
     return values
 
 
-def regression(scores, predicted):
-    """Pearson and Spearman correlation and the mean squared error.
+def regression(scores: Iterable[float], predicted: Iterable[float]) -> dict[str, float]:
+    """Return Pearson and Spearman correlation and the mean squared error.
 
     A correlation is 0 where it is undefined, because all scores or all predictions are equal.
 
@@ -97,7 +96,8 @@ def regression(scores, predicted):
     _check_lengths("scores", scores, predicted)
     for name, values in (("scores", scores), ("predicted", predicted)):
         if not np.isfinite(values).all():
-            raise ValueError(f"{name}: {values[~np.isfinite(values)][0]} came, not a finite number")
+            bad = values[~np.isfinite(values)][0]
+            raise ValueError(f"{name} holds {bad}; expected finite numbers")
     defined = bool(np.ptp(scores) and np.ptp(predicted))
     return {
         "pearson": float(stats.pearsonr(scores, predicted)[0]) if defined else 0.0,
@@ -106,15 +106,16 @@ def regression(scores, predicted):
     }
 
 
-def tagging(tags, predicted, bio=None):
-    """Accuracy over words and, for tags that mark entities, entity-level precision, recall, F1.
+def tagging(
+    tags: Iterable[Iterable[str]], predicted: Iterable[Iterable[str]], bio: bool | None = None
+) -> dict[str, float]:
+    """Return accuracy over words and, for tags of entities, precision, recall and F1 of entities.
 
-    An entity counts when both its ends and its type are right, and is read as the conlleval
-    script of CoNLL-2000 reads it: an "I-" without a beginning starts an entity.
+    An entity counts when both its ends and its type are right; see `tfnlp.tasks.entities`.
 
     Args:
         tags, predicted: one list of strings a sentence.
-        bio: whether tags mark entities; None: as `bio_is` finds in `tags`.
+        bio: whether tags mark entities; None: as `is_bio` finds in `tags`.
 
     Returns:
         dict of floats: `accuracy` [, `precision`, `recall`, `f1`].
@@ -127,24 +128,22 @@ def tagging(tags, predicted, bio=None):
     for number, (gold, guess) in enumerate(zip(tags, predicted, strict=True), 1):
         if len(gold) != len(guess):
             raise ValueError(
-                f"predicted: {len(guess)} tags came for sentence {number} of {len(gold)} words"
+                f"predicted has {len(guess)} tags for sentence {number} of {len(gold)} words; "
+                "expected one tag a word"
             )
     flat = [tag for sentence in tags for tag in sentence]
     flat_predicted = [tag for sentence in predicted for tag in sentence]
     if not flat:
-        raise ValueError("tags: no words came; there is nothing to measure")
+        raise ValueError("tags holds no words; expected at least one")
     right = sum(a == b for a, b in zip(flat, flat_predicted, strict=True))
     values = {"accuracy": right / len(flat)}
-    if bio_is(flat) if bio is None else bio:
-        precision, recall, f1, _ = precision_recall_fscore_support(
-            tags, predicted, average="micro", zero_division=0
-        )
-        values |= {"precision": float(precision), "recall": float(recall), "f1": float(f1)}
+    if is_bio(flat) if bio is None else bio:
+        values |= entity_scores(tags, predicted)
     return values
 
 
-def _check_lengths(name, gold, predicted):
+def _check_lengths(name: str, gold: Sized, predicted: Sized) -> None:
     if len(gold) != len(predicted):
-        raise ValueError(f"predicted: {len(predicted)} came for {len(gold)} {name}")
+        raise ValueError(f"predicted has {len(predicted)} entries for {len(gold)} {name}")
     if not len(gold):
-        raise ValueError(f"{name}: none came; there is nothing to measure")
+        raise ValueError(f"{name} is empty; expected at least one example")
