@@ -96,9 +96,9 @@ def _model_here(args):
     if args.command not in ("evaluate", "export", "predict"):
         yield
         return
-    from tfnlp.training.paths import to_read
+    from tfnlp.files import local_copy
 
-    with to_read(args.model) as args.model:
+    with local_copy(args.model) as args.model:
         yield
 
 

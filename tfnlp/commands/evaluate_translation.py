@@ -15,9 +15,9 @@ def run(args, beams=4, length_penalty=0.6, batch_size=32):
     from tfnlp.commands.loading import load_translation
     from tfnlp.commands.pictures import plot_lengths
     from tfnlp.data import read_parallel
+    from tfnlp.files import written_whole
     from tfnlp.hub import Translator
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
-    from tfnlp.training.paths import to_write
 
     text = read_parallel(args.source, args.target)
     loaded = load_translation(args.model)
@@ -27,10 +27,10 @@ def run(args, beams=4, length_penalty=0.6, batch_size=32):
     lengths = bleu_by_length(text.sources, translations, text.targets)
     if args.report:
         os.makedirs(args.report, exist_ok=True)
-        with to_write(os.path.join(args.report, "translations.txt")) as path:
+        with written_whole(os.path.join(args.report, "translations.txt")) as path:
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(f"{translation}\n" for translation in translations)
-        with to_write(os.path.join(args.report, "lengths.png")) as path:
+        with written_whole(os.path.join(args.report, "lengths.png")) as path:
             plot_lengths({"": lengths}, path)
     if args.json:
         rows = [row._asdict() for row in lengths]

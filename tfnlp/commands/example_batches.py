@@ -119,10 +119,10 @@ def open_bert(args, before, predictions):
     """
     from tfnlp.data import BertPairs
     from tfnlp.data.shards.reading import BertShards
+    from tfnlp.files import local_copy
     from tfnlp.text import WordPieceTokenizer, read_vocabulary
-    from tfnlp.training.paths import to_read
 
-    with to_read(f"{args.examples}/{VOCABULARY}") as path:
+    with local_copy(f"{args.examples}/{VOCABULARY}") as path:
         tokens = read_vocabulary(path)
     tokenizer = WordPieceTokenizer(tokens, lowercase=not args.cased)
     if before is not None:
@@ -195,10 +195,10 @@ def open_gpt(args, before):
     from tfnlp.commands.gpt_text import Text, newline_id
     from tfnlp.data import token_stream
     from tfnlp.data.shards.reading import WindowShards
+    from tfnlp.files import local_copy
     from tfnlp.text import gpt_tokenizer, read_bpe
-    from tfnlp.training.paths import to_read
 
-    with to_read(f"{args.examples}/{GPT_VOCABULARY}") as path:
+    with local_copy(f"{args.examples}/{GPT_VOCABULARY}") as path:
         pair = read_bpe(path)
     if before is not None:
         theirs = before.tokenizer

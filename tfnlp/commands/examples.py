@@ -188,13 +188,13 @@ def _vocabulary(args, name, read, make):
     """The tokens of --vocab, of an earlier start, or those that `make()` returns."""
     import tensorflow as tf
 
-    from tfnlp.training.paths import to_read
+    from tfnlp.files import local_copy
 
     kept = tf.io.gfile.join(args.output, name)
     if args.vocab:
         return read(args.vocab)
     if tf.io.gfile.exists(kept):
-        with to_read(kept) as path:
+        with local_copy(kept) as path:
             return read(path)
     print(f"building a vocabulary of {args.vocab_size} tokens", file=sys.stderr)
     return make()
@@ -219,11 +219,11 @@ def _write(folder, name, write):
     """Writes the vocabulary with `write(path)`, unless an earlier start did."""
     import tensorflow as tf
 
-    from tfnlp.training.paths import to_write
+    from tfnlp.files import written_whole
 
     kept = tf.io.gfile.join(folder, name)
     if not tf.io.gfile.exists(kept):
-        with to_write(kept) as path:
+        with written_whole(kept) as path:
             write(path)
 
 

@@ -219,11 +219,11 @@ def _subwords(args, words):
 def _write_counts(output, counts):
     import tensorflow as tf
 
-    from tfnlp.training.paths import to_write
+    from tfnlp.files import written_whole
 
     kept = tf.io.gfile.join(output, COUNTS)
     if not tf.io.gfile.exists(kept):
-        with to_write(kept) as path:
+        with written_whole(kept) as path:
             write_lines(path, counts)
 
 

@@ -162,13 +162,13 @@ def vocabulary(args, make, read, name=VOCABULARY):
     """
     import tensorflow as tf
 
-    from tfnlp.training.paths import to_read
+    from tfnlp.files import local_copy
 
     kept = tf.io.gfile.join(args.output, name)
     if args.vocab:
         return read(args.vocab)
     if tf.io.gfile.exists(kept) and not args.restart:
-        with to_read(kept) as path:
+        with local_copy(kept) as path:
             return read(path)
     return make()
 
@@ -188,7 +188,7 @@ def start_run(args, config, tokens, read, write, name=VOCABULARY, chief=True):
     """
     import tensorflow as tf
 
-    from tfnlp.training.paths import to_read, to_write
+    from tfnlp.files import local_copy, written_whole
     from tfnlp.training.run import delete_run, write_config
 
     if not chief:
@@ -198,7 +198,7 @@ def start_run(args, config, tokens, read, write, name=VOCABULARY, chief=True):
     kept = tf.io.gfile.join(args.output, name)
     known = tf.io.gfile.exists(kept)
     if known:
-        with to_read(kept) as path:
+        with local_copy(kept) as path:
             same = read(path) == tokens
         if not same:
             raise ValueError(
@@ -208,7 +208,7 @@ def start_run(args, config, tokens, read, write, name=VOCABULARY, chief=True):
             )
     write_config(args.output, config)
     if not known:
-        with to_write(kept) as path:
+        with written_whole(kept) as path:
             write(path, tokens)
 
 
@@ -219,7 +219,7 @@ def fit(args, trainer, data, validation, perplexity=False):
         the path of the curve, which the first worker draws.
     """
     from tfnlp.commands.pictures import plot_history
-    from tfnlp.training.paths import to_write
+    from tfnlp.files import written_whole
 
     trainer.fit(
         data,
@@ -232,7 +232,7 @@ def fit(args, trainer, data, validation, perplexity=False):
     )
     picture = f"{args.output.rstrip('/')}/curve.png"
     if trainer.crew.chief:
-        with to_write(picture) as path:
+        with written_whole(picture) as path:
             shown = (["perplexity"], trainer.task.report) if perplexity else ()
             plot_history(trainer.history, path, *shown)
     return picture

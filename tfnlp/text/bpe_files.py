@@ -6,9 +6,9 @@ one merge a line, its two symbols apart by a space, after a first line `#version
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 
+from tfnlp.files import written_whole
 from tfnlp.text.lines import read_lines, shown
 
 FILE_NAMES = (
@@ -189,15 +189,6 @@ def write_bpe(
 
 
 def _write(path: str, text: str) -> None:
-    folder, name = os.path.split(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
+    with written_whole(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -6,11 +6,11 @@ that continue a word begin with `##`.
 
 import collections
 import os
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
+from tfnlp.files import written_whole
 from tfnlp.text.lines import read_lines, shown
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -166,22 +166,13 @@ def read_vocabulary(path: str | os.PathLike) -> list[str]:
 
 
 def write_vocabulary(path: str | os.PathLike, tokens: Sequence[str]) -> None:
-    """Writes a vocabulary file, whole or not at all: a temporary file is renamed to `path`.
+    """Write a vocabulary file, whole or not at all (see `tfnlp.files.written_whole`).
 
     Raises:
       ValueError: `tokens` is not a usable vocabulary (see `read_vocabulary`).
     """
     path = os.fspath(path)
     tokens = check_vocabulary(tokens, f"the vocabulary to be written to {path}")
-    folder, name = os.path.split(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
+    with written_whole(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
             file.write("\n".join(tokens) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
+from tfnlp.files import written_whole
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
 from tfnlp.text.lines import read_lines, shown
 
@@ -127,14 +128,13 @@ def read_words(path: str | os.PathLike) -> list[str]:
 
 
 def write_words(path: str | os.PathLike, words: Sequence[str]) -> None:
-    """Writes a vocabulary of words, whole or not at all: a file beside is renamed to `path`.
+    """Write a vocabulary of words, whole or not at all (see `tfnlp.files.written_whole`).
 
     Raises:
       ValueError: `words` is not a usable vocabulary (see `read_words`).
     """
     path = os.fspath(path)
     words = check_words(words, f"the vocabulary to be written to {path}")
-    partial = f"{path}.partial"
-    with open(partial, "w", encoding="utf-8", newline="") as file:
-        file.write("\n".join(words) + "\n")
-    os.replace(partial, path)
+    with written_whole(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            file.write("\n".join(words) + "\n")

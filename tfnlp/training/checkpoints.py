@@ -7,7 +7,7 @@ import zlib
 
 import tensorflow as tf
 
-from tfnlp.training.paths import is_remote
+from tfnlp.files import is_remote
 from tfnlp.training.randomness import seed_variables
 
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")

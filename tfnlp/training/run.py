@@ -12,6 +12,7 @@ import json
 
 import tensorflow as tf
 
+from tfnlp.files import written_whole
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 
@@ -61,10 +62,8 @@ def write_config(directory, config):
         )
     try:
         tf.io.gfile.makedirs(str(directory))
-        partial = f"{path}.partial"
-        with tf.io.gfile.GFile(partial, "w") as file:
+        with written_whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(json.dumps(config, indent=2) + "\n")
-        tf.io.gfile.rename(partial, path, overwrite=True)
     except tf.errors.OpError as error:
         raise OSError(f"{path} can't be written: {error.message}") from error
 

@@ -1,4 +1,4 @@
-"""A run's folder on a file system that only `tf.io.gfile` knows: TensorFlow's own, in memory."""
+"""A run's folder on a remote path: TensorFlow's file system in memory."""
 
 import json
 
@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from tests.cli.cli_test import TOY, tfnlp
 from tfnlp import books
-from tfnlp.training.paths import to_read, to_write
 
 
 @pytest.fixture
@@ -47,18 +46,4 @@ def test_run_there_resumes_and_is_read(model, arguments, text, capsys):
     assert tfnlp("evaluate", "--model", run, "--input", text, "--json") == 0
     assert json.loads(capsys.readouterr().out.strip().split("\n")[-1])["loss"] > 0
     assert tfnlp("evaluate", "--model", "ram://none", "--input", text) == 1
-    assert "ram://none is not there" in capsys.readouterr().err
-
-
-def test_what_fails_to_be_written_is_not_copied():
-    with pytest.raises(ZeroDivisionError), to_write("ram://place/file") as path:
-        open(path, "w").close()
-        raise ZeroDivisionError
-    assert not tf.io.gfile.exists("ram://place/file")
-
-
-def test_local_paths_are_themselves(tmp_path):
-    with to_write(str(tmp_path / "a")) as path:
-        assert path == str(tmp_path / "a")
-    with to_read(str(tmp_path / "b")) as path:
-        assert path == str(tmp_path / "b")
+    assert "ram://none does not exist" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""Files and folders that are written whole or not at all, local and remote."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import tensorflow as tf
+
+from tfnlp.files import is_remote, local_copy, written_whole
+
+
+@pytest.fixture(params=["local", "remote"])
+def folder(request, tmp_path):
+    path = str(tmp_path) if request.param == "local" else "ram://files"
+    tf.io.gfile.makedirs(path)
+    yield path
+    tf.io.gfile.rmtree(path)
+
+
+def write_file(path, text):
+    pathlib.Path(path).write_text(text)
+
+
+def write_folder(path, text):
+    os.makedirs(os.path.join(path, "inner"))
+    write_file(os.path.join(path, f"{text}.txt"), text)
+    write_file(os.path.join(path, "inner", "x.txt"), text)
+
+
+def contents(path):
+    """A dict of relative path to text; of a file itself `{"": text}`."""
+    if not tf.io.gfile.isdir(path):
+        return {"": tf.io.gfile.GFile(path).read()}
+    found = {}
+    for name in tf.io.gfile.listdir(path):
+        name = name.rstrip("/")
+        inner = contents(tf.io.gfile.join(path, name))
+        found.update({f"{name}/{rest}".rstrip("/"): text for rest, text in inner.items()})
+    return found
+
+
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_a_path_gets_what_was_written_when_the_block_succeeds(folder, write):
+    path = tf.io.gfile.join(folder, "result.png")
+    for text in ("one", "two"):  # the second replaces the first
+        with written_whole(path) as temporary:
+            assert temporary != path and temporary.endswith(".png")
+            write(temporary, text)
+        with local_copy(path) as copy:
+            found = contents(copy)
+        inner = {"two.txt": "two", "inner/x.txt": "two"}
+        want = {"": "two"} if write is write_file else inner
+        assert found == {k.replace("two", text): text for k in want}
+    assert [name.rstrip("/") for name in tf.io.gfile.listdir(folder)] == ["result.png"]
+
+
+@pytest.mark.parametrize("write", [write_file, write_folder])
+def test_an_error_changes_nothing_and_leaves_nothing(folder, write):
+    path = tf.io.gfile.join(folder, "result")
+    for before in ([], ["result"]):
+        with pytest.raises(ZeroDivisionError), written_whole(path) as temporary:
+            write(temporary, "new")
+            raise ZeroDivisionError
+        assert [name.rstrip("/") for name in tf.io.gfile.listdir(folder)] == before
+        if before:
+            assert "old" in contents(path).values()
+            continue
+        with written_whole(path) as temporary:
+            write(temporary, "old")
+
+
+def test_a_file_does_not_take_the_place_of_a_folder(tmp_path):
+    write_folder(tmp_path / "result", "old")
+    with pytest.raises(OSError), written_whole(tmp_path / "result") as temporary:
+        write_file(temporary, "new")
+    assert os.listdir(tmp_path) == ["result"] and "old.txt" in contents(str(tmp_path / "result"))
+
+
+def test_local_paths_are_read_where_they_are(tmp_path):
+    with local_copy(tmp_path / "b") as path:
+        assert path == str(tmp_path / "b")
+    assert is_remote("gs://bucket/run") and not is_remote(tmp_path)
+    with pytest.raises(FileNotFoundError, match="ram://none does not exist"):
+        with local_copy("ram://none"):
+            pass
+
+
+def test_tensorflow_is_not_imported_for_local_paths(tmp_path):
+    program = (
+        "import sys; from tfnlp.files import written_whole\n"
+        "with written_whole(sys.argv[1]) as path: open(path, 'w').close()\n"
+        "assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program, tmp_path / "file"], check=True)
+    assert os.listdir(tmp_path) == ["file"]

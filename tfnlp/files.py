@@ -1,0 +1,149 @@
+"""Files and folders that are written whole or not at all, on this machine or at `gs://...`.
+
+Remote paths are those that have a scheme and that `tf.io.gfile` takes. TensorFlow is imported only
+for them.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """Return whether `path` has a scheme (`gs://`, `s3://`, ...), so that `open` can't read it."""
+    return "://" in os.fspath(path)
+
+
+@contextlib.contextmanager
+def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield a temporary path for the new file or folder `path`; move it there on success.
+
+    The temporary path is beside `path` and has the same extension. When the block ends, the data is
+    flushed to the disk and renamed. If the block raises, the temporary path is deleted, and what
+    was at `path` before is unchanged. A remote file or folder is written on this machine and copied
+    when the block ends.
+
+    An existing file or folder at `path` is replaced: check before whether that is allowed. The
+    parent folder must exist.
+
+    Args:
+        path: the file or folder to write.
+
+    Raises:
+        OSError: if the result can't be moved to `path`.
+    """
+    path = os.fspath(path)
+    if is_remote(path):
+        with tempfile.TemporaryDirectory() as folder:
+            local = os.path.join(folder, os.path.basename(path.rstrip("/")))
+            yield local
+            _upload(local, path.rstrip("/"))
+        return
+    folder, name = os.path.split(os.path.abspath(path))
+    temporary = os.path.join(folder, f".partial-{uuid.uuid4().hex[:8]}-{name}")
+    try:
+        yield temporary
+        _flush(temporary)
+        if os.path.isdir(temporary) and os.path.isdir(path):
+            _replace_folder(temporary, path)
+        else:
+            os.replace(temporary, path)
+    finally:
+        _remove(temporary)
+
+
+@contextlib.contextmanager
+def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield a path on this machine with the contents of the file or folder `path`.
+
+    That is `path` itself if it is local, else a copy that is deleted when the block ends.
+
+    Args:
+        path: the file or folder to read.
+
+    Raises:
+        FileNotFoundError: if a remote `path` does not exist.
+    """
+    path = os.fspath(path)
+    if not is_remote(path):
+        yield path
+        return
+    import tensorflow as tf
+
+    if not tf.io.gfile.exists(path):
+        raise FileNotFoundError(f"{path} does not exist")
+    with tempfile.TemporaryDirectory() as folder:
+        local = os.path.join(folder, os.path.basename(path.rstrip("/")))
+        _copy(path, local)
+        yield local
+
+
+def _flush(path: str) -> None:
+    """Write what the system caches of a file, or of all files in a folder, to the disk."""
+    if os.path.isdir(path):
+        for name in os.listdir(path):
+            _flush(os.path.join(path, name))
+    else:
+        with open(path, "rb+") as file:
+            os.fsync(file.fileno())
+
+
+def _replace_folder(new: str, old: str) -> None:
+    """Rename the folder `new` to `old`, which is kept until that is done."""
+    aside = f"{new}-old"
+    os.rename(old, aside)
+    try:
+        os.rename(new, old)
+    except BaseException:
+        os.rename(aside, old)
+        raise
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path, ignore_errors=True)
+    elif os.path.exists(path):
+        os.remove(path)
+
+
+def _upload(local: str, path: str) -> None:
+    """Copy a file or folder of this machine to a remote path; delete what is incomplete."""
+    import tensorflow as tf
+
+    try:
+        if not os.path.isdir(local):
+            # An object store shows a file only when all of it has arrived; others can rename.
+            temporary = f"{path}.partial-{uuid.uuid4().hex[:8]}"
+            try:
+                tf.io.gfile.copy(local, temporary, overwrite=True)
+                tf.io.gfile.rename(temporary, path, overwrite=True)
+            finally:
+                if tf.io.gfile.exists(temporary):
+                    tf.io.gfile.remove(temporary)
+            return
+        if tf.io.gfile.exists(path):
+            tf.io.gfile.rmtree(path)
+        try:
+            _copy(local, path)
+        except BaseException:
+            if tf.io.gfile.exists(path):
+                tf.io.gfile.rmtree(path)
+            raise
+    except tf.errors.OpError as error:
+        raise OSError(f"{path} can't be written: {error.message}") from error
+
+
+def _copy(source: str, target: str) -> None:
+    import tensorflow as tf
+
+    if not tf.io.gfile.isdir(source):
+        tf.io.gfile.copy(source, target, overwrite=True)
+        return
+    tf.io.gfile.makedirs(target)
+    for name in tf.io.gfile.listdir(source):
+        name = name.rstrip("/")
+        _copy(tf.io.gfile.join(source, name), tf.io.gfile.join(target, name))
