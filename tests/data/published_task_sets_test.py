@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.support import shared_data
-from tfnlp.data import read_task
+from tfnlp.data import read_conllu, read_task
 
 
 def lines(name):
@@ -46,3 +46,13 @@ def test_published_questions():
     assert len(found) == path.read_text(encoding="utf-8").count('"question":')
     assert sum(len(q.answers) for q in found) == path.read_text("utf-8").count('"answer_start":')
     assert all(q.context[at : at + len(text)] == text for q in found for text, at in q.answers)
+
+
+def test_english_web_treebank():
+    dev = read_conllu(shared_data("tag/ud_ewt/en_ewt-ud-dev.conllu"))
+    train = read_conllu(shared_data("tag/ud_ewt/en_ewt-ud-train.conllu.gz"))
+    assert (len(train), len(dev)) == (12544, 2001)  # as the treebank's stats.xml has it
+    assert sum(len(words) for words, _ in train) == 204577
+    assert len({tag for _, tags in train for tag in tags}) == 17  # universal tags
+    assert dev[0][0] == ["From", "the", "AP", "comes", "this", "story", ":"]
+    assert dev[0][1] == ["ADP", "DET", "PROPN", "VERB", "DET", "NOUN", "PUNCT"]

@@ -4,40 +4,55 @@ import keras
 import numpy as np
 import pytest
 
-from tests.support import shared_data
 from tfnlp import training
-from tfnlp.data import LabelledBatches, index_labels, index_words, read_labelled_text, word_ids
-from tfnlp.models import elmo_classifier, elmo_tagger
+from tfnlp.data import TaskBatches
+from tfnlp.models import feature_task
 from tfnlp.tasks import FineTuning
 
 VOCAB, TAGS, LAYERS, SIZE = 30, 3, 3, 4
-ARGUMENTS = dict(
-    embedding_size=8, units=8, dropout=0.0, elmo_dropout=0.0, num_lm_layers=LAYERS, lm_size=SIZE
-)
 
 
-def toy(tags, batch_size=8, count=60, seed=0):
-    """Sentences whose labels only the layers tell: the tag is where layer 1 is largest."""
+def toy(tags, layers=True, count=60, seed=0):
+    """Sentences whose labels only layer 1 tells: a tag is where it is largest."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 9, count)
-    words = [rng.integers(2, VOCAB, n) for n in sizes]
-    layers = rng.normal(size=[sizes.sum(), LAYERS, SIZE])
-    labels = np.split(layers[:, 1, :TAGS].argmax(-1), np.cumsum(sizes)[:-1])
-    if not tags:
-        labels = [int(tag[0]) for tag in labels]
-    return LabelledBatches(words, labels, batch_size=batch_size, lengths=[4, 8], layers=layers)
+    ends = np.cumsum(sizes)[:-1]
+    table = rng.normal(size=[1 + sizes.sum(), LAYERS, SIZE])
+    table[0] = 0.0
+    labels = np.split(table[1:, 1, :TAGS].argmax(-1), ends)
+    tokens = {
+        "word_ids": [rng.integers(2, VOCAB, n) for n in sizes],
+        "input_mask": [np.ones(n, int) for n in sizes],
+        "rows": np.split(np.arange(1, len(table)), ends),
+    }
+    fixed = {}
+    if tags:
+        tokens.update(labels=labels, weights=tokens["input_mask"])
+    else:
+        fixed["labels"] = np.array([label[0] for label in labels])
+    return TaskBatches(
+        tokens, fixed, batch_size=8, lengths=[4, 8], table=table if layers else 0 * table
+    )
 
 
-def model(tags, elmo_at):
+def model(tags):
     keras.utils.set_random_seed(0)
-    return (elmo_tagger if tags else elmo_classifier)(
-        VOCAB, TAGS, elmo_at=elmo_at, **ARGUMENTS
+    return feature_task(
+        "tag" if tags else "class",
+        LAYERS,
+        SIZE,
+        num_classes=TAGS,
+        vocab_size=VOCAB,
+        embedding_size=8,
+        units=8,
+        dropout=0.0,
+        lm_dropout=0.0,
     )
 
 
 @pytest.mark.parametrize("tags", [True, False])
 def test_loss_and_accuracy_are_means_over_real_targets(tags):
-    task = FineTuning(model(tags, "both"))
+    task = FineTuning(model(tags))
     data = toy(tags)
     loss, hits, count = 0.0, 0, 0
     for batch in data.evaluation_batches():
@@ -56,22 +71,21 @@ def test_loss_and_accuracy_are_means_over_real_targets(tags):
     np.testing.assert_allclose(logs[f"{kind}_accuracy"], hits / count, rtol=1e-6)
 
 
-@pytest.mark.parametrize("elmo_at", ["input", "output"])
-def test_the_layers_are_learnt_from(elmo_at):
+def test_tags_are_learnt_from_the_layers():
     scores = {}
-    for place in (None, elmo_at):
+    for layers in (False, True):
         trainer = training.Trainer(
-            FineTuning(model(True, place)),
+            FineTuning(model(True)),
             training.AdamW(weight_decay=0.0, bias_correction=True),
             0.02,
             steps_per_call=20,
         )
-        trainer.fit(toy(True, count=200), 200, progress=False)
-        scores[place] = trainer.evaluate(toy(True, seed=1).evaluation_batches())["tag_accuracy"]
-    # Random words tell nothing of the tags; the mix finds layer 1.
-    assert scores[None] < 0.5 and scores[elmo_at] > 0.85
-    mix = trainer.task.model.get_layer(f"elmo_{elmo_at}")
-    assert np.argmax(mix.scalars.numpy()) == 1
+        trainer.fit(toy(True, layers, count=200), 200, progress=False)
+        held_out = toy(True, layers, seed=1).evaluation_batches()
+        scores[layers] = trainer.evaluate(held_out)["tag_accuracy"]
+    # Random words say nothing about the tags; the mix finds layer 1.
+    assert scores[False] < 0.5 and scores[True] > 0.85
+    assert np.argmax(trainer.task.model.get_layer("mix").scalars.numpy()) == 1
 
 
 def test_losses_and_scores_of_each_kind():
@@ -159,29 +173,3 @@ def test_a_model_of_no_kind_or_of_two_is_refused():
         FineTuning(constant_model("start_logits"))
     with pytest.raises(ValueError, match=r"model must have one of the outputs .* got \['y'\]"):
         FineTuning(constant_model("y"))
-
-
-def test_sentiment_is_learnt_from_films():
-    sentences = read_labelled_text(shared_data("cls/sst2/train.txt"))
-    index = index_words((words for words, _ in sentences), 2, True)
-    labels = index_labels(label for _, label in sentences)
-    rng = np.random.default_rng(0)
-    sentences = [sentences[i] for i in rng.permutation(len(sentences))]
-
-    def batches(part):
-        ids = [word_ids(words, index, True) for words, _ in part]
-        return LabelledBatches(
-            ids, [labels[label] for _, label in part], batch_size=50, lengths=[20, 60]
-        )
-
-    keras.utils.set_random_seed(0)
-    network = elmo_classifier(len(index) + 2, 2, embedding_size=32, units=16, dropout=0.2)
-    trainer = training.Trainer(
-        FineTuning(network),
-        training.AdamW(weight_decay=0.0, bias_correction=True),
-        5e-3,
-        steps_per_call=20,
-    )
-    trainer.fit(batches(sentences[:4000]), 160, progress=False)
-    logs = trainer.evaluate(batches(sentences[6000:]).evaluation_batches())
-    assert logs["class_accuracy"] > 0.65  # either label alone gives 0.52

@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import training
-from tfnlp.data import GPTTaskBatches
+from tfnlp.data import TaskBatches
 from tfnlp.models import gpt_task, gpt_with_extra_tokens
 from tfnlp.tasks import GPTFineTuning
 
@@ -28,16 +28,24 @@ KINDS = {"class": 1, "score": 2, "choice": 3}
 def toy(kind, batch_size=4, count=23, seed=0, lengths=(5, 8)):
     """Right is the choice, and its own class or score has the text, that holds the token 7."""
     rng = np.random.default_rng(seed)
-    sequences, labels = [], []
+    tokens = {"input_word_ids": [], "input_mask": []}
+    ends, labels = [], []
     for _ in range(count):
         texts = [rng.choice([1, 2, 3, 4, 5], rng.integers(1, 7)) for _ in range(KINDS[kind])]
         label = int(rng.integers(KINDS[kind] if kind == "choice" else 2))
         marked = texts[label if kind == "choice" else 0]
         if kind == "choice" or label:
             marked[rng.integers(len(marked))] = 7
-        sequences.append([np.array([VOCAB, *text, VOCAB + 2]) for text in texts])
+        sizes = np.array([len(text) + 2 for text in texts])
+        mask = np.arange(sizes.max()) < sizes[:, None]
+        ids = np.zeros(mask.shape, int)
+        ids[mask] = np.concatenate([[VOCAB, *text, VOCAB + 2] for text in texts])
+        tokens["input_word_ids"].append(ids)
+        tokens["input_mask"].append(mask)
+        ends.append(sizes - 1)
         labels.append(label - 0.5 if kind == "score" else label)
-    return GPTTaskBatches(sequences, labels, batch_size=batch_size, lengths=list(lengths))
+    fixed = {"extract_positions": np.array(ends), "labels": np.array(labels)}
+    return TaskBatches(tokens, fixed, batch_size=batch_size, lengths=list(lengths))
 
 
 def toy_task(kind, lm_weight=0.5, **arguments):

@@ -1,5 +1,6 @@
 """Runs of `tfnlp finetune`: data, model, training, and what is left in the folder."""
 
+import collections
 import dataclasses
 import json
 import math
@@ -222,10 +223,11 @@ class Finetuning:
         """Words that the task has embeddings for: the training data's that come twice or more."""
         if self.backbone.kind != "elmo" or not self.args.word_embeddings:
             return None
-        from tfnlp.data import index_words
         from tfnlp.text import split_words
 
-        found = list(index_words(sentences_of(self.spec.task, self.train, split_words), 2, True))
+        sentences = sentences_of(self.spec.task, self.train, split_words)
+        counts = collections.Counter(word.lower() for words in sentences for word in words)
+        found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
         return [word for word in found if word.strip() == word and word]
 
     def _config(self, settings, features, seed, words):

@@ -6,16 +6,13 @@ from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, transla
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
 from tfnlp.data.corpus.tokens import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
-from tfnlp.data.gpt_inputs import GPTTaskBatches, bucket_lengths, gpt_sequences
-from tfnlp.data.labelled.index import index_labels, index_words, read_labelled_text, word_ids
 from tfnlp.data.labelled.question_files import Question
 from tfnlp.data.labelled.tagged_files import TaggedSentence, read_conllu
-from tfnlp.data.labelled.task_batches import TaskBatches
+from tfnlp.data.labelled.task_batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.task_files import TaskExample, read_choices, read_classes, read_pairs
 from tfnlp.data.labelled.task_rows import TaskData
 from tfnlp.data.labelled.task_sets import read_task
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
-from tfnlp.data.labelled_batches import LabelledBatches
 from tfnlp.data.pretraining.bert_pairs import BertPairs
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
@@ -26,8 +23,6 @@ from tfnlp.data.shards.reading import BertShards, WindowShards
 __all__ = [
     "BertPairs",
     "BertShards",
-    "GPTTaskBatches",
-    "LabelledBatches",
     "LanguageModelCorpus",
     "LanguageModelWindows",
     "Ngrams",
@@ -44,9 +39,6 @@ __all__ = [
     "WordCorpus",
     "bucket_lengths",
     "frequent_words",
-    "gpt_sequences",
-    "index_labels",
-    "index_words",
     "looks_like_sentences",
     "looks_like_words",
     "read_choices",
@@ -54,7 +46,6 @@ __all__ = [
     "read_analogies",
     "read_conllu",
     "read_documents",
-    "read_labelled_text",
     "read_parallel",
     "read_pairs",
     "read_similarities",
@@ -63,5 +54,4 @@ __all__ = [
     "split_sentences",
     "token_stream",
     "translation_batches",
-    "word_ids",
 ]

@@ -21,7 +21,6 @@ from tfnlp.models.elmo import (
     elmo_lstm,
     elmo_pretrainer,
 )
-from tfnlp.models.elmo_tasks import elmo_classifier, elmo_tagger
 from tfnlp.models.feature_tasks import FEATURES, feature_task, select_layers
 from tfnlp.models.generation import generate
 from tfnlp.models.gpt import (
@@ -90,10 +89,8 @@ __all__ = [
     "bert_pretrainer",
     "bert_task",
     "elmo",
-    "elmo_classifier",
     "elmo_lstm",
     "elmo_pretrainer",
-    "elmo_tagger",
     "feature_task",
     "generate",
     "gpt",

@@ -1,7 +1,7 @@
 """GPT fine-tuned: a linear layer on what it says of the last token (Radford et al. 2018, 3.2-3.3)
 or of every token.
 
-Every task becomes one sequence of tokens or several (see `tfnlp.data.gpt_inputs`), each begun and
+Every task becomes one sequence of tokens or several (see `tfnlp.tasks.TaskEncoder`), each begun and
 ended by tokens that pretraining did not know.
 """
 

@@ -25,8 +25,8 @@ class FineTuning(Task):
     Args:
         model: has the outputs of one kind: `class_logits` `[B, K]`, `score` `[B]`, `choice_logits`
             `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`; other
-            outputs are left alone. See `bert_task`, `gpt_task`, `feature_task`, `elmo_tagger` and
-            `elmo_classifier` in `tfnlp.models`.
+            outputs are left alone. See `bert_task`, `gpt_task` and `feature_task` in
+            `tfnlp.models`.
 
     Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags)
     or, for spans, int32 `start_positions` and `end_positions` `[B]`; float32 `weights` `[B]`, for

@@ -21,7 +21,7 @@ class GPTFineTuning(FineTuning):
             "choice", "tag" or "span".
         lm_weight: lambda, 0.5 in the paper; with 0 the language model's softmax is never taken.
 
-    Batch: as for `FineTuning`; see `tfnlp.data.GPTTaskBatches`.
+    Batch: as for `FineTuning`; see `tfnlp.data.TaskBatches`.
 
     Raises:
         ValueError: for a negative `lm_weight`, or a model of other outputs.
