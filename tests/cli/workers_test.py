@@ -115,7 +115,7 @@ def test_a_worker_that_never_comes_is_named_and_nothing_is_written(text, tmp_pat
     _, said = worker.communicate(timeout=300)
     assert worker.returncode == 1
     assert said.strip().split("\n")[-1].startswith("tfnlp: error: ")
-    assert f"worker 1 ({places[1]}) was not there within 2 seconds" in said
+    assert f"worker 1 ({places[1]}) did not start within 2 seconds" in said
     assert not (tmp_path / "run").exists()
 
 

@@ -60,15 +60,15 @@ def strategy(args):
     made = training.make_strategy(
         name, tpu=args.tpu, workers=workers, index=args.index, wait=args.wait
     )
-    crew = training.Crew(made)
+    workers = training.Workers(made)
     try:
         with contextlib.ExitStack() as stack:
-            if not crew.chief:
+            if not workers.chief:
                 silence = stack.enter_context(open(os.devnull, "w"))
                 stack.enter_context(contextlib.redirect_stdout(silence))
             yield made
     except Exception as error:
-        lost = error if isinstance(error, training.WorkerLost) else crew.lost(error)
+        lost = error if isinstance(error, training.WorkerLost) else workers.lost(error)
         if lost is None:
             raise
         print(

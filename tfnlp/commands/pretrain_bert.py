@@ -94,7 +94,7 @@ def train(args, before, strategy):
         args.steps = max(1, round(args.epochs * text.batches.steps_per_epoch))
     heads = _heads(args, before, text.batches)
     config = _config(args, sizes, heads, text.tokenizer, predictions, text.corpus)
-    chief = training.Crew(strategy).chief
+    chief = training.Workers(strategy).chief
     start_run(args, config, text.tokens, read_vocabulary, write_vocabulary, chief=chief)
 
     keras.utils.set_random_seed(args.seed)

@@ -104,7 +104,7 @@ def train(args, strategy):
     )
     args.steps = args.steps or max(1, round(args.epochs * windows.steps_per_epoch))
     config = _config(args, before, train)
-    chief = training.Crew(strategy).chief
+    chief = training.Workers(strategy).chief
     start_run(args, config, words, read_words, write_words, chief=chief)
 
     keras.utils.set_random_seed(args.seed)

@@ -98,7 +98,7 @@ def train(args, strategy):
     )
     args.steps = args.steps or max(1, round(args.epochs * windows.steps_per_epoch))
     config = _config(args, sizes, text.tokenizer, text.corpus)
-    chief = training.Crew(strategy).chief
+    chief = training.Workers(strategy).chief
     start_run(args, config, text.pair, read_bpe, write_vocabulary, VOCABULARY, chief)
 
     keras.utils.set_random_seed(args.seed)

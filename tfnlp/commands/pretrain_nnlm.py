@@ -77,7 +77,7 @@ def train(args, strategy):
     ngrams, held_out = Ngrams(train, **sizes, seed=args.seed), Ngrams(valid, **sizes)
     args.steps = args.steps or max(1, round(args.epochs * ngrams.steps_per_epoch))
     config = _config(args, train)
-    chief = training.Crew(strategy).chief
+    chief = training.Workers(strategy).chief
     start_run(args, config, words, read_words, write_words, chief=chief)
 
     keras.utils.set_random_seed(args.seed)

@@ -114,7 +114,7 @@ def train(args, strategy):
     args.steps = args.steps or max(1, round(args.epochs * steps_per_epoch))
     subwords = _subwords(args, words)
     config = _config(args, train, subwords)
-    chief = training.Crew(strategy).chief
+    chief = training.Workers(strategy).chief
     start_run(args, config, words, read_words, write_lines, chief=chief)
     if chief:
         _write_counts(args.output, train.counts)

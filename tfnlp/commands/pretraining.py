@@ -231,7 +231,7 @@ def fit(args, trainer, data, validation, perplexity=False):
         profile=args.profile,
     )
     picture = f"{args.output.rstrip('/')}/curve.png"
-    if trainer.crew.chief:
+    if trainer.workers.chief:
         with written_whole(picture) as path:
             shown = (["perplexity"], trainer.task.report) if perplexity else ()
             plot_history(trainer.history, path, *shown)

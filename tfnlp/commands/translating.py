@@ -120,7 +120,7 @@ def _train(args, kind, sizes, make, strategy):
     for side in text[:2]:
         crc32 = zlib.crc32("\n".join(side).encode(), crc32)
     config = _config(args, kind, arguments, {"pairs": len(kept), "tokens": tokens, "crc32": crc32})
-    chief = training.Crew(strategy).chief
+    chief = training.Workers(strategy).chief
     start_run(args, config, pair, read_bpe, write_vocabulary, VOCABULARY, chief)
 
     keras.utils.set_random_seed(args.seed)
@@ -151,14 +151,14 @@ def _average(args, trainer, valid, held_out_best):
     from tfnlp.training import average_checkpoints
     from tfnlp.training.run import restore_weights
 
-    if trainer.crew.chief:
+    if trainer.workers.chief:
         path = average_checkpoints(args.output, args.average)
-    trainer.crew.gather(trainer.step)  # nobody reads it before it is there
+    trainer.workers.gather(trainer.step)  # nobody reads it before it is there
     restore_weights(args.output, trainer.task.model, average=True)
     results = trainer.evaluate(valid.evaluation_batches())
     better = results["nll"] < held_out_best["nll"]
     _show(f"mean of the last {args.average} checkpoints", results, "" if better else ", not used")
-    if trainer.crew.chief and not better:
+    if trainer.workers.chief and not better:
         tf.io.gfile.rmtree(path)
 
 

@@ -3,7 +3,7 @@
 from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.cluster.strategy import STRATEGIES, make_strategy
-from tfnlp.training.cluster.workers import Crew, WorkerLost, read_cluster
+from tfnlp.training.cluster.workers import WorkerLost, Workers, read_cluster
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import (
@@ -22,7 +22,7 @@ __all__ = [
     "Adagrad",
     "AdamW",
     "Checkpoints",
-    "Crew",
+    "Workers",
     "History",
     "LAMB",
     "LayerRates",

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.cluster.shares import distribute, split_batch
-from tfnlp.training.cluster.workers import Crew, watched
+from tfnlp.training.cluster.workers import Workers, raises_worker_lost
 from tfnlp.training.history import History
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.monitor import Monitor, timed_next
@@ -71,7 +71,7 @@ class Trainer:
         self.strategy = strategy or tf.distribute.get_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
-        self.crew = Crew(self.strategy)
+        self.workers = Workers(self.strategy)
         rate = learning_rate
         if not callable(rate):
             rate = lambda step: tf.constant(learning_rate, "float32")  # noqa: E731
@@ -111,7 +111,7 @@ class Trainer:
         state = {f"state/{name}": v for name, v in self.task.state.items()}
         return {**model_variables(self.task.model), **slots, **state, "step": self._step}
 
-    @watched
+    @raises_worker_lost
     def fit(
         self,
         data,
@@ -169,7 +169,7 @@ class Trainer:
         if self._checkpoints and resume:
             self.restore()
         first = self.step
-        profiled = Profile(self.directory, profile if self.crew.chief else None, first)
+        profiled = Profile(self.directory, profile if self.workers.chief else None, first)
         if self.history.stopped_early(monitor, patience):
             steps = first
         callbacks = keras.callbacks.CallbackList(
@@ -178,7 +178,7 @@ class Trainer:
         self.task.model.stop_training = False
         callbacks.on_train_begin()
         iterator = iter(distribute(self.strategy, data, first)) if first < steps else None
-        chief = self.crew.chief
+        chief = self.workers.chief
         summaries = Summaries(self.directory if chief else None)
         shown = chief and (progress or self.directory is not None)
         speeds = Monitor(self.strategy, self.task.model, peak=shown)
@@ -224,7 +224,7 @@ class Trainer:
                     logs.update({f"val_{k}": v for k, v in held_out.items()})
                     callbacks.on_epoch_end((step - 1) // evaluate_every, logs)
                 # A worker that stopped alone would leave the others waiting for it.
-                said = self.crew.gather(stop_signal.received, self.task.model.stop_training)
+                said = self.workers.gather(stop_signal.received, self.task.model.stop_training)
                 interrupted, finished = said.any(axis=0)
                 stopping = (
                     interrupted or finished or self.history.stopped_early(monitor, patience)
@@ -247,7 +247,7 @@ class Trainer:
             return {name: float(value) for name, value in validation().items()}
         return self.evaluate(validation)
 
-    @watched
+    @raises_worker_lost
     def evaluate(self, batches):
         """Held-out means over all batches: a dict such as `{"loss": ..., "..._accuracy": ...}`."""
         totals, state = {}, None
@@ -263,7 +263,7 @@ class Trainer:
             raise ValueError("there is nothing to evaluate on: no held-out batch was given")
         return self.task.report(means(totals))
 
-    @watched
+    @raises_worker_lost
     def restore(self, best=False):
         """Loads the newest whole checkpoint (or the best) and its history, if there is one.
 
@@ -282,7 +282,7 @@ class Trainer:
         if state is not None:
             self.history = History(**state["history"])
         history = json.dumps(self.history.state(), sort_keys=True).encode()
-        found = self.crew.gather(self.step, zlib.crc32(history))
+        found = self.workers.gather(self.step, zlib.crc32(history))
         if (found != found[0]).any():
             steps = ", ".join(f"worker {i} that of step {row[0]}" for i, row in enumerate(found))
             raise ValueError(
@@ -292,10 +292,10 @@ class Trainer:
         return self.step
 
     def _save(self, best=False):
-        if self.crew.chief:
+        if self.workers.chief:
             kind = "best" if best else "step"
             self._checkpoints.save(self.step, {"history": self.history.state()}, kind)
-        self.crew.gather(self.step)  # no worker goes on, or reads it, before it is whole
+        self.workers.gather(self.step)  # no worker goes on, or reads it, before it is whole
 
     def _check_batch(self, size, accumulation=None):
         replicas = self.strategy.num_replicas_in_sync

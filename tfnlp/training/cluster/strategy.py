@@ -1,34 +1,44 @@
-"""Which devices to train on."""
+"""The `tf.distribute` strategy for the devices to train on."""
+
+from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfnlp import __version__
-from tfnlp.training.cluster.peers import meet
+from tfnlp.training.cluster.rendezvous import rendezvous
 from tfnlp.training.cluster.tpu import tpu_here, tpu_strategy
 from tfnlp.training.cluster.workers import read_cluster
 
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 
 
-def make_strategy(name="auto", *, tpu=None, workers=None, index=None, wait=300.0):
-    """The `tf.distribute` strategy called `name`.
+def make_strategy(
+    name: str = "auto",
+    *,
+    tpu: str | None = None,
+    workers: Sequence[str] | None = None,
+    index: int | None = None,
+    wait: float = 300.0,
+) -> tf.distribute.Strategy:
+    """Return the `tf.distribute` strategy called `name`.
 
     Args:
-        name: "auto" (a TPU if there is one, else every GPU if there are several, else the one
-            device there is), "cpu", "gpu" (the first one), "mirrored" (every GPU, or every logical
-            CPU), "multi_worker" (this process and those of other machines; call it before anything
-            else of TensorFlow) or "tpu".
-        tpu: with "tpu": which, see `tpu_strategy`.
+        name: "auto" (a TPU if there is one, else all GPUs if there are several, else the default
+            device), "cpu", "gpu" (the first one), "mirrored" (all GPUs, or all logical CPUs),
+            "multi_worker" (this process and those of other machines; call it before anything else
+            runs in TensorFlow) or "tpu".
+        tpu: with "tpu": which one, see `tpu_strategy`.
         workers, index: with "multi_worker": see `read_cluster`.
         wait: seconds to wait for other workers, or for the TPU.
 
     Raises:
-        ValueError: for another name, for arguments that the strategy does not have, and where
+        ValueError: for another name, for arguments that the strategy does not have, and if
             TensorFlow sees no such device.
-        TimeoutError: if a worker or the TPU does not come; says which.
-        ConnectionError: if workers do not fit together.
+        TimeoutError: if a worker or the TPU does not answer in time; names it.
+        ConnectionError: if the workers belong to different clusters.
     """
     if tpu is not None and name not in ("tpu", "auto"):
         raise ValueError(f"--tpu {tpu} needs the strategy 'tpu', not {name!r}")
@@ -54,26 +64,31 @@ def make_strategy(name="auto", *, tpu=None, workers=None, index=None, wait=300.0
     raise ValueError(f"strategy={name!r} is unknown; choose one of {', '.join(STRATEGIES)}")
 
 
-def _mirrored(devices):
+def _mirrored(devices: Sequence[tf.config.LogicalDevice]) -> tf.distribute.Strategy:
     return _one_mirrored(tuple(device.name for device in devices))
 
 
 @functools.cache
-def _one_mirrored(names):
-    """One strategy for a process: a second one would number its collectives from the start again,
-    and TensorFlow would take them for the first one's and stop at their shapes."""
+def _one_mirrored(names: tuple[str, ...]) -> tf.distribute.Strategy:
+    """Return one strategy for the process.
+
+    A second one would number its collectives from the start again: TensorFlow would mistake them
+    for those of the first and fail at their shapes.
+    """
     return tf.distribute.MirroredStrategy(list(names))
 
 
 @functools.cache
-def _tpu(name, wait):
-    """One for a process: to initialise a TPU anew deletes everything on it."""
+def _tpu(name: str | None, wait: float) -> tf.distribute.Strategy:
+    """Return one strategy for the process: initialising a TPU again deletes everything on it."""
     return tpu_strategy(name, wait)
 
 
-def _multi_worker(workers, index, wait):
+def _multi_worker(
+    workers: Sequence[str] | None, index: int | None, wait: float
+) -> tf.distribute.Strategy:
     addresses, index = read_cluster(workers, index)
-    meet(addresses, index, wait, __version__)
+    rendezvous(addresses, index, wait, __version__)
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": addresses}),
         task_type="worker",

@@ -1,17 +1,23 @@
-"""Finding a TPU, or saying within a time limit that there is none."""
+"""Connection to a TPU, within a time limit."""
+
+from __future__ import annotations
 
 import glob
 import os
 import socket
 import threading
+from collections.abc import Callable
+from typing import TypeVar
 
 import tensorflow as tf
 
-from tfnlp.training.cluster.peers import host_and_port
+from tfnlp.training.cluster.rendezvous import host_and_port
+
+T = TypeVar("T")
 
 
-def tpu_here():
-    """The name of the TPU that this machine offers by itself, as on Colab, or None."""
+def tpu_here() -> str | None:
+    """Return the name of the TPU that this machine has or names, as on Colab, or None."""
     if os.environ.get("COLAB_TPU_ADDR"):
         return f"grpc://{os.environ['COLAB_TPU_ADDR']}"
     if os.environ.get("TPU_NAME"):
@@ -20,12 +26,12 @@ def tpu_here():
     return "local" if chips and tf.config.list_physical_devices("TPU") else None
 
 
-def tpu_strategy(name, seconds):
-    """A `TPUStrategy` for the TPU called `name`.
+def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:
+    """Return a `TPUStrategy` for the TPU called `name`.
 
     Args:
         name: "local" (chips of this machine), the name of a Cloud TPU, or grpc://host:port;
-            None: what `tpu_here` finds.
+            None: the one that `tpu_here` finds.
         seconds: how long to wait for it.
 
     Raises:
@@ -42,8 +48,8 @@ def tpu_strategy(name, seconds):
     return tf.distribute.TPUStrategy(_within(seconds, name, lambda: _connect(name)))
 
 
-def _check_address(name, seconds):
-    """A TPU that is named by its address must answer there: TensorFlow would wait for ever."""
+def _check_address(name: str, seconds: float) -> None:
+    """Check that a TPU answers at its address: TensorFlow itself would wait for ever."""
     if not name.startswith("grpc://"):
         return
     address = name.removeprefix("grpc://")
@@ -51,26 +57,26 @@ def _check_address(name, seconds):
         socket.create_connection(host_and_port(address), timeout=min(seconds, 30)).close()
     except OSError as error:
         raise ValueError(
-            f"no TPU answers at {address} ({error.strerror or error}); is it running, and the "
-            "address right?"
+            f"no TPU answers at {address} ({error.strerror or error}); check that it is running "
+            "and that the address is right"
         ) from error
 
 
-def _connect(name):
+def _connect(name: str) -> tf.distribute.cluster_resolver.TPUClusterResolver:
     resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
     tf.config.experimental_connect_to_cluster(resolver)
     tf.tpu.experimental.initialize_tpu_system(resolver)
     return resolver
 
 
-def _within(seconds, name, connect):
-    """What `connect()` returns; TensorFlow itself knows no time limit there."""
+def _within(seconds: float, name: str, connect: Callable[[], T]) -> T:
+    """Return the result of `connect()`, for which TensorFlow itself has no time limit."""
     outcome = {}
 
-    def work():
+    def work() -> None:
         try:
             outcome["resolver"] = connect()
-        except Exception as error:  # raised below, in the thread that asked
+        except Exception as error:  # raised below, in the calling thread
             outcome["error"] = error
 
     thread = threading.Thread(target=work, daemon=True)
@@ -79,10 +85,10 @@ def _within(seconds, name, connect):
     if thread.is_alive():
         raise TimeoutError(f"the TPU {name!r} did not answer within {seconds:g} seconds")
     if "error" in outcome:
-        said = str(outcome["error"]).strip().split("\n")[0]
+        reason = str(outcome["error"]).strip().split("\n")[0]
         hint = ""
-        if "No OpKernel" in said:
-            said = "this TensorFlow was built without TPUs"
+        if "No OpKernel" in reason:
+            reason = "this TensorFlow was built without TPUs"
             hint = "; pip install tensorflow-tpu==2.20.0 libtpu==0.0.21"
-        raise ValueError(f"there is no TPU {name!r}: {said[:300]}{hint}") from outcome["error"]
+        raise ValueError(f"there is no TPU {name!r}: {reason[:300]}{hint}") from outcome["error"]
     return outcome["resolver"]

@@ -1,21 +1,29 @@
-"""Several processes that train one model: who they are, and what they tell each other."""
+"""The workers of a cluster: their addresses, and the numbers that they exchange."""
+
+from __future__ import annotations
 
 import functools
 import json
 import os
 import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.training.cluster.peers import host_and_port
+from tfnlp.training.cluster.rendezvous import host_and_port
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def read_cluster(workers=None, index=None):
-    """Who trains together.
+def read_cluster(
+    workers: Sequence[str] | None = None, index: int | None = None
+) -> tuple[list[str], int]:
+    """Return the addresses of all workers and the index of this one.
 
     Args:
-        workers: "host:port" of every worker, or None: `TF_CONFIG` says, as TensorFlow and most
+        workers: "host:port" of every worker; None: read from `TF_CONFIG`, as TensorFlow and most
             job schedulers write it, `{"cluster": {"worker": [...]}, "task": {"type": "worker",
             "index": i}}`; a "chief" counts as the first worker.
         index: which of them this process is, from 0.
@@ -24,7 +32,7 @@ def read_cluster(workers=None, index=None):
         (addresses, index).
 
     Raises:
-        ValueError: if there is no cluster, or it is not well-formed.
+        ValueError: if no cluster is given, or it is malformed.
     """
     if workers is None:
         workers, index = _read_tf_config()
@@ -37,15 +45,17 @@ def read_cluster(workers=None, index=None):
     if len(set(workers)) < len(workers):
         raise ValueError(f"the list of workers names one twice: {', '.join(workers)}")
     if not 0 <= index < len(workers):
-        raise ValueError(f"--index {index} must be one of 0 to {len(workers) - 1}, a worker each")
+        raise ValueError(
+            f"--index {index} must be one of 0 to {len(workers) - 1}, one for each worker"
+        )
     return list(workers), index
 
 
-def _read_tf_config():
+def _read_tf_config() -> tuple[list[str], int]:
     text = os.environ.get("TF_CONFIG")
     if not text:
         raise ValueError(
-            "several workers need to know each other: give --workers host:port,... and --index i, "
+            "the addresses of the workers are missing: give --workers host:port,... and --index i, "
             "or set TF_CONFIG"
         )
     try:
@@ -59,25 +69,25 @@ def _read_tf_config():
         raise ValueError(f"TF_CONFIG is not a cluster and a task in JSON: {text}") from error
     if others or kind not in ("chief", "worker") or not well_formed:
         raise ValueError(
-            f"TF_CONFIG must name addresses of a chief and workers only, and be for one of them: "
+            "TF_CONFIG must name addresses of a chief and workers only, and its task must be one: "
             f"{text}"
         )
     return chiefs + workers, index + (len(chiefs) if kind == "worker" else 0)
 
 
 class WorkerLost(ConnectionError):
-    """Another worker no longer answers; what was trained since the last checkpoint is lost."""
+    """Another worker does not answer any more; the steps since the last checkpoint are lost."""
 
 
-class Crew:
-    """The workers of a strategy, of which most have one.
+class Workers:
+    """The workers of a strategy; most strategies have one.
 
     Attributes:
         count: how many there are.
-        index: which of them this process is; the first, the chief, writes and speaks for all.
+        index: which of them this process is. The first one, the chief, writes files and reports.
     """
 
-    def __init__(self, strategy):
+    def __init__(self, strategy: tf.distribute.Strategy) -> None:
         self._strategy = strategy
         self.count, self.index = 1, 0
         if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
@@ -89,34 +99,35 @@ class Crew:
         self._sum = None
 
     @property
-    def chief(self):
+    def chief(self) -> bool:
         """Whether this process writes checkpoints and shows progress."""
         return self.index == 0
 
-    def gather(self, *numbers):
-        """What every worker says, each a few integers: int64 `[count, len(numbers)]`.
+    def gather(self, *numbers: int) -> np.ndarray:
+        """Return the integers that every worker passes: int64 `[count, len(numbers)]`.
 
         All workers must call it, and none returns before all have.
         """
-        said = np.zeros((self.count, len(numbers)), "int64")
-        said[self.index] = numbers
+        rows = np.zeros((self.count, len(numbers)), "int64")
+        rows[self.index] = numbers
         if self.count == 1:
-            return said
+            return rows
         strategy = self._strategy
         if self._sum is None:
 
-            def add(x):
+            def add(x: tf.Tensor) -> tf.Tensor:
                 context = tf.distribute.get_replica_context()
-                first = context.replica_id_in_sync_group % self._local == 0  # one replica a worker
+                # One replica of each worker counts.
+                first = context.replica_id_in_sync_group % self._local == 0
                 return context.all_reduce("sum", x * tf.cast(first, x.dtype))
 
             self._local = strategy.num_replicas_in_sync // self.count
             self._sum = tf.function(lambda x: strategy.run(add, args=(x,)), autograph=False)
-        total = self._sum(tf.constant(said))
+        total = self._sum(tf.constant(rows))
         return strategy.experimental_local_results(total)[0].numpy()
 
-    def lost(self, error):
-        """The `WorkerLost` that a TensorFlow error comes from, or None if it is of another kind."""
+    def lost(self, error: Exception) -> WorkerLost | None:
+        """Return a `WorkerLost` that names the lost workers; None for any other error."""
         kinds = (
             tf.errors.UnavailableError,
             tf.errors.AbortedError,
@@ -128,21 +139,21 @@ class Crew:
             return None
         named = {int(n) for n in re.findall(r"/job:worker/(?:replica:\d+/)?task:(\d+)", str(error))}
         named = sorted(n for n in named if n != self.index and n < self.count)
-        who = ", ".join(f"worker {n} ({self._addresses[n]})" for n in named)
-        return WorkerLost(f"{who or 'another worker'} does not answer any more")
+        names = ", ".join(f"worker {n} ({self._addresses[n]})" for n in named)
+        return WorkerLost(f"{names or 'another worker'} does not answer any more")
 
 
-def watched(method):
-    """A method of an object with a `crew`, of which the end of a worker raises `WorkerLost`."""
+def raises_worker_lost(method: F) -> F:
+    """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost."""
 
     @functools.wraps(method)
-    def watching(self, *args, **kwargs):
+    def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
         except tf.errors.OpError as error:
-            lost = self.crew.lost(error)
+            lost = self.workers.lost(error)
             if lost is None:
                 raise
             raise lost from error
 
-    return watching
+    return wrapped
