@@ -38,7 +38,7 @@ scored = {
     "keep": scores_at_real,
     "bf16": ("bfloat16", "float32"),
 }
-attention_args = {"num_heads": N, "kernel_initializer": "he_normal"}
+attention_args = {"num_heads": N, "kernel_initializer": "he_normal", "output_divisor": 2.0}
 
 source = {"keys": Array((B, M, C)), "mask": Array((B, M), "bool")}
 source_time = {"inputs": 1, "keys": 1, "mask": 1}
@@ -86,7 +86,8 @@ def attention_row(name, args, inputs, **kwargs):
 
 def block_row(name, args, inputs, **kwargs):
     shape = dict(num_heads=N, intermediate_size=F, dropout=0.0, attention_dropout=0.0)
-    args = {**shape, "norm_epsilon": 1e-5, "kernel_initializer": "he_normal", **args}
+    initial = {"kernel_initializer": "he_normal", "residual_divisor": 2.0}
+    args = {**shape, "norm_epsilon": 1e-5, **initial, **args}
     return Row(f"TransformerBlock {name}", layers.TransformerBlock, args, inputs, **kwargs)
 
 

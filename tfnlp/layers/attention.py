@@ -37,6 +37,7 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: rate on the attention probabilities.
         causal: position t sees positions <= t only.
         kernel_initializer: Keras initializer of the kernels.
+        output_divisor: divides the initial values of the output kernel.
 
     Call:
         inputs: `[B, T, H]`.
@@ -59,6 +60,7 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout=0.0,
         causal=False,
         kernel_initializer="glorot_uniform",
+        output_divisor=1.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -66,6 +68,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = dropout
         self.causal = causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.output_divisor = output_divisor
         self.supports_masking = True
         self.probability_dropout = Dropout(dropout, dtype=self.dtype_policy)
 
@@ -79,15 +82,17 @@ class MultiHeadAttention(keras.layers.Layer):
         self.head_size = hidden // self.num_heads
         self.cross = context_shape is not None
 
-        def dense(width, units, name):
-            return built_dense(width, units, self.kernel_initializer, self.dtype_policy, name)
+        def dense(width, units, name, divisor=1.0):
+            return built_dense(
+                width, units, self.kernel_initializer, self.dtype_policy, name, divisor=divisor
+            )
 
         if self.cross:
             self.query = dense(hidden, hidden, "query")
             self.key_value = dense(context_shape[-1], 2 * hidden, "key_value")
         else:
             self.qkv = dense(hidden, 3 * hidden, "qkv")
-        self.output_dense = dense(hidden, hidden, "output")
+        self.output_dense = dense(hidden, hidden, "output", self.output_divisor)
 
     def call(
         self,
@@ -197,4 +202,5 @@ class MultiHeadAttention(keras.layers.Layer):
             "dropout": self.dropout,
             "causal": self.causal,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "output_divisor": self.output_divisor,
         }

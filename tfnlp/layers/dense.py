@@ -1,20 +1,40 @@
-"""The dense layers inside the blocks, made and built in one call."""
+"""Dense layers inside other layers, created and built in one call."""
+
+from typing import Any
 
 import keras
 
 
-def built_dense(width, units, kernel_initializer, dtype, name, activation=None):
-    """A `keras.layers.Dense` from `width` to `units` whose weights exist already.
+def built_dense(
+    width: int,
+    units: int,
+    kernel_initializer: keras.Initializer,
+    dtype: Any,
+    name: str,
+    activation: str | None = None,
+    divisor: float = 1.0,
+) -> keras.layers.Dense:
+    """Return a `keras.layers.Dense` from `width` to `units` whose weights exist already.
 
-    `kernel_initializer` is copied through its config, so that kernels which share an unseeded
-    initializer still start from different random numbers.
+    Args:
+        width: size of the last axis of the inputs.
+        units: size of the last axis of the outputs.
+        kernel_initializer: copied through its config, so that kernels which share an unseeded
+            initializer still start from different random numbers.
+        dtype: a Keras dtype policy.
+        name: name of the layer.
+        activation: name of a Keras activation, or None.
+        divisor: divides the initial values of the kernel.
     """
+    fill = keras.initializers.get(keras.initializers.serialize(kernel_initializer))
+
+    def divided(shape: tuple[int, ...], dtype: Any = None) -> Any:
+        return fill(shape, dtype=dtype) / divisor
+
     layer = keras.layers.Dense(
         units,
         activation=activation,
-        kernel_initializer=keras.initializers.get(
-            keras.initializers.serialize(kernel_initializer)
-        ),
+        kernel_initializer=fill if divisor == 1.0 else divided,
         dtype=dtype,
         name=name,
     )

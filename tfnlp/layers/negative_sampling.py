@@ -7,6 +7,8 @@ scores of all centres with all words around them are one matrix product, of whic
 and one set of negatives serves the block.
 """
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
@@ -42,11 +44,15 @@ class _NegativeSampling(keras.layers.Layer):
                 f"inputs have {inputs_shape[-2]} words a block; expected more than twice the "
                 f"window, {2 * self.window}"
             )
-        self._bands = _bands(size, self.window)
+        self.block_size = size
+
+    @functools.cached_property
+    def _bands(self):
+        return _bands(self.block_size, self.window)
 
     def _rows(self, word_ids, negative_ids):
         """u of centres and negatives, float32 `[B, L + N, D]`, and L."""
-        size = len(self._bands)
+        size = self.block_size
         centres = word_ids[:, self.window : self.window + size]
         # One lookup for both: each table's gradient is one list of rows.
         rows = look_up(self.kernel, ops.concatenate([centres, negative_ids], 1))  # [B, L + N, D]

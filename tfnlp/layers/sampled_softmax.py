@@ -1,11 +1,14 @@
 """A softmax over many words that looks at a sample of them while it learns."""
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
 
 _BLOCK = 65536  # words of the full softmax that are looked at together
 _NEVER = -1e30  # a score that stands for probability 0
+
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class SampledSoftmax(keras.layers.Layer):
@@ -57,9 +60,17 @@ class SampledSoftmax(keras.layers.Layer):
             self.seed_generator = keras.random.SeedGenerator(seed)
             # Fixed-point numbers, int32: the n_w used are exactly those drawn with.
             self._unit = 1 << int(np.log2((2**31 - 1) // num_samples))
-            cumulated = np.cumsum(expected_counts(vocab_size, num_samples)) * self._unit
-            self._ends = np.rint(cumulated).astype("int32")
-            self._log_expected = np.log(np.diff(self._ends, prepend=0) / self._unit)
+
+    @functools.cached_property
+    def _ends(self):
+        """The cumulated n_w as fixed-point numbers, int32 `[V]`; made by the first call."""
+        counts = expected_counts(self.vocab_size, self.num_samples)
+        return np.rint(np.cumsum(counts) * self._unit).astype("int32")
+
+    @functools.cached_property
+    def _log_expected(self):
+        """`log n_w`, float64 `[V]`."""
+        return np.log(np.diff(self._ends, prepend=0) / self._unit)
 
     def build(self, inputs_shape, targets_shape=None):
         size = inputs_shape[-1]

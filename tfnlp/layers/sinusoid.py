@@ -1,5 +1,7 @@
 """Positions as waves of many lengths, with nothing to learn."""
 
+import functools
+
 import keras
 from keras import ops
 
@@ -35,9 +37,13 @@ class SinusoidalPositions(keras.layers.Layer):
         return None
 
     def build(self, inputs_shape, positions_shape=None):
-        hidden = inputs_shape[-1]
-        exponents = [2 * i / hidden for i in range((hidden + 1) // 2)]
-        self._frequencies = [self.max_wavelength**-e for e in exponents]  # of H/2 waves
+        self._hidden_size = inputs_shape[-1]
+
+    @functools.cached_property
+    def _frequencies(self):
+        """The frequencies of the H/2 waves."""
+        hidden = self._hidden_size
+        return [self.max_wavelength ** -(2 * i / hidden) for i in range((hidden + 1) // 2)]
 
     def call(self, inputs, positions=None, start=None):
         if positions is None:

@@ -31,6 +31,8 @@ class TransformerBlock(keras.layers.Layer):
         norm_epsilon: epsilon of both layer norms.
         causal: position t sees positions <= t only.
         kernel_initializer: Keras initializer of all kernels.
+        residual_divisor: divides the initial values of the kernels whose outputs are added to
+            the residual stream, `sqrt(2 L)` in GPT-2 (Radford et al. 2019, section 2.3).
 
     Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cached_keys`,
     `cached_values` and `cache_index` as in `MultiHeadAttention`, `return_scores` for the attention
@@ -51,6 +53,7 @@ class TransformerBlock(keras.layers.Layer):
         norm_epsilon=1e-12,
         causal=False,
         kernel_initializer="glorot_uniform",
+        residual_divisor=1.0,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -63,14 +66,15 @@ class TransformerBlock(keras.layers.Layer):
         self.norm_epsilon = norm_epsilon
         self.causal = causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.residual_divisor = residual_divisor
         self.supports_masking = True
         self._function = activation_function(activation)
 
     def build(self, inputs_shape, context_shape=None):
         hidden, policy = inputs_shape[-1], self.dtype_policy
 
-        def dense(width, units, name):
-            return built_dense(width, units, self.kernel_initializer, policy, name)
+        def dense(width, units, name, divisor=1.0):
+            return built_dense(width, units, self.kernel_initializer, policy, name, divisor=divisor)
 
         def norm(name):
             layer = LayerNorm(self.norm_epsilon, dtype=policy, name=name)
@@ -83,6 +87,7 @@ class TransformerBlock(keras.layers.Layer):
                 dropout=self.attention_dropout,
                 causal=causal,
                 kernel_initializer=self.kernel_initializer,
+                output_divisor=self.residual_divisor,
                 dtype=policy,
                 name=name,
             )
@@ -97,7 +102,7 @@ class TransformerBlock(keras.layers.Layer):
             self.cross_attention_norm = norm("cross_attention_norm")
             self.cross_attention_output_dropout = Dropout(self.dropout, dtype=policy)
         self.intermediate = dense(hidden, self.intermediate_size, "intermediate")
-        self.output_dense = dense(self.intermediate_size, hidden, "output")
+        self.output_dense = dense(self.intermediate_size, hidden, "output", self.residual_divisor)
         self.output_norm = norm("output_norm")
         self.attention_output_dropout = Dropout(self.dropout, dtype=policy)
         self.output_dropout = Dropout(self.dropout, dtype=policy)
@@ -202,6 +207,7 @@ class TransformerBlock(keras.layers.Layer):
             "norm_epsilon": self.norm_epsilon,
             "causal": self.causal,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "residual_divisor": self.residual_divisor,
         }
 
 

@@ -116,6 +116,7 @@ def gpt(
             norm_epsilon=norm_epsilon,
             causal=True,
             kernel_initializer=initializer(),
+            residual_divisor=(2 * num_layers) ** 0.5 if norm_first else 1.0,
             dtype=dtype,
             name=f"layer_{index}",
         )(x, mask=real)
@@ -128,13 +129,7 @@ def gpt(
         "encoder_outputs": encoder_outputs,
         "embedding_output": embedding_output,
     }
-    model = keras.Model({i.name: i for i in inputs}, outputs, name=name)
-    if norm_first:
-        for index in range(num_layers):
-            block = model.get_layer(f"layer_{index}")
-            for kernel in (block.attention.output_dense.kernel, block.output_dense.kernel):
-                kernel.assign(kernel / (2 * num_layers) ** 0.5)
-    return model
+    return keras.Model({i.name: i for i in inputs}, outputs, name=name)
 
 
 def gpt_pretrainer(encoder, name="gpt_pretrainer"):
