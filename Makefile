@@ -1,7 +1,8 @@
 # make demo       the whole way from a book to a BERT SavedModel that is used without tfnlp
 # make demo-elmo  the same with an ELMo
 # make demo-gpt   the same with a GPT that writes
-# make test       the test suite, in two processes
+# make test       the quick tests, which a change must pass, in two processes
+# make test-slow  the other tests: demos, notebooks, every task, several processes
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -12,7 +13,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -31,7 +32,10 @@ demo-gpt: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_gpt.sh
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+test-slow: $(VENV)/installed
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

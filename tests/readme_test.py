@@ -4,7 +4,7 @@ import json
 import pathlib
 import re
 
-from tests.forked import run_forked
+from tests.support import run_python
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -17,8 +17,7 @@ def blocks(language):
 def test_python_snippets_run_one_after_the_other(tmp_path):
     snippets = blocks("python")
     assert snippets
-    done = run_forked("\n".join(snippets), folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = run_python("\n".join(snippets), folder=tmp_path)
     assert "(2, 1)\n" in done.stdout and "(2, 3)\n" in done.stdout
 
 

@@ -1,18 +1,28 @@
-"""Where tests find golden files (in the repository) and larger data sets (beside it, optional)."""
+"""Golden files, data sets beside the repository, and Python processes for tests."""
 
 import os
 import pathlib
+import subprocess
+import sys
+from typing import IO, Any
 
 import pytest
 
-GOLDENS = pathlib.Path(__file__).resolve().parent / "goldens"
-SHARED = pathlib.Path(
-    os.environ.get("TFNLP_SHARED_DATA", GOLDENS.parent.parent.parent / "shared" / "data")
-)
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+GOLDENS = ROOT / "tests" / "goldens"
+SHARED = pathlib.Path(os.environ.get("TFNLP_SHARED_DATA", ROOT.parent / "shared" / "data"))
+
+# Runs a script as `python SCRIPT` does, but every import of tfnlp fails.
+_WITHOUT_TFNLP = """
+import pathlib, sys
+sys.modules["tfnlp"] = None
+del sys.argv[0]
+exec(compile(pathlib.Path(sys.argv[0]).read_text(encoding="utf-8"), sys.argv[0], "exec"))
+"""
 
 
 def golden(name: str) -> pathlib.Path:
-    """Path of a golden file or folder that ships with the tests."""
+    """Return the path of a golden file or folder that ships with the tests."""
     path = GOLDENS / name
     if not path.exists():
         raise FileNotFoundError(f"golden file {path} is missing from the checkout")
@@ -20,17 +30,82 @@ def golden(name: str) -> pathlib.Path:
 
 
 def shared_data(name: str) -> pathlib.Path:
-    """Path of a data set beside the checkout; the test is skipped where it is absent."""
+    """Return the path of a data set beside the checkout; skip the test where it is absent."""
     path = SHARED / name
     if not path.exists():
         pytest.skip(f"needs the data set {name} (set TFNLP_SHARED_DATA)")
     return path
 
 
-def without_values():
-    """A scope in which models are made whose weights have shapes and nothing else.
+def run_python(
+    script: pathlib.Path | str,
+    *arguments: Any,
+    folder: os.PathLike | None = None,
+    env: dict[str, str] | None = None,
+    without_tfnlp: bool = False,
+    check: bool = True,
+) -> subprocess.CompletedProcess:
+    """Run `python SCRIPT ARGUMENTS` in a new interpreter and wait for it.
 
-    For the sizes of the papers: filling BERT-large would take 1.3 GB.
+    A new interpreter that imports TensorFlow takes 5 to 10 seconds: mark such tests `slow`.
+
+    Args:
+        script: the path of a Python file, or Python code.
+        arguments: its command line.
+        folder: where it runs. Default: the current folder.
+        env: variables to add to the environment.
+        without_tfnlp: whether importing tfnlp fails in it.
+        check: whether to fail the test, with the end of stderr, if it exits with another status
+            than 0.
+
+    Returns:
+        The finished process; its `stdout` and `stderr` are strings.
+    """
+    command = [script] if isinstance(script, pathlib.Path) else ["-c", script]
+    if without_tfnlp:
+        if isinstance(script, pathlib.Path):
+            command = ["-P", "-c", _WITHOUT_TFNLP, script]
+        else:
+            command = ["-P", "-c", 'import sys; sys.modules["tfnlp"] = None\n' + script]
+    done = subprocess.run(
+        [sys.executable, *map(str, [*command, *arguments])],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+    )
+    if check and done.returncode:
+        pytest.fail(f"exit status {done.returncode}: {done.stderr[-3000:]}")
+    return done
+
+
+def start_python(
+    *arguments: Any,
+    stdout: int | IO | None = None,
+    stderr: int | IO | None = None,
+    env: dict[str, str] | None = None,
+) -> subprocess.Popen:
+    """Start `python ARGUMENTS` in the folder of the repository and do not wait for it.
+
+    Args:
+        arguments: the command line, such as `"-m", "tfnlp", "pretrain"`.
+        stdout, stderr: as `subprocess.Popen` takes them; pipes carry text.
+        env: variables to add to the environment.
+    """
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)],
+        stdout=stdout,
+        stderr=stderr,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, **(env or {})},
+    )
+
+
+def without_values():
+    """Return a scope in which models are made whose weights have shapes and no values.
+
+    For the sizes of the papers: the values of BERT-large would take 1.3 GB.
     """
     import keras
 
@@ -38,7 +113,10 @@ def without_values():
 
 
 def traced(encoder):
-    """An ELMo encoder as a function of character ids; step by step it takes 30 times as long."""
+    """Return an ELMo encoder as a function of character ids, traced once.
+
+    Eager calls take 30 times as long.
+    """
     import tensorflow as tf
 
     @tf.function(input_signature=[tf.TensorSpec([None, None, 50], "int32")], autograph=False)

@@ -26,7 +26,6 @@ from tfnlp.commands import (
 )
 from tfnlp.commands.arguments import HelpFormatter
 from tfnlp.commands.devices import several_workers
-from tfnlp.quick_imports import quick_imports
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 COMMANDS = {
@@ -111,9 +110,9 @@ def _import_tensorflow(alone):
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     with _silent_stderr():
-        with quick_imports():
-            import keras  # noqa: F401
-            import tensorflow as tf
+        import keras  # noqa: F401
+        import tensorflow as tf
+
         if alone:
             tf.constant(0)  # creates the devices, which prints too
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.forked import run_forked
-from tests.support import golden
+from tests.support import golden, run_python
 from tfnlp.cli import main, parse
 from tfnlp.commands.loading import kind_of, load_elmo
 from tfnlp.text import character_ids
@@ -147,8 +146,7 @@ def test_export_script_does_the_same(tmp_path):
     (tmp_path / "words.txt").write_text("the\ncat\n")
     flags = ["--model", golden(BILM), "--output", tmp_path / "m"]
     flags += ["--cache", tmp_path / "words.txt", "--l2", "0.25"]
-    done = run_forked(ROOT / "export" / "elmo.py", *flags)
-    assert done.returncode == 0, done.stderr
+    run_python(ROOT / "export" / "elmo.py", *flags)
     module = tf.saved_model.load(str(tmp_path / "m"))
     assert len(module.regularization_losses) == 1 and len(module.trainable_variables) == 2
     want = vectors(golden(BILM))["default"]

@@ -9,9 +9,8 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
-from tests.support import golden
+from tests.support import golden, run_python
 from tfnlp import books
 from tfnlp.commands.loading import kind_of, load_bert
 
@@ -164,7 +163,8 @@ def test_export_says_what_predict_says(run, tmp_path, capsys):
     export = ["export", "--model", run, "--output", tmp_path / "fill", "--fill", "--top", "3"]
     assert tfnlp(*export) == 0
     assert capsys.readouterr().out == f"module: {tmp_path / 'fill'}\n"
-    served = run_alone(READER, tmp_path / "fill", *texts).rstrip("\n").split("\n")
+    done = run_python(READER, tmp_path / "fill", *texts, without_tfnlp=True)
+    served = done.stdout.rstrip("\n").split("\n")
     assert tfnlp("predict", "bert", "--model", run, *texts, "--top", "3") == 0
     printed = capsys.readouterr().out.rstrip("\n").split("\n")
     assert [line for line in printed if line not in texts] == [

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import signal
 import time
 
@@ -20,13 +19,12 @@ from tests.cli.toy_tasks import (
     read_in_clean_process,
     write_toys,
 )
-from tests.forked import Forked, run_forked
+from tests.support import ROOT, run_python, start_python
 from tfnlp.commands import finetune
 from tfnlp.models import FEATURES
 
 pytestmark = pytest.mark.timeout(1200)  # several trainings a test
 BERT = backbone("bert", None)
-ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +79,9 @@ def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp
     command += ["--epochs", "3", "--batch-size", "4", "--dropout", "0.2", "--evaluations", "2"]
     assert tfnlp(*command, "--output", tmp_path / "whole") == 0
     killed = tmp_path / "killed"
-    process = Forked("tfnlp.cli", [*command, "--output", killed])
+    process = start_python("-m", "tfnlp", *command, "--output", killed)
     checkpoints = killed / "checkpoints"
-    while process.returncode is None:
+    while process.poll() is None:
         if checkpoints.exists() and any(n.startswith("step-") for n in os.listdir(checkpoints)):
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -133,7 +131,7 @@ def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
     assert "2 for each example" in said(capsys)
 
     flags = ["--model", run, "--output", tmp_path / "module"]
-    run_forked(ROOT / "export" / "task.py", *flags).check_returncode()
+    run_python(ROOT / "export" / "task.py", *flags)
     module = tf.saved_model.load(str(tmp_path / "module"))
     found = module({"text_a": tf.constant(["the dog"]), "text_b": tf.constant(["a cat"])})
     assert lines[0].startswith(found["label"].numpy()[0].decode())

@@ -5,10 +5,9 @@ import pathlib
 
 import numpy as np
 
-from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
 from tests.hub import gpt_toy
-from tests.support import golden
+from tests.support import golden, run_python
 from tfnlp import convert, models
 
 READER = pathlib.Path(__file__).with_name("task_reader.py")
@@ -163,7 +162,7 @@ def read_in_clean_process(folder, modules):
     """
     asked = {name: [str(path), inputs] for name, (path, inputs) in modules.items()}
     (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
-    run_alone(READER, folder)
+    run_python(READER, folder, without_tfnlp=True)
     return json.loads((folder / "said.json").read_text(encoding="utf-8"))
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from sacrebleu import corpus_bleu
 
-from tests.alone import run_alone
 from tests.cli.cli_test import tfnlp
+from tests.support import run_python
 from tfnlp.commands.loading import kind_of, load_translation
 
 # A language with another word for each word, and another order: the last one comes first.
@@ -102,7 +102,8 @@ def test_export_says_what_predict_says_without_tfnlp(run, tmp_path, capsys):
     capsys.readouterr()
     assert tfnlp("predict", "translation", "--model", run, "--beams", 2, *texts) == 0
     predicted = capsys.readouterr().out.splitlines()
-    assert run_alone(READER, module, *texts).strip().split("|") == predicted
+    done = run_python(READER, module, *texts, without_tfnlp=True)
+    assert done.stdout.strip().split("|") == predicted
     assert predicted[1] == ""
 
 

@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from tests.cli.cli_test import ROOT, tfnlp
 from tests.cli.elmo_pretrain_test import said
-from tests.forked import run_forked
-from tests.support import golden
+from tests.support import golden, run_python
 from tfnlp import books
 from tfnlp.commands.word_vectors import load_vectors, query
 from tfnlp.convert import read_word_vectors, write_word_vectors
@@ -281,8 +280,7 @@ def test_the_script_does_the_same(tmp_path):
     model = golden("word_vectors_gensim") / "fasttext.bin"
     flags = ["--model", model, "--output", tmp_path / "out"]
     flags += ["--combiner", "sum", "--strip_punctuation"]
-    done = run_forked(ROOT / "export" / "word_vectors.py", *flags)
-    assert done.returncode == 0, done.stderr
+    done = run_python(ROOT / "export" / "word_vectors.py", *flags)
     assert done.stdout == f"module: {tmp_path / 'out'}\n"
     vectors = read_word_vectors(model)
     want = vectors.vector("garden") + vectors.vector("gardenerish")

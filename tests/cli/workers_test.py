@@ -3,12 +3,13 @@
 import os
 import pathlib
 import signal
+import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.forked import PIPE, Forked
+from tests.support import start_python
 from tests.training.scale_test import addresses
 from tfnlp import books
 
@@ -29,7 +30,8 @@ def start(text, run, places, index, *more):
     command = ["pretrain", "gpt", "--input", text, "--output", run, *TOY.split(), *more]
     if places:
         command += ["--workers", ",".join(places), "--index", index]
-    return Forked("tfnlp.cli", command, stdout=f"{run}.{index}.txt", stderr=PIPE)
+    with open(f"{run}.{index}.txt", "w") as stdout:
+        return start_python("-m", "tfnlp", *command, stdout=stdout, stderr=subprocess.PIPE)
 
 
 def wait_for(process, said):

@@ -11,7 +11,6 @@ import nbformat
 import numpy as np
 
 from colab.execute import HERE, execute
-from tests.stand_ins import stand_ins
 
 
 def names():
@@ -41,9 +40,7 @@ def run_notebook(name, tmp_path, timeout=1100, **environment):
 
 def run(notebook, folder, timeout=1100, **environment):
     """As `run_notebook`, of a notebook that was read already."""
-    with stand_ins() as executables:
-        python = executables / "python"
-        return execute(notebook, folder, timeout, python, **{"TFNLP_TOY": "1", **environment})
+    return execute(notebook, folder, timeout, **{"TFNLP_TOY": "1", **environment})
 
 
 def cell(notebook, tag):

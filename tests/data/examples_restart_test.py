@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.data.examples_support import command, contents, make, write_corpus
-from tests.forked import run_forked
+from tests.support import ROOT, run_python
 from tfnlp import cli
 from tfnlp.data.shards.reading import BertShards, WindowShards
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
@@ -72,7 +72,7 @@ def open_bert(folder):
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(corpus, made, tmp_path, files, number):
     folder = tmp_path / "killed"
     arguments = repr((corpus, str(folder)))
-    run = run_forked(_KILLED, number, files, arguments)
+    run = run_python(_KILLED, number, files, arguments, folder=ROOT, check=False)
     assert run.returncode == -signal.SIGKILL, run.stderr
     notes = sorted((folder / "work").glob(f"{files}*.json"))
     assert len(notes) == number - 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
+from tests.support import run_python
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -45,7 +45,7 @@ def exported(tmp_path_factory):
     encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.1)
     hub.export_bert(folder, encoder, tokenizer(), pretrainer, seq_length=12)
     script = pathlib.Path(__file__).with_name("reader.py")
-    run_alone(script, folder, folder=folder)
+    run_python(script, folder, folder=folder, without_tfnlp=True)
     return folder, encoder, pretrainer, np.load(folder / "seen.npz")
 
 
@@ -136,7 +136,7 @@ def test_signature_through_saved_model_cli(exported):
     command = ["run", "--dir", folder / "encoder", "--tag_set", "serve"]
     command += ["--signature_def", "serving_default", "--outdir", folder / "cli", "--overwrite"]
     command += ["--inputs", ";".join(f"{n}={folder / 'inputs.npz'}[{n}]" for n in inputs)]
-    run_alone("from tensorflow.python.tools.saved_model_cli import main; main()", *command)
+    run_python("from tensorflow.python.tools.saved_model_cli import main; main()", *command)
     for name in ("pooled_output", "sequence_output", "default"):
         got = np.load(folder / "cli" / f"{name}.npy")
         np.testing.assert_allclose(got, seen[f"outputs/{name}"], atol=1e-5)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
+from tests.support import run_python
 from tfnlp import hub
 from tfnlp.hub.modules import word_cache
 from tfnlp.hub.modules.word_cache import read_cache_words
@@ -54,7 +54,7 @@ def exported(folder):
     still = tiny(dropout=0.0)
     hub.export_elmo(folder / "still", still, "all")
     script = pathlib.Path(__file__).with_name("elmo_reader.py")
-    run_alone(script, folder, folder=folder)
+    run_python(script, folder, folder=folder, without_tfnlp=True)
     return folder, still, dict(np.load(folder / "seen.npz"))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
+from tests.support import run_python
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
@@ -82,7 +82,7 @@ def exported(tmp_path_factory):
         preprocessor=text_preprocessor(),
     )
     script = pathlib.Path(__file__).with_name("export_reader.py")
-    run_alone(script, folder, folder=folder)
+    run_python(script, folder, folder=folder, without_tfnlp=True)
     return folder, dict(mixed=model, scores=scores, encoder=encoder, mlm=pretrainer), inputs, dict(
         np.load(folder / "seen.npz")
     )

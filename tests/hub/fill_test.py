@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
-from tests.support import golden
+from tests.support import golden, run_python
 from tfnlp.commands.filling import fill_masks
 from tfnlp.commands.loading import load_bert
 from tfnlp.hub.modules.fill import FillModule, export_fill, masked_pieces
@@ -167,7 +166,7 @@ print(len(module.variables), len(module.trainable_variables))
 def test_a_google_checkpoint_without_tfnlp(tmp_path):
     loaded = load_bert(golden("bert_google_tf_generated"))
     path = export_fill(tmp_path / "fill", loaded.pretrainer, loaded.tokenizer, top=3)
-    said = run_alone(READER, path, tmp_path)
+    said = run_python(READER, path, tmp_path, without_tfnlp=True).stdout
     weights = len(loaded.pretrainer.trainable_variables)
     assert said.split() == [str(weights)] * 2
     tokens, probabilities = (np.load(tmp_path / f"{n}0.npy") for n in ("tokens", "probabilities"))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
 from tests.hub.gpt_toy import KINDS, POSITIONS, TEXTS, model, tokenizer
 from tests.models.gpt_reference import H, L, talkative
+from tests.support import run_python
 from tfnlp import hub
 
 pytestmark = pytest.mark.timeout(900)  # the reader traces much; a busy machine takes its time
@@ -40,7 +40,7 @@ def exported(tmp_path_factory):
     plan = {"texts": ROWS, "prompts": PROMPTS, "calls": CALLS}
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     script = pathlib.Path(__file__).with_name("gpt_reader.py")
-    run_alone(script, folder, folder=folder)
+    run_python(script, folder, folder=folder, without_tfnlp=True)
     return models, np.load(folder / "seen.npz", allow_pickle=True), folder
 
 

@@ -11,9 +11,9 @@ import pytest
 import tensorflow as tf
 
 import tfnlp
-from tests.alone import run_alone
 from tests.hub import inspection_modules
 from tests.hub.inspection_modules import message
+from tests.support import run_python
 from tfnlp import hub
 from tfnlp.hub.saving.graph_operations import TENSORFLOW_TEXT
 
@@ -228,9 +228,10 @@ def test_where_nothing_but_tensorflow_is(written):
     folder, _, found = written
     assert "import tensorflow as tf, tensorflow_text\n" in found["bert/preprocessor"].usage
     script = pathlib.Path(__file__).with_name("inspection_reader.py")
-    source = pathlib.Path(tfnlp.__file__).parent / "hub" / "graph_operations.py"
+    source = pathlib.Path(tfnlp.__file__).parent / "hub" / "saving" / "graph_operations.py"
     (folder / "usage.py").write_text(found["bert/preprocessor"].usage, encoding="utf-8")
-    seen = json.loads(run_alone(script, source, folder, folder=folder))
+    done = run_python(script, source, folder, folder=folder, without_tfnlp=True)
+    seen = json.loads(done.stdout)
     text = sorted([*TENSORFLOW_TEXT, "TFText>RoundRobinTrim"])
     wanted = {"tensorflow_text": text, "": ["Addons>Gelu", "NoSuchOp"]}
     assert seen["before"] == seen["after"] == wanted

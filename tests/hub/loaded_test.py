@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
 from tests.hub import gpt_toy
 from tests.hub.elmo_toy import tiny as tiny_elmo
+from tests.support import run_python
 from tfnlp import hub, models, tasks, training
 from tfnlp.hub.loading.encoder import max_positions
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, read_vocabulary, write_vocabulary
@@ -249,7 +249,7 @@ def test_exported_again_it_needs_no_tfnlp(exported, tmp_path):
     shutil.rmtree(tmp_path / "bert")  # the copy must carry all that it needs
     inputs = batch(model.input, 5)
     np.savez(tmp_path / "in.npz", **{n: x.numpy() for n, x in inputs.items()})
-    run_alone(READER, "again", "in.npz", "out.npz", folder=tmp_path)
+    run_python(READER, "again", "in.npz", "out.npz", folder=tmp_path, without_tfnlp=True)
     seen = np.load(tmp_path / "out.npz")
     np.testing.assert_allclose(seen["logits"], model(inputs)["logits"], **CLOSE)
     assert len(seen["found"]) == len(after) and seen["found"].all()

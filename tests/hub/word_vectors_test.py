@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.alone import run_alone
+from tests.support import run_python
 from tfnlp import hub
 from tfnlp.text import Subwords, WordVectors
 
@@ -97,7 +97,7 @@ def exported(tmp_path_factory):
     for name, vectors in made.items():
         hub.export_word_vectors(folder / name, vectors, oov_buckets=2)
     script = pathlib.Path(__file__).with_name("word_vectors_reader.py")
-    run_alone(script, folder, folder=folder)
+    run_python(script, folder, folder=folder, without_tfnlp=True)
     return made, dict(np.load(folder / "seen.npz"))
 
 

@@ -6,8 +6,8 @@ import socket
 import numpy as np
 import tensorflow as tf
 
-from tests.forked import Forked
 from tests.hub.bag import ROWS, SCALE, Bag, penalised_steps
+from tests.support import start_python
 
 
 def test_two_workers_are_one(tmp_path):
@@ -19,14 +19,10 @@ def test_two_workers_are_one(tmp_path):
     processes = []
     for index in range(2):
         config = {"cluster": {"worker": places}, "task": {"type": "worker", "index": index}}
-        processes.append(
-            Forked(
-                "tests.hub.worker",
-                [tmp_path / "bag", tmp_path / f"{index}.npz"],
-                stderr=tmp_path / f"{index}.log",
-                env={"TF_CONFIG": json.dumps(config)},
-            )
-        )
+        command = ["-m", "tests.hub.worker", tmp_path / "bag", tmp_path / f"{index}.npz"]
+        with open(tmp_path / f"{index}.log", "w") as log:
+            env = {"TF_CONFIG": json.dumps(config)}
+            processes.append(start_python(*command, stderr=log, env=env))
     try:
         codes = [process.wait(timeout=240) for process in processes]
     finally:

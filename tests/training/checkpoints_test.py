@@ -4,7 +4,7 @@ import pathlib
 import pytest
 import tensorflow as tf
 
-from tests.forked import run_forked
+from tests.support import run_python
 from tfnlp.training import Checkpoints
 
 
@@ -115,7 +115,6 @@ except OSError as error:
 
 def test_full_disk_leaves_the_earlier_checkpoint_and_nothing_half_written(tmp_path):
     # A limit on file size fails the same writes as a full disk.
-    done = run_forked(FULL_DISK, tmp_path)
-    done.check_returncode()
+    done = run_python(FULL_DISK, tmp_path)
     assert "OSError: checkpoint" in done.stdout and "free some space" in done.stdout
     assert os.listdir(tmp_path) == ["step-0000000001"]

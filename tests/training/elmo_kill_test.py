@@ -1,13 +1,15 @@
 import signal
+import subprocess
 
 import numpy as np
 
-from tests.forked import PIPE, Forked
+from tests.support import start_python
 from tests.training.elmo_toy import toy_windows
 
 
 def start(directory, output):
-    return Forked("tests.training.elmo_killed_run", [directory, output], stdout=PIPE)
+    command = ["-m", "tests.training.elmo_killed_run", directory, output]
+    return start_python(*command, stdout=subprocess.PIPE)
 
 
 def test_a_killed_run_ends_with_the_same_weights_and_state(tmp_path):

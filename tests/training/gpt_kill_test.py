@@ -1,12 +1,13 @@
 """Training a GPT: killed and resumed, or however its batch is split, it ends the same."""
 
 import signal
+import subprocess
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.forked import PIPE, Forked
+from tests.support import start_python
 from tests.training.gpt_killed_run import STEPS
 from tests.training.gpt_toy import held_out, toy_trainer, toy_windows, weights
 
@@ -45,7 +46,8 @@ def test_every_split_of_the_batch_gives_the_same_numbers(one_device, strategy, a
 
 
 def start(directory, output):
-    return Forked("tests.training.gpt_killed_run", [directory, output], stdout=PIPE)
+    command = ["-m", "tests.training.gpt_killed_run", directory, output]
+    return start_python(*command, stdout=subprocess.PIPE)
 
 
 def test_a_killed_run_ends_with_the_same_weights(tmp_path):

@@ -1,13 +1,15 @@
 import random
 import signal
+import subprocess
 
 import numpy as np
 
-from tests.forked import PIPE, Forked
+from tests.support import start_python
 
 
 def start(directory, output):
-    return Forked("tests.training.killed_run", [directory, output], stdout=PIPE)
+    command = ["-m", "tests.training.killed_run", directory, output]
+    return start_python(*command, stdout=subprocess.PIPE)
 
 
 def test_run_killed_twice_ends_bit_identical(tmp_path):

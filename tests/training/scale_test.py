@@ -4,11 +4,12 @@ import json
 import os
 import signal
 import socket
+import subprocess
 
 import numpy as np
 import pytest
 
-from tests.forked import PIPE, Forked
+from tests.support import start_python
 from tests.training.scale_run import STEPS
 
 MODELS = ("bert", "elmo", "gpt")
@@ -28,13 +29,9 @@ def addresses(count):
 def start(output, *arguments, env=None):
     """A process that trains the toys; its lines come through its `stdout`."""
     output.mkdir(parents=True, exist_ok=True)
-    return Forked(
-        "tests.training.scale_run",
-        [output, *arguments],
-        stdout=PIPE,
-        stderr=output / "stderr.txt",
-        env=env,
-    )
+    command = ["-m", "tests.training.scale_run", output, *arguments]
+    with open(output / "stderr.txt", "w") as stderr:
+        return start_python(*command, stdout=subprocess.PIPE, stderr=stderr, env=env)
 
 
 def finish(runs, outputs):
