@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.data.labelled.task_batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 
 SIZES = [3, 1, 5, 2, 9, 4, 5, 1, 2, 7, 3]
 LENGTHS = [2, 5, 10]

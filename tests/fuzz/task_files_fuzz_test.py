@@ -6,7 +6,7 @@ import pytest
 
 from tests.data.task_sets_test import CONLL, CONLLU, TABLES, UNLABELLED, ask, squad, write
 from tfnlp.data import read_task
-from tfnlp.data.labelled.task_rows import BadRow
+from tfnlp.data.labelled.rows import BadRow
 
 SMALL = {
     "b.tsv": ("classify", TABLES["a.tsv"]),

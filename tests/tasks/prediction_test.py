@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import models
-from tfnlp.data.labelled.task_batches import TaskBatches
+from tfnlp.data.labelled.batches import TaskBatches
 from tfnlp.tasks.prediction import predict, predictor
 
 SIZES = [5, 2, 9, 3, 7, 3, 8, 2, 6, 4, 9]

@@ -3,15 +3,17 @@
 from tfnlp.data.corpus.documents import read_documents, split_documents
 from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, translation_batches
+from tfnlp.data.corpus.python_text import documents_of
 from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, split_sentences
-from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
-from tfnlp.data.labelled.question_files import Question
-from tfnlp.data.labelled.tagged_files import TaggedSentence, read_conllu
-from tfnlp.data.labelled.task_batches import TaskBatches, bucket_lengths
-from tfnlp.data.labelled.task_files import TaskExample, read_choices, read_classes, read_pairs
-from tfnlp.data.labelled.task_rows import TaskData
-from tfnlp.data.labelled.task_sets import read_task
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.examples import TaskExample, read_choices, read_classes, read_pairs
+from tfnlp.data.labelled.python_rows import examples_of
+from tfnlp.data.labelled.questions import Question
+from tfnlp.data.labelled.reading import read_task
+from tfnlp.data.labelled.rows import TaskData
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence, read_conllu
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.bert_pairs import BertPairs
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
@@ -38,6 +40,8 @@ __all__ = [
     "WordBlocks",
     "WordCorpus",
     "bucket_lengths",
+    "documents_of",
+    "examples_of",
     "frequent_words",
     "looks_like_sentences",
     "looks_like_words",

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.task_batches import TaskBatches
+from tfnlp.data.labelled.batches import TaskBatches
 
 # What the models of tasks have to say, and whether it is said of every token.
 _OUTPUTS = {

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from tfnlp import books
+from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.data.corpus.sentences import (
     documents_from_lines,
     documents_from_prose,
@@ -47,8 +48,8 @@ def read_documents(
         in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
       layout: "lines" (a sentence a line, a blank line between documents), "words" (a word a line,
         a blank line between sentences and two between documents), "prose" (see
-        `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first 2,000 lines
-        and takes TFDS examples for prose.
+        `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first 2,000
+        lines and takes TFDS examples for prose.
       paragraphs: in prose, give whole paragraphs in place of sentences.
 
     Returns:
@@ -75,8 +76,7 @@ def document_readers(
     the file's path, or the source where that is a data set. Arguments and errors are those of
     `read_documents`.
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
+    check_layout(layout)
     if isinstance(sources, (str, os.PathLike)):
         sources = [sources]
     sources = [os.fspath(source) for source in sources]
@@ -90,9 +90,15 @@ def document_readers(
             readers.append(functools.partial(_read_tfds, source, layout, paragraphs))
         else:
             book = source.removeprefix("book:")
-            paths = _expand(source) if book == source else [str(books.path(book))]
+            paths = expand(source) if book == source else [str(books.path(book))]
             readers += [functools.partial(_read_file, p, layout, paragraphs) for p in paths]
     return readers
+
+
+def check_layout(layout: str) -> None:
+    """Raise a ValueError for an unknown layout."""
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}; got {layout!r}")
 
 
 def split_documents(
@@ -114,9 +120,9 @@ def split_documents(
       (training documents, held-out documents).
 
     Raises:
-      ValueError: a fraction outside (0, 1), or fewer than two sentences.
+      ValueError: a fraction outside (0, 1), a document that is a string, fewer than two sentences.
     """
-    documents = [document for document in documents if document]
+    documents = [document for document in checked_documents(documents) if document]
     sizes = [len(document) for document in documents]
     held, cut = held_out_documents(sizes, held_out_fraction, seed)
     if cut is not None:
@@ -169,7 +175,7 @@ def _chain(readers, sources: Sequence[str]) -> Iterator[list[str]]:
         raise ValueError(f"no text in {', '.join(sources)}; give files that hold sentences")
 
 
-def _expand(source: str) -> list[str]:
+def expand(source: str) -> list[str]:
     """The files that a path or glob names."""
     path = os.path.expanduser(source)
     if os.path.isdir(path):
@@ -185,7 +191,7 @@ def _expand(source: str) -> list[str]:
 
 
 def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
-    lines = _read_lines(path)
+    lines = read_lines(path)
     if layout == "auto":
         sample = list(itertools.islice(lines, _SAMPLE_LINES))
         layout = "prose"
@@ -194,17 +200,17 @@ def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
         elif looks_like_sentences(sample):
             layout = "lines"
         lines = itertools.chain(sample, lines)
-    yield from _finder(layout, paragraphs)(lines)
+    yield from document_finder(layout, paragraphs)(lines)
 
 
-def _finder(layout: str, paragraphs: bool):
+def document_finder(layout: str, paragraphs: bool):
     """What makes documents of the lines of a text."""
     if layout == "prose" and paragraphs:
         return functools.partial(documents_from_prose, paragraphs=True)
     return _FINDERS[layout]
 
 
-def _read_lines(path: str) -> Iterator[str]:
+def read_lines(path: str) -> Iterator[str]:
     """Lines of a UTF-8 text file, with any of the three line ends, without them."""
     opened = gzip.open(path) if path.endswith(".gz") else open(path, "rb", buffering=0)
     offset = 0
@@ -248,7 +254,7 @@ def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]
     import tensorflow_datasets as tfds
 
     builder, split, text = _tfds_text(source)
-    find_documents = _finder("prose" if layout == "auto" else layout, paragraphs)
+    find_documents = document_finder("prose" if layout == "auto" else layout, paragraphs)
     dataset = builder.as_dataset(
         split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False
     )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,
@@ -94,7 +95,7 @@ class LanguageModelCorpus:
 
         Raises:
           ValueError: an unusable vocabulary, a lexicon that does not begin with it or has
-            duplicates, or a corpus without words.
+            duplicates, a document that is a string, or a corpus without words.
         """
         vocabulary = check_words(vocabulary, "vocabulary")
         if lexicon is None:
@@ -112,7 +113,7 @@ class LanguageModelCorpus:
         number = numbers.__getitem__
         ids, sentence_starts, document_starts = array("i"), array("q", [0]), array("q", [0])
         with tqdm.tqdm(desc="reading words", unit=" sentences", disable=not progress) as bar:
-            for document in documents:
+            for document in checked_documents(documents):
                 for sentence in document:
                     ids.extend(map(number, sentence.split()))
                     if len(ids) > sentence_starts[-1]:

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfnlp.data.labelled.task_batches import TaskBatches, bucket_lengths
-from tfnlp.data.labelled.task_rows import file_lines
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.rows import file_lines
 
 
 class ParallelText(NamedTuple):

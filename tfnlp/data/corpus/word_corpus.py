@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tfnlp.data.corpus.checks import checked_sentences
 from tfnlp.text.lines import shown
 
 
@@ -53,7 +54,8 @@ class WordCorpus:
           words: the vocabulary, see `frequent_words`.
 
         Raises:
-          ValueError: repeated words, or sentences that hold none of the vocabulary.
+          ValueError: repeated words, a sentence that is no string, or sentences that hold none of
+            the vocabulary.
         """
         words = list(words)
         numbers = {word: number for number, word in enumerate(words)}
@@ -61,7 +63,7 @@ class WordCorpus:
             twice = next(w for w, n in collections.Counter(words).items() if n > 1)
             raise ValueError(f"the vocabulary has the word {shown(twice)} twice; remove one")
         ids, starts, unknown = array("i"), array("q", [0]), 0
-        for sentence in sentences:
+        for sentence in checked_sentences(sentences):
             split = sentence.split()
             ids.extend([numbers[word] for word in split if word in numbers])
             unknown += len(split) - (len(ids) - starts[-1])
@@ -93,7 +95,7 @@ def frequent_words(
     if max_size is not None and max_size < 1:
         raise ValueError(f"max_size must be None, 1 or more; got {max_size}")
     counts = collections.Counter()
-    for sentence in sentences:
+    for sentence in checked_sentences(sentences):
         counts.update(sentence.split())
     if not counts:
         raise ValueError("the text holds no words to make a vocabulary of; give more text")

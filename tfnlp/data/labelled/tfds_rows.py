@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tfnlp.data.corpus.tfds_source import open_tfds
-from tfnlp.data.labelled.task_rows import BadRow
+from tfnlp.data.labelled.rows import BadRow
 
 
 def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterator]:

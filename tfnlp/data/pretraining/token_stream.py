@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 
 
 def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_walk import cut, partner_end, walk
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.rows import (

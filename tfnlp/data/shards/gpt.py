@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.token_stream import (
     count_windows,
     token_stream,

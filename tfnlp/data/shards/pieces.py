@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfnlp.data.corpus.documents import held_out_documents
-from tfnlp.data.corpus.tokens import TokenizedCorpus, tokenize_sentences
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus, tokenize_sentences
 from tfnlp.data.shards.files import WORK, Folder
 
 _BATCH = 2000  # sentences that the tokenizer gets at once

@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.corpus.tokens import TokenizedCorpus
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_packing import PairPacker
 from tfnlp.data.shards.files import HELD_OUT, MANIFEST, Folder, read_manifest
 

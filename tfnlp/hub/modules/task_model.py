@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.task_batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.hub.modules.frozen_features import ElmoFeatures, WordRows, sequence_table
 from tfnlp.tasks.decoding import answers, best_spans, best_tags, span_candidates, word_logits
 from tfnlp.tasks.encoding import encode_examples, targets

@@ -1,13 +1,15 @@
 """The files or TFDS data sets of a fine-tuning task, whatever their format, to examples."""
 
+import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from tfnlp.data.labelled.question_files import question_file, questions
-from tfnlp.data.labelled.tagged_files import tagged_file, tagged_table
-from tfnlp.data.labelled.task_files import choice_file, labelled_lines, table_examples, table_file
-from tfnlp.data.labelled.task_rows import TaskData, file_kind
-from tfnlp.data.labelled.task_tables import JSON_KINDS, Column, column_list
+from tfnlp.data.corpus.documents import expand
+from tfnlp.data.labelled.examples import choice_file, labelled_lines, table_examples, table_file
+from tfnlp.data.labelled.questions import question_file, questions
+from tfnlp.data.labelled.rows import TaskData, file_kind
+from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list
+from tfnlp.data.labelled.tagged_sentences import tagged_file, tagged_table
 from tfnlp.data.labelled.tfds_rows import tfds_rows
 
 TASKS = ("classify", "similarity", "choose", "answer", "tag")
@@ -45,7 +47,7 @@ def read_task(
 
     Args:
       task: one of "classify", "similarity", "choose", "answer", "tag".
-      paths: one or several.
+      paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
       text: the column or columns of the texts; names, or numbers from 0 (as digits too) of a file
         without header. None: the first that the table has of sentence1 and sentence2, premise and
         hypothesis, question and sentence, text_a and text_b, sentence, text. For "choose": that of
@@ -72,11 +74,32 @@ def read_task(
       FileNotFoundError: there is no such file, or no such prepared TFDS data set.
       OSError: a folder; a damaged or truncated gzip file.
     """
-    if task not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
+    text, label = check_columns(task, text, label, drop)
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not paths:
         raise ValueError(f"no files for the task {task}; give one or more")
+    data = TaskData([])
+    for path in _expanded(paths):
+        read = _read_tfds if path.startswith("tfds:") else _read_file
+        part = read(task, path, text, label, skip, labelled, drop)
+        data.examples.extend(part.examples)
+        data.skipped.extend(part.skipped)
+    return data
+
+
+def check_columns(
+    task: str,
+    text: Column | Sequence[Column] | None,
+    label: Column | None,
+    drop: Sequence[str],
+) -> tuple[list[Column] | None, Column | None]:
+    """Check the arguments of `read_task`; return text columns as a list, and the label's.
+
+    Raises:
+      ValueError: an unknown task, a wrong column, columns for "answer", a `drop` that is a string.
+    """
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
     if isinstance(drop, str):
         raise ValueError(f"drop must be a sequence of labels; got the string {drop!r}")
     text = column_list(text)
@@ -84,13 +107,35 @@ def read_task(
         [label] = column_list(label)
     if task == "answer" and (text is not None or label is not None):
         raise ValueError("the task answer reads SQuAD's form, which has no columns to choose")
-    data = TaskData([])
+    return text, label
+
+
+def examples_of_rows(
+    task: str,
+    source: str,
+    header: list[Column] | None,
+    rows: Iterable[Row],
+    text: list[Column] | None,
+    label: Column | None,
+    skip: bool,
+    labelled: bool,
+    drop: Sequence[str],
+) -> TaskData:
+    """Return the examples of rows that were read already: see `read_task` and `read_table`."""
+    if task == "answer":
+        return questions(source, rows, skip, labelled, may_lack=True)
+    if task == "tag":
+        return tagged_table(source, header, rows, text, label, skip, labelled)
+    return table_examples(task, source, header, rows, text, label, skip, labelled, drop)
+
+
+def _expanded(paths: Iterable[str | os.PathLike]) -> Iterator[str]:
+    """Yield paths and `tfds:` names, with the files that globs match in their place."""
     for path in map(os.fspath, paths):
-        read = _read_tfds if path.startswith("tfds:") else _read_file
-        part = read(task, path, text, label, skip, labelled, drop)
-        data.examples.extend(part.examples)
-        data.skipped.extend(part.skipped)
-    return data
+        if path.startswith("tfds:") or os.path.exists(path) or not glob.has_magic(path):
+            yield path
+        else:
+            yield from expand(path)
 
 
 def _read_file(task, path, text, label, skip, labelled, drop):
@@ -105,16 +150,12 @@ def _read_file(task, path, text, label, skip, labelled, drop):
         return table_file(task, path, text, label, skip, labelled, drop)
     if label not in (None, 0, "0"):
         raise ValueError(
-            f"{path}: without --text its lines are read as label and text, so --label can only be "
-            f"0; got {label!r}"
+            f"{path}: without text its lines are read as label and text, so label can only be 0"
+            f"; got {label!r}"
         )
     return labelled_lines(path, skip, labelled or label is not None)
 
 
 def _read_tfds(task, path, text, label, skip, labelled, drop):
     header, rows = tfds_rows(path, class_names=task in ("classify", "tag"))
-    if task == "answer":
-        return questions(path, rows, skip, labelled, may_lack=True)
-    if task == "tag":
-        return tagged_table(path, header, rows, text, label, skip, labelled)
-    return table_examples(task, path, header, rows, text, label, skip, labelled, drop)
+    return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)

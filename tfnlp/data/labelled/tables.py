@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Iterator, Sequence
 
-from tfnlp.data.labelled.task_rows import BadRow, file_kind, file_lines, json_rows, no_examples
+from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows, no_examples
 
 # Where nobody says which columns to read: the first of these that a table has.
 TEXT_COLUMNS = (
@@ -71,7 +71,7 @@ def read_table(path: str, text: list | None, label: Column | None) -> tuple[list
     if any(numbers):
         if not all(numbers):
             raise ValueError(
-                f"{path}: --text and --label must be all names of a header's columns, or all "
+                f"{path}: text and label must be all names of a header's columns, or all "
                 f"numbers from 0 of a file without header; got {_listed(given)}"
             )
         return None, rows
@@ -107,11 +107,11 @@ def find_columns(
         if text is None or (label is None and labelled):
             raise ValueError(
                 f"{source} is read without header, since columns were given by number: give the "
-                f"other ones too ({'--text' if text is None else '--label'} NUMBER)"
+                f"other ones too ({'text' if text is None else 'label'}, a number)"
             )
         return [int(column) for column in text], None if label is None else int(label)
     found = f"its columns are {_listed(header)}"
-    hint = "choose with --text and --label, by numbers from 0 if the first line is no header"
+    hint = "choose with text and label (--text, --label), by numbers from 0 if there is no header"
     if text is None:
         text = next((list(names) for names in defaults if set(names) <= set(header)), None)
         if text is None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from tfnlp.data.corpus.documents import _read_lines
+from tfnlp.data.corpus.documents import read_lines
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def file_lines(path: str | os.PathLike) -> Iterator[str]:
         raise FileNotFoundError(f"no such file: {path}")
     number = 0
     try:
-        for line in _read_lines(path):
+        for line in read_lines(path):
             yield line
             number += 1
     except (ValueError, OSError) as error:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.parsers import expat
 
-from tfnlp.data.labelled.task_rows import (
+from tfnlp.data.labelled.rows import (
     BadRow,
     LeftOut,
     TaskData,
@@ -18,7 +18,7 @@ from tfnlp.data.labelled.task_rows import (
     file_lines,
     gather,
 )
-from tfnlp.data.labelled.task_tables import (
+from tfnlp.data.labelled.tables import (
     JSON_KINDS,
     TEXT_COLUMNS,
     Column,
@@ -137,7 +137,7 @@ def table_examples(
     if task == "choose":
         if len(chosen) < 2:
             raise ValueError(
-                f"--text must name the column of the text and those of its choices; got {chosen!r}"
+                f"text must name the column of the text and those of its choices; got {chosen!r}"
             )
         asks = text is None and chosen[0] != "question" and "question" in header
 
@@ -153,7 +153,7 @@ def table_examples(
 
     else:
         if len(chosen) > 2:
-            raise ValueError(f"--text must name one or two columns; got {chosen!r}")
+            raise ValueError(f"text must name one or two columns; got {chosen!r}")
 
         def make(row):
             texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]

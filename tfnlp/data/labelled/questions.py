@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfnlp.data.labelled.task_rows import (
+from tfnlp.data.labelled.rows import (
     BadRow,
     TaskData,
     checked_text,

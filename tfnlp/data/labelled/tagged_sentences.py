@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfnlp.data.labelled.task_rows import (
+from tfnlp.data.labelled.rows import (
     BadRow,
     TaskData,
     checked_text,
@@ -13,7 +13,7 @@ from tfnlp.data.labelled.task_rows import (
     file_lines,
     gather,
 )
-from tfnlp.data.labelled.task_tables import JSON_KINDS, Column, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import JSON_KINDS, Column, cell, find_columns, read_table
 
 WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
@@ -75,12 +75,12 @@ def tagged_file(
         return tagged_table(path, header, rows, text, label, skip, labelled)
     if kind == ".conllu":
         if text is not None:
-            raise ValueError(f"{path}: the words of CoNLL-U are its FORM; leave --text out")
+            raise ValueError(f"{path}: the words of CoNLL-U are its FORM; leave text out")
         return _conllu_file(path, "upos" if label is None else label, skip, labelled)
     if text is not None and len(text) != 1:
-        raise ValueError(f"{path}: --text must be one column, that of the words; got {text!r}")
-    word = 0 if text is None else _number(path, "--text", text[0])
-    tag = None if label is None else _number(path, "--label", label)
+        raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
+    word = 0 if text is None else _number(path, "text", text[0])
+    tag = None if label is None else _number(path, "label", label)
     return _columns_file(path, word, tag, skip, labelled)
 
 
@@ -88,7 +88,7 @@ def tagged_table(source, header, rows, text, label, skip=False, labelled=True) -
     """The sentences of a table whose fields are lists of words and of tags."""
     chosen, answer = find_columns(source, header, text, label, labelled, WORD_COLUMNS, TAG_COLUMNS)
     if len(chosen) != 1:
-        raise ValueError(f"{source}: --text must be one column, that of the words; got {chosen!r}")
+        raise ValueError(f"{source}: text must be one column, that of the words; got {chosen!r}")
 
     def make(row):
         words = cell(row, chosen[0])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.length_buckets import LengthBuckets
+from tfnlp.data.labelled.buckets import LengthBuckets
 
 
 def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> list[int]:

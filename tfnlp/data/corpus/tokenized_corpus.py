@@ -7,6 +7,8 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tfnlp.data.corpus.checks import checked_documents
+
 _BATCH = 2000  # sentences that the tokenizer gets at once
 
 
@@ -60,7 +62,7 @@ class TokenizedCorpus:
           progress: show a progress bar on stderr.
 
         Raises:
-          ValueError: no sentence gave a token.
+          ValueError: a document that is a string; no sentence gave a token.
         """
         pieces, lengths, owners = [], [], []  # owners: the document of each sentence
 
@@ -71,7 +73,7 @@ class TokenizedCorpus:
 
         with tqdm.tqdm(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
             waiting = []
-            for number, document in enumerate(documents):
+            for number, document in enumerate(checked_documents(documents)):
                 owners.append(np.full(len(document), number))
                 waiting.extend(document)
                 while len(waiting) >= _BATCH:

@@ -1,0 +1,296 @@
+"""Texts and labelled rows given as Python objects."""
+
+import json
+import pathlib
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.data import (
+    LanguageModelCorpus,
+    Question,
+    TaggedSentence,
+    TaskExample,
+    TokenizedCorpus,
+    WordCorpus,
+    documents_of,
+    examples_of,
+    frequent_words,
+    read_documents,
+    read_task,
+    split_documents,
+)
+
+TEXTS = ["Rain fell. It was cold.", "Snow fell."]
+DOCUMENTS = [["Rain fell.", "It was cold."], ["Snow fell."]]
+
+
+class Frame:
+    """Has what is used of a `pandas.DataFrame`, where pandas is not installed."""
+
+    __module__, __qualname__ = "pandas.core.frame", "DataFrame"
+
+    def __init__(self, columns):
+        self.columns, self._rows = list(columns), list(zip(*columns.values(), strict=True))
+
+    def itertuples(self, index, name):
+        assert not index and name is None
+        return iter(self._rows)
+
+
+Frame.__name__ = "DataFrame"
+
+
+def frame(columns):
+    try:
+        import pandas
+    except ImportError:
+        return Frame(columns)
+    return pandas.DataFrame(columns)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        DOCUMENTS,
+        [("Rain  fell.", " ", "It\nwas cold."), ["Snow fell."], []],
+        {"text": TEXTS},
+        {"text": np.array(TEXTS)},
+        [{"text": text, "label": 1} for text in TEXTS],
+        (text for text in TEXTS),
+        frame({"label": [0, 1], "text": TEXTS}),
+        tf.data.Dataset.from_tensor_slices(TEXTS),
+        tf.data.Dataset.from_tensor_slices({"text": TEXTS, "label": [0, 1]}),
+        tf.data.Dataset.from_tensor_slices({"text": tf.ragged.constant(DOCUMENTS)}),
+    ],
+    ids=lambda text: type(text).__name__,
+)
+def test_documents_of_python_objects(text):
+    assert list(documents_of(text)) == DOCUMENTS
+
+
+def test_documents_in_other_layouts_and_columns():
+    words = {"body": ["Rain\nfell\n\nIt\nwas\n\n\ncold"]}
+    assert list(documents_of(words, "words", column="body")) == [["Rain fell", "It was", "cold"]]
+    assert list(documents_of(TEXTS, "lines")) == [[text] for text in TEXTS]
+    assert list(documents_of(TEXTS, paragraphs=True)) == [[text] for text in TEXTS]
+
+
+def test_paths_and_texts_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a b.txt", "plain text"):
+        pathlib.Path(name).write_text("Rain fell.\nIt was cold.\n\nSnow fell.\n")
+        for given in (name, [name], [pathlib.Path(name)], (n for n in [name])):
+            assert list(documents_of(given)) == DOCUMENTS
+    assert list(documents_of("a*.txt")) == list(documents_of(["a*.txt"])) == DOCUMENTS
+    for book in ("book:the_secret_garden", ["book:the_secret_garden"]):
+        assert next(documents_of(book)) == next(read_documents("book:the_secret_garden"))
+    for missing in ("no.txt", ["no.txt"], ["no such.txt"], ["word"], ["a b.txt", "no such.txt"]):
+        with pytest.raises(FileNotFoundError, match="no such file: "):
+            documents_of(missing)
+    with pytest.raises(FileNotFoundError, match=r"no file matches no \*\.gz"):
+        documents_of(["no *.gz"])
+    with pytest.raises(ValueError, match=r"holds files \('a b.txt'\) and texts \('Rain fell.'\)"):
+        documents_of(["a b.txt", "Rain fell."])
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("Rain.\nSnow.", r"valid is a string with line breaks.*give a text as a list"),
+        ([], "valid is empty; give at least one row"),
+        (5, "valid must be a path, a list of rows, .*; got int"),
+        ({"body": ["Rain."]}, "valid has no column 'text'; its columns are 'body'"),
+        ({"text": "Rain."}, "valid: the column 'text' must be a list .* got 'Rain.'"),
+        ({"text": ["Rain."], "y": []}, "valid: the columns must have the same length"),
+        ([{"text": "Rain."}, {}], "valid: row 1 has no 'text'"),
+        ({"text": ["Rain.", None]}, "valid: row 1 must be a text or a list of .*; got None"),
+        ([["Rain."], ["Snow.", 3]], "valid: row 1 must be a text or a list of .* got .*3"),
+        ([[["Rain."]]], "valid: row 0 must be a text or a list of sentences"),
+        ([b"\xff"], "valid: row 0 is not UTF-8 text"),
+        ({"text": [" ", "\n"]}, "no text in valid"),
+        (tf.data.Dataset.from_tensor_slices([1.5]), "valid: row 0 must be a text"),
+    ],
+)
+def test_wrong_texts(text, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        list(documents_of(text, name="valid"))
+    with pytest.raises(ValueError, match="layout must be one of"):
+        documents_of(TEXTS, "sentences")
+
+
+def test_corpora_of_letters_are_refused():
+    class Words:
+        def tokenize(self, strings):
+            return tf.strings.to_hash_bucket_fast(tf.strings.split(strings), 9)
+
+    words = ["<S>", "</S>", "<UNK>"]
+    for build in (
+        lambda documents: TokenizedCorpus.build(documents, Words(), progress=False),
+        lambda documents: LanguageModelCorpus.build(documents, words, progress=False),
+        lambda documents: split_documents(documents, 0.5, seed=0),
+    ):
+        for documents, where in [
+            (["a string"], r"documents\[0\]"),
+            ([["fine"], "a string"], r"documents\[1\]"),
+            ("a string", "documents"),
+        ]:
+            with pytest.raises(ValueError, match=rf"^{where} is a string, .* pass \[\[sentence"):
+                build(documents)
+    for build in (lambda sentences: WordCorpus.build(sentences, ["a"]), frequent_words):
+        with pytest.raises(ValueError, match="^sentences is a string; expected a list of strings"):
+            build("a string")
+        with pytest.raises(ValueError, match=r"^sentences\[0\] must be a string, .* got \['a'\]"):
+            build([["a"]])
+
+
+def classes(*rows):
+    return [TaskExample((text,), label) for text, label in rows]
+
+
+GOOD = classes(("so good", "yes"), ("bad", "no"))
+COLUMNS = {"text": ["so good", "bad"], "label": ["yes", "no"]}
+SQUAD = {
+    "question": "Who?",
+    "context": "It was I.",
+    "answers": [{"text": "I", "answer_start": 7}],
+}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [("so good", "yes"), ("bad", "no")],
+        (["so good ", "yes"], ["bad", " no"]),
+        [{"text": "so good", "label": "yes"}, {"label": "no", "text": "bad"}],
+        COLUMNS,
+        {name: np.array(column) for name, column in COLUMNS.items()},
+        frame(COLUMNS),
+        tf.data.Dataset.from_tensor_slices(COLUMNS),
+        tf.data.Dataset.from_tensor_slices((COLUMNS["text"], COLUMNS["label"])),
+        tf.data.Dataset.from_tensor_slices(({"text": COLUMNS["text"]}, COLUMNS["label"])),
+        GOOD,
+        (row for row in zip(*COLUMNS.values(), strict=True)),
+    ],
+    ids=lambda data: type(data).__name__,
+)
+def test_rows_of_classes(data):
+    found = examples_of(data, "classify")
+    assert found.examples == GOOD and found.skipped == []
+
+
+@pytest.mark.parametrize(
+    "task, data, expected",
+    [
+        ("classify", [("a", "b", 1)], [TaskExample(("a", "b"), "1")]),
+        ("classify", {"premise": ["a"], "hypothesis": ["b"], "label": np.array([1])},
+         [TaskExample(("a", "b"), "1")]),
+        ("similarity", [("a", "b", np.float32(2.5))], [TaskExample(("a", "b"), 2.5)]),
+        ("similarity", {"sentence1": ["a"], "sentence2": ["b"], "score": ["2.5"]},
+         [TaskExample(("a", "b"), 2.5)]),
+        ("choose", [("a", ["b", "c"], np.int64(1))], [TaskExample(("a",), 1, ("b", "c"))]),
+        ("choose", [{"context": "a", "question": "q", "choices": ("b", "c"), "label": 0}],
+         [TaskExample(("a q",), 0, ("b", "c"))]),
+        ("answer", [SQUAD, {**SQUAD, "id": "x", "answers": []}],
+         [Question("0", "Who?", "It was I.", (("I", 7),)), Question("x", "Who?", "It was I.")]),
+        ("answer", [tuple(SQUAD.values())], [Question("0", "Who?", "It was I.", (("I", 7),))]),
+        ("answer", [{**SQUAD, "answers": {"text": ["I"], "answer_start": np.array([7])}}],
+         [Question("0", "Who?", "It was I.", (("I", 7),))]),
+        ("tag", [(["A", "dog"], ("DET", "NOUN"))], [TaggedSentence(("A", "dog"), ("DET", "NOUN"))]),
+        ("tag", {"tokens": [["A"]], "ner_tags": [np.array([3])]}, [TaggedSentence(("A",), ("3",))]),
+        ("tag", tf.data.Dataset.from_tensors((tf.constant(["A"]), tf.constant(["DET"]))),
+         [TaggedSentence(("A",), ("DET",))]),
+    ],
+)  # fmt: skip
+def test_rows_of_each_task(task, data, expected):
+    assert examples_of(data, task).examples == expected
+    assert examples_of(expected, task).examples == expected
+
+
+@pytest.mark.parametrize(
+    "task, data, expected",
+    [
+        ("classify", ["a.tsv", "b"], [TaskExample(("a.tsv",), None), TaskExample(("b",), None)]),
+        ("classify", [("a",), ("b",)], [TaskExample(("a",), None), TaskExample(("b",), None)]),
+        ("classify", [("a", "b")], [TaskExample(("a", "b"), None)]),
+        ("classify", [("a", 1)], [TaskExample(("a",), "1")]),
+        ("classify", {"text": ["a"]}, [TaskExample(("a",), None)]),
+        ("similarity", [("a", "b", None)], [TaskExample(("a", "b"), None)]),
+        ("choose", [("a", ["b", "c"])], [TaskExample(("a",), None, ("b", "c"))]),
+        ("answer", [("Who?", "I.")], [Question("0", "Who?", "I.")]),
+        ("tag", ["A dog"], [TaggedSentence(("A", "dog"), None)]),
+        ("tag", [["A", "dog"]], [TaggedSentence(("A", "dog"), None)]),
+        ("tag", [(["A"], ["DET"])], [TaggedSentence(("A",), ("DET",))]),
+    ],
+)
+def test_rows_to_predict_need_no_label(task, data, expected):
+    assert examples_of(data, task, labelled=False).examples == expected
+
+
+def test_columns_of_rows():
+    row = {"a": "so good", "b": "x", "c": "yes"}
+    want = classes(("so good", "yes"))
+    for data in ([row], frame({key: [value] for key, value in row.items()})):
+        assert examples_of(data, "classify", text="a", label="c").examples == want
+    assert examples_of([tuple(row.values())], "classify", text=0, label=2).examples == want
+    dropped = examples_of([*zip(*COLUMNS.values(), strict=True), ("b", "-")], "classify")
+    assert dropped.examples == GOOD and len(dropped.skipped) == 1
+
+
+def test_paths_globs_and_read_examples(tmp_path):
+    for name in "ab":
+        rows = [{"text": name, "label": "x"}]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    want = classes(("a", "x"), ("b", "x"))
+    paths = [tmp_path / "a.jsonl", str(tmp_path / "b.jsonl")]
+    for given in (paths, tmp_path / "*.jsonl", [str(tmp_path / "*.jsonl")]):
+        assert examples_of(given, "classify").examples == want
+        assert read_task("classify", given).examples == want
+    unlabelled = examples_of([tmp_path / "a.jsonl"], "classify", labelled=False)
+    assert unlabelled.examples == want[:1]
+    assert examples_of(unlabelled, "classify").examples == want[:1]
+    with pytest.raises(FileNotFoundError, match=r"no file matches .*\*\.csv"):
+        examples_of(str(tmp_path / "*.csv"), "classify")
+
+
+@pytest.mark.parametrize(
+    "task, data, message",
+    [
+        ("classify", [], "train is empty"),
+        ("classify", 3, "train must be a path, a list of rows"),
+        ("classify", [("a", "x"), ("b",)], r"train, row 1: has 1 fields; expected 2"),
+        ("classify", [("a", "x"), {"text": "b"}], "train, row 1: expected a tuple, .*got a dict"),
+        ("classify", [("a",)], r"train: a row of classify must be \(text, class\) or .* got \['a"),
+        ("classify", [{"text": "a", "label": "x"}, {"text": "b"}], "train, row 1: has no 'label'"),
+        ("classify", {"text": ["a"], "label": [np.nan]}, "train, row 0: its label is empty"),
+        ("classify", {"text": ["a"], "y": ["x"]}, "train: no label column .*its columns are"),
+        ("classify", [(3, "x")], "train, row 0: text 'text' must be a text; got 3"),
+        ("classify", [(" ", "x")], "train, row 0: text 'text' is empty"),
+        ("classify", [(b"\xff", "x"), ("a", "x")], "train, row 0: is not UTF-8 text"),
+        ("classify", [3, 4], r"train, row 0: expected \(text, class\) or .* got 3"),
+        ("classify", ["a.tsv", ("a", "x")], "train: row 0 is a string, so a path, but row 1"),
+        ("classify", [TaskExample(("a",), None)], "train, row 0: has no label"),
+        ("tag", [TaskExample(("a",), "x")], "train, row 0: the task tag has .*TaggedSentence"),
+        ("similarity", [("a", "b", "x")], "train, row 0: the score must be a number; got 'x'"),
+        ("choose", [("a", ["b", "c"], 2)], "train, row 0: its label must be the index of one of"),
+        ("tag", [(["A", "dog"], ["DET"])], "train, row 0: expected a list of 2 tags"),
+        ("answer", [{**SQUAD, "answers": [{"text": "I", "answer_start": 1}]}],
+         "train, question '0': the answer 'I' is not at character 1"),
+        ("answer", [{**SQUAD, "answers": {"text": ["I"], "answer_start": []}}],
+         "train, row 0: the lists of answers have different lengths"),
+        ("sort", [("a", "x")], "task must be one of classify"),
+    ],
+)  # fmt: skip
+def test_wrong_rows(task, data, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        examples_of(data, task, name="train")
+
+
+def test_bad_rows_are_skipped_on_request():
+    data = [b"\xff", ("a", "x"), ("", "x"), ("b", "y", "z"), ("c", "y")]
+    found = examples_of(data, "classify", name="dev", skip=True)
+    assert found.examples == classes(("a", "x"), ("c", "y"))
+    assert [why.split(":")[0] for why in found.skipped] == [f"dev, row {n}" for n in (0, 2, 3)]

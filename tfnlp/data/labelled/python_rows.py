@@ -1,0 +1,215 @@
+"""Rows of fine-tuning tasks that are Python objects, to examples."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from tfnlp.data.containers import is_path, iterate, plain
+from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.questions import Question
+from tfnlp.data.labelled.reading import check_columns, examples_of_rows, read_task
+from tfnlp.data.labelled.rows import BadRow, TaskData, gather
+from tfnlp.data.labelled.tables import Column, Row
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+
+# The columns that the fields of a tuple stand for, by their number.
+_TEXTS = {2: ("text", "label"), 3: ("text_a", "text_b", "label")}
+_FIELDS = {
+    "classify": _TEXTS,
+    "similarity": _TEXTS,
+    "choose": {2: ("context", "choices"), 3: ("context", "choices", "label")},
+    "answer": {2: ("question", "context"), 3: ("question", "context", "answers")},
+    "tag": {1: ("words",), 2: ("words", "tags")},
+}
+_EXPECTED = {
+    "classify": "(text, class) or (text_a, text_b, class)",
+    "similarity": "(text_a, text_b, number)",
+    "choose": "(text, [choice, ...], index)",
+    "answer": "(question, context, answers)",
+    "tag": "([word, ...], [tag, ...])",
+}
+# The attribute of an example that holds its label, and the column of a row that does.
+_EXAMPLES = {"answer": (Question, "answers"), "tag": (TaggedSentence, "tags")}
+
+_Record = dict | list
+
+
+def examples_of(
+    data: object,
+    task: str,
+    *,
+    text: Column | Sequence[Column] | None = None,
+    label: Column | None = None,
+    skip: bool = False,
+    labelled: bool = True,
+    drop: Sequence[str] = ("-",),
+    name: str = "data",
+) -> TaskData:
+    """Return the examples of a task, from files, data sets or Python objects.
+
+    `data` is a path, a glob, a `tfds:` name or a list of them (see `read_task`), or holds rows:
+    a list (or any iterable) of tuples or dicts, a dict of columns, a pandas frame, or a
+    `tf.data.Dataset`, not batched, of tuples or dicts; or examples, as `read_task` returns them.
+    A row is by task
+
+        classify    (text, class) or (text_a, text_b, class)
+        similarity  (text_a, text_b, number)
+        choose      (text, [choice, ...], index of the right one)
+        answer      (question, context, answers)
+        tag         ([word, ...], [tag, ...])
+
+    or a dict with the keys that a line of `.jsonl` has. `answers` is a list of
+    `{"text": ..., "answer_start": ...}`, as in SQuAD, or a dict of two such lists; an empty one
+    says that the context has no answer. A question without an `id` gets the number of its row.
+
+    With `labelled=False` the last field may be left out, and a row may also be a string: a text, or
+    for "tag" words with spaces between. Two strings are then two texts. A list of strings is a list
+    of such rows; give paths one by one or as `pathlib.Path`s.
+
+    Args:
+        data: see above.
+        task: one of "classify", "similarity", "choose", "answer", "tag".
+        text: the column or columns of the texts, see `read_task`; for tuples numbers, from 0.
+        label: the column of the label; for tuples a number.
+        skip: leave out rows that can't be read and write them to `skipped`.
+        labelled: False: labels may be missing.
+        drop: labels of rows to leave out ("classify" and "similarity").
+        name: the argument that `data` was given as, for messages.
+
+    Raises:
+        ValueError: as `read_task`; the message names `name` and the row, from 0.
+        FileNotFoundError, OSError: as `read_task`.
+    """
+    text, label = check_columns(task, text, label, drop)
+    given = dict(text=text, label=label, skip=skip, labelled=labelled, drop=drop)
+    if is_path(data):
+        return read_task(task, data, **given)
+    if isinstance(data, TaskData):
+        data = data.examples
+    first, rows = iterate(data, name)
+    if is_path(first) and (labelled or not isinstance(first, str)):
+        return read_task(task, _paths(rows, task, name), **given)
+    if isinstance(first, (TaskExample, Question, TaggedSentence)):
+        return gather(name, _numbered(rows), _checker(task, labelled), skip)
+    records = [(where, _record(row, task, labelled)) for where, row in _numbered(rows)]
+    by_number = text is not None or label is not None
+    header, records = _table(records, task, name, labelled, by_number)
+    return examples_of_rows(task, name, header, records, text, label, skip, labelled, drop)
+
+
+def _numbered(rows: Iterable[object]) -> Iterator[tuple[str, object]]:
+    return ((f"row {number}", row) for number, row in enumerate(rows))
+
+
+def _paths(rows: Iterable[object], task: str, name: str) -> list[str | os.PathLike]:
+    paths = list(rows)
+    for number, row in enumerate(paths):
+        if not is_path(row):
+            raise ValueError(
+                f"{name}: row 0 is a string, so a path, but row {number} is not; the rows of "
+                f"{task} are {_EXPECTED[task]} or dicts"
+            )
+    return paths
+
+
+def _checker(task: str, labelled: bool) -> Callable[[object], object]:
+    """Return a function that returns an example of the task, or raises `BadRow`."""
+    kind, attribute = _EXAMPLES.get(task, (TaskExample, "label"))
+
+    def check(row: object) -> object:
+        if not isinstance(row, kind):
+            raise BadRow(f"the task {task} has examples of {kind.__name__}; got {row!r:.60}")
+        if labelled and getattr(row, attribute) is None:
+            raise BadRow(f"has no {attribute}")
+        return row
+
+    return check
+
+
+def _record(row: object, task: str, labelled: bool) -> _Record | BadRow:
+    """Return the fields of a row by name or by number."""
+    try:
+        return _fields(row, task, labelled)
+    except UnicodeDecodeError:
+        return BadRow("is not UTF-8 text")
+    except BadRow as error:
+        return error
+
+
+def _fields(row: object, task: str, labelled: bool) -> _Record:
+    if isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], Mapping):
+        # Keras' form of a data set: (features, label).
+        row = {**row[0], _EXAMPLES.get(task, (None, "label"))[1]: row[1]}
+    row = plain(row)
+    if isinstance(row, dict):
+        return _squad(row) if task == "answer" else row
+    if isinstance(row, str) and not labelled:
+        return [row.split() if task == "tag" else row]
+    if not isinstance(row, list):
+        raise BadRow(f"expected {_EXPECTED[task]} or a dict; got {row!r:.60}")
+    if task == "tag" and not labelled and all(isinstance(word, str) for word in row):
+        return [row]  # words without tags
+    return row
+
+
+def _squad(row: dict) -> dict:
+    """Return a question's row with `answers` as a list of dicts, and without an id of None."""
+    answers = row.get("answers")
+    if isinstance(answers, dict):  # of lists
+        if not all(isinstance(column, list) for column in answers.values()):
+            raise BadRow(f"answers must be a list, or a dict of lists; got {answers!r:.60}")
+        if len({len(column) for column in answers.values()}) > 1:
+            raise BadRow(f"the lists of answers have different lengths: {answers!r:.60}")
+        columns = zip(*answers.values(), strict=True)
+        row = {**row, "answers": [dict(zip(answers, a, strict=True)) for a in columns]}
+    return row
+
+
+def _table(
+    records: list[tuple[str, _Record | BadRow]],
+    task: str,
+    name: str,
+    labelled: bool,
+    by_number: bool,
+) -> tuple[list[Column] | None, list[Row]]:
+    """Return header and rows as `read_table` does: the first good row decides what they are."""
+    first = next((row for _, row in records if not isinstance(row, BadRow)), None)
+    if first is None:
+        where, bad = records[0]
+        raise ValueError(f"{name}, {where}: {bad}")
+    header, names = None, None
+    if isinstance(first, dict):
+        header = list(first)
+    elif not by_number:
+        header = names = _columns(first, task, name, labelled)
+    rows = []
+    for number, (where, row) in enumerate(records):
+        if not isinstance(row, (type(first), BadRow)):
+            row = BadRow(f"expected a {_kind(first)}, as the rows before it; got a {_kind(row)}")
+        elif names is not None and isinstance(row, list):
+            if len(row) == len(names):
+                row = dict(zip(names, row, strict=True))
+            else:
+                row = BadRow(f"has {len(row)} fields; expected {len(names)}, as in the first row")
+        if task == "answer" and isinstance(row, dict) and row.get("id") is None:
+            row = {**row, "id": str(number)}
+        rows.append((where, row))
+    return header, rows
+
+
+def _columns(row: list, task: str, name: str, labelled: bool) -> list[str]:
+    """Return the names of the fields of a tuple."""
+    if task in ("classify", "similarity") and not labelled:
+        if len(row) == 1:
+            return ["text"]
+        if len(row) == 2 and isinstance(row[1], str):
+            return ["text_a", "text_b"]
+    columns = _FIELDS[task].get(len(row))
+    if columns is None:
+        raise ValueError(
+            f"{name}: a row of {task} must be {_EXPECTED[task]} or a dict; got {row!r:.80}"
+        )
+    return list(columns)
+
+
+def _kind(row: _Record) -> str:
+    return "dict" if isinstance(row, dict) else "tuple"
