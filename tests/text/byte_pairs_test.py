@@ -3,8 +3,8 @@ import pytest
 import tensorflow as tf
 
 from tests.text import bpe_reference as reference
-from tfnlp.text.byte_pairs import BytePairs
-from tfnlp.text.static_table import StaticTable
+from tfnlp.text.byte_pairs.encoding import BytePairs
+from tfnlp.text.byte_pairs.static_table import StaticTable
 
 LETTERS = ["a", "b", "c", "d"]
 MERGES = [("a", "b"), ("c", "c"), ("ab", "c"), ("cc", "cc"), ("d", "ab"), ("a", "a")]
@@ -72,5 +72,5 @@ def test_static_table(count):
 
 
 def test_static_table_refuses_equal_keys():
-    with pytest.raises(ValueError, match="no table found for 3 keys; are there equal ones"):
+    with pytest.raises(ValueError, match="no table found for 3 keys; remove equal ones"):
         StaticTable(np.array([5, 6, 5]))

@@ -13,7 +13,7 @@ import tokenizers
 from tests.support import golden, run_python
 from tests.text import bpe_reference as reference
 from tfnlp.text import GPT2Tokenizer, write_bpe
-from tfnlp.text.gpt.gpt2_words import gpt2_words
+from tfnlp.text.gpt.gpt2_splitting import gpt2_words
 
 NAMES = reference.byte_names()
 # "ab" + "ab" is learnt after "ba": overlaps, and merges that compete for a symbol.

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests.support import golden, shared_data
 from tfnlp.text.gpt.exceptions import EXCEPTIONS, find
-from tfnlp.text.gpt.words import gpt_words
+from tfnlp.text.gpt.splitting import gpt_words
 
 GOLDEN = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
 

@@ -4,7 +4,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tfnlp.text import pack_segments
-from tfnlp.text.packing import join_rows
+from tfnlp.text.strings import join_rows
 
 CLS, SEP, PAD = 101, 102, 7
 NAMES = ("input_word_ids", "input_mask", "input_type_ids")

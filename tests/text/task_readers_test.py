@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests.hub import gpt_toy
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
-from tfnlp.text.word_offsets import words_with_offsets
+from tfnlp.text.words.offsets import words_with_offsets
 
 TOKENIZER = WordPieceTokenizer([*SPECIAL_TOKENS, "the", "cat", "##s", "sat", "a", ".", "é"], False)
 TEXTS = (["the cats sat.", "", "a é"], ["cats", "a cat sat a cat .", "\u200b"])

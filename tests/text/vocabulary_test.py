@@ -12,6 +12,7 @@ from tfnlp.text import (
     train_wordpiece,
     write_vocabulary,
 )
+from tfnlp.text.counted_words import repeat_words
 
 SENTENCES = ["The lower, the better: lower prices!", "A lowly newt lowers the newer price."] * 3
 
@@ -81,10 +82,8 @@ def test_same_tokens_in_every_process_and_from_a_generator():
 
 
 def test_every_word_counts_as_often_as_it_occurs():
-    from tfnlp.text import vocabulary
-
     counts = collections.Counter({"a": 2500, "b": 1, "c": 999, "d": 1000})
-    lines = list(vocabulary._repeat_words(counts))
+    lines = list(repeat_words(counts))
     assert collections.Counter(" ".join(lines).split()) == counts
     assert max(len(line.split()) for line in lines) == 1000
 

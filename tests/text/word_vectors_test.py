@@ -52,7 +52,7 @@ def test_subwords_give_unseen_words_vectors():
         (["a"], np.zeros(2, "float32"), {}, "expected float32"),
         (["a", "b"], np.zeros((1, 2), "float32"), {}, "2 words, but 1 vectors"),
         (["a", ""], np.zeros((2, 2), "float32"), {}, "word 1 is empty"),
-        (["a", "b", "a"], np.zeros((3, 2), "float32"), {}, "'a' is there twice: 0 and 2"),
+        (["a", "b", "a"], np.zeros((3, 2), "float32"), {}, "words has 'a' twice, as 0 and 2"),
         (["a"], np.zeros((1, 2), "float32"), {"counts": np.zeros(2, "int64")}, "counts"),
         (
             ["a"],

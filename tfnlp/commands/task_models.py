@@ -96,7 +96,7 @@ def keep_backbone(backbone, folder, features):
         features: the `features` of the `TaskModel`, or None.
     """
     from tfnlp.text import write_vocabulary
-    from tfnlp.text.bpe_files import write_bpe
+    from tfnlp.text.byte_pairs.files import write_bpe
 
     tokenizer = backbone.tokenizer
     if backbone.saved is not None:
@@ -206,7 +206,7 @@ def _on_features(backbone, spec, reader, config, outputs, words):
     from tfnlp import hub, models
     from tfnlp.hub.modules.frozen_features import ElmoFeatures, EncoderFeatures
     from tfnlp.hub.modules.task_model import TaskModel
-    from tfnlp.text.word_index import WordIndex
+    from tfnlp.text.words.index import WordIndex
 
     encoder, elmo = backbone.encoder, backbone.kind == "elmo"
     if elmo and encoder is None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from tfnlp.convert.formats.fasttext_binary import is_fasttext, read_fasttext
 from tfnlp.convert.formats.tensors import shown
 from tfnlp.convert.formats.word_vectors_files import Source, read_binary, read_text, size_of_header
-from tfnlp.text.word_vectors import WordVectors
+from tfnlp.text.words.vectors import WordVectors
 
 FORMATS = ("word2vec", "word2vec-binary", "fasttext", "glove")  # those that are written
 _HEAD = 1 << 14  # bytes that a file is recognised by

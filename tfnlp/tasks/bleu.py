@@ -21,7 +21,7 @@ def corpus_bleu(translations: Sequence[str], references: Sequence[str]) -> tuple
     al. 2002), of text as it is read, in mteval's tokens ("13a"), case and all (Post 2018).
 
     Raises:
-      ValueError: not as many references as translations, or none.
+        ValueError: not as many references as translations, or none.
     """
     from sacrebleu.metrics import BLEU
 
@@ -40,13 +40,13 @@ def bleu_by_length(
     """BLEU of sentences grouped by the number of words between spaces of their sources.
 
     Args:
-      sources: what was translated.
-      translations, references: as many.
-      groups: how many, at most, each with about as many sentences; sources of one length stay
-        together.
+        sources: what was translated.
+        translations, references: as many.
+        groups: how many, at most, each with about as many sentences; sources of one length stay
+            together.
 
     Raises:
-      ValueError: not as many of each, or none; `groups` below 1.
+        ValueError: not as many of each, or none; `groups` below 1.
     """
     _check(translations, references)
     if len(sources) != len(translations):

@@ -6,7 +6,7 @@ Training, prediction and the exported model all read through this one piece of c
 import tensorflow as tf
 
 from tfnlp.text.windows import pack_windows
-from tfnlp.text.word_offsets import words_with_offsets
+from tfnlp.text.words.offsets import words_with_offsets
 
 
 class TaskEncoder(tf.__internal__.tracking.AutoTrackable):

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from tfnlp.text.word_vectors import WordVectors, unit
+from tfnlp.text.words.vectors import WordVectors, unit
 
 _SCORES = 1 << 24  # numbers in a block of scores
 
@@ -14,9 +14,9 @@ class Answers:
     """How a section of analogies went.
 
     Attributes:
-      correct: questions answered rightly.
-      seen: questions whose four words are in the vocabulary; the others are not asked.
-      asked: all questions.
+        correct: questions answered rightly.
+        seen: questions whose four words are in the vocabulary; the others are not asked.
+        asked: all questions.
     """
 
     correct: int
@@ -54,17 +54,17 @@ def answer_analogies(
     vocabulary with capitals only.)
 
     Args:
-      vectors: the words, most frequent first.
-      sections: see `tfnlp.data.read_analogies`.
-      most_frequent: words looked at; None: all.
-      fold: whether case is folded.
+        vectors: the words, most frequent first.
+        sections: see `tfnlp.data.read_analogies`.
+        most_frequent: words looked at; None: all.
+        fold: whether case is folded.
 
     Returns:
-      `Answers` of each section, then of "semantic", "syntactic" (sections whose names begin with
-      "gram") and "total".
+        `Answers` of each section, then of "semantic", "syntactic" (sections whose names begin with
+        "gram") and "total".
 
     Raises:
-      ValueError: most_frequent below 1.
+        ValueError: most_frequent below 1.
     """
     if most_frequent is not None and most_frequent < 1:
         raise ValueError(f"most_frequent={most_frequent} must be None, 1 or more")
@@ -111,9 +111,10 @@ class Correlation:
     """How well cosines follow the numbers that people gave to pairs of words.
 
     Attributes:
-      spearman: rank correlation; nan if it can't be said (fewer than two pairs, or no differences).
-      seen: pairs that it is taken over.
-      asked: all pairs.
+        spearman: rank correlation; nan if it can't be said (fewer than two pairs, or no
+            differences).
+        seen: pairs that it is taken over.
+        asked: all pairs.
     """
 
     spearman: float
@@ -134,9 +135,9 @@ def rate_pairs(
     almost every word has one.
 
     Args:
-      vectors: the words, most frequent first.
-      pairs: see `tfnlp.data.read_similarities`.
-      fold: whether case is folded; a spelling stands for its most frequent word.
+        vectors: the words, most frequent first.
+        pairs: see `tfnlp.data.read_similarities`.
+        fold: whether case is folded; a spelling stands for its most frequent word.
     """
     import scipy.stats  # takes long, and whoever imports `tfnlp.tasks` would wait for it
 

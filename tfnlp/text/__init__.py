@@ -1,7 +1,6 @@
-"""Strings to ids inside the TensorFlow graph, and what the models do with the ids."""
+"""Strings to ids inside the TensorFlow graph; packing, masking and training of vocabularies."""
 
-from tfnlp.text.bpe_files import read_bpe, write_bpe
-from tfnlp.text.bpe_training import train_bpe
+from tfnlp.text.byte_pairs.files import read_bpe, write_bpe
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
     END_OF_SENTENCE,
@@ -12,20 +11,27 @@ from tfnlp.text.characters import (
 )
 from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
 from tfnlp.text.gpt.tokenizer import GPTTokenizer, gpt_tokenizer
+from tfnlp.text.gpt.training import train_bpe
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
-from tfnlp.text.subwords import Subwords, subword_rows, subword_rows_in_graph
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
-from tfnlp.text.vocabulary import (
+from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
+from tfnlp.text.wordpiece.vocabulary import (
     SPECIAL_TOKENS,
     read_vocabulary,
     train_wordpiece,
     write_vocabulary,
 )
-from tfnlp.text.word_index import WordIndex
-from tfnlp.text.word_vectors import WordVectors
-from tfnlp.text.wordpiece import WordPieceTokenizer
-from tfnlp.text.words import SPECIAL_WORDS, read_words, split_words, train_words, write_words
+from tfnlp.text.words.index import WordIndex
+from tfnlp.text.words.subwords import Subwords, subword_rows, subword_rows_in_graph
+from tfnlp.text.words.vectors import WordVectors
+from tfnlp.text.words.vocabulary import (
+    SPECIAL_WORDS,
+    read_words,
+    split_words,
+    train_words,
+    write_words,
+)
 
 __all__ = [
     "BEGIN_OF_SENTENCE",

@@ -1,9 +1,9 @@
-"""Words to the character ids of ELMo, with core TensorFlow operations alone.
+"""Words to the character ids of ELMo, in core TensorFlow operations.
 
-The ids are those of bilm-tf (`Batcher`, `UnicodeCharsVocabulary`), raised by one as AllenNLP and
-the published weights have it at inference, so that 0 is left for padding tokens:
+The ids are those of bilm-tf (`Batcher`, `UnicodeCharsVocabulary`) plus one, as in AllenNLP and for
+the published weights at inference, so that 0 is left for padding tokens:
 
-    0          a token that is padding (never returned: who pads, masks)
+    0          a padding token (never returned: the caller pads and masks)
     b + 1      the byte b of the word's UTF-8 encoding
     257, 258   begin and end of a sentence, each the only character of its token
     259, 260   begin and end of a word
@@ -26,25 +26,25 @@ _SENTENCE_BEGIN, _SENTENCE_END, _WORD_BEGIN, _WORD_END, _PADDING = range(257, 26
 def character_ids(
     words: tf.Tensor, max_characters: int = MAX_CHARACTERS, trim: int | None = None
 ) -> tf.Tensor:
-    """Character ids of words: 259, the bytes of the word plus one, 260, then 261 to the end.
+    """Return character ids of words: 259, the bytes of the word plus one, 260, then 261s.
 
-    Of a long word the first `max_characters - 2` bytes count, even if that cuts a character in
-    two. The words `<S>` and `</S>` are 259, 257, 260 and 259, 258, 260. An empty string is a word
-    without bytes, not padding.
+    A long word is cut to its first `max_characters - 2` bytes, even inside a character. The words
+    `<S>` and `</S>` are 259, 257, 260 and 259, 258, 260. An empty string is a word without bytes,
+    not padding.
 
     Args:
-      words: string tensor of any shape; not ragged.
-      max_characters: length C of the last axis.
-      trim: None, or how many ids to keep behind the end of the tensor's longest word. C is then
-        `min(max_characters, longest + 2 + trim)`, which depends on the words. With `trim` at least
-        the width of the widest filter, a convolution and a maximum over the characters give the
-        same values as without.
+        words: string tensor of any shape; not ragged.
+        max_characters: length C of the last axis.
+        trim: None, or how many ids to keep after the end of the tensor's longest word. C is then
+            `min(max_characters, longest + 2 + trim)`, which depends on the words. With `trim` at
+            least the width of the widest filter, a convolution and a maximum over the characters
+            give the same values as without.
 
     Returns:
-      int32 `[..., C]`, in [1, 261].
+        int32 `[..., C]`, in [1, 261].
 
     Raises:
-      ValueError: `words` are not a dense tensor of strings, max_characters < 3, or trim < 0.
+        ValueError: `words` are not a dense tensor of strings, max_characters < 3, or trim < 0.
     """
     if max_characters < 3:
         raise ValueError(
@@ -63,16 +63,16 @@ def character_ids(
     begins, ends = words == BEGIN_OF_SENTENCE, words == END_OF_SENTENCE
     special = begins | ends
     length = tf.minimum(tf.strings.length(words), max_characters - 2)  # in bytes
-    marks, width, room = tf.constant(_marks(max_characters)), max_characters, max_characters - 2
+    marks, width, size = tf.constant(_marks(max_characters)), max_characters, max_characters - 2
     if trim is not None:
         longest = tf.reduce_max(tf.where(special, 1, length))
-        longest = tf.maximum(longest, 0)  # of no words at all it is a huge negative number
+        longest = tf.maximum(longest, 0)  # without words it is a huge negative number
         width = tf.minimum(max_characters, longest + 2 + trim)
-        room = tf.maximum(width - 2, 1)
+        size = tf.maximum(width - 2, 1)
     row = tf.where(begins, max_characters - 1, tf.where(ends, max_characters, length))
-    # decode_raw cuts long words and puts zeros behind short ones: [..., C - 2].
-    raw = tf.io.decode_raw(tf.where(special, "", words), tf.uint8, fixed_length=room)
-    last_axis = tf.pad([[1, 1]], [[tf.rank(words), 0], [0, 0]])  # whatever the rank
+    # decode_raw cuts long words and appends zeros to short ones: [..., C - 2].
+    raw = tf.io.decode_raw(tf.where(special, "", words), tf.uint8, fixed_length=size)
+    last_axis = tf.pad([[1, 1]], [[tf.rank(words), 0], [0, 0]])  # for any rank
     ids = tf.pad(tf.cast(raw, tf.int32), last_axis)[..., :width]
     ids += tf.gather(marks[:, :width], row)
     ids.set_shape(words.shape.concatenate([max_characters if trim is None else None]))
@@ -80,9 +80,9 @@ def character_ids(
 
 
 def _marks(max_characters: int) -> np.ndarray:
-    """What is to be added to a word's bytes, int32 [C + 1, C].
+    """Return what is added to a word's bytes, int32 [C + 1, C].
 
-    Row n < C - 1 is for words of n bytes, the last two are for `<S>` and `</S>` without any.
+    Row n < C - 1 is for words of n bytes, the last two rows are for `<S>` and `</S>`.
     """
     place = np.arange(max_characters)
     length = np.arange(max_characters - 1)[:, np.newaxis]

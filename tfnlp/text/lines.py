@@ -1,19 +1,21 @@
-"""Files of one entry a line, and what makes them unusable."""
+"""Text files with one entry per line: reading, writing, entries in error messages."""
 
 import os
 import reprlib
 
+from tfnlp.files import written_whole
+
 
 def read_lines(path: str | os.PathLike, what: str) -> list[str]:
-    """The lines of a UTF-8 file, with either line ending, a byte order mark or none.
+    """Return the lines of a UTF-8 file; either line ending and a byte order mark are accepted.
 
     Args:
-      path: the file.
-      what: what it is, for errors: "vocabulary file".
+        path: the file.
+        what: what the file is, for errors, such as "vocabulary file".
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is binary or not UTF-8.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is binary or not UTF-8.
     """
     path = os.fspath(path)
     if not os.path.isfile(path):
@@ -34,8 +36,15 @@ def read_lines(path: str | os.PathLike, what: str) -> list[str]:
     return [] if lines == [""] else lines
 
 
-def shown(entry) -> str:
-    """An entry of a file for a message: it may be anything, of any length and depth."""
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write `text` as UTF-8, whole or not at all (see `tfnlp.files.written_whole`)."""
+    with written_whole(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+
+def shown(entry: object) -> str:
+    """Return an entry of a file, of any type, length and depth, shortened for a message."""
     return _REPR.repr(entry)
 
 

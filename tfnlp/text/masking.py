@@ -1,4 +1,4 @@
-"""Dynamic masking for masked-language-model pretraining, as dense ops."""
+"""Dynamic masking for masked-language-model pretraining, in dense ops."""
 
 from collections.abc import Sequence
 
@@ -20,41 +20,40 @@ def mask_tokens(
     rate: float = 0.15,
     is_continuation: tf.Tensor | None = None,
 ) -> dict[str, tf.Tensor]:
-    """Chooses tokens to predict and hides them; a pure function of its inputs and the seed.
+    """Choose tokens to predict and hide them; a pure function of its inputs and the seed.
 
-    (XLA numbers its random bits in another order, so compiled code draws others than plain code.)
+    (XLA orders random bits in another way, so compiled code chooses other tokens.)
 
     In a row of M maskable tokens, min(max_predictions, max(1, round(rate * M))) are chosen
-    uniformly (none if M = 0; round is Python's, half to even).  Of the chosen, 80 % become
+    uniformly (none if M = 0; round is Python's, half to even). Of the chosen, 80 % become
     `mask_id`, 10 % a random token and 10 % stay (BERT, section 3.1; `create_masked_lm_predictions`
     of google-research/bert).
 
     With `is_continuation`, whole words are chosen: a continuation piece belongs to the word of
-    the token before it if that one is maskable.  Words are taken in random order, each with all
-    its pieces; one that would exceed the number of predictions is passed over and the next tried,
-    so that fewer tokens may be chosen but no further word would fit.  The 80/10/10 draw stays
-    per token.
+    the token before it if that one is maskable. Words are taken in random order, each with all
+    its pieces; one that would exceed the number of predictions is skipped, so that fewer tokens
+    may be chosen but no further word would fit. The 80/10/10 draw is made for each token.
 
-    Only dense, stateless ops with fixed shapes: compiles under XLA.
+    All ops are dense and stateless with fixed shapes: they compile under XLA.
 
     Args:
-      input_word_ids: int32 `[B, T]`, T static.
-      maskable: bool `[B, T]`, False for padding and special tokens; those are never chosen.
-      seed: int32 `[2]`.
-      mask_id: id of [MASK].
-      vocab_size: random tokens are below it.
-      random_floor: lowest id of a random token; or the ids never used as one (special tokens).
-      max_predictions: P, the number of slots per row.
-      rate: share of the maskable tokens to choose.
-      is_continuation: bool `[vocab_size]`, True for `##` pieces, for whole-word masking.
+        input_word_ids: int32 `[B, T]`, T static.
+        maskable: bool `[B, T]`, False for padding and special tokens; those are never chosen.
+        seed: int32 `[2]`.
+        mask_id: id of [MASK].
+        vocab_size: random tokens are below it.
+        random_floor: lowest id of a random token; or the ids that are never drawn (special tokens).
+        max_predictions: P, the number of slots per row.
+        rate: share of the maskable tokens to choose.
+        is_continuation: bool `[vocab_size]`, True for `##` pieces, for whole-word masking.
 
     Returns:
-      `input_word_ids` int32 `[B, T]`, with the chosen tokens hidden; `masked_lm_positions` int32
-      `[B, P]`, ascending; `masked_lm_ids` int32 `[B, P]`, the original tokens there;
-      `masked_lm_weights` float32 `[B, P]`, 1 for used slots.  Unused slots come last, all zero.
+        `input_word_ids` int32 `[B, T]`, with the chosen tokens hidden; `masked_lm_positions` int32
+        `[B, P]`, ascending; `masked_lm_ids` int32 `[B, P]`, the original tokens there;
+        `masked_lm_weights` float32 `[B, P]`, 1 for used slots. Unused slots come last, all zero.
 
     Raises:
-      ValueError: T is not static, shapes differ, or a number is out of range.
+        ValueError: T is not static, shapes differ, or a number is out of range.
     """
     ids = tf.convert_to_tensor(input_word_ids, tf.int32)
     maskable = tf.convert_to_tensor(maskable, tf.bool)
@@ -96,15 +95,19 @@ def mask_tokens(
     )
 
 
-def _choose_tokens(scores, maskable, chosen, slots):
-    """Positions `[B, P]` of the `chosen` best scores, ascending; T in unused slots."""
+def _choose_tokens(
+    scores: tf.Tensor, maskable: tf.Tensor, chosen: tf.Tensor, slots: int
+) -> tf.Tensor:
+    """Return the positions `[B, P]` of the `chosen` best scores, ascending; T in unused slots."""
     length = scores.shape[1]
     _, order = tf.math.top_k(tf.where(maskable, scores, -1.0), slots)  # [B, P]
     return tf.sort(tf.where(tf.range(slots) < chosen[:, None], order, length), axis=1)
 
 
-def _choose_words(scores, maskable, continues, chosen, slots):
-    """As `_choose_tokens`, but whole words in the order of their scores."""
+def _choose_words(
+    scores: tf.Tensor, maskable: tf.Tensor, continues: tf.Tensor, chosen: tf.Tensor, slots: int
+) -> tf.Tensor:
+    """Do the same as `_choose_tokens` for whole words in the order of their scores."""
     rows, length = tf.shape(scores)[0], scores.shape[1]
     previous = tf.pad(maskable[:, :-1], [[0, 0], [1, 0]])
     starts = maskable & ~(continues & previous)  # [B, T]
@@ -112,18 +115,18 @@ def _choose_words(scores, maskable, continues, chosen, slots):
     flat_word = tf.reshape(word + tf.range(rows)[:, None] * length, [-1])  # [B * T]
     pieces = tf.reshape(tf.cast(maskable, tf.int32), [-1])
     sizes = tf.math.unsorted_segment_sum(pieces, flat_word, rows * length)
-    sizes = tf.reshape(sizes, [rows, length])  # [B, T], 0 behind the last word
+    sizes = tf.reshape(sizes, [rows, length])  # [B, T], 0 after the last word
 
     _, order = tf.math.top_k(tf.where(sizes > 0, scores, -1.0), length)  # [B, T] words
     sizes = tf.gather(sizes, order, batch_dims=1)
 
-    # Each round takes words in order until one exceeds what is left.  That one, and every word
-    # larger than what is left then, can never fit again, so the next round goes on without them:
-    # the same words as one by one, in two or three rounds.
-    def candidates(taken, left):
+    # Each round takes words in order until one exceeds the tokens left. That one, and every word
+    # larger than the number left then, can never fit again, so the next round leaves them out. The
+    # result is that of one word at a time, in two or three rounds.
+    def candidates(taken: tf.Tensor, left: tf.Tensor) -> tf.Tensor:
         return ~taken & (sizes > 0) & (sizes <= left)
 
-    def take(taken, left):
+    def take(taken: tf.Tensor, left: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         fitting = candidates(taken, left)
         total = tf.cumsum(tf.where(fitting, sizes, 0), axis=1)  # [B, T]
         now = fitting & (total <= left)
@@ -144,12 +147,14 @@ def _choose_words(scores, maskable, continues, chosen, slots):
     return length - tf.math.top_k(descending, slots).values  # [B, P]
 
 
-def _uniform(shape, seed):
+def _uniform(shape: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
     # The algorithm is named because the default one depends on the device.
     return tf.random.stateless_uniform(shape, seed, alg="philox")
 
 
-def _random_tokens(shape, seed, vocab_size, random_floor):
+def _random_tokens(
+    shape: tf.Tensor, seed: tf.Tensor, vocab_size: int, random_floor: int | Sequence[int]
+) -> tf.Tensor:
     if np.ndim(random_floor) == 0:
         allowed = np.arange(int(random_floor), vocab_size)
     else:
@@ -164,11 +169,18 @@ def _random_tokens(shape, seed, vocab_size, random_floor):
     return tf.gather(tf.constant(allowed, tf.int32), index)
 
 
-def _check(ids, maskable, mask_id, vocab_size, max_predictions, rate):
+def _check(
+    ids: tf.Tensor,
+    maskable: tf.Tensor,
+    mask_id: int,
+    vocab_size: int,
+    max_predictions: int,
+    rate: float,
+) -> None:
     if ids.shape.rank != 2 or ids.shape[1] is None:
-        raise ValueError(f"input_word_ids must be [B, T] with a static T, but is {ids.shape}")
+        raise ValueError(f"input_word_ids must be [B, T] with a static T; got {ids.shape}")
     if not ids.shape.is_compatible_with(maskable.shape):
-        raise ValueError(f"maskable must have input_word_ids' shape {ids.shape}: {maskable.shape}")
+        raise ValueError(f"maskable must have the shape {ids.shape}; got {maskable.shape}")
     if not 0 <= mask_id < vocab_size:
         raise ValueError(f"mask_id={mask_id} must be in [0, vocab_size={vocab_size})")
     if max_predictions < 1:

@@ -18,8 +18,8 @@ import struct
 import numpy as np
 
 from tfnlp.convert.formats.tensors import shown
-from tfnlp.text.subwords import Subwords
-from tfnlp.text.word_vectors import WordVectors
+from tfnlp.text.words.subwords import Subwords
+from tfnlp.text.words.vectors import WordVectors
 
 _MAGIC = 793712314
 _VERSIONS = (11, 12)

@@ -101,7 +101,7 @@ def _tokenizer(vocabulary: str | None, vocab_size: int) -> "GPTTokenizer | GPT2T
 
 
 def _vocabulary(folder, vocab):
-    from tfnlp.text.bpe_files import FILE_NAMES
+    from tfnlp.text.byte_pairs.files import FILE_NAMES
 
     folder = folder if vocab is None else pathlib.Path(vocab)
     if any(all((folder / file).is_file() for file in pair) for pair in FILE_NAMES):

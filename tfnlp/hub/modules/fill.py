@@ -7,7 +7,7 @@ import tensorflow as tf
 from tfnlp.hub.saving.module import Hidden, without_seeds
 from tfnlp.hub.saving.save import as_saved, check_free, save
 from tfnlp.text import pack_segments
-from tfnlp.text.vocabulary import CONTINUATION, MASK
+from tfnlp.text.wordpiece.vocabulary import CONTINUATION, MASK
 
 
 class FillModule(tf.__internal__.tracking.AutoTrackable):

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tfnlp.hub.saving.save import as_saved, check_free, save
 from tfnlp.text.characters import UNKNOWN
-from tfnlp.text.subwords import subword_rows_in_graph
+from tfnlp.text.words.subwords import subword_rows_in_graph
 
 COMBINERS = ("sqrtn", "mean", "sum")
 _MARKS = r"[\p{P}\p{S}]"

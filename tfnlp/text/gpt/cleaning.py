@@ -1,4 +1,4 @@
-"""The text cleaning of GPT-1 inside the TensorFlow graph: what ftfy does to single characters.
+"""GPT's text cleaning inside the TensorFlow graph: what ftfy does to single characters.
 
 The reference is `ftfy.fix_text` of ftfy 6.3 with its defaults, followed by the replacements of
 single characters in finetune-transformer-lm's `text_standardize`. Done here, in this order:
@@ -8,26 +8,26 @@ single characters in finetune-transformer-lm's `text_standardize`. Done here, in
 - C1 control characters are read as Windows-1252; Latin ligatures are taken apart; half- and
   full-width forms get their normal width;
 - curly quotes become straight, all line breaks "\\n";
-- terminal escapes (colours) and control characters go, and so does what is not UTF-8;
+- terminal escapes (colours), control characters and what is not UTF-8 are removed;
 - NFC;
-- dashes, the ellipsis and the acute accent as `text_standardize` has them; white space beyond ASCII
-  becomes a space.
+- dashes, the ellipsis and the acute accent are replaced as in `text_standardize`; white space
+  beyond ASCII becomes a space.
 
 Left out: the repair of mojibake (text decoded with the wrong encoding), which ftfy does by trial;
-the other entities of HTML 5; a second pass over what the first brought about ("&amp;amp;").
+the other entities of HTML 5; a second pass over the result of the first ("&amp;amp;").
 """
 
 import html
 import html.entities
 import unicodedata
-from collections.abc import Callable
 
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tfnlp.text.gpt.exceptions import find
+from tfnlp.text.strings import apply_where, drop_invalid
 
-# Nothing is done to texts of these characters without entities.
+# Texts of these characters alone, without entities, stay as they are.
 _CLEAN = r"[\t\n\f -~]*"
 _ENTITY = r"&#?[0-9A-Za-z]{1,8};"
 
@@ -70,11 +70,11 @@ _STANDARD = (
 
 
 def clean(strings: tf.Tensor) -> tf.Tensor:
-    """Cleans strings `[B]`; the result has no white space but ASCII's tab, newline, feed, space."""
+    """Clean strings `[B]`; what remains of white space is tab, newline, form feed and space."""
     escaped = tf.strings.regex_full_match(strings, rf"[^<]*{_ENTITY}[^<]*")
-    strings = _apply_where(escaped, _unescape, strings)
+    strings = apply_where(escaped, _unescape, strings)
     dirty = ~tf.strings.regex_full_match(strings, _CLEAN)
-    return _apply_where(dirty, _clean_any, strings)
+    return apply_where(dirty, _clean_any, strings)
 
 
 def _unescape(strings: tf.Tensor) -> tf.Tensor:
@@ -84,9 +84,9 @@ def _unescape(strings: tf.Tensor) -> tf.Tensor:
 
 
 def _clean_any(strings: tf.Tensor) -> tf.Tensor:
-    strings = tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="ignore")
+    strings = drop_invalid(strings)
     translated = tf.strings.regex_full_match(strings, rf"(?s).*{_IN_CHARACTERS}.*")
-    strings = _apply_where(translated, _translate, strings)
+    strings = apply_where(translated, _translate, strings)
     for pattern, replacement in _FTFY:
         strings = tf.strings.regex_replace(strings, pattern, replacement)
     strings = tf_text.normalize_utf8(strings, "NFC")
@@ -99,11 +99,3 @@ def _translate(strings: tf.Tensor) -> tf.Tensor:
     characters = tf.strings.unicode_split(strings, "UTF-8")
     _, text = find(_CHARACTERS, characters.flat_values)
     return tf.strings.reduce_join(characters.with_flat_values(text), axis=-1)
-
-
-def _apply_where(
-    condition: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor
-) -> tf.Tensor:
-    """`function` applied to the rows where `condition` holds. Cheaper than a `tf.cond`."""
-    rows = tf.where(condition)  # [N, 1]
-    return tf.tensor_scatter_nd_update(strings, rows, function(tf.gather_nd(strings, rows)))

@@ -1,8 +1,8 @@
-"""The words that GPT-1's tokenizer, spaCy's English one, knows by heart, and how it splits them.
+"""The exceptions of GPT's tokenizer, spaCy's English one: a table of words and their splits.
 
 Facts from spaCy 3.8 (spacy/lang/tokenizer_exceptions.py, spacy/lang/en/tokenizer_exceptions.py).
-Words with a character that `text_standardize` sets apart ("and/or", ":-)") never reach the
-tokenizer and are left out.
+Words with a character that `text_standardize` puts between spaces ("and/or", ":-)") never reach
+the tokenizer and are left out.
 """
 
 import re
@@ -24,7 +24,7 @@ _ENDINGS = (  # stems, also with a capital; endings, also without their apostrop
     ("ai are is was were have has dare", "n't"),
 )
 _NOT_SPLIT = "ill its hell shell shed were well whore"  # words of their own, with a capital too
-_SPLIT = (  # spaces show where
+_SPLIT = (  # at the spaces
     "y' all|y all|how 'd 'y|How 'd 'y|not 've|not ve|Not 've|Not ve|can not|Can not|gon na|Gon na|"
     "got ta|Got ta|let 's|Let 's|c'm on|C'm on"
 )
@@ -50,7 +50,7 @@ def _with_capitals(words: str) -> list[str]:
 
 
 def _exceptions() -> dict[str, str]:
-    """Each exception with its words, a space between."""
+    """Return each exception with its words, a space between."""
     found = {}
     for stems, *endings in _ENDINGS:
         for stem in _with_capitals(stems):
@@ -74,10 +74,10 @@ EXCEPTIONS = _exceptions()
 
 
 def find(table: dict[str, str], strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Looks `strings [N]` up: whether each is in the table, `[N]`, and its value, `[N]`, or itself.
+    """Look up strings `[N]`: whether each is in the table, `[N]`, and its value, `[N]`, or itself.
 
     By binary search among the hashes of the keys. A lookup table would be a resource, which a plain
-    function could not carry into a SavedModel.
+    function cannot carry into a SavedModel.
     """
     with tf.init_scope():  # once when traced, not in every call
         hashes = tf.strings.to_hash_bucket_fast(list(table), 2**62).numpy()
@@ -97,7 +97,7 @@ def _any_of(words: list[str]) -> str:
     return "|".join(re.escape(word) for word in words)
 
 
-# Patterns of words with two spaces between, so that one space on each side is a match's own.
+# Patterns of words with two spaces between, so that a match can include one space on each side.
 _AFTER = _any_of(_AFTER_APOSTROPHE.split())
 _TRIPLE = r" (Ph  \.  D\.|o  \.  O|<  space  >|>  \.  [<>]|<  \.  <|>  :  o) "
 _PAIR = (
@@ -109,14 +109,14 @@ _PAIR = (
 
 
 def join_split(chunks: tf.Tensor) -> tf.Tensor:
-    """Puts exceptions together again that were taken apart: "' ' Mr ." -> "'' Mr.".
+    """Join exceptions that were split: "' ' Mr ." -> "'' Mr.".
 
-    Affixes are cut off on both sides at once, which can pass an exception by; spaCy then looks for
+    Affixes are cut off on both sides at once, which can miss an exception; spaCy then looks for
     the words of exceptions in the result. Of those that overlap it takes the longest, then the
     first.
 
     Args:
-      chunks: `[N]`, the words of one chunk each, a space between.
+        chunks: `[N]`, the words of one chunk each, a space between.
     """
     for pattern, replacement in (
         ("^ *| +|$", "  "),

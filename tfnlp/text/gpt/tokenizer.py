@@ -1,29 +1,31 @@
 """GPT's tokenizer as a part of the TensorFlow graph, and the choice between GPT's and GPT-2's."""
 
 import os
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.bpe_files import check_bpe, read_bpe
-from tfnlp.text.byte_pairs import BytePairs
-from tfnlp.text.gpt.gpt2_tokenizer import BytePairTokenizer, GPT2Tokenizer, separate
-from tfnlp.text.gpt.gpt2_words import characters
-from tfnlp.text.gpt.words import gpt_words
-from tfnlp.text.packing import join_rows
+from tfnlp.text.byte_pairs.encoding import BytePairs
+from tfnlp.text.byte_pairs.files import Merges, Tokens, check_bpe, read_bpe
+from tfnlp.text.byte_pairs.tokenizer import BytePairTokenizer, Vocabulary, separate
+from tfnlp.text.gpt.gpt2_splitting import characters
+from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
+from tfnlp.text.gpt.splitting import gpt_words
+from tfnlp.text.strings import join_rows
 
 END_OF_WORD = "</w>"
 UNKNOWN_TOKEN = "<unk>"
 
 
-def gpt_tokenizer(vocabulary) -> BytePairTokenizer:
-    """The tokenizer of a vocabulary: GPT's if its tokens end in `</w>`, else GPT-2's.
+def gpt_tokenizer(vocabulary: Vocabulary) -> BytePairTokenizer:
+    """Return the tokenizer of a vocabulary: GPT's if its tokens end in `</w>`, else GPT-2's.
 
     Args:
-      vocabulary: folder or pair, as `GPTTokenizer` and `GPT2Tokenizer` take it.
+        vocabulary: folder or pair, as `GPTTokenizer` and `GPT2Tokenizer` take it.
 
     Raises:
-      ValueError, FileNotFoundError: as those do.
+        ValueError, FileNotFoundError: as those do.
     """
     source = "vocabulary"
     if isinstance(vocabulary, str | os.PathLike):
@@ -37,7 +39,7 @@ def gpt_tokenizer(vocabulary) -> BytePairTokenizer:
     return GPTTokenizer(vocabulary)
 
 
-def _check_unknown(tokens, source):
+def _check_unknown(tokens: Sequence[str | None], source: str) -> None:
     if UNKNOWN_TOKEN not in tokens:
         raise ValueError(
             f"{source} lacks {UNKNOWN_TOKEN}, which GPT needs for characters that are no token; "
@@ -46,38 +48,41 @@ def _check_unknown(tokens, source):
 
 
 class GPTTokenizer(BytePairTokenizer):
-    """Strings to GPT's ids and back, as `TextEncoder` of openai/finetune-transformer-lm does it.
+    """Tokenizer of GPT: strings to ids and back.
 
-    Text is normalised, cut into words and lower-cased (`tfnlp.text.gpt.words`, which says what
-    differs from the reference); the characters of each word, the last with `</w>` behind it, are
-    merged pair by pair (`tfnlp.text.byte_pairs`).  What is no token becomes `<unk>`.  `<unk>` and
-    `<|endoftext|>` written in a text are plain text.
+    Follows `TextEncoder` of openai/finetune-transformer-lm.
+
+    Text is normalised, cut into words and lower-cased (`tfnlp.text.gpt.splitting`, which says what
+    differs from the reference); the characters of each word, the last followed by `</w>`, are
+    merged pair by pair (`tfnlp.text.byte_pairs.encoding`). What is no token becomes `<unk>`.
+    `<unk>` and `<|endoftext|>` written in a text are plain text.
 
     `detokenize` puts a space between words: case, line breaks and the spaces around punctuation
-    are not what they were.
+    are lost.
 
     Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two
     files travel as assets; loading one needs `import tensorflow_text`.
 
     Args:
-      vocabulary: folder with `encoder_bpe_40000.json` and `vocab_40000.bpe`, or `encoder.json` and
-        `vocab.bpe` (see `read_bpe`), or a pair `(tokens, merges)`.
+        vocabulary: folder with `encoder_bpe_40000.json` and `vocab_40000.bpe`, or `encoder.json`
+            and `vocab.bpe` (see `read_bpe`), or a pair `(tokens, merges)`.
 
     Attributes:
-      kind: "gpt".
-      vocab_size: one more than the largest id.
-      unk_id: id of `<unk>`.
-      end_id: id of `<|endoftext|>`, else of `\\n</w>`, which stands last in the published
-        vocabulary, else None.
-      vocabulary_assets: the files as `tf.saved_model.Asset`s.
+        kind: "gpt".
+        vocab_size: one more than the largest id.
+        unk_id: id of `<unk>`.
+        end_id: id of `<|endoftext|>`, else of `\\n</w>`, which is last in the published
+            vocabulary, else None.
+        vocabulary_assets: the files as `tf.saved_model.Asset`s.
 
     Raises:
-      ValueError, FileNotFoundError: as `read_bpe`; also if there is no token `<unk>`.
+        ValueError, FileNotFoundError: as `read_bpe`; also if there is no token `<unk>`.
     """
 
-    kind = "gpt"
+    # GPT was trained on "did n't", GPT-2 on "didn 't".
+    kind, word_style, keeps_spaces = "gpt", "treebank", False
 
-    def _make(self, tokens, merges):
+    def _make(self, tokens: Tokens, merges: Merges) -> None:
         _check_unknown(tokens, "vocabulary")
         self.unk_id = tokens.index(UNKNOWN_TOKEN)
         self._pairs = BytePairs(tokens, merges, self._first_symbols, unknown=self.unk_id)
@@ -99,8 +104,8 @@ class GPTTokenizer(BytePairTokenizer):
         }
         self._pairs.learn_words(list(words), list(words.values()))
 
-    def _first_symbols(self, data, lengths):
-        # Apart from each other, or else the bytes of two words could make up a character.
+    def _first_symbols(self, data: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+        # Separated, or else the bytes of two words could form one character.
         data = separate(data, lengths, 0)
         offsets, points = characters(data)
         ends = tf.searchsorted(offsets, tf.cast(tf.cumsum(lengths + 1) - 1, tf.int64))
@@ -115,7 +120,7 @@ class GPTTokenizer(BytePairTokenizer):
         symbols = tf.where(known, tf.gather(self._char_symbols, places), self._pairs.unknown)
         return tf.where(is_end, tf.constant(self._pairs.separator, tf.int64), symbols)
 
-    def _encode(self, strings):
+    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         words = gpt_words(strings)
         flat = words.flat_values
         ends = tf.cumsum(tf.strings.length(flat) + 1) - 1
@@ -127,10 +132,10 @@ class GPTTokenizer(BytePairTokenizer):
             ids.values, tf.gather(ids.row_splits, words.row_splits), validate=False
         )
 
-    def _as_text(self, token):
+    def _as_text(self, token: str) -> bytes:
         if token.endswith(END_OF_WORD):
             token = token.removesuffix(END_OF_WORD) + " "
         return token.encode()
 
-    def _join(self, texts):
+    def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
         return tf.strings.strip(join_rows(texts))

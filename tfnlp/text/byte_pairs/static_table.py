@@ -1,9 +1,9 @@
-"""A fixed set of 64-bit hashes, found again in the TensorFlow graph by gathers alone.
+"""A fixed set of 64-bit hashes, looked up in the TensorFlow graph by gathers alone.
 
 Row displacement: each hash has a row and a column; every row is shifted by a distance of its own
-so that no two hashes fall on one slot: `slot = (shift[row] + column) mod slots`.  Two gathers of
-any number of hashes, on all cores, where TensorFlow's hash tables walk one key at a time; and
-plain constants, with nothing to initialise when a SavedModel is loaded.
+so that no two hashes get the same slot: `slot = (shift[row] + column) mod slots`. A look-up is two
+gathers, which use all cores, while TensorFlow's hash tables look up one key at a time. The table
+is plain constants: nothing is initialised when a SavedModel is loaded.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ _MIXERS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93, 0xFF51AFD
 
 
 class StaticTable:
-    """Slots for the distinct int64 `keys` `[n]`.
+    """Table of slots for the distinct int64 `keys` `[n]`.
 
     Attributes:
-      size: number of slots, at least twice that of keys.
-      slots: int `[n]`, numpy, where each key lies.
+        size: number of slots, at least twice that of keys.
+        slots: int `[n]`, numpy, the slot of each key.
     """
 
     def __init__(self, keys: np.ndarray):
@@ -35,20 +35,22 @@ class StaticTable:
             if shifts is not None:
                 break
         else:
-            raise ValueError(f"no table found for {len(keys)} keys; are there equal ones?")
+            raise ValueError(f"no table found for {len(keys)} keys; remove equal ones")
         self.slots = (shifts[rows] + columns) & (self.size - 1)
         self._shifts = tf.constant(shifts)
 
     def find(self, keys: tf.Tensor) -> tf.Tensor:
-        """The slots of int64 keys `[N]`; that of any other key is arbitrary."""
+        """Return the slots of int64 keys `[N]`; an unknown key gets an arbitrary one."""
         mixed = keys * self._mixer
         rows = tf.bitwise.right_shift(mixed, self._row_shift) & self._row_mask
         columns = tf.bitwise.right_shift(mixed, self._column_shift)
         return (tf.gather(self._shifts, rows) + columns) & (self.size - 1)
 
 
-def _displace(rows, columns, num_rows, num_slots):
-    """A shift for each row, int64 `[num_rows]`, or None if two keys share row and column."""
+def _displace(
+    rows: np.ndarray, columns: np.ndarray, num_rows: int, num_slots: int
+) -> np.ndarray | None:
+    """Return a shift for each row, int64 `[num_rows]`, or None if there are none that fit."""
     if len(np.unique(rows * num_slots + columns)) < len(rows):
         return None
     shifts = np.zeros(num_rows, np.int64)

@@ -1,4 +1,4 @@
-"""Words with one vector each: what word2vec, fastText, GloVe and an NNLM leave behind."""
+"""Words with one vector each, as word2vec, fastText, GloVe and an NNLM give them."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -6,34 +6,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from tfnlp.text.lines import shown
-from tfnlp.text.subwords import Subwords
+from tfnlp.text.words.subwords import Subwords
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WordVectors:
     """A vocabulary and its vectors.
 
-    `vectors` are those to use: where there are subwords, the means over a word's own row and its
-    n-grams' already. `subwords` are for words that are not in the list.
+    With subwords, `vectors` are already the means over a word's own vector and its n-grams'.
+    `subwords` are for words that are not in the list.
 
     Attributes:
-      words: distinct words, the most frequent first.
-      vectors: float32 [V, D].
-      counts: how often each word was seen, int64 [V], or None where nobody knows.
-      subwords: `Subwords` with vectors of D numbers, or None.
-      index: dict of word to row.
+        words: distinct words, the most frequent first.
+        vectors: float32 [V, D].
+        counts: how often each word was seen, int64 [V], or None if that is not known.
+        subwords: `Subwords` with vectors of D numbers, or None.
+        index: dict of word to row.
 
     Raises:
-      ValueError: empty or repeated words, or sizes that don't fit together.
+        ValueError: empty or repeated words, or sizes that don't fit together.
     """
 
     words: list[str]
     vectors: np.ndarray
     counts: np.ndarray | None = None
     subwords: Subwords | None = None
-    index: dict = dataclasses.field(init=False, repr=False)
+    index: dict[str, int] = dataclasses.field(init=False, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shape = self.vectors.shape
         if self.vectors.dtype != np.float32 or len(shape) != 2 or not self.vectors.size:
             raise ValueError(
@@ -54,7 +54,9 @@ class WordVectors:
             if not word:
                 raise ValueError(f"word {row} is empty; expected a word for every vector")
             if index.setdefault(word, row) != row:
-                raise ValueError(f"the word {shown(word)} is there twice: {index[word]} and {row}")
+                raise ValueError(
+                    f"words has {shown(word)} twice, as {index[word]} and {row}; remove one"
+                )
         object.__setattr__(self, "index", index)
 
     @property
@@ -66,10 +68,10 @@ class WordVectors:
         return word in self.index
 
     def vector(self, word: str) -> np.ndarray:
-        """The vector of a word, float32 [D]: from its n-grams if it is not in the list.
+        """Return the vector of a word, float32 [D]: from its n-grams if it is not in the list.
 
         Raises:
-          ValueError: the word is not in the list, and there are no subwords or none of its own.
+            ValueError: the word is not in the list, and there are no subwords or none of its own.
         """
         if word in self.index:
             return self.vectors[self.index[word]]
@@ -82,19 +84,19 @@ class WordVectors:
     def most_similar(
         self, positive: Sequence[str], negative: Sequence[str] = (), count: int = 10
     ) -> list[tuple[str, float]]:
-        """The words of greatest cosine with `sum of positive - sum of negative`, unit vectors each.
+        """Return the words of greatest cosine with `sum(positive) - sum(negative)`, unit vectors.
 
-        One word: its neighbours; `["king", "woman"], ["man"]`: an analogy (3CosAdd). The words
-        asked for are left out.
+        One word: its neighbours; `["king", "woman"], ["man"]`: an analogy (3CosAdd). The given
+        words are left out.
 
         Returns:
-          `(word, cosine)`, best first.
+            `(word, cosine)`, best first.
 
         Raises:
-          ValueError: no word at all, count < 1, or see `vector`.
+            ValueError: no word at all, count < 1, or see `vector`.
         """
         if not (positive or negative):
-            raise ValueError("no words to be similar to; give at least one")
+            raise ValueError("positive and negative are empty; give at least one word")
         if count < 1:
             raise ValueError(f"count={count} must be at least 1")
         signed = [(w, 1.0) for w in positive] + [(w, -1.0) for w in negative]
@@ -108,6 +110,6 @@ class WordVectors:
 
 
 def unit(x: np.ndarray) -> np.ndarray:
-    """Vectors `[..., D]` divided by their lengths; zeros stay zeros."""
+    """Return vectors `[..., D]` divided by their lengths; zeros stay zeros."""
     lengths = np.linalg.norm(x, axis=-1, keepdims=True)
     return x / np.where(lengths > 0, lengths, 1).astype(x.dtype)

@@ -1,17 +1,17 @@
-"""Building, reading and writing WordPiece vocabularies.
+"""Training, reading and writing WordPiece vocabularies.
 
-A vocabulary is a list of tokens whose index is the id; its file holds one token per line.  Pieces
+A vocabulary is a list of tokens whose index is the id; its file holds one token per line. Pieces
 that continue a word begin with `##`.
 """
 
 import collections
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from tfnlp.files import written_whole
-from tfnlp.text.lines import read_lines, shown
+from tfnlp.text.counted_words import check_counts, checked_texts, repeat_words
+from tfnlp.text.lines import read_lines, shown, write_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -25,30 +25,29 @@ def train_wordpiece(
     min_frequency: int = 2,
     limit_alphabet: int = 1000,
 ) -> list[str]:
-    """Learns a WordPiece vocabulary from `texts`; the same texts always give the same list.
+    """Learn a WordPiece vocabulary from `texts`; the same texts always give the same list.
 
     Words are cleaned and split as BERT does it, then the most frequent pair of pieces is merged
     until `vocab_size` tokens exist or no pair occurs `min_frequency` times (`tokenizers`'
-    `WordPieceTrainer`).  The list begins with `SPECIAL_TOKENS`, then the characters that may
+    `WordPieceTrainer`). The list begins with `SPECIAL_TOKENS`, then the characters that may
     begin a word, then those that may continue one, both in code point order, then merged pieces.
 
     Args:
-      texts: strings, read once; only the counts of distinct words are kept in memory.
-      vocab_size: the largest number of tokens, special tokens and characters included.
-      lowercase: lower-case and strip accents, as the uncased models do.
-      min_frequency: pairs seen fewer times are not merged.
-      limit_alphabet: only this many characters, the most frequent, get a token.
+        texts: strings, read once; only the counts of distinct words are kept in memory.
+        vocab_size: the largest number of tokens, special tokens and characters included.
+        lowercase: lower-case and strip accents, as the uncased models do.
+        min_frequency: pairs seen fewer times are not merged.
+        limit_alphabet: only this many characters, the most frequent, get a token.
 
     Raises:
-      ValueError: `texts` is a single string, holds something else than strings or no word, or
-        `vocab_size` has no room for the special tokens and the characters.
+        ValueError: `texts` is a single string, holds something else than strings or no word, or
+            `vocab_size` is too small for the special tokens and the characters.
     """
     counts = _count_words(texts, lowercase)
-    if not counts:
-        raise ValueError("texts holds no words to train a vocabulary on; pass some text")
+    check_counts(counts)
     starting, continuing = _alphabet(counts, limit_alphabet)
     # The trainer numbers `##x` characters in hash order, which decides ties between merges, and
-    # so differs from run to run.  Declaring every character beforehand fixes the numbers.
+    # so differs from run to run. Declaring every character beforehand fixes the numbers.
     initial = [*SPECIAL_TOKENS, *starting, *(CONTINUATION + char for char in continuing)]
     if vocab_size < len(initial):
         raise ValueError(
@@ -67,7 +66,7 @@ def train_wordpiece(
         limit_alphabet=len(starting),
         continuing_subword_prefix=CONTINUATION,
     )
-    tokenizer.train_from_iterator(_repeat_words(counts), trainer)
+    tokenizer.train_from_iterator(repeat_words(counts), trainer)
     ids = tokenizer.get_vocab()
     return [token for token in sorted(ids, key=ids.get) if _token_bytes(token) <= MAX_TOKEN_BYTES]
 
@@ -77,12 +76,8 @@ def _token_bytes(token: str) -> int:
 
 
 def _count_words(texts: Iterable[str], lowercase: bool) -> collections.Counter:
-    if isinstance(texts, str | bytes):
-        raise ValueError("texts is a single string; pass an iterable of strings")
     raw = collections.Counter()
-    for text in texts:
-        if not isinstance(text, str):
-            raise ValueError(f"texts must hold strings, but one is a {type(text).__name__}")
+    for text in checked_texts(texts):
         raw.update(text.split())
     # Cleaning the distinct words only is many times faster than cleaning the running text.
     normalizer = normalizers.BertNormalizer(lowercase=lowercase)
@@ -95,7 +90,7 @@ def _count_words(texts: Iterable[str], lowercase: bool) -> collections.Counter:
 
 
 def _alphabet(counts: collections.Counter, limit: int) -> tuple[list[str], list[str]]:
-    """The most frequent characters, and those among them that occur inside words."""
+    """Return the most frequent characters, and those among them that occur inside words."""
     chars = collections.Counter()
     inside = set()
     for word, count in counts.items():
@@ -106,23 +101,12 @@ def _alphabet(counts: collections.Counter, limit: int) -> tuple[list[str], list[
     return sorted(kept), sorted(inside.intersection(kept))
 
 
-def _repeat_words(counts: collections.Counter, line_words: int = 1000) -> Iterator[str]:
-    """Lines in which every word occurs as often as it was counted: the trainer takes text only."""
-    line = []
-    for word, count in counts.items():
-        while count:
-            take = min(count, line_words - len(line))
-            line.extend([word] * take)
-            count -= take
-            if len(line) == line_words:
-                yield " ".join(line)
-                line.clear()
-    if line:
-        yield " ".join(line)
-
-
 def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
-    """Returns `tokens` as a list; raises a ValueError that begins with `source` if unusable."""
+    """Return `tokens` as a list.
+
+    Raises:
+        ValueError: they are not a usable vocabulary; the message begins with `source`.
+    """
     if not tokens:
         raise ValueError(f"{source} is empty; expected one token per line")
     seen = {}
@@ -153,14 +137,14 @@ def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
 
 
 def read_vocabulary(path: str | os.PathLike) -> list[str]:
-    """Reads a vocabulary file: UTF-8, one token per line, the line number is the id.
+    """Read a vocabulary file: UTF-8, one token per line, the line number is the id.
 
     Both line endings are accepted, and so is a missing last one.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is empty, binary or not UTF-8, has blank lines, duplicates or tokens
-        of more than 256 bytes, or lacks one of `SPECIAL_TOKENS`.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty, binary or not UTF-8, has blank lines, duplicates or tokens
+            of more than 256 bytes, or lacks one of `SPECIAL_TOKENS`.
     """
     return check_vocabulary(read_lines(path, "vocabulary file"), f"vocabulary file {path}")
 
@@ -169,10 +153,8 @@ def write_vocabulary(path: str | os.PathLike, tokens: Sequence[str]) -> None:
     """Write a vocabulary file, whole or not at all (see `tfnlp.files.written_whole`).
 
     Raises:
-      ValueError: `tokens` is not a usable vocabulary (see `read_vocabulary`).
+        ValueError: `tokens` is not a usable vocabulary (see `read_vocabulary`).
     """
     path = os.fspath(path)
     tokens = check_vocabulary(tokens, f"the vocabulary to be written to {path}")
-    with written_whole(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            file.write("\n".join(tokens) + "\n")
+    write_text(path, "\n".join(tokens) + "\n")

@@ -4,25 +4,26 @@ The published pattern (`encoder.py` of openai/gpt-2) is
 
     's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
-TensorFlow's regular expressions lack the look-ahead `(?!\\S)`, and cost more than all the rest of
-tokenizing.  But where a word begins is decided by a character, the one before and the one after:
+TensorFlow's regular expressions lack the look-ahead `(?!\\S)` and take longer than all the rest of
+tokenizing. But three neighbouring characters decide whether a word begins at the middle one:
 
-- a letter, digit or other mark: where the kind of character changes, unless a space stands before,
+- at a letter, digit or other mark: where the kind of character changes, unless a space precedes,
   which then begins the word;
-- white space: where a run of it begins, and at its last character if something follows;
-- an apostrophe with s, t, re, ve, m, ll or d behind it that itself begins a word also ends one
-  behind these letters.
+- at white space: where a run of it begins, and at its last character if something follows;
+- an apostrophe that begins a word and is followed by s, t, re, ve, m, ll or d forms one word with
+  these letters.
 
-So a table of three neighbours' kinds gives all words of a batch at once.
+So one look-up in a table of the kinds of three neighbours finds all words of a batch.
 """
 
 import functools
 import unicodedata
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
-# Kinds of characters. END stands behind every string.
+# Kinds of characters. END follows every string.
 _LETTER, _DIGIT, _OTHER, _WHITE, _SPACE, _END = range(6)
 _KINDS = 6
 _WHITE_SPACE = (
@@ -31,18 +32,18 @@ _WHITE_SPACE = (
 )  # fmt: skip
 _MAX_CODE_POINTS = 0x110000
 _PAGE = 256
-_PADDING = 3  # bytes behind the text that may be looked at
+_PADDING = 3  # bytes after the text that may be read
 
 
 def characters(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Offsets int64 `[C]` and code points int32 `[C]` of the characters of UTF-8 `[N]` uint8.
+    """Return offsets int64 `[C]` and code points int32 `[C]` of the characters of uint8 `[N]`.
 
     A byte that is not part of valid UTF-8 is a character of its own, with the code point
-    0xDC00 + byte, as Python's `data.decode("utf-8", "surrogateescape")` has it.
+    0xDC00 + byte, as in Python's `data.decode("utf-8", "surrogateescape")`.
     """
     places, points, widths = _outside_ascii(data)
     points = tf.tensor_scatter_nd_update(tf.cast(data, tf.int32), places[:, None], points)
-    inside = _behind(places, widths)
+    inside = _continuations(places, widths)
     begins = tf.tensor_scatter_nd_update(
         tf.ones_like(data, tf.bool), inside[:, None], tf.zeros_like(inside, tf.bool)
     )
@@ -50,11 +51,12 @@ def characters(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return offsets, tf.gather(points, offsets)
 
 
-def _outside_ascii(data):
-    """Where bytes above ASCII are, int64 `[K]`, and for each, int32, what begins there.
+def _outside_ascii(data: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return the places of bytes above ASCII and the code points that begin there.
 
-    The second result holds code points, the third how many bytes they take: 1 for a byte that
-    begins no character.
+    Returns:
+        Places int64 `[K]`; code points int32 `[K]`; their widths in bytes, int32 `[K]`, 1 for a
+        byte that begins no character.
     """
     places = tf.where(data >= 0x80)[:, 0]
     padded = tf.pad(data, [[0, _PADDING]])
@@ -77,35 +79,35 @@ def _outside_ascii(data):
     return places, points, widths
 
 
-def _behind(places, widths):
-    """The places of the bytes of characters behind their first one."""
+def _continuations(places: tf.Tensor, widths: tf.Tensor) -> tf.Tensor:
+    """Return the places of all bytes of characters except their first ones."""
     return tf.concat([tf.boolean_mask(places, widths > i) + i for i in (1, 2, 3)], 0)
 
 
 def gpt2_words(strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The words of strings `[B]`, as `(data, starts, ends, row_splits)`.
+    """Split strings `[B]` into words.
 
-    data: uint8 `[N]`, the strings, each with a byte behind it.
-    starts, ends: int32 `[W]`, where in `data` the words begin and end. One empty word ends each
-      string.
-    row_splits: int64 `[B + 1]`, the words of each string.
-
-    Bytes that are not UTF-8 count as marks (neither letter, digit nor white space).  Letters and
+    Bytes that are not UTF-8 count as marks (neither letter, digit nor white space). Letters and
     digits are those of the Unicode version of the Python that runs it first.
+
+    Returns:
+        `(data, starts, ends, row_splits)`: uint8 `[N]`, the strings, each followed by one byte;
+        int32 `[W]` twice, where in `data` the words begin and end, with one empty word at the end
+        of each string; int64 `[B + 1]`, the words of each string.
     """
     return _words()(strings)
 
 
 @functools.cache
-def _words():
-    """Traced once in a process: that takes longer than the rest of making a tokenizer."""
+def _words() -> Callable:
+    """Return the traced function; cached, as tracing takes longer than the rest of a tokenizer."""
     with tf.init_scope(), tf.device("CPU:0"):  # where strings are
         words = _Words()
     return tf.function(words, input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
 
 
 class _Words:
-    """`gpt2_words` with the tables that it looks things up in."""
+    """`gpt2_words` with its tables."""
 
     def __init__(self):
         kinds = _kinds_of_characters()
@@ -115,8 +117,8 @@ class _Words:
         self._of_bytes = tf.constant(np.where(np.arange(256) < 0x80, kinds[:256], _OTHER))
         self._begins = tf.constant(_beginnings())  # [6 * 6 * 6]
 
-    def __call__(self, strings):
-        row_ends = tf.cumsum(tf.strings.length(strings) + 1) - 1  # [B], of the bytes behind
+    def __call__(self, strings: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
+        row_ends = tf.cumsum(tf.strings.length(strings) + 1) - 1  # [B], of the bytes that follow
         joined = tf.strings.reduce_join(tf.strings.join([strings, tf.constant(b"\0")]))
         data = tf.io.decode_raw(joined, tf.uint8)  # [N]
         begins, kinds = self._beginnings(data, row_ends)
@@ -128,11 +130,11 @@ class _Words:
         row_splits = tf.concat([[0], tf.where(is_end)[:, 0] + 1], 0)
         return data, starts, ends, row_splits
 
-    def _beginnings(self, data, row_ends):
-        """Whether a word begins at each byte, bool `[N]`, and the kinds of the bytes."""
+    def _beginnings(self, data: tf.Tensor, row_ends: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return whether a word begins at each byte, bool `[N]`, and the kinds of the bytes."""
         kinds = tf.gather(self._of_bytes, tf.cast(data, tf.int32))  # [N]
-        # All bytes of a character above ASCII get its kind: where neighbours are of one kind no
-        # word begins, so nothing more is to be done for letters, digits and marks.
+        # All bytes of a character above ASCII get its kind. No word begins between neighbours of
+        # one kind, so this is all for letters, digits and marks.
         places, points, widths = _outside_ascii(data)
         page = tf.gather(self._page_of, tf.bitwise.right_shift(points, 8))
         found = tf.gather(self._pages, page * _PAGE + (points & (_PAGE - 1)))
@@ -151,23 +153,23 @@ class _Words:
         after = tf.concat([kinds[1:], [_END]], 0)[: tf.size(kinds)]
         index = (before * _KINDS + kinds) * _KINDS + after
         begins = tf.gather(self._begins, tf.cast(index, tf.int32))
-        # White space is looked at from its first byte, with what stands behind its last.
+        # White space is looked up at its first byte, with what follows its last one.
         white = tf.where(found == _WHITE)[:, 0]
         places, widths = tf.gather(places, white), tf.gather(widths, white)
-        inside = _behind(places, widths)
+        inside = _continuations(places, widths)
         begins = tf.tensor_scatter_nd_update(
             begins, inside[:, None], tf.zeros_like(inside, tf.bool)
         )
-        behind = tf.gather(kinds, places + tf.cast(widths, tf.int64))
-        index = (tf.gather(before, places) * _KINDS + _WHITE) * _KINDS + behind
+        after = tf.gather(kinds, places + tf.cast(widths, tf.int64))
+        index = (tf.gather(before, places) * _KINDS + _WHITE) * _KINDS + after
         begins = tf.tensor_scatter_nd_update(
             begins, places[:, None], tf.gather(self._begins, tf.cast(index, tf.int32))
         )
         return _contractions(begins, before, data), kinds
 
 
-def _contractions(begins, before, data):
-    """`begins` without a word after a contraction's apostrophe, with one after its letters."""
+def _contractions(begins: tf.Tensor, before: tf.Tensor, data: tf.Tensor) -> tf.Tensor:
+    """Return `begins` with no word after a contraction's apostrophe but one after its letters."""
     places = tf.where(data == ord("'"))[:, 0]
     previous = tf.gather(before, places)
     places = tf.boolean_mask(places, (previous != _SPACE) & (previous != _OTHER))
@@ -188,7 +190,7 @@ def _contractions(begins, before, data):
 
 @functools.cache
 def _kinds_of_characters() -> np.ndarray:
-    """The kind of each code point, uint8 `[0x110000]`."""
+    """Return the kind of each code point, uint8 `[0x110000]`."""
     kinds = {"L": _LETTER, "N": _DIGIT}
     table = np.array(
         [kinds.get(unicodedata.category(chr(i))[0], _OTHER) for i in range(_MAX_CODE_POINTS)],
@@ -200,7 +202,7 @@ def _kinds_of_characters() -> np.ndarray:
 
 
 def _beginnings() -> np.ndarray:
-    """Whether a word begins at a character, by the kinds of those before, here and after."""
+    """Return whether a word begins at a character, by its kind and those of its neighbours."""
     white = (_WHITE, _SPACE)
     begins = np.zeros([_KINDS, _KINDS, _KINDS], bool)
     for before in range(_KINDS):

@@ -1,39 +1,47 @@
 """Byte-pair encoding (Sennrich et al. 2016, algorithm 1 applied) as TensorFlow graph ops.
 
-Of a word's adjacent pairs of symbols, all occurrences of the one that was learnt first are merged,
-from left to right, until no pair left was learnt.  Here it is done to all words of a batch at once,
-one merge each a step.
+Of all adjacent pairs of symbols in a word, the one that was learnt first is merged wherever it
+occurs, from left to right; this is repeated until no pair is left that was learnt. Here each step
+merges one pair in every word of a batch at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.known_words import KnownWords, distinct_words, longest_packed, pack_words
-from tfnlp.text.static_table import StaticTable
+from tfnlp.text.byte_pairs.known_words import KnownWords, distinct_words, longest_packed, pack_words
+from tfnlp.text.byte_pairs.static_table import StaticTable
 
 _NONE = np.iinfo(np.int32).max  # rank of a pair that was not learnt
 _PAIR = 1 << 31  # a pair as one number: left * _PAIR + right
-# Numbers that a word is packed into: one holds most of running text, three nearly all of it.
+# Numbers that a word is packed into: one holds most words of a text, three nearly all of them.
 _FEW, _MANY = 1, 3
 
 
 class BytePairs:
-    """Words to token ids.
+    """Encoder of words as token ids.
 
-    Words that are a token are looked up; the others of a batch, each once, go through the merges.
+    Words that are one token are looked up. Of the others, each distinct word of a batch goes
+    through the merges once.
 
     Args:
-      tokens: token strings by id, None where an id has no token.
-      merges: pairs of symbols in the order of their rank.
-      first_symbols: function of the bytes of some words, uint8 `[n]`, and their lengths, int32
-        `[w]`, that gives their symbols, int64, each word followed by `separator`.
-      alphabet: the symbols that it can give.
-      unknown: id for symbols that are no token; None makes them an error.
+        tokens: token strings by id, None where an id has no token.
+        merges: pairs of symbols in the order of their rank.
+        first_symbols: function of the bytes of some words, uint8 `[n]`, and their lengths, int32
+            `[w]`, that returns their symbols, int64, each word followed by `separator`.
+        alphabet: the symbols that it can return.
+        unknown: id for symbols that are no token; None makes them an error.
     """
 
-    def __init__(self, tokens, merges, first_symbols, alphabet=(), unknown=None):
+    def __init__(
+        self,
+        tokens: Sequence[str | None],
+        merges: Sequence[tuple[str, str]],
+        first_symbols: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+        alphabet: Sequence[str] = (),
+        unknown: int | None = None,
+    ):
         ids = {token: i for i, token in enumerate(tokens) if token is not None}
         ranks = {pair: rank for rank, pair in enumerate(merges)}  # the last one counts
         names = dict.fromkeys(ids)
@@ -66,7 +74,7 @@ class BytePairs:
         )
 
     def learn_words(self, words: Sequence[bytes], ids: Sequence[int]) -> None:
-        """Remembers those of `words` that come out as the one token of `ids`."""
+        """Store those of `words` that are encoded as one token, the one in `ids`, for look-up."""
         lengths = np.array([len(word) for word in words], np.int32)
         ends = np.cumsum(lengths, dtype=np.int32)
         data = tf.constant(np.frombuffer(b"".join(words), np.uint8))
@@ -76,19 +84,22 @@ class BytePairs:
         first[single] = encoded.values.numpy()[encoded.row_starts().numpy()[single]]
         right = first == np.asarray(ids)
 
-        def known(count, shortest):
+        def known(count: int, shortest: int) -> KnownWords:
             chosen = (lengths >= shortest) & (lengths <= longest_packed(count)) & right
             packed = pack_words(data, (ends - lengths)[chosen], lengths[chosen], count)
             return KnownWords(packed, first[chosen])
 
         self._short, self._long = known(_FEW, 1), known(_MANY, longest_packed(_FEW) + 1)
 
-    def encode(self, data, starts, ends, strict=True) -> tf.RaggedTensor:
-        """Ids of words, int32 ragged `[W, (tokens)]`.
+    def encode(
+        self, data: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, strict: bool = True
+    ) -> tf.RaggedTensor:
+        """Return the ids of words, int32 ragged `[W, (tokens)]`.
 
         Args:
-          data: uint8 `[N]`.
-          starts, ends: int32 `[W]`, where in `data` each word begins and ends.
+            data: uint8 `[N]`.
+            starts, ends: int32 `[W]`, where in `data` each word begins and ends.
+            strict: raise for a symbol that has no token; else its id is -1.
         """
         lengths = ends - starts
         known, ids = self._short.find(pack_words(data, starts, lengths, _FEW))
@@ -115,7 +126,7 @@ class BytePairs:
             )
             with tf.control_dependencies([check] if check is not None else []):
                 merged = tf.identity(merged)
-        # One list of candidates: the looked up ids, then the merged ones.
+        # One list of candidates: the ids that were looked up, then those from merging.
         count = tf.size(starts, tf.int64)
         source = tf.concat([ids, merged], 0)
         first = tf.tensor_scatter_nd_update(
@@ -128,7 +139,7 @@ class BytePairs:
         return places.with_flat_values(tf.gather(source, places.flat_values))
 
     def merge(self, symbols: tf.Tensor) -> tf.Tensor:
-        """Symbols int64 `[N]`, words apart by `separator`, to those that remain after merging."""
+        """Return the symbols, int64 `[N]`, after all merges; `separator` ends each word."""
         separates = tf.cast(symbols == self.separator, tf.int64)
         words = tf.cumsum(separates, exclusive=True)
         free = tf.TensorShape([None])
@@ -139,7 +150,9 @@ class BytePairs:
             shape_invariants=(free, free, tf.TensorShape([])),
         )[0]
 
-    def _merge_once(self, symbols, words, _):
+    def _merge_once(
+        self, symbols: tf.Tensor, words: tf.Tensor, _: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         left, right, word = symbols[:-1], symbols[1:], words[:-1]
         pairs = left * _PAIR + right
         slots = self._table.find(pairs)
@@ -157,8 +170,8 @@ class BytePairs:
         return tf.gather(result, kept), tf.gather(words, kept), tf.reduce_any(picked)
 
 
-def _every_other(picked):
-    """Of each run of pairs that overlap (x x x), the first, third, ..."""
+def _every_other(picked: tf.Tensor) -> tf.Tensor:
+    """Return the first, third, ... of each run of pairs that overlap (x x x)."""
     others = ~picked
     places = tf.concat([[-1], tf.where(others)[:, 0]], 0)
     last = tf.gather(places, tf.cumsum(tf.cast(others, tf.int32)))  # the one before each

@@ -2,18 +2,17 @@
 
 import functools
 import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from tfnlp.text.normalize import MAX_WORD_CHARS, normalize
-from tfnlp.text.packing import join_rows, merge_words
-from tfnlp.text.vocabulary import (
+from tfnlp.text.assets import make_assets
+from tfnlp.text.packing import merge_words
+from tfnlp.text.strings import join_rows
+from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS, normalize
+from tfnlp.text.wordpiece.vocabulary import (
     CLS,
     CONTINUATION,
     MASK,
@@ -33,29 +32,31 @@ _DENSE = tf.TensorSpec([None, None], tf.int32)
 
 
 class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
-    """Strings to WordPiece ids and back, equal to `FullTokenizer` of google-research/bert.
+    """Tokenizer of BERT: strings to WordPiece ids and back.
 
-    Text is cleaned and split (`tfnlp.text.normalize` says how, and which characters newer than
-    Unicode 13 can differ); each word is cut from the left into the longest pieces in the
-    vocabulary, those after the first prefixed with `##`.  A word that cannot be cut so, or of more
-    than 200 characters, becomes one [UNK].  Special tokens written in the text are plain text.
+    Equal to `FullTokenizer` of google-research/bert.
+
+    Text is cleaned and split (`tfnlp.text.wordpiece.normalization` says how, and which characters
+    newer than Unicode 13 can differ); each word is cut from the left into the longest pieces in the
+    vocabulary, those after the first prefixed with `##`. A word that cannot be cut so, or of more
+    than 200 characters, becomes one [UNK]. Special tokens written in the text are plain text.
 
     Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the
     vocabulary travels as an asset; loading one needs `import tensorflow_text`.
 
     Args:
-      vocabulary: path of a vocabulary file (one token per line), or the list of tokens.
-      lowercase: lower-case and strip accents, for the uncased models.
+        vocabulary: path of a vocabulary file (one token per line), or the list of tokens.
+        lowercase: lower-case and strip accents, for the uncased models.
 
     Attributes:
-      vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id: Python ints.
-      lowercase: as given.
-      is_continuation: bool `[vocab_size]`, True for `##` pieces.
-      vocabulary_asset: the vocabulary file as a `tf.saved_model.Asset`.
+        vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id: Python ints.
+        lowercase: as given.
+        is_continuation: bool `[vocab_size]`, True for `##` pieces.
+        vocabulary_asset: the vocabulary file as a `tf.saved_model.Asset`.
 
     Raises:
-      ValueError, FileNotFoundError: as `read_vocabulary`; also if there is no token that a word
-        could be cut into.
+        ValueError, FileNotFoundError: as `read_vocabulary`; also if there is no token that a word
+            could be cut into.
     """
 
     def __init__(self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True):
@@ -79,7 +80,10 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
             self._token_table = tf.constant(self._tokens)  # [V]
             self._text_table = tf.constant([_as_text(token) for token in tokens])  # [V]
             self.is_continuation = tf.constant([_continues(token) for token in tokens])  # [V]
-        self.vocabulary_asset = _vocabulary_asset(tokens)
+        (self.vocabulary_asset,) = make_assets(
+            ["vocab.txt"],
+            lambda folder: write_vocabulary(os.path.join(folder, "vocab.txt"), tokens),
+        )
         # Traced here, since a SavedModel accepts only what was traced before, and since a trace
         # needs the object alive: `WordPieceTokenizer(path).tokenize(texts)` would not be.
         self.tokenize.get_concrete_function()
@@ -95,12 +99,12 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Strings `[B]` to ids, int32 ragged `[B, (pieces)]`."""
+        """Return the ids of strings `[B]`, int32 ragged `[B, (pieces)]`."""
         return self._wordpiece.tokenize(normalize(strings, self.lowercase))
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def tokenize_words(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Strings `[B]` to ids grouped by word, int32 ragged `[B, (words), (pieces)]`."""
+        """Return the ids of strings `[B]` by word, int32 ragged `[B, (words), (pieces)]`."""
         pieces = self._wordpiece.tokenize(normalize(strings, self.lowercase))
         ids = pieces.values  # [N]
         starts = ~tf.gather(self.is_continuation, ids)  # [N], the first piece never continues
@@ -113,10 +117,10 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(autograph=False)
     def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        """Ids int32 `[B, (pieces)]`, `[B, (words), (pieces)]` or dense `[B, T]` to strings `[B]`.
+        """Return strings `[B]` of ids `[B, (pieces)]`, `[B, (words), (pieces)]` or `[B, T]`, int32.
 
-        Pieces are joined to words, words by spaces; [PAD], [CLS] and [SEP] are left out.  Case,
-        accents and the spaces around punctuation are gone for good if tokenizing removed them.
+        Pieces are joined to words, words by spaces; [PAD], [CLS] and [SEP] are left out. Case,
+        accents and the spaces around punctuation are not restored if tokenizing removed them.
         """
         pieces = tf.ragged.map_flat_values(tf.gather, self._text_table, ids)
         if pieces.shape.rank == 3:
@@ -125,12 +129,12 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(autograph=False)
     def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
-        """Ids int32 of any shape to their tokens, strings of the same shape."""
+        """Return the tokens of ids int32 of any shape, strings of the same shape."""
         return tf.ragged.map_flat_values(tf.gather, self._token_table, ids)
 
     @tf.function(input_signature=[], autograph=False)
     def special_tokens_dict(self) -> dict[str, tf.Tensor]:
-        """Size and special ids as int32 scalars, by the names of the published preprocessors."""
+        """Return size and special ids, int32 scalars, named as in the published preprocessors."""
         return dict(
             vocab_size=tf.constant(self.vocab_size),
             padding_id=tf.constant(self.pad_id),
@@ -145,11 +149,11 @@ def _make_tokenizer(tokens: list[str], source: str) -> tf_text.FastWordpieceToke
         return _tokenizer_of(tuple(tokens))
     except RuntimeError as error:
         raise ValueError(
-            f"{source} makes no tokenizer ({error}); are there only special tokens in it?"
+            f"{source} makes no tokenizer ({error}); it needs tokens besides the special ones"
         ) from error
 
 
-@functools.lru_cache(maxsize=4)  # a command reads its vocabulary more than once
+@functools.lru_cache(maxsize=4)  # a run reads its vocabulary more than once
 def _tokenizer_of(tokens: tuple[str, ...]) -> tf_text.FastWordpieceTokenizer:
     return tf_text.FastWordpieceTokenizer(
         tokens,
@@ -165,22 +169,7 @@ def _continues(token: str) -> bool:
 
 
 def _as_text(token: str) -> str:
-    """What a piece adds to a string: words bring the space before them along."""
+    """Return what a piece adds to a string: that of a word includes the space before it."""
     if token in (PAD, CLS, SEP):
         return ""
     return token.removeprefix(CONTINUATION) if _continues(token) else f" {token}"
-
-
-def _vocabulary_asset(tokens: list[str]) -> tf.saved_model.Asset:
-    """The vocabulary as an asset, in a file of its own: the user's may change or go away."""
-    folder = tempfile.mkdtemp(prefix="tfnlp_vocabulary_")
-    path = os.path.join(folder, "vocab.txt")
-    write_vocabulary(path, tokens)
-    asset = tf.saved_model.Asset(path)
-    weakref.finalize(asset, _remove_folder, folder, os.getpid())
-    return asset
-
-
-def _remove_folder(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not delete its parent's file
-        shutil.rmtree(folder, ignore_errors=True)

@@ -3,15 +3,15 @@
 Bojanowski et al. 2017, section 3.2: a word w is read as `<w>`, and its n-grams are all sequences of
 min_n to max_n characters of that; a word of few enough characters is itself among them. Rows are
 shared by hashing: FNV-1a of 32 bits over the UTF-8 bytes, modulo the number of buckets. fastText
-takes a byte for a signed number, so those from 128 on carry 24 ones into the hash.
+reads a byte as a signed number, so those from 128 on set the upper 24 bits, too.
 
     h = 2166136261; for each byte b: h = (h xor signed(b)) * 16777619 mod 2^32; row = h mod buckets
 
 A character begins at every byte that does not continue one in UTF-8. The n-grams `<` and `>` of
 one character are left out, and the end of a sentence, `</s>`, has none.
 
-The same steps stand here twice, for lists of words in numpy and for tensors of strings in the
-TensorFlow graph, where no string is taken apart: all n-grams grow by a character together.
+There are two implementations of the same steps: numpy for lists of words, TensorFlow ops for
+tensors of strings. No string is sliced: the hashes of all n-grams grow by one character at a time.
 """
 
 import dataclasses
@@ -22,28 +22,28 @@ import tensorflow as tf
 
 END = "</s>"  # of a sentence: a word without n-grams
 _OFFSET, _PRIME, _MASK = 2166136261, 16777619, 0xFFFFFFFF
-_SIGN = 0xFFFFFF00  # what a byte from 128 on has above it as a signed number
-_WIDTH = 4  # bytes of a character at most; of what is not UTF-8, only so many count
+_SIGN = 0xFFFFFF00  # the upper bits of a byte from 128 on, read as a signed number
+_WIDTH = 4  # bytes of a character at most; of what is not UTF-8, only these count
 _CHUNK = 1 << 14  # words whose n-grams are held at once
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Subwords:
-    """Vectors of character n-grams, which give every word a vector.
+    """Vectors of character n-grams, from which every word gets a vector.
 
     Attributes:
-      table: float32 [buckets, D].
-      min_n, max_n: characters of the shortest and the longest n-grams, `<` and `>` counted.
+        table: float32 [buckets, D].
+        min_n, max_n: characters of the shortest and the longest n-grams, `<` and `>` counted.
 
     Raises:
-      ValueError: the table is no such array or empty, or not 1 <= min_n <= max_n.
+        ValueError: the table has another type or shape or is empty, or not 1 <= min_n <= max_n.
     """
 
     table: np.ndarray
     min_n: int = 3
     max_n: int = 6
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.table.ndim != 2 or self.table.dtype != np.float32 or not self.table.size:
             raise ValueError(
                 f"table of subwords is {self.table.dtype} {list(self.table.shape)}; expected "
@@ -53,18 +53,19 @@ class Subwords:
 
     @property
     def buckets(self) -> int:
+        """Number of rows of the table."""
         return len(self.table)
 
     def rows(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """See `subword_rows`."""
+        """Return the rows of the words' n-grams, see `subword_rows`."""
         return subword_rows(words, self.min_n, self.max_n, self.buckets)
 
     def vectors(self, words: Sequence[str], own: np.ndarray | None = None) -> np.ndarray:
-        """Means of the n-grams' vectors, float32 [W, D]; zeros for a word that has none.
+        """Return means of the n-grams' vectors, float32 [W, D]; zeros for a word that has none.
 
         Args:
-          words: any.
-          own: float32 [W, D], one more vector of each word to be averaged with its n-grams'.
+            words: any.
+            own: float32 [W, D], a further vector of each word for its mean.
         """
         found = np.zeros([len(words), self.table.shape[1]], np.float32)
         for first in range(0, len(words), _CHUNK):
@@ -83,7 +84,7 @@ class Subwords:
 
 
 def check_sizes(min_n: int, max_n: int, buckets: int) -> None:
-    """Raises ValueError for what no n-grams can be made with."""
+    """Raise ValueError if the sizes of n-grams or the number of buckets are out of range."""
     if not 1 <= min_n <= max_n:
         raise ValueError(f"min_n={min_n} and max_n={max_n} must be 1 <= min_n <= max_n")
     if not 1 <= buckets < 2**32:
@@ -93,16 +94,16 @@ def check_sizes(min_n: int, max_n: int, buckets: int) -> None:
 def subword_rows(
     words: Sequence[str], min_n: int = 3, max_n: int = 6, buckets: int = 2_000_000
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of the n-grams of words, from the first character on, shorter ones first.
+    """Return the rows of the n-grams of words, by first character, then shorter ones first.
 
-    An n-gram that comes twice in a word is there twice, as in fastText.
+    An n-gram that occurs twice in a word is listed twice, as in fastText.
 
     Returns:
-      `(rows, splits)`: int64 [M] in [0, buckets), and int64 [W + 1]; those of word w are
-      `rows[splits[w] : splits[w + 1]]`.
+        `(rows, splits)`: int64 [M] in [0, buckets), and int64 [W + 1]; those of word w are
+        `rows[splits[w] : splits[w + 1]]`.
 
     Raises:
-      ValueError: see `check_sizes`.
+        ValueError: see `check_sizes`.
     """
     check_sizes(min_n, max_n, buckets)
     firsts = range(0, len(words), _CHUNK)
@@ -112,8 +113,10 @@ def subword_rows(
     return np.concatenate([np.zeros(0, np.int64), *rows]), splits
 
 
-def _rows(words, min_n, max_n, buckets):
-    """The rows of a few words, and how many each of them has."""
+def _rows(
+    words: Sequence[str], min_n: int, max_n: int, buckets: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of some words, and how many each of them has."""
     marked = [b"" if word == END else b"<%b>" % word.encode() for word in words]
     data = np.frombuffer(b"".join(marked), np.uint8).astype(np.int64)  # [bytes]
     owner = np.repeat(np.arange(len(words)), [len(word) for word in marked])
@@ -132,7 +135,7 @@ def _rows(words, min_n, max_n, buckets):
             value = np.where(k < widths[last], grown, value)
         within = (places + n <= count) & (owner[last] == owner)
         if n == 1:
-            edges = np.diff(owner, prepend=-1) != 0  # a `<`, or with what follows, a `>`
+            edges = np.diff(owner, prepend=-1) != 0  # `<`; shifted by one, `>`
             within &= ~(edges | np.append(edges[1:], True))
         if n >= min_n:
             hashes.append(value % buckets)
@@ -145,14 +148,14 @@ def _rows(words, min_n, max_n, buckets):
 def subword_rows_in_graph(
     words: tf.Tensor, min_n: int = 3, max_n: int = 6, buckets: int = 2_000_000
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """`subword_rows` of strings [W] in the TensorFlow graph.
+    """Return `subword_rows` of strings [W], computed in the TensorFlow graph.
 
     Returns:
-      `(rows, owner)`: int64 [M] in [0, buckets) in the same order, and int64 [M], the rising
-      numbers of the words that they belong to.
+        `(rows, owner)`: int64 [M] in [0, buckets) in the same order, and int64 [M], the
+        ascending numbers of the words that they belong to.
 
     Raises:
-      ValueError: see `check_sizes`.
+        ValueError: see `check_sizes`.
     """
     check_sizes(min_n, max_n, buckets)
     marked = tf.where(words == END, "", tf.strings.join(["<", words, ">"]))

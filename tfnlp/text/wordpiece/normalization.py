@@ -1,43 +1,43 @@
-"""BERT's text cleaning inside the TensorFlow graph, exactly as the reference code does it.
+"""BERT's text cleaning inside the TensorFlow graph, equal to the reference code's.
 
 The reference is `BasicTokenizer` and `WordpieceTokenizer` of google-research/bert
-(tokenization.py).  In this order, it drops invalid UTF-8, U+FFFD and characters of category Cc and
-Cf, except tab, newline and carriage return; sets every CJK ideograph apart; splits at white space;
-for uncased models lower-cases each word, decomposes it (NFD) and drops category Mn; splits off
-punctuation (category P and all ASCII symbols); and maps a word of more than 200 characters to
-[UNK].  White space, punctuation and ideographs are left to `FastWordpieceTokenizer`, whose sets
+(tokenization.py). In this order, it drops invalid UTF-8, U+FFFD and characters of category Cc and
+Cf, except tab, newline and carriage return; makes every CJK ideograph a word; splits at white
+space; for uncased models lower-cases each word, decomposes it (NFD) and drops category Mn; splits
+off punctuation (category P and all ASCII symbols); and maps a word of more than 200 characters to
+[UNK]. White space, punctuation and ideographs are left to `FastWordpieceTokenizer`, whose sets
 are the same; the rest is done here.
 
-Most rows of most corpora need none of it but ASCII lower-casing.  One regular expression tells
-them apart, and only the others take the slow path.
+Most rows of most corpora need ASCII lower-casing only. One regular expression finds them; the
+others take the slow path.
 
-Exact for every character assigned in Unicode 13.  Newer ones follow the tables of the TensorFlow
+Exact for every character assigned in Unicode 13. Newer ones follow the tables of the TensorFlow
 build and may differ from a reference run under another Python: with TensorFlow 2.21, the 40
 capitals added in Unicode 14 (Glagolitic U+2C2F, Latin U+A7C0, U+A7D0, U+A7D6 and U+A7D8, Vithkuqi
 U+10570..) are not lower-cased, and marks, format characters and punctuation assigned after Unicode
 14 are known to only some of the libraries.
 """
 
-from collections.abc import Callable
-
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from tfnlp.text.strings import apply_where, drop_invalid
+
 MAX_WORD_CHARS = 200
-# Stands for a word that is too long.  A noncharacter: in no text, and in no vocabulary.
+# Stands for a word that is too long. A noncharacter: it occurs in no text and no vocabulary.
 _LONG_WORD = "\U0010ffff"
 
-# --- Rows that need nothing -----------------------------------------------------------------
+# --- Rows that need no cleaning -------------------------------------------------------------
 # Characters that are split off or dropped as white space by the tokenizer in any case: ASCII
 # white space and punctuation, dashes and quotes, ideographs with their punctuation.
 SPLITTING = (
     r" \t\n\r!-/:-@\[-`{-~\x{2010}-\x{2027}\x{3001}-\x{3003}\x{3008}-\x{3011}\x{4E00}-\x{9FFF}"
     r"\x{FF01}\x{FF08}\x{FF09}\x{FF0C}\x{FF1A}\x{FF1B}\x{FF1F}"
 )
-# Characters of words that stay as they are but for ASCII lower-casing: in the uncased list those
+# Characters of words that stay as they are except for ASCII lower-casing: in the uncased list those
 # without case and decomposition, in the cased one all up to the first character to be dropped.
-# Few ranges on purpose: the automaton holds this class 200 times over, once per character of a
-# word.  A character that is in neither list only costs time.
+# Few ranges on purpose: the automaton holds this class 200 times, once per character of a word.
+# A character that is in neither list takes the slow path.
 UNCASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{BF}\x{20A0}-\x{20BF}"
 CASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{5FF}\x{20A0}-\x{20BF}"
 
@@ -55,7 +55,7 @@ _LONG = rf"[^{_WHITE}]{{{MAX_WORD_CHARS + 1},}}"
 
 
 def _simple(word: str) -> str:
-    """Matches text of `SPLITTING` and `word` characters without a run of over 200 of the latter.
+    """Return a pattern of text of `SPLITTING` and at most 200 `word` characters in a row.
 
     The classes are disjoint, so the automaton is deterministic: linear in time and in states.
     """
@@ -67,45 +67,30 @@ _SIMPLE = {True: _simple(UNCASED_WORD), False: _simple(CASED_WORD)}
 
 
 def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
-    """Prepares strings `[B]` so that `FastWordpieceTokenizer` splits them as Google's BERT does.
+    """Prepare strings `[B]` so that `FastWordpieceTokenizer` splits them as Google's BERT does.
 
-    Bytes that are not UTF-8 are dropped.  No word of the result has more than 200 characters.
+    Bytes that are not UTF-8 are dropped. No word of the result has more than 200 characters.
     """
-    # ASCII first for all rows: the Unicode lower-casing then cannot follow the process's locale
-    # (Turkish I), and is not needed where there is nothing but ASCII.
+    # ASCII first for all rows: the Unicode lower-casing then cannot depend on the process's locale
+    # (Turkish I), and is not needed for rows of ASCII alone.
     lowered = tf.strings.lower(strings) if lowercase else strings
     simple = tf.strings.regex_full_match(lowered, _SIMPLE[lowercase])
-    return _apply_where(~simple, lambda rows: _normalize_any(rows, lowercase), lowered)
+    return apply_where(~simple, lambda rows: _normalize_any(rows, lowercase), lowered)
 
 
 def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
     invalid = ~tf.strings.regex_full_match(strings, _VALID)
-    strings = _apply_where(invalid, _drop_invalid, strings)
+    strings = apply_where(invalid, drop_invalid, strings)
     strings = tf.strings.regex_replace(strings, _DROPPED, "")
     if lowercase:
         strings = tf.strings.lower(strings, encoding="utf-8")
         strings = tf_text.normalize_utf8(strings, "NFD")
         strings = tf.strings.regex_replace(strings, _ACCENTS, "")
-    # A long run need not be a long word: it may hold punctuation or ideographs.
+    # A long run is not always a long word: it may hold punctuation or ideographs.
     replaced = tf.strings.regex_replace(strings, _LONG, _LONG_WORD)
-    return _apply_where(replaced != strings, _replace_long_words, strings)
-
-
-def _drop_invalid(strings: tf.Tensor) -> tf.Tensor:
-    return tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="ignore")
+    return apply_where(replaced != strings, _replace_long_words, strings)
 
 
 def _replace_long_words(strings: tf.Tensor) -> tf.Tensor:
     apart = tf.strings.regex_replace(strings, rf"[{_PUNCTUATION}{_IDEOGRAPHS}]", r" \0 ")
     return tf.strings.regex_replace(apart, _LONG, _LONG_WORD)
-
-
-def _apply_where(
-    condition: tf.Tensor, function: Callable[[tf.Tensor], tf.Tensor], strings: tf.Tensor
-) -> tf.Tensor:
-    """`function` applied to the rows where `condition` holds.
-
-    Without `tf.cond`: on no rows the ops cost next to nothing, control flow costs more.
-    """
-    rows = tf.where(condition)  # [N, 1]
-    return tf.tensor_scatter_nd_update(strings, rows, function(tf.gather_nd(strings, rows)))

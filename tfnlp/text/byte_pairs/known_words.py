@@ -1,15 +1,15 @@
-"""Words that are remembered with their ids: found in the TensorFlow graph by their bytes alone.
+"""A table of words with their ids, looked up in the TensorFlow graph by the words' bytes.
 
 A word of up to `8 n - 1` bytes is packed into n 64-bit numbers, its length in the last byte, so
-that equal words have equal numbers; no string is made on the way.
+that equal words have equal numbers. No string tensors are made.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.text.static_table import StaticTable
+from tfnlp.text.byte_pairs.static_table import StaticTable
 
 _BLOCK = 8  # bytes in a 64-bit number
 _FACTORS = tuple(
@@ -19,11 +19,11 @@ _FACTORS = tuple(
 
 
 class KnownWords:
-    """Words and their ids.
+    """Table of words and their ids.
 
     Args:
-      packed: the words as `pack_words` gives them, eager tensors `[n]`.
-      ids: int32 `[n]`.
+        packed: the words as `pack_words` returns them, eager tensors `[n]`.
+        ids: int32 `[n]`.
     """
 
     def __init__(self, packed: Sequence[tf.Tensor], ids: np.ndarray):
@@ -35,23 +35,23 @@ class KnownWords:
         self._numbers, self._ids = [tf.constant(n) for n in numbers], tf.constant(values)
 
     def find(self, packed: Sequence[tf.Tensor]) -> tuple[tf.Tensor, tf.Tensor]:
-        """Whether packed words `[W]` are known, and the ids int32 `[W]` of those that are."""
+        """Return which packed words `[W]` are known, bool, and the ids int32 of those that are."""
         slots = self._table.find(_hash(packed))
         known = _equal([tf.gather(number, slots) for number in self._numbers], packed)
         return known, tf.gather(self._ids, slots)
 
 
 def longest_packed(count: int) -> int:
-    """Bytes of the longest word that fits into `count` numbers."""
+    """Return the bytes of the longest word that fits into `count` numbers."""
     return count * _BLOCK - 1
 
 
 def pack_words(
     data: tf.Tensor, starts: tf.Tensor, lengths: tf.Tensor, count: int
 ) -> list[tf.Tensor]:
-    """The words of uint8 `[N]` that begin at int32 `[W]` as `count` numbers, int64 `[W]` each.
+    """Return the words of uint8 `[N]` that begin at int32 `[W]` as `count` numbers, int64 `[W]`.
 
-    Longer words than fit give numbers that those of no word that fits are equal to.
+    The numbers of a word that is too long differ from those of every word that fits.
     """
     padded = tf.pad(data, [[0, -tf.size(data) % _BLOCK + (count + 1) * _BLOCK]])
     blocks = tf.bitcast(tf.reshape(padded, [-1, _BLOCK]), tf.uint64)
@@ -70,18 +70,19 @@ def pack_words(
     return [tf.bitcast(number, tf.int64) for number in packed]
 
 
-def _masks(count):
-    """For each number, the bits of it that a word fills, by the word's length."""
+def _masks(count: int) -> Iterator[np.ndarray]:
+    """Yield for each number the bits of it that a word fills, by the word's length."""
     for i in range(count):
-        room = _BLOCK - (i == count - 1)
-        filled = [min(max(n - i * _BLOCK, 0), room) for n in range(longest_packed(count) + 2)]
+        size = _BLOCK - (i == count - 1)
+        filled = [min(max(n - i * _BLOCK, 0), size) for n in range(longest_packed(count) + 2)]
         yield np.array([(1 << 8 * n) - 1 for n in filled], np.uint64)
 
 
 def distinct_words(packed: Sequence[tf.Tensor], lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Which packed words are equal: the kind of each, `[M]`, and one word of each kind, `[U]`.
+    """Return the class of equal words that each packed word is in `[M]`, and one of each `[U]`.
 
-    By their hashes; a word whose hash is another's, or too long to be compared, is its own kind.
+    Words are compared by hash. A word whose hash equals that of another word, or that is too long
+    to be compared, is a class of its own.
     """
     every = tf.range(tf.size(lengths))
     _, of = tf.unique(_hash(packed))
@@ -94,11 +95,11 @@ def distinct_words(packed: Sequence[tf.Tensor], lengths: tf.Tensor) -> tuple[tf.
     return of, tf.concat([chosen, tf.boolean_mask(every, ~same)], 0)
 
 
-def _hash(packed):
+def _hash(packed: Sequence[tf.Tensor]) -> tf.Tensor:
     return sum(number * factor for number, factor in zip(packed, _FACTORS, strict=False))
 
 
-def _equal(packed, others):
+def _equal(packed: Sequence[tf.Tensor], others: Sequence[tf.Tensor]) -> tf.Tensor:
     first, *rest = (a == b for a, b in zip(packed, others, strict=True))
     for equal in rest:
         first &= equal

@@ -1,15 +1,16 @@
 """Reading and writing byte-pair vocabularies: tokens by id, and merges by rank.
 
-Three pairs of file names hold the same two things: a JSON object of tokens to ids, and text with
-one merge a line, its two symbols apart by a space, after a first line `#version: 0.2`.
+A vocabulary is two files, for which three pairs of names are in use: a JSON object of tokens to
+ids, and text with one merge a line, two symbols with a space between, after a first line
+`#version: 0.2`.
 """
 
 import json
 import os
 from collections.abc import Sequence
+from typing import NoReturn
 
-from tfnlp.files import written_whole
-from tfnlp.text.lines import read_lines, shown
+from tfnlp.text.lines import read_lines, shown, write_text
 
 FILE_NAMES = (
     ("encoder.json", "vocab.bpe"),  # OpenAI, GPT-2
@@ -17,24 +18,24 @@ FILE_NAMES = (
     ("vocab.json", "merges.txt"),  # Hugging Face
 )
 _VERSION = "#version: 0.2"
-_MAX_SPARSE = 1 << 20  # ids; those that are left out take memory too
+_MAX_SPARSE = 1 << 20  # largest id in a small file: ids that are left out take memory, too
 
 Tokens = list[str | None]
 Merges = list[tuple[str, str]]
 
 
 def read_bpe(folder: str | os.PathLike) -> tuple[Tokens, Merges]:
-    """Reads the vocabulary in `folder`: tokens by id, and merges in the order they were learnt.
+    """Read the vocabulary in `folder`: tokens by id, and merges in the order they were learnt.
 
-    The ids of a whole vocabulary are 0..V-1, and the result of each merge is a token.  A file may
-    also hold a part of a vocabulary, with ids left out: None stands for their tokens, and merges
-    to tokens that are left out are no error.
+    The ids of a whole vocabulary are 0..V-1, and the result of each merge is a token. A file may
+    also hold a part of a vocabulary, with ids left out: their tokens are None, and merges that
+    result in them are accepted.
 
     Raises:
-      FileNotFoundError: `folder` has none of the pairs of files of `FILE_NAMES`.
-      ValueError: a file is not JSON or not UTF-8, an id is not an integer from 0 on, is there
-        twice or is out of all proportion, a line of merges has not two symbols, or a merge results
-        in no token.
+        FileNotFoundError: `folder` has none of the pairs of files of `FILE_NAMES`.
+        ValueError: a file is not JSON or not UTF-8; an id is not an integer from 0 on, occurs
+            twice or is far larger than the number of tokens; a line of merges does not have two
+            symbols; or a merge results in no token.
     """
     folder = os.fspath(folder)
     for names in FILE_NAMES:
@@ -45,7 +46,7 @@ def read_bpe(folder: str | os.PathLike) -> tuple[Tokens, Merges]:
     _fail_to_find(folder)
 
 
-def _fail_to_find(folder: str):
+def _fail_to_find(folder: str) -> NoReturn:
     if not os.path.isdir(folder):
         problem = "is not a folder" if os.path.exists(folder) else "does not exist"
         raise FileNotFoundError(f"vocabulary folder {folder} {problem}")
@@ -94,7 +95,7 @@ def _read_tokens(path: str) -> Tokens:
 
 
 class _Pairs(list):
-    """A JSON object as a list of its members: a dict would hide those that are there twice."""
+    """The members of a JSON object as a list: a dict would hide those that occur twice."""
 
 
 def _read_merges(path: str) -> Merges:
@@ -118,7 +119,17 @@ def check_bpe(
     encoder: str = "tokens",
     source: str = "merges",
 ) -> tuple[Tokens, Merges]:
-    """Returns both as lists; raises a ValueError that begins with the source if unusable."""
+    """Return both as lists.
+
+    Args:
+        tokens: by id.
+        merges: pairs of symbols.
+        encoder: what holds the tokens, for errors.
+        source: what holds the merges, for errors.
+
+    Raises:
+        ValueError: they are not a usable vocabulary, see `read_bpe`.
+    """
     tokens, seen = list(tokens), {}
     for i, token in enumerate(tokens):
         if token is None:
@@ -154,7 +165,7 @@ def check_bpe(
 
 
 def _is_text(token: str) -> bool:
-    """Whether all of it can be written as UTF-8: JSON can spell halves of characters."""
+    """Return whether a string can be written as UTF-8: JSON can hold lone surrogates."""
     try:
         token.encode()
     except UnicodeEncodeError:
@@ -167,11 +178,11 @@ def write_bpe(
     tokens: Sequence[str | None],
     merges: Sequence[tuple[str, str]],
 ) -> None:
-    """Writes `encoder.json` and `vocab.bpe`, each whole or not at all, making `folder` if need be.
+    """Write `encoder.json` and `vocab.bpe`, each whole or not at all; make `folder` if needed.
 
     Raises:
-      ValueError: tokens and merges are not a usable vocabulary (see `read_bpe`), or a symbol of a
-        merge holds a space or line break, which the file cannot express.
+        ValueError: tokens and merges are not a usable vocabulary (see `read_bpe`), or a symbol of a
+            merge holds a space or line break, which the file cannot express.
     """
     folder = os.fspath(folder)
     tokens, merges = check_bpe(tokens, merges)
@@ -184,11 +195,5 @@ def write_bpe(
     os.makedirs(folder, exist_ok=True)
     ids = {token: i for i, token in enumerate(tokens) if token is not None}
     encoder, bpe = (os.path.join(folder, name) for name in FILE_NAMES[0])
-    _write(encoder, json.dumps(ids))
-    _write(bpe, "\n".join([_VERSION, *(" ".join(merge) for merge in merges)]) + "\n")
-
-
-def _write(path: str, text: str) -> None:
-    with written_whole(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
+    write_text(encoder, json.dumps(ids))
+    write_text(bpe, "\n".join([_VERSION, *(" ".join(merge) for merge in merges)]) + "\n")

@@ -1,8 +1,8 @@
-"""Vocabularies of whole words, as language models with one output a word have them.
+"""Vocabularies of whole words, for language models with one output a word.
 
-The file format is bilm-tf's: UTF-8, one word a line, the line number is the id, the special words
-`<S>`, `</S>` and `<UNK>` among them and the frequent words first, which is what a sampled softmax
-with a log-uniform sampler counts on.
+The file format is bilm-tf's: UTF-8, one word a line, the line number is the id. The special words
+`<S>`, `</S>` and `<UNK>` are among them, and frequent words come first, as a sampled softmax with a
+log-uniform sampler requires.
 """
 
 import collections
@@ -10,9 +10,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from tfnlp.files import written_whole
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
-from tfnlp.text.lines import read_lines, shown
+from tfnlp.text.lines import read_lines, shown, write_text
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
 
@@ -23,15 +22,15 @@ _WORD = re.compile(
     re.IGNORECASE,
 )
 
-_NOT_A_WORD = "!!!MAXTERMID"  # ends the file of the published model; bilm-tf skips it too
+_NOT_A_WORD = "!!!MAXTERMID"  # last line of the published file; bilm-tf skips it, too
 
 
 def split_words(text: str) -> str:
-    """`text` with a space between words and punctuation: what `str.split` then takes apart.
+    """Return `text` with spaces between words and punctuation, so that `str.split` gives words.
 
-    English as the Penn Treebank writes it, roughly: "didn't" -> "did n't", "Mary's" -> "Mary 's",
-    hyphenated words stay whole. For text that no tokenizer has seen yet; the language models here
-    read words, and "hard." would be another one than "hard".
+    English roughly as in the Penn Treebank: "didn't" -> "did n't", "Mary's" -> "Mary 's",
+    hyphenated words stay whole. For text that is not tokenized yet: without it "hard." is another
+    word than "hard".
     """
     return " ".join(_WORD.findall(text))
 
@@ -39,19 +38,19 @@ def split_words(text: str) -> str:
 def train_words(
     sentences: Iterable[str], max_size: int | None = None, min_count: int = 1
 ) -> list[str]:
-    """The words of `sentences` by falling frequency; of equally frequent ones in code point order.
+    """Return the words of `sentences` by falling frequency, equally frequent ones by code point.
 
     Args:
-      sentences: strings of words with whitespace between, read once.
-      max_size: the largest number of words to return, the three special ones included.
-      min_count: words seen fewer times are left out.
+        sentences: strings of words with whitespace between, read once.
+        max_size: the largest number of words to return, the three special ones included.
+        min_count: words seen fewer times are left out.
 
     Returns:
-      `<S>`, `</S>`, `<UNK>`, then the words.
+        `<S>`, `</S>`, `<UNK>`, then the words.
 
     Raises:
-      ValueError: `sentences` is a single string or holds no words, max_size < 4, min_count < 1, or
-        no word is left.
+        ValueError: `sentences` is a single string or holds no words, max_size < 4, min_count < 1,
+            or no word is left.
     """
     if isinstance(sentences, str | bytes):
         raise ValueError("sentences is a single string; pass an iterable of strings")
@@ -83,7 +82,11 @@ def train_words(
 
 
 def check_words(words: Sequence[str], source: str) -> list[str]:
-    """Returns `words` as a list; raises a ValueError that begins with `source` if unusable."""
+    """Return `words` as a list.
+
+    Raises:
+        ValueError: they are not a usable vocabulary; the message begins with `source`.
+    """
     if isinstance(words, str | bytes):
         raise ValueError(f"{source} is a single string; expected a list of words")
     if not len(words):
@@ -111,15 +114,15 @@ def check_words(words: Sequence[str], source: str) -> list[str]:
 
 
 def read_words(path: str | os.PathLike) -> list[str]:
-    """Reads a vocabulary of words: UTF-8, one word per line, the line number is the id.
+    """Read a vocabulary of words: UTF-8, one word per line, the line number is the id.
 
     Both line endings are accepted, and so is a missing last one. A last line `!!!MAXTERMID`, which
-    the published vocabulary has, is no word.
+    the published vocabulary has, is not a word.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
-        one of `SPECIAL_WORDS`.
+        FileNotFoundError: there is no such file.
+        ValueError: the file is empty, binary or not UTF-8, has blank lines or duplicates, or lacks
+            one of `SPECIAL_WORDS`.
     """
     lines = read_lines(path, "vocabulary file")
     if lines[-1:] == [_NOT_A_WORD]:
@@ -131,10 +134,8 @@ def write_words(path: str | os.PathLike, words: Sequence[str]) -> None:
     """Write a vocabulary of words, whole or not at all (see `tfnlp.files.written_whole`).
 
     Raises:
-      ValueError: `words` is not a usable vocabulary (see `read_words`).
+        ValueError: `words` is not a usable vocabulary (see `read_words`).
     """
     path = os.fspath(path)
     words = check_words(words, f"the vocabulary to be written to {path}")
-    with written_whole(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="") as file:
-            file.write("\n".join(words) + "\n")
+    write_text(path, "\n".join(words) + "\n")

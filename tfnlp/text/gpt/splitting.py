@@ -1,16 +1,16 @@
-"""GPT-1's normalisation and word splitting inside the TensorFlow graph.
+"""GPT's normalisation and word splitting inside the TensorFlow graph.
 
 The reference is finetune-transformer-lm (text_utils.py): `ftfy.fix_text`, `text_standardize`, then
 spaCy's blank English tokenizer, each word lower-cased. Here, in this order:
 
-1. ftfy, as far as it is a matter of single characters (`gpt_cleaning`).
+1. ftfy, as far as it works on single characters (`tfnlp.text.gpt.cleaning`).
 2. `text_standardize`: dashes become "-", an ellipsis three dots, an acute accent an apostrophe;
-   runs of one of ``-~!";?+,)(/*[]}{|_`` are set apart; white space becomes one space, or, if there
-   is a line break in it, one line break, which is a word; none is left at the ends.
+   runs of one of ``-~!";?+,)(/*[]}{|_`` are put between spaces; white space becomes one space or,
+   if it holds a line break, one line break, which is a word; none is left at the ends.
 3. spaCy, on each distinct chunk between spaces: cuts off a prefix and a suffix at a time (quotes,
    punctuation, symbols, currencies, units after digits, a full stop after a lower-case letter,
-   "'s") until nothing is left to cut or an exception ("don't", "Mr.", "5pm", ":D") is; then splits
-   an exception as known by heart, keeps an address whole, and splits anything else at infixes
+   "'s") until there is none or an exception ("don't", "Mr.", "5pm", ":D") is left; then splits an
+   exception as its table says, keeps an address whole, and splits anything else at infixes
    ("..", "a:b", "end.Start", symbols).
 4. Lower case.
 
@@ -18,11 +18,11 @@ Equal to ftfy 6.3 and spaCy 3.8 (spaCy 2.0, with which the weights were trained,
 cases), but for:
 
 - mojibake is not repaired, and of HTML entities only the named ones of HTML 4 and the numeric ones
-  of Latin-1 and general punctuation are known; `gpt_cleaning` has the details;
+  of Latin-1 and general punctuation are known; see `tfnlp.text.gpt.cleaning`;
 - letters and symbols are those of Unicode's categories; spaCy's tables lack some rare letters
   (Coptic, Cyrillic beyond Russian, Ukrainian and Tatar) and the symbols after Unicode 11;
-- a label of a web address may be longer than 64 letters, and addresses of private networks are
-  addresses, too.
+- a label of a web address may be longer than 64 letters, and addresses of private networks count
+  as addresses.
 """
 
 import tensorflow as tf
@@ -32,13 +32,13 @@ from tfnlp.text.gpt.exceptions import EXCEPTIONS, find, join_split
 from tfnlp.text.packing import merge_words
 
 # --- 2. text_standardize -----------------------------------------------------------------------
-# The tokenizer would take runs of the first kind apart, and keep those of the second whole. The
-# backslash in the reference's pattern is one of an unraw string: it is not set apart.
+# Marks to put between spaces: the first set one by one, the others as runs. The backslash in the
+# reference's pattern is an escape of the Python string: it is not a mark.
 _APART = r"[!\";?+,)(*\[\]}{_]|-+|~+|/+|\|+"
-# A line break while it is under way; `clean` leaves no control characters.
+# Stands for a line break; `clean` leaves no control characters.
 _BREAK = "\x01"
 
-# --- 3. the tokenizer; none of the characters above is left ------------------------------------
+# --- 3. The tokenizer; the characters above are words of their own by now -----------------------
 _UNCASED = (
     r"\p{Bengali}\p{Hebrew}\x{620}-\x{64A}\x{66E}-\x{6D5}\x{6E5}-\x{6FF}\x{750}-\x{77F}"
     r"\x{8A0}-\x{8BD}\p{Sinhala}\p{Devanagari}\p{Kannada}\p{Tamil}\p{Telugu}\p{Hangul}\p{Han}"
@@ -55,7 +55,7 @@ _UNITS = (
 )
 _EITHER_END = rf"\.\.+|[{_PUNCTUATION}{_QUOTES}\p{{So}}]"
 _PREFIX = rf"^(?:[§%=]|{_EITHER_END}|{_CURRENCY})"
-# What a suffix must follow is in a group.
+# Groups hold what must precede a suffix.
 _SUFFIX = (
     rf"(?:{_EITHER_END}|'[sS]|([0-9])(?:{_CURRENCY}|{_UNITS})|(°[FfCcKk])\."
     rf"|([0-9{_LOWER}%²{_PUNCTUATION}{_QUOTES}])\.|([{_UPPER}][{_UPPER}])\.)$"
@@ -66,7 +66,7 @@ _INFIXES = (
     (rf"([{_LOWER}{_QUOTES}])(\.)([{_UPPER}{_QUOTES}])", r"\1 \2 \3"),
     (rf"([{_LETTER}0-9])([:<>=])([{_LETTER}])", r"\1 \2 \3"),
 )
-_ADDRESS = (  # of the web or for mail, or an IP address; dashes and slashes are already elsewhere
+_ADDRESS = (  # of the web, of mail or an IP address; dashes and slashes are already cut off
     r"(?:.+@)?(?:(?:[1-9]\d?|1\d\d|2[01]\d|22[0-3])(?:\.(?:1?\d{1,2}|2[0-4]\d|25[0-5])){2}"
     r"\.(?:[1-9]\d?|1\d\d|2[0-4]\d|25[0-4])"
     rf"|(?:[A-Za-z0-9\x{{A1}}-\x{{FFFF}}]+\.)+[{_LOWER}][{_LOWER}]+)(?::\d{{2,5}})?(?:#.*)?"
@@ -76,16 +76,16 @@ _PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\
 
 
 def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
-    """The words that GPT-1's byte pair encoding begins with; see above for what is equal to it.
+    """Split texts into the words that GPT's byte pair encoding begins with, see the module.
 
     Args:
-      strings: string tensor `[B]`, texts of any length. Bytes that are not UTF-8 are dropped.
+        strings: string tensor `[B]`, texts of any length. Bytes that are not UTF-8 are dropped.
 
     Returns:
-      Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\\n".
+        Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\\n".
 
     Raises:
-      ValueError: `strings` are not a string tensor of rank 1.
+        ValueError: `strings` are not a string tensor of rank 1.
     """
     strings = tf.convert_to_tensor(strings, dtype_hint=tf.string)
     if strings.dtype != tf.string or strings.shape.rank != 1:
@@ -98,7 +98,7 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
 
 # Traced once in a process, which takes longer than the rest of making a tokenizer.
 @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
-def _words(strings):
+def _words(strings: tf.Tensor) -> tf.RaggedTensor:
     chunks = _chunks(strings)
     distinct, place = tf.unique(chunks.flat_values)
     words = tf.strings.split(_lower(_tokenize(distinct)), " ")  # [U, (words)]
@@ -107,19 +107,19 @@ def _words(strings):
 
 
 def _chunks(strings: tf.Tensor) -> tf.RaggedTensor:
-    """What is between white space or set apart, `[B, (chunks)]`."""
+    """Return what is between white space, `[B, (chunks)]`."""
     strings = tf.strings.strip(clean(strings))
     strings = tf.strings.regex_replace(strings, r"\n[\t\n\f ]*", f" {_BREAK} ")
     return tf.strings.split(tf.strings.regex_replace(strings, _APART, r" \0 "))
 
 
 def _lower(strings: tf.Tensor) -> tf.Tensor:
-    # ASCII first: Unicode lower-casing may follow the process's locale (Turkish I).
+    # ASCII first: Unicode lower-casing may depend on the process's locale (Turkish I).
     return tf.strings.lower(tf.strings.lower(strings), encoding="utf-8")
 
 
 def _tokenize(chunks: tf.Tensor) -> tf.Tensor:
-    """Chunks `[U]` with a space between their words."""
+    """Return chunks `[U]` with a space between their words."""
     hit, words = find(EXCEPTIONS, chunks)
     rows = tf.where(~hit & ~tf.strings.regex_full_match(chunks, _PLAIN))  # [N, 1]
     before, core, after = _cut_affixes(tf.gather_nd(chunks, rows))
@@ -128,9 +128,11 @@ def _tokenize(chunks: tf.Tensor) -> tf.Tensor:
 
 
 def _cut_affixes(chunks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The prefixes of `chunks [N]`, each with a space behind, the rest, the suffixes."""
+    """Return the prefixes of chunks `[N]`, each followed by a space, the rest, the suffixes."""
 
-    def cut(rows, before, core, after):
+    def cut(
+        rows: tf.Tensor, before: tf.Tensor, core: tf.Tensor, after: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         chunk, left, right = (tf.gather(column, rows) for column in (core, before, after))
         rest = tf.strings.regex_replace(chunk, _PREFIX, "", replace_global=False)
         stem = tf.strings.regex_replace(rest, _SUFFIX, r"\1\2\3\4", replace_global=False)
@@ -140,7 +142,7 @@ def _cut_affixes(chunks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         unsuffixed = tf.strings.join([prefix, stem])
         known, _ = find(EXCEPTIONS, tf.concat([rest, unsuffixed, stem], 0))
         rest_known, unsuffixed_known, stem_known = tf.unstack(tf.reshape(known, [3, -1]))
-        # An exception without the prefix, or else without the suffix, goes before cutting both.
+        # Do not cut both if an exception is left without the prefix, or else without the suffix.
         keep_suffix = rest_known & (prefix != "")
         keep_prefix = unsuffixed_known & (suffix != "") & ~keep_suffix
         left = tf.where(keep_prefix | (prefix == ""), left, tf.strings.join([left, prefix, " "]))
@@ -166,7 +168,7 @@ def _cut_affixes(chunks: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
 
 
 def _split_core(cores: tf.Tensor) -> tf.Tensor:
-    """What is left in the middle, `[N]`: an exception, an address, or a word with infixes."""
+    """Split what is left in the middle, `[N]`: an exception, an address, or a word with infixes."""
     known, words = find(EXCEPTIONS, cores)
     split = cores
     for pattern, replacement in _INFIXES * 2:  # twice, since a letter may be between two

@@ -1,0 +1,133 @@
+"""The base of tokenizers that use byte-pair encoding."""
+
+import os
+from collections.abc import Sequence
+from typing import ClassVar
+
+import tensorflow as tf
+
+from tfnlp.text.assets import make_assets
+from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, check_bpe, read_bpe, write_bpe
+
+END_OF_TEXT = "<|endoftext|>"
+_ABSENT = "\ufffd"  # stands for ids without a token
+_STRINGS = tf.TensorSpec([None], tf.string)
+_IDS = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
+_DENSE = tf.TensorSpec([None, None], tf.int32)
+
+Vocabulary = str | os.PathLike | tuple[Sequence[str | None], Sequence[tuple[str, str]]]
+
+
+class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
+    """Base of the tokenizers of GPT and GPT-2, see `tfnlp.text.gpt`.
+
+    A subclass defines `_make`, `_encode`, `_as_text` and `_join` and sets the class attributes.
+
+    Attributes:
+        kind: name of the tokenizer, as `train_bpe` takes it.
+        word_style: how texts are cut into the words that the model was trained on, see
+            `tfnlp.text.words.offsets.words_with_offsets`.
+        keeps_spaces: whether the tokens hold the spaces before words.
+    """
+
+    kind: ClassVar[str]
+    word_style: ClassVar[str]
+    keeps_spaces: ClassVar[bool]
+
+    def __init__(self, vocabulary: Vocabulary):
+        super().__init__()
+        if isinstance(vocabulary, str | os.PathLike):
+            tokens, merges = read_bpe(vocabulary)
+        else:
+            tokens, merges = check_bpe(*vocabulary)
+        # Lists would be tracked, and wrapped, element by element; functions are left alone.
+        self._lists = lambda: (tokens, merges)
+        self.vocab_size = len(tokens)
+        self.end_id = _end_id(tokens)
+        ends = [] if self.end_id is None else [self.end_id]
+        # On the host, where strings are and where tf.data runs.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._token_table = tf.constant([_ABSENT if t is None else t for t in tokens])  # [V]
+            self._text_table = tf.constant(
+                [
+                    b"" if i in ends else _ABSENT.encode() if t is None else self._as_text(t)
+                    for i, t in enumerate(tokens)
+                ]
+            )  # [V]
+            self._make(tokens, merges)
+        self.vocabulary_assets = make_assets(
+            FILE_NAMES[0], lambda folder: write_bpe(folder, tokens, merges)
+        )
+        # Traced here, since a SavedModel accepts only what was traced before, and since a trace
+        # needs the object alive: `GPT2Tokenizer(path).tokenize(texts)` would not be.
+        self.tokenize.get_concrete_function()
+        for spec in (_IDS, _DENSE):
+            self.detokenize.get_concrete_function(spec)
+            self.id_to_token.get_concrete_function(spec)
+
+    @property
+    def vocabulary(self) -> Tokens:
+        """The tokens in the order of their ids, None where an id has none."""
+        return list(self._lists()[0])
+
+    @property
+    def merges(self) -> Merges:
+        """The pairs of symbols to merge, in the order they were learnt."""
+        return list(self._lists()[1])
+
+    @tf.function(input_signature=[_STRINGS], autograph=False)
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
+        return self._encode(strings)
+
+    @tf.function(autograph=False)
+    def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return strings `[B]` of ids int32, ragged `[B, (tokens)]` or `[B, T]`, without ends."""
+        return self._join(tf.ragged.map_flat_values(tf.gather, self._text_table, ids))
+
+    @tf.function(autograph=False)
+    def id_to_token(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.RaggedTensor | tf.Tensor:
+        """Return the tokens of ids int32 of any shape, strings of the same shape."""
+        return tf.ragged.map_flat_values(tf.gather, self._token_table, ids)
+
+    @tf.function(input_signature=[], autograph=False)
+    def special_tokens_dict(self) -> dict[str, tf.Tensor]:
+        """Return size and special ids, int32 scalars; -1 for an end that the vocabulary lacks."""
+        end = -1 if self.end_id is None else self.end_id
+        return dict(vocab_size=tf.constant(self.vocab_size), end_of_text_id=tf.constant(end))
+
+    def _make(self, tokens: Tokens, merges: Merges) -> None:
+        """Make what `_encode` needs."""
+        raise NotImplementedError
+
+    def _encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of strings `[B]`, int32 ragged `[B, (tokens)]`."""
+        raise NotImplementedError
+
+    def _as_text(self, token: str) -> bytes:
+        """Return the text that a token stands for."""
+        raise NotImplementedError
+
+    def _join(self, texts: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
+        """Return strings `[B]` of the texts of tokens, `[B, (tokens)]`."""
+        raise NotImplementedError
+
+
+def separate(symbols: tf.Tensor, lengths: tf.Tensor, separator: int) -> tf.Tensor:
+    """Return symbols int64 `[n]` of words of `lengths` `[w]` with a separator after each word."""
+    words = tf.size(lengths)
+    ends = tf.cumsum(lengths + 1) - 1
+    size = tf.size(symbols) + words
+    is_end = tf.tensor_scatter_nd_update(
+        tf.zeros(size[None], tf.bool), ends[:, None], tf.fill(words[None], True)
+    )
+    return tf.tensor_scatter_nd_update(
+        tf.fill(size[None], tf.constant(separator, symbols.dtype)), tf.where(~is_end), symbols
+    )
+
+
+def _end_id(tokens: Tokens) -> int | None:
+    for end in (END_OF_TEXT, "\n</w>"):
+        if end in tokens:
+            return tokens.index(end)
+    return None

@@ -1,0 +1,44 @@
+"""Input of vocabulary training: texts are counted as words, and words are given to the trainer."""
+
+import collections
+from collections.abc import Iterable, Iterator
+
+_LINE = 1000  # words of a line
+
+
+def checked_texts(texts: Iterable[str]) -> Iterator[str]:
+    """Yield `texts`.
+
+    Raises:
+        ValueError: `texts` is a single string or holds something else than strings.
+    """
+    if isinstance(texts, str | bytes):
+        raise ValueError("texts is a single string; pass an iterable of strings")
+    return map(_checked, texts)
+
+
+def _checked(text: str) -> str:
+    if not isinstance(text, str):
+        raise ValueError(f"texts must hold strings, but one is a {type(text).__name__}")
+    return text
+
+
+def check_counts(counts: collections.Counter) -> None:
+    """Raise ValueError if no words were counted."""
+    if not counts:
+        raise ValueError("texts holds no words to train a vocabulary on; pass some text")
+
+
+def repeat_words(counts: collections.Counter) -> Iterator[str]:
+    """Yield lines that hold each word as often as it was counted: the trainer takes text only."""
+    line = []
+    for word, count in counts.items():
+        while count:
+            take = min(count, _LINE - len(line))
+            line.extend([word] * take)
+            count -= take
+            if len(line) == _LINE:
+                yield " ".join(line)
+                line.clear()
+    if line:
+        yield " ".join(line)

@@ -1,0 +1,1 @@
+"""BERT's tokenizer inside the TensorFlow graph, and its vocabularies."""

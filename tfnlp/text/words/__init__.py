@@ -1,0 +1,1 @@
+"""Whole words: vocabularies, vectors, character n-grams and places in a text."""

@@ -1,0 +1,48 @@
+"""Look-up of words in a fixed list inside the TensorFlow graph."""
+
+import os
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfnlp.text.assets import make_assets
+from tfnlp.text.lines import write_text
+
+UNKNOWN_WORD, FIRST_WORD = 1, 2
+
+
+class WordIndex(tf.__internal__.tracking.AutoTrackable):
+    """Ids of words: 0 for the empty word, 1 for one that is not in the list, then the list's.
+
+    The list travels as an asset of a SavedModel.
+
+    Args:
+        words: distinct, without line breaks, in lower case: words are lower-cased to be looked up.
+    """
+
+    def __init__(self, words: Sequence[str]):
+        super().__init__()
+        self.size = FIRST_WORD + len(words)
+        # A table can't be made from an empty file. No word in lower case equals the first line.
+        text = "".join(f"{word}\n" for word in ["UNKNOWN", *words])
+        (self.asset,) = make_assets(
+            ["words.txt"],
+            lambda folder: write_text(os.path.join(folder, "words.txt"), text),
+            prefix="tfnlp_words_",
+        )
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._table = tf.lookup.StaticHashTable(
+                tf.lookup.TextFileInitializer(
+                    self.asset.asset_path,
+                    tf.string,
+                    tf.lookup.TextFileIndex.WHOLE_LINE,
+                    tf.int64,
+                    tf.lookup.TextFileIndex.LINE_NUMBER,
+                ),
+                default_value=0,
+            )
+
+    def ids(self, words: tf.Tensor) -> tf.Tensor:
+        """Return the ids of strings of any shape, int32 of that shape."""
+        found = self._table.lookup(tf.strings.lower(words, encoding="utf-8")) + UNKNOWN_WORD
+        return tf.cast(tf.where(words == "", tf.zeros_like(found), found), tf.int32)
