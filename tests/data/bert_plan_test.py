@@ -7,7 +7,7 @@ from tests.data.pairs import make_pairs, places
 from tests.data.synthetic import WordTokenizer, make_corpus
 from tests.support import shared_data
 from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
-from tfnlp.data.pretraining.bert_walk import cut, walk
+from tfnlp.data.pretraining.bert_sampling import draw_pairs, truncate
 
 WALK = {"seq_length": 64, "short_seq_prob": 0.1, "seed": 0, "epoch": 0}
 
@@ -97,7 +97,7 @@ def test_short_targets():
 def test_every_sentence_of_every_document_is_visited():
     pairs = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10)
     corpus = pairs.corpus
-    drawn = walk(corpus.sentence_starts, corpus.document_starts, 0, **WALK)
+    drawn = draw_pairs(corpus.sentence_starts, corpus.document_starts, 0, **WALK)
     seen = np.zeros(corpus.num_sentences, int)
     for a, a_end, b, b_end, is_random in zip(
         drawn.a, drawn.a_end, drawn.b, drawn.b_end, drawn.is_random, strict=True
@@ -131,11 +131,11 @@ def test_random_partners_fill_the_room():
 def test_a_part_of_the_corpus_walked_alone_gives_its_pairs():
     corpus = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10).corpus
     starts, documents = corpus.sentence_starts, corpus.document_starts
-    whole = walk(starts, documents, 0, **WALK)
+    whole = draw_pairs(starts, documents, 0, **WALK)
     assert (np.diff(whole.place) > 0).all() and len(set(whole.key.tolist())) == len(whole.key)
     for first, last in ((0, 5), (5, 6), (6, 24), (23, 24)):
         begin, end = documents[first], documents[last]
-        part = walk(starts[begin : end + 1] - starts[begin], documents, first, **WALK)
+        part = draw_pairs(starts[begin : end + 1] - starts[begin], documents, first, **WALK)
         chosen = (whole.place >= begin) & (whole.place < end)
         for name, values in part._asdict().items():
             np.testing.assert_array_equal(values, getattr(whole, name)[chosen], err_msg=name)
@@ -149,7 +149,7 @@ def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
     starts, documents = corpus.sentence_starts.tolist(), corpus.document_starts.tolist()
     for epoch in range(20):
         settings = {**WALK, "epoch": epoch}
-        got = walk(corpus.sentence_starts, corpus.document_starts, 0, **settings)
+        got = draw_pairs(corpus.sentence_starts, corpus.document_starts, 0, **settings)
         stream = np.random.Philox(key=[WALK["seed"], epoch])
         words = stream.random_raw([corpus.num_sentences, 8])
         rows = []
@@ -189,7 +189,7 @@ def test_cutting_equals_the_loop_of_the_reference_code():
     rng = np.random.default_rng(0)
     lengths = rng.integers(1, 300, [2000, 2])
     coins = rng.integers(0, 2**64, 2000, np.uint64)
-    front, keep = cut(lengths, coins, seq_length=20)
+    front, keep = truncate(lengths, coins, seq_length=20)
     for (a, b), kept in zip(lengths.tolist(), keep.tolist(), strict=True):
         while a + b > 17:
             if a > b:
@@ -205,7 +205,7 @@ def test_cutting_equals_the_loop_of_the_reference_code():
         many = deviation[gone[:, n] > 20, n]
         assert len(many) > 1500 and abs(many.mean()) < 0.1 and abs(many.std() - 1) < 0.1
     assert abs(np.corrcoef(deviation.T)[0, 1]) < 0.1
-    again, _ = cut(lengths[::-1], coins[::-1], seq_length=20)
+    again, _ = truncate(lengths[::-1], coins[::-1], seq_length=20)
     np.testing.assert_array_equal(again[::-1], front)
 
 

@@ -21,7 +21,7 @@ _KILLED = """
 import os, signal, sys
 import tfnlp.commands.examples as command
 from tests.data.examples_support import make
-from tfnlp.data.shards.files import Folder
+from tfnlp.data.shards.folder import Folder
 
 command.CHUNK, left, kind = 600, int(sys.argv[1]), sys.argv[2]
 note = Folder._note
@@ -88,7 +88,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(corpus, made, tmp_pat
         assert {path: path.stat().st_ino for path in before} == before
     else:
         kept = []
-        remove = "tfnlp.data.shards.files.Folder.remove_work"
+        remove = "tfnlp.data.shards.folder.Folder.remove_work"
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(remove, lambda self: kept.append(1))
             make("bert", corpus, folder)

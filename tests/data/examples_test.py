@@ -18,7 +18,7 @@ from tests.data.examples_support import (
     write_corpus,
 )
 from tfnlp.data import BertPairs
-from tfnlp.data.pretraining.bert_walk import walk
+from tfnlp.data.pretraining.bert_sampling import draw_pairs
 from tfnlp.data.pretraining.token_stream import window_keys
 from tfnlp.data.shards.reading import BertShards, WindowShards
 from tfnlp.data.shards.rows import gather, grouped, shard_of
@@ -220,8 +220,8 @@ def test_random_numbers_of_a_part_are_those_of_the_whole():
         np.testing.assert_array_equal(window_keys(first, last, 7, 2), whole[first:last])
     documents, starts = np.array([0, 50, 60]), np.arange(61) * 9
     settings = {"seq_length": 32, "short_seq_prob": 0.1, "seed": 1, "epoch": 4}
-    part = walk(starts[50:] - starts[50], documents, 1, **settings)
-    whole = walk(starts, documents, 0, **settings)
+    part = draw_pairs(starts[50:] - starts[50], documents, 1, **settings)
+    whole = draw_pairs(starts, documents, 0, **settings)
     np.testing.assert_array_equal(part.key, whole.key[whole.place >= 50])
 
 

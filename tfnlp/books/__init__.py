@@ -13,7 +13,7 @@ def path(name: str = "the_secret_garden") -> pathlib.Path:
     """The file of a book, to be read with `tfnlp.data.read_documents`.
 
     Raises:
-      ValueError: there is no such book.
+        ValueError: there is no such book.
     """
     books = {file.stem: file for file in pathlib.Path(__file__).parent.glob("*.txt")}
     if name not in books:

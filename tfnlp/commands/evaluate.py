@@ -164,7 +164,7 @@ def _options(args, kind):
 def _evaluate_bert(args, batch_size, seq_length, batches, seed):
     from tfnlp import training
     from tfnlp.commands.loading import load_bert
-    from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
+    from tfnlp.data import BertPairs, TokenizedCorpus, masked_positions, read_documents
     from tfnlp.tasks import BertPretraining
 
     loaded = load_bert(args.model)
@@ -183,7 +183,7 @@ def _evaluate_bert(args, batch_size, seq_length, batches, seed):
         loaded.tokenizer,
         batch_size=batch_size,
         seq_length=seq_length,
-        max_predictions=max(1, -(-seq_length * 15 // 100)),
+        max_predictions=masked_positions(seq_length),
         seed=seed,
     )
     trainer = training.Trainer(BertPretraining(loaded.pretrainer), training.AdamW(), 1e-4)

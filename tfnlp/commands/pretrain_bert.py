@@ -82,12 +82,13 @@ def train(args, before, strategy):
     import keras
 
     from tfnlp import models, training
+    from tfnlp.data import masked_positions
     from tfnlp.tasks import BertPretraining
     from tfnlp.text import read_vocabulary, write_vocabulary
 
     check_training(args, strategy)
     sizes = _sizes(args, before)
-    predictions = args.max_predictions or max(1, -(-args.seq_length * 15 // 100))
+    predictions = args.max_predictions or masked_positions(args.seq_length)
     read = open_bert if args.examples else _read
     text = read(args, before, predictions)
     if args.steps is None:

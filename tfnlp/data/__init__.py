@@ -15,6 +15,7 @@ from tfnlp.data.labelled.reading import read_task
 from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence, read_conllu
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
+from tfnlp.data.pretraining.bert_packing import masked_positions
 from tfnlp.data.pretraining.bert_pairs import BertPairs
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
@@ -45,6 +46,7 @@ __all__ = [
     "frequent_words",
     "looks_like_sentences",
     "looks_like_words",
+    "masked_positions",
     "read_choices",
     "read_classes",
     "read_analogies",

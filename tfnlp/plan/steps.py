@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp import models, training
+from tfnlp.data import masked_positions
 from tfnlp.models.elmo import MAX_CHARACTERS
 from tfnlp.tasks import BertPretraining, ElmoPretraining, GPTPretraining
 from tfnlp.training.step import Step
@@ -85,7 +86,7 @@ def bert_step(sizes, batch, length, predictions=None, dropout=0.1, bf16=True, **
         bf16: matrix products in bfloat16.
         options: see `planned_step`.
     """
-    predictions = predictions or default_predictions(length)
+    predictions = predictions or masked_positions(length)
     with _nothing_filled():
         encoder = models.bert(
             **sizes, dropout=dropout, attention_dropout=dropout, dtype=_policy(bf16)
@@ -106,11 +107,6 @@ def bert_step(sizes, batch, length, predictions=None, dropout=0.1, bf16=True, **
         BERT,
         **options,
     )
-
-
-def default_predictions(length):
-    """15 % of `length`, rounded up as `tfnlp pretrain bert` does."""
-    return max(1, -(-length * 15 // 100))
 
 
 def gpt_step(sizes, batch, length, dropout=0.1, bf16=True, **options):

@@ -40,28 +40,29 @@ def read_documents(
     """Streams the documents of text files and TFDS data sets, in the order of the sources.
 
     Args:
-      sources: one source or several. A source is the path of a UTF-8 text file (`~` and a byte
-        order mark are fine, `.gz` is unpacked on the way), a glob (its matches in sorted order,
-        `**` goes through folders), `book:NAME` (one of `tfnlp.books`), or `tfds:NAME[:SPLIT]`:
-        any prepared TFDS data set with a string feature ("text", else the first one), of which
-        every example is one document. The split is "train" if left out; data sets are looked for
-        in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
-      layout: "lines" (a sentence a line, a blank line between documents), "words" (a word a line,
-        a blank line between sentences and two between documents), "prose" (see
-        `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first 2,000
-        lines and takes TFDS examples for prose.
-      paragraphs: in prose, give whole paragraphs in place of sentences.
+        sources: one source or several. A source is the path of a UTF-8 text file (`~` and a byte
+            order mark are fine, `.gz` is unpacked on the way), a glob (its matches in sorted order,
+            `**` goes through folders), `book:NAME` (one of `tfnlp.books`), or `tfds:NAME[:SPLIT]`:
+            any prepared TFDS data set with a string feature ("text", else the first one), of which
+            every example is one document. The split is "train" if left out; data sets are looked
+            for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
+        layout: "lines" (a sentence a line, a blank line between documents), "words" (a word a line,
+            a blank line between sentences and two between documents), "prose" (see
+            `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first 2,000
+            lines and takes TFDS examples for prose.
+        paragraphs: in prose, give whole paragraphs in place of sentences.
 
     Returns:
-      An iterator of non-empty documents. No file is held in memory as a whole.
+        An iterator of non-empty documents. No file is held in memory as a whole.
 
     Raises:
-      ValueError: for an unknown layout or an empty list of sources; while reading, for a file that
-        is not UTF-8 text, a TFDS data set without text, or sources that hold no text at all.
-      FileNotFoundError: a file is missing, a glob matches nothing, a TFDS data set is unknown or
-        not prepared.
-      IsADirectoryError: a source is a folder.
-      OSError: a damaged or truncated gzip file.
+        ValueError: for an unknown layout or an empty list of sources; while reading, for a file
+            that is not UTF-8 text, a TFDS data set without text, or sources that hold no text at
+            all.
+        FileNotFoundError: a file is missing, a glob matches nothing, a TFDS data set is unknown or
+            not prepared.
+        IsADirectoryError: a source is a folder.
+        OSError: a damaged or truncated gzip file.
     """
     readers = document_readers(sources, layout, paragraphs)
     return _chain(readers, [sources] if isinstance(sources, (str, os.PathLike)) else sources)
@@ -112,15 +113,15 @@ def split_documents(
     is held out. Both parts keep the order of the documents.
 
     Args:
-      documents: lists of sentences. They are all held in memory.
-      held_out_fraction: in (0, 1).
-      seed: non-negative int.
+        documents: lists of sentences. They are all held in memory.
+        held_out_fraction: in (0, 1).
+        seed: non-negative int.
 
     Returns:
-      (training documents, held-out documents).
+        (training documents, held-out documents).
 
     Raises:
-      ValueError: a fraction outside (0, 1), a document that is a string, fewer than two sentences.
+        ValueError: a fraction outside (0, 1), a document that is a string, fewer than two sentences.
     """
     documents = [document for document in checked_documents(documents) if document]
     sizes = [len(document) for document in documents]
@@ -137,11 +138,11 @@ def held_out_documents(
     """What `split_documents` holds out of documents of so many sentences.
 
     Returns:
-      (the numbers of the documents, None), or of a single document (nothing, the number of its
-      first sentence that is held out).
+        (the numbers of the documents, None), or of a single document (nothing, the number of its
+        first sentence that is held out).
 
     Raises:
-      ValueError: as `split_documents`.
+        ValueError: as `split_documents`.
     """
     if not 0 < held_out_fraction < 1:
         raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")

@@ -33,12 +33,12 @@ class LanguageModelCorpus:
     `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
 
     Attributes:
-      lexicon: distinct words; the first `vocab_size` are the vocabulary.
-      vocab_size: how many words can be targets.
-      ids: int32 [W], indices into `lexicon`.
-      sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
-      document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
-      begin_id, end_id, unknown_id: indices of `<S>`, `</S>` and `<UNK>`.
+        lexicon: distinct words; the first `vocab_size` are the vocabulary.
+        vocab_size: how many words can be targets.
+        ids: int32 [W], indices into `lexicon`.
+        sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
+        document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
+        begin_id, end_id, unknown_id: indices of `<S>`, `</S>` and `<UNK>`.
     """
 
     lexicon: list[str]
@@ -86,16 +86,16 @@ class LanguageModelCorpus:
         are numbered in the order of their first appearance.
 
         Args:
-          documents: lists of sentences, as `read_documents` gives them; read once.
-          vocabulary: the words to predict, see `tfnlp.text.read_words`.
-          lexicon: words numbered before, such as `train.lexicon` for held-out text, so that both
-            share one table of characters; it begins with the vocabulary and is left as it is. The
-            corpus' lexicon begins with it.
-          progress: show a progress bar on stderr.
+            documents: lists of sentences, as `read_documents` gives them; read once.
+            vocabulary: the words to predict, see `tfnlp.text.read_words`.
+            lexicon: words numbered before, such as `train.lexicon` for held-out text, so that both
+                share one table of characters; it begins with the vocabulary and is left as it is.
+                The corpus' lexicon begins with it.
+            progress: show a progress bar on stderr.
 
         Raises:
-          ValueError: an unusable vocabulary, a lexicon that does not begin with it or has
-            duplicates, a document that is a string, or a corpus without words.
+            ValueError: an unusable vocabulary, a lexicon that does not begin with it or has
+                duplicates, a document that is a string, or a corpus without words.
         """
         vocabulary = check_words(vocabulary, "vocabulary")
         if lexicon is None:

@@ -24,12 +24,12 @@ def read_parallel(sources: Sequence[str], targets: Sequence[str]) -> ParallelTex
     """Reads files whose lines translate each other.
 
     Args:
-      sources: UTF-8 files of a sentence a line; `.gz` is unpacked on the way.
-      targets: as many files, in the same order, with as many lines each.
+        sources: UTF-8 files of a sentence a line; `.gz` is unpacked on the way.
+        targets: as many files, in the same order, with as many lines each.
 
     Raises:
-      FileNotFoundError, OSError: a file is missing, a folder, or damaged.
-      ValueError: a file that is not UTF-8; other numbers of files or lines; no sentence at all.
+        FileNotFoundError, OSError: a file is missing, a folder, or damaged.
+        ValueError: a file that is not UTF-8; other numbers of files or lines; no sentence at all.
     """
     if len(sources) != len(targets):
         raise ValueError(
@@ -79,16 +79,16 @@ def translation_batches(
         weights          float32  1 for targets that count
 
     Args:
-      sources: ids of each source, int [n]; n may be 0.
-      targets: ids of each target, int [m].
-      end_id: the token that ends sentences.
-      batch_size: B, over all devices.
-      buckets: different lengths T, at most.
-      pad_all: T is always the longest.
-      seed: int in [0, 2^31).
+        sources: ids of each source, int [n]; n may be 0.
+        targets: ids of each target, int [m].
+        end_id: the token that ends sentences.
+        batch_size: B, over all devices.
+        buckets: different lengths T, at most.
+        pad_all: T is always the longest.
+        seed: int in [0, 2^31).
 
     Raises:
-      ValueError: no pairs, or not as many sources as targets; an argument out of its range.
+        ValueError: no pairs, or not as many sources as targets; an argument out of its range.
     """
     if len(sources) != len(targets) or not len(sources):
         raise ValueError(

@@ -36,8 +36,8 @@ def split_sentences(paragraph: str, language: str = "en") -> list[str]:
     Speech within quotation marks stays one sentence. The result is empty for a blank paragraph.
 
     Args:
-      paragraph: text; line breaks within it count as spaces.
-      language: ISO code of one of the languages that `sentencex` knows.
+        paragraph: text; line breaks within it count as spaces.
+        language: ISO code of one of the languages that `sentencex` knows.
     """
     # Collapsing comes first: sentencex slices bytes beside spaces and panics on exotic ones.
     text = " ".join(paragraph.split())
@@ -55,7 +55,7 @@ def looks_like_sentences(lines: Sequence[str]) -> bool:
     not after every line (which a page of dialogue would show).
 
     Args:
-      lines: the first lines of a text, blank ones included. 2,000 are plenty.
+        lines: the first lines of a text, blank ones included. 2,000 are plenty.
     """
     lines = [" ".join(line.split()) for line in lines]
     written = [line for line in lines if line]
@@ -79,7 +79,7 @@ def looks_like_words(lines: Sequence[str]) -> bool:
     groups of lines, 2 or more on average (a list of words has none).
 
     Args:
-      lines: the first lines of a text, blank ones included. 2,000 are plenty.
+        lines: the first lines of a text, blank ones included. 2,000 are plenty.
     """
     lines = [line.split() for line in lines]
     written = [line for line in lines if line]
@@ -137,8 +137,8 @@ def documents_from_prose(lines: Iterable[str], paragraphs: bool = False) -> Iter
     """Documents of a text in layout "prose"; documents without sentences are skipped.
 
     Args:
-      lines: of the text.
-      paragraphs: give whole paragraphs in place of sentences, each with its whitespace collapsed.
+        lines: of the text.
+        paragraphs: give whole paragraphs in place of sentences, each with its whitespace collapsed.
     """
     document = []
     for chapter_ends, paragraph in _paragraphs(lines):

@@ -13,14 +13,14 @@ def open_tfds(source: str):
     """The builder of a prepared TFDS data set, and the split.
 
     Args:
-      source: `tfds:NAME[/CONFIG][:VERSION][:SPLIT]`; the split is "train" if left out. Data sets
-        are looked for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS
-        puts them.
+        source: `tfds:NAME[/CONFIG][:VERSION][:SPLIT]`; the split is "train" if left out. Data sets
+            are looked for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS
+            puts them.
 
     Raises:
-      ValueError: not such a source, no such config, version or split.
-      FileNotFoundError: an unknown data set, or one that is not prepared.
-      ImportError: without the package tensorflow-datasets.
+        ValueError: not such a source, no such config, version or split.
+        FileNotFoundError: an unknown data set, or one that is not prepared.
+        ImportError: without the package tensorflow-datasets.
     """
     try:
         import tensorflow_datasets as tfds  # optional, and slow to import

@@ -27,9 +27,9 @@ class TokenizedCorpus:
     sentences `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
 
     Attributes:
-      tokens: int32 [N].
-      sentence_starts: int64 [S + 1], positions in `tokens`, from 0 to N.
-      document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
+        tokens: int32 [N].
+        sentence_starts: int64 [S + 1], positions in `tokens`, from 0 to N.
+        document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
     """
 
     tokens: np.ndarray
@@ -57,12 +57,12 @@ class TokenizedCorpus:
         Sentences that give no tokens are dropped, and so are documents without any sentence.
 
         Args:
-          documents: lists of sentences, as `read_documents` gives them; read once.
-          tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]`.
-          progress: show a progress bar on stderr.
+            documents: lists of sentences, as `read_documents` gives them; read once.
+            tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]`.
+            progress: show a progress bar on stderr.
 
         Raises:
-          ValueError: a document that is a string; no sentence gave a token.
+            ValueError: a document that is a string; no sentence gave a token.
         """
         pieces, lengths, owners = [], [], []  # owners: the document of each sentence
 

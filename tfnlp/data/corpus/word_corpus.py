@@ -20,11 +20,11 @@ class WordCorpus:
     none is empty.
 
     Attributes:
-      words: the vocabulary, V distinct words.
-      ids: int32 [W], indices into `words`.
-      sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
-      counts: int64 [V], how often each word is in `ids`.
-      unknown: words of the text that were left out.
+        words: the vocabulary, V distinct words.
+        ids: int32 [W], indices into `words`.
+        sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
+        counts: int64 [V], how often each word is in `ids`.
+        unknown: words of the text that were left out.
     """
 
     words: list[str]
@@ -50,12 +50,12 @@ class WordCorpus:
         """Numbers the words of sentences, split at whitespace.
 
         Args:
-          sentences: strings, read once.
-          words: the vocabulary, see `frequent_words`.
+            sentences: strings, read once.
+            words: the vocabulary, see `frequent_words`.
 
         Raises:
-          ValueError: repeated words, a sentence that is no string, or sentences that hold none of
-            the vocabulary.
+            ValueError: repeated words, a sentence that is no string, or sentences that hold none of
+                the vocabulary.
         """
         words = list(words)
         numbers = {word: number for number, word in enumerate(words)}
@@ -83,12 +83,12 @@ def frequent_words(
     """The words of `sentences` by falling frequency; of equally frequent ones in code point order.
 
     Args:
-      sentences: strings of words with whitespace between, read once.
-      min_count: words seen fewer times are left out.
-      max_size: at most so many words; None: all.
+        sentences: strings of words with whitespace between, read once.
+        min_count: words seen fewer times are left out.
+        max_size: at most so many words; None: all.
 
     Raises:
-      ValueError: an argument out of its range, no words, or none that is left.
+        ValueError: an argument out of its range, no words, or none that is left.
     """
     if min_count < 1:
         raise ValueError(f"min_count must be 1 or more; got {min_count}")

@@ -12,12 +12,12 @@ def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> l
     """`lengths` for `TaskBatches`: about as many examples up to each as up to the next.
 
     Args:
-      sizes: length of each example, int [N], 1 or more.
-      count: lengths at most; the last one holds the longest example.
-      multiple: each length is rounded up to a multiple of it, but for the last.
+        sizes: length of each example, int [N], 1 or more.
+        count: lengths at most; the last one holds the longest example.
+        multiple: each length is rounded up to a multiple of it, but for the last.
 
     Raises:
-      ValueError: no sizes, one below 1, `count` or `multiple` below 1.
+        ValueError: no sizes, one below 1, `count` or `multiple` below 1.
     """
     if count < 1 or multiple < 1:
         raise ValueError(f"count={count} and multiple={multiple} must be 1 or more")
@@ -44,21 +44,21 @@ class TaskBatches(LengthBuckets):
                            [B, C, T, L, D]      zeros at padding
 
     Args:
-      tokens: columns by name; each has for each example an array whose last axis is time, [n] or
-        [C, n]; n is the same in all columns of an example, C in all examples of a column.
-      fixed: columns by name, [N, ...], such as labels.
-      batch_size: B, over all devices.
-      lengths: increasing; an example is padded to the least that holds it. None: one length, that
-        of the longest. With one length, T is a static shape, else None.
-      table: `[M, L, D]` of any float type, in memory or mapped from disk; row 0 is zeros, for
-        special tokens and padding.
-      pad_all: every batch is padded to the last of `lengths`; the examples of a batch and the
-        order of batches stay the same.
-      seed: int in [0, 2^31).
+        tokens: columns by name; each has for each example an array whose last axis is time, [n] or
+            [C, n]; n is the same in all columns of an example, C in all examples of a column.
+        fixed: columns by name, [N, ...], such as labels.
+        batch_size: B, over all devices.
+        lengths: increasing; an example is padded to the least that holds it. None: one length, that
+            of the longest. With one length, T is a static shape, else None.
+        table: `[M, L, D]` of any float type, in memory or mapped from disk; row 0 is zeros, for
+            special tokens and padding.
+        pad_all: every batch is padded to the last of `lengths`; the examples of a batch and the
+            order of batches stay the same.
+        seed: int in [0, 2^31).
 
     Raises:
-      ValueError: no examples, an empty or a too long one, columns that don't match each other or
-        that aren't numbers, `rows` that the table does not have, an argument out of its range.
+        ValueError: no examples, an empty or a too long one, columns that don't match each other or
+            that aren't numbers, `rows` that the table does not have, an argument out of its range.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class TaskBatches(LengthBuckets):
         """What the elements of `evaluation_batches()` hold, in the same order.
 
         Returns:
-          for each batch (rows, real): the example in each of its rows, int [B], of which the first
-          `real` count; the others only fill up.
+            for each batch (rows, real): the example in each of its rows, int [B], of which the first
+            `real` count; the others only fill up.
         """
         return [(rows, real) for _, rows, real in self._cut([m for _, m in self._buckets])]
 

@@ -21,15 +21,15 @@ class LengthBuckets:
     of a batch under the same names, for a length that may be None.
 
     Args:
-      name: what the lengths are of, and in what unit, for errors: ("word_ids", "words").
-      sizes: length of each example, int [N], 1 or more.
-      batch_size: B, over all devices.
-      lengths: increasing; None: one length, that of the longest example. With one, the shapes of
-        all batches are static, as XLA demands.
-      seed: int in [0, 2^31).
+        name: what the lengths are of, and in what unit, for errors: ("word_ids", "words").
+        sizes: length of each example, int [N], 1 or more.
+        batch_size: B, over all devices.
+        lengths: increasing; None: one length, that of the longest example. With one, the shapes of
+            all batches are static, as XLA demands.
+        seed: int in [0, 2^31).
 
     Raises:
-      ValueError: an argument out of its range, an example longer than the last of `lengths`.
+        ValueError: an argument out of its range, an example longer than the last of `lengths`.
     """
 
     def __init__(

@@ -43,10 +43,10 @@ class TaskExample:
     """One example of a task.
 
     Attributes:
-      segments: its text, or its two texts.
-      label: the name of its class; a float score; or, with `choices`, the index of the right one.
-        None where it is not known.
-      choices: texts of which one goes best with `segments`; none in other tasks.
+        segments: its text, or its two texts.
+        label: the name of its class; a float score; or, with `choices`, the index of the right one.
+            None where it is not known.
+        choices: texts of which one goes best with `segments`; none in other tasks.
     """
 
     segments: tuple[str, ...]
@@ -58,12 +58,12 @@ def read_classes(path: str, columns: Sequence[str | int] | None = None) -> list[
     """Texts with a class each.
 
     Args:
-      path: a UTF-8 file; `.gz` is unpacked on the way.
-      columns: None for lines of `label text`; else those of text and label, as in `read_pairs`.
+        path: a UTF-8 file; `.gz` is unpacked on the way.
+        columns: None for lines of `label text`; else those of text and label, as in `read_pairs`.
 
     Raises:
-      ValueError: a row without text or label, a file without examples or that is not UTF-8.
-      FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
+        ValueError: a row without text or label, a file without examples or that is not UTF-8.
+        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
     """
     if columns is None:
         return labelled_lines(path).examples
@@ -80,16 +80,17 @@ def read_pairs(
     """Pairs of texts with a class or a score each.
 
     Args:
-      path: a table, see `tfnlp.data.read_task`.
-      columns: those of both texts and of the label. Names: keys of the objects, or fields of the
-        header, the first line. Numbers: fields of a file without header, from 0; there may be more.
-      score: the label is a number.
-      drop: labels of rows to leave out; SNLI has "-" where its annotators did not agree.
+        path: a table, see `tfnlp.data.read_task`.
+        columns: those of both texts and of the label. Names: keys of the objects, or fields of the
+            header, the first line. Numbers: fields of a file without header, from 0; there may be
+            more.
+        score: the label is a number.
+        drop: labels of rows to leave out; SNLI has "-" where its annotators did not agree.
 
     Raises:
-      ValueError: a row that lacks a column, has an empty text or, with `score`, a label that is no
-        number; a header without a column; a file without examples or that is not UTF-8.
-      FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
+        ValueError: a row that lacks a column, has an empty text or, with `score`, a label that is
+            no number; a header without a column; a file without examples or that is not UTF-8.
+        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
     """
     _check_columns(columns, 3)
     task = "similarity" if score else "classify"
@@ -105,11 +106,11 @@ def read_choices(path: str) -> list[TaskExample]:
     between tabs.
 
     Args:
-      path: a UTF-8 file; `.gz` is unpacked on the way.
+        path: a UTF-8 file; `.gz` is unpacked on the way.
 
     Raises:
-      ValueError: a row that is not of this form, a file without examples, not UTF-8 or not XML.
-      FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
+        ValueError: a row that is not of this form, a file without examples, not UTF-8 or not XML.
+        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
     """
     return choice_file(path).examples
 

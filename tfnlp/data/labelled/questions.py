@@ -18,11 +18,11 @@ class Question:
     """A question and the passage to answer it from.
 
     Attributes:
-      id: of the question; answers are told apart by it.
-      question: never empty.
-      context: the passage.
-      answers: (text, where it starts in `context`, in characters) as given by each annotator; ()
-        for a question that the passage does not answer, or if answers are not known.
+        id: of the question; answers are told apart by it.
+        question: never empty.
+        context: the passage.
+        answers: (text, where it starts in `context`, in characters) as given by each annotator; ()
+            for a question that the passage does not answer, or if answers are not known.
     """
 
     id: str
@@ -35,15 +35,15 @@ def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskD
     """The questions of a SQuAD file (Rajpurkar et al. 2016, 2018), in its order.
 
     Args:
-      path: a UTF-8 JSON file; `.gz` is unpacked on the way.
-      skip: leave out what can't be read; `skipped` names file and question.
-      labelled: False: questions may come without answers.
+        path: a UTF-8 JSON file; `.gz` is unpacked on the way.
+        skip: leave out what can't be read; `skipped` names file and question.
+        labelled: False: questions may come without answers.
 
     Raises:
-      ValueError: not UTF-8, not JSON, not of SQuAD's form; an answer that the passage does not have
-        where it should start; no question at all.
-      FileNotFoundError: there is no such file.
-      OSError: a folder; a damaged or truncated gzip file.
+        ValueError: not UTF-8, not JSON, not of SQuAD's form; an answer that the passage does not
+            have where it should start; no question at all.
+        FileNotFoundError: there is no such file.
+        OSError: a folder; a damaged or truncated gzip file.
     """
     content = parse_json("\n".join(file_lines(path)))
     if isinstance(content, BadRow):

@@ -46,33 +46,34 @@ def read_task(
     prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD.
 
     Args:
-      task: one of "classify", "similarity", "choose", "answer", "tag".
-      paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
-      text: the column or columns of the texts; names, or numbers from 0 (as digits too) of a file
-        without header. None: the first that the table has of sentence1 and sentence2, premise and
-        hypothesis, question and sentence, text_a and text_b, sentence, text. For "choose": that of
-        the text and then those of the choices, or the one that lists them; None: context, premise
-        or question (a context's question goes with it) and choices, endings or answers. For "tag":
-        that of the words; None: the first, of JSON words or tokens.
-      label: the label's column. None: label, gold_label, score or similarity. For "tag": of CoNLL a
-        number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number; of JSON and TFDS
-        None: tags, labels or ner_tags.
-      skip: write rows that can't be read down in `skipped` and go on; a file without one good row
-        is still an error. With "tag" a bad line costs its sentence.
-      labelled: False for texts to predict: labels may be missing and are None then. Files of
-        lines `label text` are then lines `text`, unless `label=0` says that the label comes first.
-      drop: labels of rows to leave out ("classify" and "similarity"); they stand in `skipped` too.
-        SNLI has "-" where annotators did not agree. With `labelled=False` the rows stay.
+        task: one of "classify", "similarity", "choose", "answer", "tag".
+        paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
+        text: the column or columns of the texts; names, or numbers from 0 (as digits too) of a file
+            without header. None: the first that the table has of sentence1 and sentence2, premise
+            and hypothesis, question and sentence, text_a and text_b, sentence, text. For "choose":
+            that of the text and then those of the choices, or the one that lists them; None:
+            context, premise or question (a context's question goes with it) and choices, endings or
+            answers. For "tag": that of the words; None: the first, of JSON words or tokens.
+        label: the label's column. None: label, gold_label, score or similarity. For "tag": of CoNLL
+            a number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number; of JSON and
+            TFDS None: tags, labels or ner_tags.
+        skip: write rows that can't be read down in `skipped` and go on; a file without one good row
+            is still an error. With "tag" a bad line costs its sentence.
+        labelled: False for texts to predict: labels may be missing and are None then. Files of
+            lines `label text` are then lines `text`, unless `label=0` says that the label comes
+            first.
+        drop: labels of rows to leave out ("classify" and "similarity"); they stand in `skipped`
+            too. SNLI has "-" where annotators did not agree. With `labelled=False` the rows stay.
 
     Returns:
-      `TaskData` of `TaskExample` ("classify", "similarity", "choose"), `Question` or
-      `TaggedSentence`.
+        `TaskData` of `TaskExample` ("classify", "similarity", "choose"), `Question` or
+        `TaggedSentence`.
 
     Raises:
-      ValueError: an unknown task; columns that are not there; unless `skip`, a row that can't be
-        read; a file without examples, not UTF-8, or not of the format.
-      FileNotFoundError: there is no such file, or no such prepared TFDS data set.
-      OSError: a folder; a damaged or truncated gzip file.
+        ValueError: an unknown task; columns that are not there; unless `skip`, a row that can't be
+            read; a file without examples, not UTF-8, or not of the format.
+        FileNotFoundError: there is no such file, or no such prepared TFDS data set.
+        OSError: a folder; a damaged or truncated gzip file.
     """
     text, label = check_columns(task, text, label, drop)
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
@@ -96,7 +97,7 @@ def check_columns(
     """Check the arguments of `read_task`; return text columns as a list, and the label's.
 
     Raises:
-      ValueError: an unknown task, a wrong column, columns for "answer", a `drop` that is a string.
+        ValueError: an unknown task, a wrong column, columns for "answer", a `drop` that is a string.
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")

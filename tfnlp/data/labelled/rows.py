@@ -17,8 +17,8 @@ class TaskData:
     """What was read of the files of a task.
 
     Attributes:
-      examples: `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
-      skipped: "FILE, line N: why" for each row that was left out.
+        examples: `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
+        skipped: "FILE, line N: why" for each row that was left out.
     """
 
     examples: list
@@ -43,13 +43,13 @@ def gather(
     """The examples of a file or data set.
 
     Args:
-      source: its name, for messages.
-      rows: (where in `source`, row); a row that is a `BadRow` is one already.
-      make: an example of a row; may raise `BadRow`.
-      skip: write bad rows down and go on.
+        source: its name, for messages.
+        rows: (where in `source`, row); a row that is a `BadRow` is one already.
+        make: an example of a row; may raise `BadRow`.
+        skip: write bad rows down and go on.
 
     Raises:
-      ValueError: a bad row, unless `skip`; no examples at all.
+        ValueError: a bad row, unless `skip`; no examples at all.
     """
     data = TaskData([])
     for where, row in rows:
@@ -81,9 +81,9 @@ def file_lines(path: str | os.PathLike) -> Iterator[str]:
     """The lines of a UTF-8 file, without their ends; `.gz` is unpacked on the way.
 
     Raises:
-      ValueError: not UTF-8.
-      FileNotFoundError: there is no such file.
-      OSError: a folder; a damaged or truncated gzip file.
+        ValueError: not UTF-8.
+        FileNotFoundError: there is no such file.
+        OSError: a folder; a damaged or truncated gzip file.
     """
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
@@ -136,7 +136,7 @@ def checked_text(value: object, name: str) -> str:
     """`value`, if it is a string that holds more than blanks and can be written as UTF-8.
 
     Raises:
-      BadRow: else. JSON can spell half of a surrogate pair, which no tokenizer would take.
+        BadRow: else. JSON can spell half of a surrogate pair, which no tokenizer would take.
     """
     if not isinstance(value, str):
         raise BadRow(f"{name} must be a text; got {value!r:.60}")

@@ -26,7 +26,7 @@ def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
     """The text columns as a list, however they were given.
 
     Raises:
-      ValueError: none, or something that is neither a name nor a number from 0.
+        ValueError: none, or something that is neither a name nor a number from 0.
     """
     if text is None:
         return None
@@ -48,15 +48,15 @@ def read_table(path: str, text: list | None, label: Column | None) -> tuple[list
     lines are passed over.
 
     Args:
-      path: a UTF-8 file; `.gz` is unpacked on the way.
-      text, label: columns. If they are numbers (or their digits), a `.tsv` or `.csv` has no header.
+        path: a UTF-8 file; `.gz` is unpacked on the way.
+        text, label: columns. If they are numbers (or their digits), a `.tsv` or `.csv` has no header.
 
     Returns:
-      (names, rows as `(where, dict)`), or (None, rows as `(where, list)`) without header.
+        (names, rows as `(where, dict)`), or (None, rows as `(where, list)`) without header.
 
     Raises:
-      ValueError: names beside numbers, an unreadable header, an empty file, not UTF-8.
-      FileNotFoundError, OSError: as `file_lines`.
+        ValueError: names beside numbers, an unreadable header, an empty file, not UTF-8.
+        FileNotFoundError, OSError: as `file_lines`.
     """
     kind = file_kind(path)
     if kind in JSON_KINDS:
@@ -96,12 +96,12 @@ def find_columns(
     """The columns of the texts and of the label: keys of the rows of `read_table`.
 
     Args:
-      source: for messages.
-      header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`.
-      labelled: False: without a label's column, None stands for it.
+        source: for messages.
+        header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`.
+        labelled: False: without a label's column, None stands for it.
 
     Raises:
-      ValueError: a column that is not there or is there twice; none that fits.
+        ValueError: a column that is not there or is there twice; none that fits.
     """
     if header is None:
         if text is None or (label is None and labelled):
@@ -136,7 +136,7 @@ def cell(row: dict | list, column: Column) -> object:
     """The field of a row.
 
     Raises:
-      BadRow: the row ends before it, or has no such key.
+        BadRow: the row ends before it, or has no such key.
     """
     try:
         return row[column]

@@ -40,14 +40,14 @@ def read_conllu(path: str, column: str = "upos") -> list[tuple[list[str], list[s
     universaldependencies.org/format.html has it: what is tagged are the syntactic words.
 
     Args:
-      path: a UTF-8 file; `.gz` is unpacked on the way.
-      column: "upos" (the universal tags) or "xpos" (those of the language).
+        path: a UTF-8 file; `.gz` is unpacked on the way.
+        column: "upos" (the universal tags) or "xpos" (those of the language).
 
     Raises:
-      ValueError: an unknown column, a line without ten columns, a word without a tag, a file
-        without sentences or that is not UTF-8.
-      FileNotFoundError: there is no such file.
-      OSError: a damaged or truncated gzip file.
+        ValueError: an unknown column, a line without ten columns, a word without a tag, a file
+            without sentences or that is not UTF-8.
+        FileNotFoundError: there is no such file.
+        OSError: a damaged or truncated gzip file.
     """
     if column not in _CONLLU_TAGS:
         raise ValueError(f"column must be one of {', '.join(_CONLLU_TAGS)}; got {column!r}")
@@ -65,9 +65,9 @@ def tagged_file(
     """The `TaggedSentence`s of a file: see `tfnlp.data.read_task`. A bad line costs its sentence.
 
     Raises:
-      ValueError: a line that is not of the file's form, a wrong column, a file without sentences
-        or that is not UTF-8.
-      FileNotFoundError, OSError: as `file_lines`.
+        ValueError: a line that is not of the file's form, a wrong column, a file without sentences
+            or that is not UTF-8.
+        FileNotFoundError, OSError: as `file_lines`.
     """
     kind = file_kind(path)
     if kind in JSON_KINDS:

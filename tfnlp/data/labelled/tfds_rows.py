@@ -10,15 +10,15 @@ def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterato
     """The features of a TFDS data set and its examples, as plain Python values.
 
     Args:
-      source: see `tfnlp.data.corpus.tfds_source.open_tfds`.
-      class_names: classes by their names (None for -1, which stands for an unknown one); else by
-        their numbers.
+        source: see `tfnlp.data.corpus.tfds_source.open_tfds`.
+        class_names: classes by their names (None for -1, which stands for an unknown one); else by
+            their numbers.
 
     Returns:
-      (names of the features, rows as `(where, dict)`).
+        (names of the features, rows as `(where, dict)`).
 
     Raises:
-      ValueError, FileNotFoundError, ImportError: as `open_tfds`.
+        ValueError, FileNotFoundError, ImportError: as `open_tfds`.
     """
     builder, split = open_tfds(source)
     features = builder.info.features

@@ -17,8 +17,8 @@ def read_analogies(path: str | os.PathLike) -> dict[str, list[tuple[str, str, st
     Questions before the first `: name` are the section "questions".
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: one line with the file, the line and what was expected there.
+        FileNotFoundError: there is no such file.
+        ValueError: one line with the file, the line and what was expected there.
     """
     sections, questions = {}, None
     for number, line in enumerate(read_lines(path, "file of analogies"), start=1):
@@ -54,8 +54,8 @@ def read_similarities(path: str | os.PathLike) -> list[tuple[str, str, float]]:
     begin with `#` are comments; a first line whose third field is no number is a heading.
 
     Raises:
-      FileNotFoundError: there is no such file.
-      ValueError: one line with the file, the line and what was expected there; or a single pair.
+        FileNotFoundError: there is no such file.
+        ValueError: one line with the file, the line and what was expected there; or a single pair.
     """
     pairs = []
     for number, line in enumerate(read_lines(path, "file of pairs"), start=1):

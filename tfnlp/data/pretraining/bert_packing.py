@@ -12,7 +12,7 @@ class PairPacker:
     these are.
 
     Raises:
-      ValueError: an argument out of its range.
+        ValueError: an argument out of its range.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class PairPacker:
         """The batch.
 
         Args:
-          tokens: int32 [N], what A and B are ranges of.
-          rows: int64 [B, 6], as in `BertPairs.plan`.
-          step: int64.
+            tokens: int32 [N], what A and B are ranges of.
+            rows: int64 [B, 6], as in `BertPairs.plan`.
+            step: int64.
         """
         a_start, a_end, b_start, b_end, is_random, _ = tf.split(rows, 6, axis=1)  # [B, 1] each
         place = tf.range(self.seq_length, dtype=tf.int64)[tf.newaxis]  # [1, T]
@@ -83,6 +83,14 @@ class PairPacker:
             "input_type_ids": tf.cast((place > first_sep) & (place <= last_sep), tf.int32),
             "next_sentence_labels": tf.cast(is_random[:, 0], tf.int32),
         }
+
+
+def masked_positions(seq_length: int) -> int:
+    """Return the number of places for masked tokens in a sequence: 15 % of its length, rounded up.
+
+    It is 20 for 128 tokens and 77 for 512, as in the reference code of BERT.
+    """
+    return max(1, -(-seq_length * 15 // 100))
 
 
 def check_pairs(seq_length: int, seed: int) -> None:

@@ -1,6 +1,6 @@
 """BERT's pretraining batches: masked sentence pairs, half of them torn apart.
 
-`tfnlp.data.pretraining.bert_walk` draws the pairs. A pair is stored as two ranges of the flat token array, so a
+`tfnlp.data.pretraining.bert_sampling` draws the pairs. A pair is stored as two ranges of the flat token array, so a
 plan of an epoch is a small table, and putting batches together is one gather within the TensorFlow
 graph (`tfnlp.data.pretraining.bert_packing`).
 """
@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_packing import PairPacker
-from tfnlp.data.pretraining.bert_walk import cut, partner_end, walk
+from tfnlp.data.pretraining.bert_sampling import draw_pairs, partner_end, truncate
 
 _CACHED_PLANS = 2  # the epoch that ends and the one that begins
 
@@ -33,20 +33,20 @@ class BertPairs:
         next_sentence_labels int32   [B]     0: B follows A; 1: B is random (Google's convention)
 
     Args:
-      corpus: what to make pairs of.
-      tokenizer: the one that made the corpus; gives `pad_id`, `unk_id`, `cls_id`, `sep_id`,
-        `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
-      batch_size: B, over all devices.
-      seq_length: T, 8 or more.
-      max_predictions: P, at most T.
-      seed: int in [0, 2^31).
-      mask_rate: fraction of the tokens to predict.
-      short_seq_prob: fraction of the pairs with a random, shorter target length, so that
-        pretraining also sees what fine-tuning will bring.
-      whole_word: mask all pieces of a word or none.
+        corpus: what to make pairs of.
+        tokenizer: the one that made the corpus; gives `pad_id`, `unk_id`, `cls_id`, `sep_id`,
+            `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
+        batch_size: B, over all devices.
+        seq_length: T, 8 or more.
+        max_predictions: P, at most T.
+        seed: int in [0, 2^31).
+        mask_rate: fraction of the tokens to predict.
+        short_seq_prob: fraction of the pairs with a random, shorter target length, so that
+            pretraining also sees what fine-tuning will bring.
+        whole_word: mask all pieces of a word or none.
 
     Raises:
-      ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
+        ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BertPairs:
             mask_rate=mask_rate,
             whole_word=whole_word,
         )
-        check_walk(corpus.num_sentences, corpus.num_documents, short_seq_prob)
+        check_corpus(corpus.num_sentences, corpus.num_documents, short_seq_prob)
         if corpus.tokens.max() >= tokenizer.vocab_size:
             raise ValueError(
                 f"corpus holds the id {corpus.tokens.max()}, but the tokenizer has only "
@@ -111,9 +111,9 @@ class BertPairs:
         it gives fewer the first ones come again. The last two plans are kept.
 
         Returns:
-          int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, is_random, target):
-          A and B as ranges of `corpus.tokens`, cut to fit; whether B is random (1) or follows A
-          (0); and the number of tokens that was aimed at.
+            int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, is_random, target):
+            A and B as ranges of `corpus.tokens`, cut to fit; whether B is random (1) or follows A
+            (0); and the number of tokens that was aimed at.
         """
         with self._lock:
             if epoch not in self._plans:
@@ -155,7 +155,7 @@ class BertPairs:
     def _draw(self, epoch: int) -> np.ndarray:
         """Everything that is random about the pairs of an epoch; rows as in `plan`."""
         starts = self.corpus.sentence_starts
-        pairs = walk(
+        pairs = draw_pairs(
             starts,
             self.corpus.document_starts,
             0,
@@ -164,18 +164,18 @@ class BertPairs:
             seed=self.seed,
             epoch=epoch,
         )
-        partners = partner_end(starts, pairs.b, pairs.b_end, pairs.room)
+        partners = partner_end(starts, pairs.b, pairs.b_end, pairs.space)
         b_end = np.where(pairs.is_random, partners, pairs.b_end)
         begins = np.stack([starts[pairs.a], starts[pairs.b]], axis=1)  # [N, 2] of A and B
         ends = np.stack([starts[pairs.a_end], starts[b_end]], axis=1)
-        front, keep = cut(ends - begins, pairs.coins, self.seq_length)
+        front, keep = truncate(ends - begins, pairs.coins, self.seq_length)
         begins += front
         ends = begins + keep
         rows = [begins[:, 0], ends[:, 0], begins[:, 1], ends[:, 1], pairs.is_random, pairs.target]
         return np.stack(rows, axis=1)[np.argsort(pairs.key, kind="stable")]
 
 
-def check_walk(num_sentences: int, num_documents: int, short_seq_prob: float) -> None:
+def check_corpus(num_sentences: int, num_documents: int, short_seq_prob: float) -> None:
     """Raises ValueError where no pairs can be drawn; warns of a single document."""
     if not 0 <= short_seq_prob <= 1:
         raise ValueError(f"short_seq_prob must lie in [0, 1]; got {short_seq_prob}")

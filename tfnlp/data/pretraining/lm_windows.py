@@ -39,15 +39,15 @@ class LanguageModelWindows:
                                           the state is to be zeroed, and where an epoch begins
 
     Args:
-      corpus: what to read.
-      batch_size: B, over all devices.
-      window: T.
-      seed: int in [0, 2^63).
-      reset: where the state is forgotten: "never" (bilm-tf), or at the first place of every
-        "document" or "sentence".
+        corpus: what to read.
+        batch_size: B, over all devices.
+        window: T.
+        seed: int in [0, 2^63).
+        reset: where the state is forgotten: "never" (bilm-tf), or at the first place of every
+            "document" or "sentence".
 
     Raises:
-      ValueError: an argument out of its range, or a corpus with fewer than B T targets.
+        ValueError: an argument out of its range, or a corpus with fewer than B T targets.
     """
 
     def __init__(
@@ -120,10 +120,10 @@ class LanguageModelWindows:
         target of `</S>`, weight 0, and comes behind all else in its row.
 
         Args:
-          count: only so many batches, the first ones.
+            count: only so many batches, the first ones.
 
         Returns:
-          A finite dataset of known cardinality, the same at every call; shapes are static.
+            A finite dataset of known cardinality, the same at every call; shapes are static.
         """
         if count is not None and count < 1:
             raise ValueError(f"count must be None, 1 or more; got {count}")

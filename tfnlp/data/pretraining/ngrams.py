@@ -22,13 +22,13 @@ class Ngrams:
         weights         float32 [B]         1, or 0 for what fills up the end of an evaluation
 
     Args:
-      corpus: what to read; it takes 4 bytes a word more, and 8 a target for the order of an epoch.
-      context: n - 1.
-      batch_size: B, over all devices.
-      seed: int in [0, 2^63).
+        corpus: what to read; it takes 4 bytes a word more, and 8 a target for the order of an epoch.
+        context: n - 1.
+        batch_size: B, over all devices.
+        seed: int in [0, 2^63).
 
     Raises:
-      ValueError: an argument out of its range.
+        ValueError: an argument out of its range.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Ngrams:
         """Every target once, in the order of the text, and the rest of the last batch padding.
 
         Args:
-          count: at most so many batches, spread evenly over the text; None: all.
+            count: at most so many batches, spread evenly over the text; None: all.
 
         Raises:
-          ValueError: for a count below 1.
+            ValueError: for a count below 1.
         """
         if count is not None and count < 1:
             raise ValueError(f"count must be None, 1 or more; got {count}")

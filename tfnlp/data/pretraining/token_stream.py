@@ -13,11 +13,11 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
     `end_id` before the first document and after each.
 
     Args:
-      corpus: of N tokens in S sentences.
-      newline_id, end_id: tokens.
+        corpus: of N tokens in S sentences.
+        newline_id, end_id: tokens.
 
     Returns:
-      int32 `[1 + N + S]`.
+        int32 `[1 + N + S]`.
     """
     starts = corpus.sentence_starts
     stream = np.full(1 + corpus.num_tokens + corpus.num_sentences, newline_id, np.int32)
@@ -41,7 +41,7 @@ def count_windows(length: int, window: int) -> int:
     """How many windows an epoch of a stream has, however it is shifted.
 
     Raises:
-      ValueError: for a stream that is shorter than a window.
+        ValueError: for a stream that is shorter than a window.
     """
     if length <= window:
         raise ValueError(
@@ -80,13 +80,13 @@ class TokenWindows:
         weights         float32 [B, T]  1 for targets that count, else 0
 
     Args:
-      stream: int32 `[N]`, see `token_stream`.
-      batch_size: B, over all devices.
-      window: T; the stream must have more tokens.
-      seed: int in [0, 2^31).
+        stream: int32 `[N]`, see `token_stream`.
+        batch_size: B, over all devices.
+        window: T; the stream must have more tokens.
+        seed: int in [0, 2^31).
 
     Raises:
-      ValueError: for an argument out of its range, or a stream that is shorter than a window.
+        ValueError: for an argument out of its range, or a stream that is shorter than a window.
     """
 
     def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0):
@@ -122,11 +122,11 @@ class TokenWindows:
         it: all but the first T targets are then predicted from `T - stride + 1` tokens or more.
 
         Args:
-          count: at most so many batches, spread evenly over the text; None: all.
-          stride: from 1 to T; None: T.
+            count: at most so many batches, spread evenly over the text; None: all.
+            stride: from 1 to T; None: T.
 
         Raises:
-          ValueError: for a count or a stride out of its range.
+            ValueError: for a count or a stride out of its range.
         """
         if count is not None and count < 1:
             raise ValueError(f"count must be None, 1 or more; got {count}")

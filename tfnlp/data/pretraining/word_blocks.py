@@ -33,17 +33,17 @@ class WordBlocks:
         negative_ids    int32 [B, N]       drawn from `counts^0.75` for the whole block
 
     Args:
-      corpus: what to read.
-      batch_size: B, blocks in a batch, over all devices.
-      block: L.
-      window: W.
-      samples: N.
-      sample: t; 0 keeps all words.
-      counts: int64 [V], by which words are left out and negatives drawn; None: the corpus' own.
-      seed: int in [0, 2^63).
+        corpus: what to read.
+        batch_size: B, blocks in a batch, over all devices.
+        block: L.
+        window: W.
+        samples: N.
+        sample: t; 0 keeps all words.
+        counts: int64 [V], by which words are left out and negatives drawn; None: the corpus' own.
+        seed: int in [0, 2^63).
 
     Raises:
-      ValueError: an argument out of its range.
+        ValueError: an argument out of its range.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class WordBlocks:
         """Whole batches in the words that are expected to stay.
 
         Raises:
-          ValueError: there is none; such a text can be evaluated on, but not trained on.
+            ValueError: there is none; such a text can be evaluated on, but not trained on.
         """
         steps = int(self._expected) // (self.batch_size * self.block)
         if not steps:
@@ -115,10 +115,10 @@ class WordBlocks:
         once with the seed; the last rows are filled up with centres without windows.
 
         Args:
-          count: only so many batches, the first ones.
+            count: only so many batches, the first ones.
 
         Returns:
-          A finite dataset of known cardinality, the same at every call; shapes are static.
+            A finite dataset of known cardinality, the same at every call; shapes are static.
         """
         if count is not None and count < 1:
             raise ValueError(f"count must be None, 1 or more; got {count}")
@@ -242,10 +242,10 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     With u uniform in 0..V-1 and v in [0, 2^32): u if `v < threshold[u]`, else `other[u]`.
 
     Returns:
-      threshold int64 [V] up to 2^32, other int64 [V].
+        threshold int64 [V] up to 2^32, other int64 [V].
 
     Raises:
-      ValueError: for weights that are negative or all zero.
+        ValueError: for weights that are negative or all zero.
     """
     total = weights.sum()
     if not total > 0 or weights.min() < 0:

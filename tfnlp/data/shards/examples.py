@@ -3,18 +3,19 @@
 import functools
 import json
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from tfnlp.data.corpus.documents import document_readers
-from tfnlp.data.pretraining.bert_pairs import check_walk
+from tfnlp.data.pretraining.bert_pairs import check_corpus
 from tfnlp.data.pretraining.token_stream import count_windows
-from tfnlp.data.shards.beam import HELD, shards_pipeline, tokenize_pipeline
-from tfnlp.data.shards.bert import PairExamples
-from tfnlp.data.shards.files import HELD_OUT, MANIFEST, Folder, read_manifest, shard_name
-from tfnlp.data.shards.gpt import WindowExamples
+from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest, shard_name
+from tfnlp.data.shards.pairs import PairExamples
 from tfnlp.data.shards.pieces import TABLE, Table, make_table, piece_name, read_name, text_name
+from tfnlp.data.shards.pipelines import HELD, shards_pipeline, tokenize_pipeline
 from tfnlp.data.shards.runner import Progress, Runner
+from tfnlp.data.shards.windows import WindowExamples
 from tfnlp.text import WordPieceTokenizer, gpt_tokenizer
 
 _SHARD_TOKENS = 1 << 24  # of the corpus, for each shard of an epoch
@@ -25,11 +26,11 @@ def start_examples(directory, settings: dict) -> None:
     """Makes the folder, or checks that the one there is to hold these examples.
 
     Args:
-      settings: everything that decides which examples come out; JSON-able, flat, with a key
-        "tfnlp".
+        settings: everything that decides which examples come out; JSON-able, flat, with a key
+            "tfnlp".
 
     Raises:
-      ValueError: if examples with other settings are there.
+        ValueError: if examples with other settings are there.
     """
     folder = Folder(directory)
     settings = json.loads(json.dumps(settings))
@@ -61,19 +62,19 @@ def make_examples(directory, settings: dict, recipe, runner: Runner) -> dict:
     """Makes what is missing of the examples that `start_examples` was told of.
 
     Args:
-      directory, settings: as given there. The keys are "tfnlp", "model", "input" (sources, each
-        with its size), "valid" (the same, or None), "layout", "held_out", "seed", "epochs",
-        "shards" (None: as many as are of a good size), "chunk" (characters that are worked on at
-        once) and the recipe's.
-      recipe: what is made, see `BertRecipe` and `GPTRecipe`.
-      runner: of the pipelines.
+        directory, settings: as given there. The keys are "tfnlp", "model", "input" (sources, each
+            with its size), "valid" (the same, or None), "layout", "held_out", "seed", "epochs",
+            "shards" (None: as many as are of a good size), "chunk" (characters that are worked on
+            at once) and the recipe's.
+        recipe: what is made, see `BertRecipe` and `GPTRecipe`.
+        runner: of the pipelines.
 
     Returns:
-      the manifest.
+        the manifest.
 
     Raises:
-      ValueError, OSError: an input that can't be read or gives no examples, or what else made a
-        pipeline fail.
+        ValueError, OSError: an input that can't be read or gives no examples, or what else made a
+            pipeline fail.
     """
     folder, manifest = Folder(directory), read_manifest(directory)
     known = {}  # what a finished manifest says of files
@@ -118,6 +119,8 @@ def make_examples(directory, settings: dict, recipe, runner: Runner) -> dict:
 class BertRecipe:
     """Sentence pairs, with the keys "seq_length", "short_seq_prob" and "lowercase" of settings."""
 
+    paragraphs: ClassVar[bool] = False  # prose is read as sentences
+
     tokens: list[str]
     lowercase: bool
 
@@ -125,7 +128,7 @@ class BertRecipe:
         return WordPieceTokenizer(self.tokens, self.lowercase)
 
     def maker(self, settings: dict, shards: int, train: dict) -> PairExamples:
-        check_walk(train["sentences"], train["documents"], settings["short_seq_prob"])
+        check_corpus(train["sentences"], train["documents"], settings["short_seq_prob"])
         return PairExamples(
             settings["seq_length"], settings["short_seq_prob"], settings["seed"], shards
         )
@@ -136,9 +139,11 @@ class GPTRecipe:
     """Windows of the stream of tokens, with the key "seq_length" of settings.
 
     Args:
-      tokens, merges: the vocabulary.
-      newline_id, end_id: see `token_stream`.
+        tokens, merges: the vocabulary.
+        newline_id, end_id: see `token_stream`.
     """
+
+    paragraphs: ClassVar[bool] = True  # prose is read as whole paragraphs
 
     tokens: list
     merges: list
@@ -161,8 +166,8 @@ def _table(folder, settings, recipe, runner) -> tuple[Table, dict]:
     facts = folder.note(TABLE)
     if facts is not None:
         return Table.read(folder), facts
-    train = _readers(settings, settings["input"])
-    readers = train + _readers(settings, settings["valid"] or [])
+    train = _readers(settings, settings["input"], recipe.paragraphs)
+    readers = train + _readers(settings, settings["valid"] or [], recipe.paragraphs)
     todo, left = [], []
     for reader in range(len(readers)):
         read = folder.note(read_name(reader)) or {"chunks": 0}
@@ -201,12 +206,10 @@ def _table(folder, settings, recipe, runner) -> tuple[Table, dict]:
     return table, folder.note(TABLE)
 
 
-def _readers(settings, files) -> list:
+def _readers(settings: dict, files: list, paragraphs: bool) -> list[functools.partial]:
     if not files:
         return []
-    return document_readers(
-        [source for source, _ in files], settings["layout"], settings["model"] == "gpt"
-    )
+    return document_readers([source for source, _ in files], settings["layout"], paragraphs)
 
 
 def _write_shards(folder, maker, table, tokens, names, known, runner) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tfnlp.data.corpus.documents import held_out_documents
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus, tokenize_sentences
-from tfnlp.data.shards.files import WORK, Folder
+from tfnlp.data.shards.folder import WORK, Folder
 
 _BATCH = 2000  # sentences that the tokenizer gets at once
 TABLE = f"{WORK}/table.npz"
@@ -83,13 +83,13 @@ class Table:
     """What every worker knows of the whole training corpus.
 
     Attributes:
-      pieces: names of the K pieces.
-      held: bool [R], of each document as it was read, whether it is held out.
-      cut: of a corpus of a single document, its first sentence that is held out, else -1.
-      first_read: int64 [K + 1], the first document of each piece as they were read.
-      first_document: int64 [K + 1], the same among the documents to train on.
-      documents: int64 [D + 1], where those start among the sentences to train on.
-      first_token: int64 [K + 1], where the pieces start among the tokens to train on.
+        pieces: names of the K pieces.
+        held: bool [R], of each document as it was read, whether it is held out.
+        cut: of a corpus of a single document, its first sentence that is held out, else -1.
+        first_read: int64 [K + 1], the first document of each piece as they were read.
+        first_document: int64 [K + 1], the same among the documents to train on.
+        documents: int64 [D + 1], where those start among the sentences to train on.
+        first_token: int64 [K + 1], where the pieces start among the tokens to train on.
     """
 
     pieces: list[str]
@@ -137,14 +137,14 @@ def make_table(
     """The table, and counts of both parts.
 
     Args:
-      folder: where the pieces are.
-      pieces: their names, in order.
-      own_valid: the pieces from here on are of text that is held out; None: of all documents a
-        share is held out.
-      held_out, seed: see `split_documents`.
+        folder: where the pieces are.
+        pieces: their names, in order.
+        own_valid: the pieces from here on are of text that is held out; None: of all documents a
+            share is held out.
+        held_out, seed: see `split_documents`.
 
     Raises:
-      ValueError: if there is nothing to train on or to hold out.
+        ValueError: if there is nothing to train on or to hold out.
     """
     notes = [folder.note(name) for name in pieces]
     reads = np.cumsum([0, *(len(note["sizes"]) for note in notes)])

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_packing import PairPacker
-from tfnlp.data.shards.files import HELD_OUT, MANIFEST, Folder, read_manifest
+from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest
 
 _BUFFER = 1 << 22  # bytes of a shard that are read at once
 
@@ -23,19 +23,19 @@ class Shards:
     with; what they hold is checked as it is read.
 
     Args:
-      directory: what `tfnlp examples` wrote, any path that `tf.io.gfile` takes.
-      model: "bert" or "gpt".
+        directory: what `tfnlp examples` wrote, any path that `tf.io.gfile` takes.
+        model: "bert" or "gpt".
 
     Attributes:
-      settings, counts: of the manifest, see docs/examples.md.
-      commonest_token: the commonest of the training text.
-      epochs: how many the shards hold.
-      num_examples: examples of epoch 0.
+        settings, counts: of the manifest, see docs/examples.md.
+        commonest_token: the commonest of the training text.
+        epochs: how many the shards hold.
+        num_examples: examples of epoch 0.
 
     Raises:
-      FileNotFoundError: no examples, or a shard is missing.
-      ValueError: unfinished examples, or those of another model.
-      OSError: a shard of another size.
+        FileNotFoundError: no examples, or a shard is missing.
+        ValueError: unfinished examples, or those of another model.
+        OSError: a shard of another size.
     """
 
     def __init__(self, directory, model: str):
@@ -104,7 +104,7 @@ class Shards:
         """The text that is held out, as it was tokenized.
 
         Raises:
-          OSError: if the file is damaged.
+            OSError: if the file is damaged.
         """
         features = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
@@ -153,13 +153,13 @@ class BertShards(Shards):
     training text, bit for bit, as long as the shards hold the epoch.
 
     Args:
-      directory: what `tfnlp examples bert` wrote.
-      tokenizer: the one whose vocabulary lies there.
-      batch_size, max_predictions, mask_rate, whole_word: as of `BertPairs`.
-      seed: of the masks; None: that of the pairs.
+        directory: what `tfnlp examples bert` wrote.
+        tokenizer: the one whose vocabulary lies there.
+        batch_size, max_predictions, mask_rate, whole_word: as of `BertPairs`.
+        seed: of the masks; None: that of the pairs.
 
     Raises:
-      FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
+        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
     """
 
     def __init__(
@@ -243,11 +243,11 @@ class WindowShards(Shards):
     window and training text, as long as the shards hold the epoch.
 
     Args:
-      directory: what `tfnlp examples gpt` wrote.
-      batch_size: B, over all devices.
+        directory: what `tfnlp examples gpt` wrote.
+        batch_size: B, over all devices.
 
     Raises:
-      FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
+        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
     """
 
     def __init__(self, directory, *, batch_size: int):

@@ -16,8 +16,8 @@ def grouped(groups: np.ndarray, rows: dict) -> Iterator[tuple[int, dict]]:
     """The rows of each group, in their order: (group, rows).
 
     Args:
-      groups: ints [N].
-      rows: arrays [N].
+        groups: ints [N].
+        rows: arrays [N].
     """
     order = np.argsort(groups, kind="stable")
     borders = np.flatnonzero(np.diff(groups[order])) + 1

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tqdm
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from tfnlp.data.shards.files import FAULT, WORK, Folder
+from tfnlp.data.shards.folder import FAULT, WORK, Folder
 
 _WATCH = 1.0  # seconds between looks at what is done
 
@@ -22,9 +22,9 @@ class Runner:
     """Runs pipelines.
 
     Args:
-      name: of a Beam runner; "DirectRunner" works on this machine.
-      workers: processes of the DirectRunner.
-      options: further options of the pipeline, as on its command line.
+        name: of a Beam runner; "DirectRunner" works on this machine.
+        workers: processes of the DirectRunner.
+        options: further options of the pipeline, as on its command line.
     """
 
     def __init__(self, name: str, workers: int, options: list[str]):
@@ -41,8 +41,8 @@ class Runner:
         """Runs the pipeline that `build(pipeline)` makes.
 
         Raises:
-          ValueError, OSError: what a step found wrong with the input; OSError also if the pipeline
-            failed otherwise.
+            ValueError, OSError: what a step found wrong with the input; OSError also if the
+                pipeline failed otherwise.
         """
         folder.remove(FAULT)
         options = PipelineOptions(self.options)

@@ -16,7 +16,7 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 
-from tfnlp.data.shards.files import FAULT, HELD_OUT, Folder, shard_name
+from tfnlp.data.shards.folder import FAULT, HELD_OUT, Folder, shard_name
 from tfnlp.data.shards.pieces import (
     Table,
     chunks,

@@ -2,7 +2,7 @@
 
 A is in the worker's piece, and so is a B that follows it. A random B is asked of the worker that
 has its piece. So halves of pairs go to their shard, where they meet, are cut to fit and put in
-order; what `BertPairs` draws from the whole corpus is made of the same parts (`bert_walk`).
+order; what `BertPairs` draws from the whole corpus is made of the same parts (`bert_sampling`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.bert_walk import cut, partner_end, walk
+from tfnlp.data.pretraining.bert_sampling import draw_pairs, partner_end, truncate
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.rows import (
     example,
@@ -44,17 +44,17 @@ class PairExamples:
         ...).
 
         Args:
-          corpus: the documents of the piece.
-          piece: its number.
-          table: of the whole corpus.
-          wanted: numbers of the shards to be made.
+            corpus: the documents of the piece.
+            piece: its number.
+            table: of the whole corpus.
+            wanted: numbers of the shards to be made.
         """
         halves, asks = [], []
         first, starts = int(table.first_document[piece]), corpus.sentence_starts
         begin = table.documents[first]
         first_sentences = table.documents[table.first_document]  # [K + 1]
         for epoch in np.unique(wanted // self.shards).tolist():
-            pairs = walk(
+            pairs = draw_pairs(
                 starts,
                 table.documents,
                 first,
@@ -74,7 +74,7 @@ class PairExamples:
             halves += self._half(
                 _B, corpus, begin, shard[true], pairs.b[true], pairs.b_end[true], rows
             )
-            names = ("key", "place", "b", "b_end", "room")
+            names = ("key", "place", "b", "b_end", "space")
             rows = {"shard": shard, **{name: getattr(pairs, name) for name in names}}
             where = np.searchsorted(first_sentences, pairs.b[torn], "right") - 1
             asks += grouped(where, {name: values[torn] for name, values in rows.items()})
@@ -87,7 +87,7 @@ class PairExamples:
         asks = merged(asks)
         begin = table.documents[table.first_document[piece]]
         limit = asks["b_end"] - begin
-        end = partner_end(corpus.sentence_starts, asks["b"] - begin, limit, asks["room"])
+        end = partner_end(corpus.sentence_starts, asks["b"] - begin, limit, asks["space"])
         rows = {name: asks[name] for name in ("key", "place")}
         return self._half(_B, corpus, begin, asks["shard"], asks["b"], begin + end, rows)
 
@@ -95,7 +95,7 @@ class PairExamples:
         """The records of a shard in their order, and its counts.
 
         Raises:
-          OSError: if a half of a pair got lost on its way.
+            OSError: if a half of a pair got lost on its way.
         """
         sides = {_A: [], _B: []}
         for side, rows in batches:
@@ -106,7 +106,7 @@ class PairExamples:
         if a["place"].tolist() != b["place"].tolist():
             raise OSError("a shard misses halves of its pairs; give the same command again")
         lengths = np.stack([a["lengths"], b["lengths"]], axis=1)  # [N, 2]
-        front, keep = cut(lengths, a["coins"], self.seq_length)
+        front, keep = truncate(lengths, a["coins"], self.seq_length)
         tokens = [
             gather(half["tokens"], half["starts"] + front[:, side], keep[:, side]).tolist()
             for side, half in ((_A, a), (_B, b))

@@ -24,15 +24,15 @@ class Pairs(NamedTuple):
     """Pairs before they are cut to fit, one a row; sentences are numbered over the corpus.
 
     Attributes:
-      place: int64, the sentence at which the walk stood.
-      key: uint64, places the pair in its epoch: pairs stand in the order of (key, place).
-      coins: uint64, decides where tokens are cut off, see `cut`.
-      a, a_end: int64, A is the sentences a to a_end - 1.
-      b, b_end: int64, B is the sentences b to b_end - 1; of a random B this is where its document
-        ends, see `partner_end`.
-      is_random: bool.
-      target: int64, the number of tokens that was aimed at.
-      room: int64, how many of them A left for B, at least 1.
+        place: int64, the sentence at which the walk stood.
+        key: uint64, places the pair in its epoch: pairs stand in the order of (key, place).
+        coins: uint64, decides where tokens are cut off, see `cut`.
+        a, a_end: int64, A is the sentences a to a_end - 1.
+        b, b_end: int64, B is the sentences b to b_end - 1; of a random B this is where its document
+            ends, see `partner_end`.
+        is_random: bool.
+        target: int64, the number of tokens that was aimed at.
+        space: int64, how many of them A left for B, at least 1.
     """
 
     place: np.ndarray
@@ -44,10 +44,10 @@ class Pairs(NamedTuple):
     b_end: np.ndarray
     is_random: np.ndarray
     target: np.ndarray
-    room: np.ndarray
+    space: np.ndarray
 
 
-def walk(
+def draw_pairs(
     starts: np.ndarray,
     documents: np.ndarray,
     first: int,
@@ -60,11 +60,11 @@ def walk(
     """The pairs of some documents of a corpus, in their order.
 
     Args:
-      starts: int64 [n + 1], where the sentences of these documents start among their tokens.
-      documents: int64 [D + 1], where the documents of the corpus start among its sentences.
-      first: the number of the first of these documents, of which there are one or more.
-      seq_length, short_seq_prob, seed: see `BertPairs`.
-      epoch: 0 or more.
+        starts: int64 [n + 1], where the sentences of these documents start among their tokens.
+        documents: int64 [D + 1], where the documents of the corpus start among its sentences.
+        first: the number of the first of these documents, of which there are one or more.
+        seq_length, short_seq_prob, seed: see `BertPairs`.
+        epoch: 0 or more.
     """
     begin = int(documents[first])  # the number of the first sentence
     last = np.searchsorted(documents, begin + len(starts) - 1)
@@ -73,12 +73,12 @@ def walk(
         end = np.searchsorted(documents, documents[start] + _BLOCK, "right") - 1
         end = min(max(end, start + 1), last)
         part = starts[documents[start] - begin : documents[end] - begin + 1]
-        parts.append(_walk(part, documents, start, end, seq_length, short_seq_prob, seed, epoch))
+        parts.append(_draw_block(part, documents, start, end, seq_length, short_seq_prob, seed, epoch))
         start = end
     return Pairs(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _walk(starts, documents, first, last, seq_length, short_seq_prob, seed, epoch):
+def _draw_block(starts, documents, first, last, seq_length, short_seq_prob, seed, epoch):
     """`walk` through the documents first to last - 1 at once.
 
     What the walk would do is computed for every sentence at which it might stand, and the one loop
@@ -119,7 +119,7 @@ def _walk(starts, documents, first, last, seq_length, short_seq_prob, seed, epoc
     v = np.array(visited, np.int64)
     i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
     where, offset = ((words[v, n] >> 11) * 2.0**-53 for n in (4, 5))
-    elsewhere = _elsewhere(documents, document[v], begin + i, begin + a_end, where, offset)
+    elsewhere = _random_partners(documents, document[v], begin + i, begin + a_end, where, offset)
     return Pairs(
         place=begin + v,
         key=words[v, 6],
@@ -130,17 +130,17 @@ def _walk(starts, documents, first, last, seq_length, short_seq_prob, seed, epoc
         b_end=np.where(is_random, elsewhere[1], begin + j),
         is_random=is_random,
         target=target,
-        room=np.maximum(1, target - (starts[a_end] - starts[i])),
+        space=np.maximum(1, target - (starts[a_end] - starts[i])),
     )
 
 
-def _elsewhere(documents, number, start, end, where, offset):
+def _random_partners(documents, number, start, end, where, offset):
     """Random places away from the sentences start to end - 1 of the documents `number`.
 
     Returns:
-      (a sentence of another document, where that document ends). If there is no other document,
-      the sentence lies in the half of this one that is farthest from the given sentences, never
-      among them nor right after, if the document is long enough for that.
+        (a sentence of another document, where that document ends). If there is no other document,
+        the sentence lies in the half of this one that is farthest from the given sentences, never
+        among them nor right after, if the document is long enough for that.
     """
     if len(documents) > 2:
         other = (where * (len(documents) - 2)).astype(int)
@@ -156,19 +156,19 @@ def _elsewhere(documents, number, start, end, where, offset):
 
 
 def partner_end(
-    starts: np.ndarray, b: np.ndarray, limit: np.ndarray, room: np.ndarray
+    starts: np.ndarray, b: np.ndarray, limit: np.ndarray, space: np.ndarray
 ) -> np.ndarray:
-    """Where a random B ends: with the sentence that fills its room, or at `limit`.
+    """Where a random B ends: with the sentence that fills its space, or at `limit`.
 
     Args:
-      starts: int64 [n + 1], where sentences start among their tokens.
-      b, limit: int64 [N], numbers of these sentences.
-      room: int64 [N], tokens.
+        starts: int64 [n + 1], where sentences start among their tokens.
+        b, limit: int64 [N], numbers of these sentences.
+        space: int64 [N], tokens.
     """
-    return np.clip(np.searchsorted(starts, starts[b] + room), b + 1, limit)
+    return np.clip(np.searchsorted(starts, starts[b] + space), b + 1, limit)
 
 
-def cut(
+def truncate(
     lengths: np.ndarray, coins: np.ndarray, seq_length: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Cuts the longer of A and B, token by token at either end, until the pair fits.
@@ -177,12 +177,12 @@ def cut(
     no loop: the longer one shrinks to what the other leaves, but not below half.
 
     Args:
-      lengths: int64 [N, 2] of A and B.
-      coins: uint64 [N], from which the coins of a pair are drawn.
-      seq_length: T, of which 3 are special tokens.
+        lengths: int64 [N, 2] of A and B.
+        coins: uint64 [N], from which the coins of a pair are drawn.
+        seq_length: T, of which 3 are special tokens.
 
     Returns:
-      int64 [N, 2] tokens to cut in front, int64 [N, 2] tokens to keep behind them.
+        int64 [N, 2] tokens to cut in front, int64 [N, 2] tokens to keep behind them.
     """
     longest = seq_length - 3
     keep_a = np.minimum(lengths[:, 0], np.maximum(-(-longest // 2), longest - lengths[:, 1]))

@@ -11,15 +11,16 @@ way. What has no note is made again.
 """
 
 import json
-import uuid
 import zlib
 
 import tensorflow as tf
 
+from tfnlp.files import written_whole
+
 MANIFEST, WORK = "manifest.json", "work"
 HELD_OUT = "held_out.tfrecord"
 FAULT = f"{WORK}/fault.json"  # what a step found wrong with the input
-_PARTIAL = ".partial-"
+_PARTIAL = ".partial-"  # in the names of what `written_whole` has not finished
 
 
 class Folder:
@@ -49,10 +50,9 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> None:
         """Writes a file whole or not at all."""
-        partial = self._partial(name)
-        with tf.io.gfile.GFile(partial, "wb") as file:
-            file.write(data)
-        tf.io.gfile.rename(partial, self.path(name), overwrite=True)
+        with written_whole(self.path(name)) as temporary:
+            with open(temporary, "wb") as file:
+                file.write(data)
 
     def write_noted(self, name: str, data: bytes, **facts) -> None:
         """Writes a file and its note."""
@@ -61,13 +61,12 @@ class Folder:
 
     def write_records(self, name: str, records, **facts) -> None:
         """Writes a TFRecord file of byte strings, and its note."""
-        partial = self._partial(name)
-        with tf.io.TFRecordWriter(partial) as writer:
-            for record in records:
-                writer.write(record)
-        with tf.io.gfile.GFile(partial, "rb") as file:
-            data = file.read()
-        tf.io.gfile.rename(partial, self.path(name), overwrite=True)
+        with written_whole(self.path(name)) as temporary:
+            with tf.io.TFRecordWriter(temporary) as writer:
+                for record in records:
+                    writer.write(record)
+            with open(temporary, "rb") as file:
+                data = file.read()
         self._note(name, data, facts)
 
     def note(self, name: str) -> dict | None:
@@ -93,7 +92,7 @@ class Folder:
         """The content of a noted file.
 
         Raises:
-          OSError: if it is not what was written.
+            OSError: if it is not what was written.
         """
         facts = self.note(name)
         if facts is None or not self.intact(name, facts):
@@ -117,9 +116,6 @@ class Folder:
         facts = {"bytes": len(data), "crc32": zlib.crc32(data), **facts}
         self.write(_note_name(name), json.dumps(facts).encode())
 
-    def _partial(self, name):
-        return f"{self.path(name)}{_PARTIAL}{uuid.uuid4().hex}"
-
 
 def _note_name(name):
     return f"{WORK}/{name.rpartition('/')[2]}.json"
@@ -133,7 +129,7 @@ def read_manifest(directory) -> dict | None:
     """The manifest of a folder of examples, finished or not; None if there is none.
 
     Raises:
-      ValueError: if it can't be read.
+        ValueError: if it can't be read.
     """
     path = Folder(directory).path(MANIFEST)
     if not tf.io.gfile.exists(path):
