@@ -1,4 +1,4 @@
-"""What is learnt: a model, its loss and its metrics."""
+"""Objectives of training, decoding of outputs, and measures."""
 
 from tfnlp.tasks.bert_pretraining import BertPretraining
 from tfnlp.tasks.elmo_pretraining import ElmoPretraining
@@ -30,6 +30,6 @@ __all__ = [
     "answer_analogies",
     "predict",
     "predictor",
-    "smoothed_cross_entropy",
     "rate_pairs",
+    "smoothed_cross_entropy",
 ]

@@ -1,8 +1,9 @@
-"""What BERT learns from raw text: masked words and whether sentence B follows sentence A."""
+"""BERT's pretraining: masked language model and next-sentence prediction."""
 
+import keras
 import tensorflow as tf
 
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 
 class BertPretraining(Task):
@@ -19,7 +20,7 @@ class BertPretraining(Task):
     (0: B follows A, 1: B is random).
     """
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model):
         super().__init__(model)
         self.masked_lm = "mlm_logits" in model.output
         self.next_sentence = "next_sentence_logits" in model.output
@@ -29,8 +30,8 @@ class BertPretraining(Task):
                 "build it with tfnlp.models.bert_pretrainer"
             )
 
-    def targets(self, batch):
-        """Number of real targets of each loss in `batch`: dict of float32 scalars."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of real targets of each loss: dict of float32 scalars."""
         counts = {}
         if self.masked_lm:
             counts["masked_lm"] = tf.reduce_sum(batch["masked_lm_weights"])
@@ -38,8 +39,8 @@ class BertPretraining(Task):
             counts["next_sentence"] = tf.cast(tf.shape(batch["next_sentence_labels"])[0], "float32")
         return counts
 
-    def losses(self, batch, outputs):
-        """Sum of each loss over its targets in `batch`: dict of float32 scalars."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of each loss over its targets: dict of float32 scalars."""
         sums = {}
         if self.masked_lm:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -53,8 +54,8 @@ class BertPretraining(Task):
             sums["next_sentence"] = tf.reduce_sum(losses)
         return sums
 
-    def metrics(self, batch, outputs):
-        """Numerators of the accuracies, each over the target count of the same name."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return the numerators of the accuracies, each over the target count of that name."""
         hits = {}
         if self.masked_lm:
             guess = tf.argmax(outputs["mlm_logits"], axis=-1, output_type="int32")  # [B, P]

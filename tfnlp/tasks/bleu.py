@@ -1,4 +1,4 @@
-"""BLEU, of a whole corpus and by the length of its sources; all of it is sacreBLEU's."""
+"""BLEU of a whole corpus and by the length of its sources, computed by sacreBLEU."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,14 +14,14 @@ class LengthScore(NamedTuple):
 
 
 def corpus_bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
-    """BLEU in percent and sacreBLEU's signature, which says how it was computed.
+    """Return BLEU in percent and sacreBLEU's signature, which says how it was computed.
 
     `BLEU = 100 min(1, exp(1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)` over the corpus, p_n the share of
     n-grams of the translations that the references have, c and r the lengths of both (Papineni et
-    al. 2002), of text as it is read, in mteval's tokens ("13a"), case and all (Post 2018).
+    al. 2002), with mteval's tokens ("13a") and case-sensitive (Post 2018).
 
     Raises:
-        ValueError: not as many references as translations, or none.
+        ValueError: the numbers of references and translations differ, or are 0.
     """
     from sacrebleu.metrics import BLEU
 
@@ -37,20 +37,22 @@ def bleu_by_length(
     references: Sequence[str],
     groups: int = 6,
 ) -> list[LengthScore]:
-    """BLEU of sentences grouped by the number of words between spaces of their sources.
+    """Return BLEU of sentences grouped by the length of their sources in words.
 
     Args:
         sources: what was translated.
-        translations, references: as many.
-        groups: how many, at most, each with about as many sentences; sources of one length stay
-            together.
+        translations, references: one for each source.
+        groups: number of groups at most, each with about as many sentences; sources of one length
+            are in one group.
 
     Raises:
-        ValueError: not as many of each, or none; `groups` below 1.
+        ValueError: the numbers of each differ, or are 0; `groups` below 1.
     """
     _check(translations, references)
     if len(sources) != len(translations):
-        raise ValueError(f"{len(sources)} sources and {len(translations)} translations")
+        raise ValueError(
+            f"{len(sources)} sources and {len(translations)} translations; expected as many"
+        )
     if groups < 1:
         raise ValueError(f"groups={groups} must be at least 1")
     lengths = [len(source.split()) for source in sources]
@@ -66,7 +68,7 @@ def bleu_by_length(
     return scores
 
 
-def _check(translations, references):
+def _check(translations: Sequence[str], references: Sequence[str]) -> None:
     if len(translations) != len(references) or not len(translations):
         raise ValueError(
             f"{len(translations)} translations and {len(references)} references; expected as many, "

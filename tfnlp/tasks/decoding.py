@@ -1,17 +1,29 @@
-"""What a task's model says, in words: labels, tags and answers, inside the TensorFlow graph."""
+"""Decoding of a task model's outputs as tags and answers, inside the TensorFlow graph."""
+
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.tasks.entities import OUTSIDE, is_bio
+
+Tensors = dict[str, tf.Tensor]
+
 _NEVER = -1e9  # below the score of any span
-_BEST = 20  # spans that are weighed against each other, as in `run_squad.py`
+_BEST = 20  # spans that are compared, as in `run_squad.py`
 
 
-def span_candidates(start_logits, end_logits, windows, max_answer):
-    """The best spans of each window, and how well it says that there is none.
+def span_candidates(
+    start_logits: tf.Tensor,
+    end_logits: tf.Tensor,
+    windows: Mapping[str, tf.Tensor],
+    max_answer: int,
+) -> Tensors:
+    """Return the best spans of each window and the score of "no answer".
 
     `score(i, j) = start_i + end_j` for `i <= j < i + max_answer`, i the first piece of a word
-    where it has the most context, j the last of one (BERT, section 4.2; `run_squad.py`). All such
+    in the window where it has most context, j the last piece of a word (BERT, section 4.2;
+    `run_squad.py`). All such
     spans are compared.
 
     Args:
@@ -49,8 +61,10 @@ def span_candidates(start_logits, end_logits, windows, max_answer):
     }
 
 
-def best_spans(candidates, window_row, rows):
-    """The best spans of each question over all of its windows.
+def best_spans(
+    candidates: Mapping[str, tf.Tensor], window_row: tf.Tensor, rows: int | tf.Tensor
+) -> Tensors:
+    """Return the best spans of each question over all of its windows.
 
     Args:
         candidates: from `span_candidates`, over N windows.
@@ -59,10 +73,10 @@ def best_spans(candidates, window_row, rows):
 
     Returns:
         dict of `scores` (below `-1e8`: no span), `starts` and `ends` `[B, K]`, the best first, and
-        `null` `[B]`, the least of the windows'.
+        `null` `[B]`, the minimum over the windows.
     """
 
-    def together(x, default):
+    def together(x: tf.Tensor, default: float) -> tf.Tensor:
         parts = tf.RaggedTensor.from_value_rowids(x, window_row, rows).to_tensor(default)
         return tf.reshape(parts, [rows, -1])  # [B, W*K]
 
@@ -77,14 +91,21 @@ def best_spans(candidates, window_row, rows):
     return found
 
 
-def answers(spans, contexts, starts, ends, unanswerable=False, threshold=0.0):
-    """The spans as text, cut out of the contexts.
+def answers(
+    spans: Mapping[str, tf.Tensor],
+    contexts: tf.Tensor,
+    starts: tf.Tensor,
+    ends: tf.Tensor,
+    unanswerable: bool = False,
+    threshold: float | tf.Tensor = 0.0,
+) -> Tensors:
+    """Return the spans as text of the contexts.
 
     Args:
         spans: from `best_spans`.
         contexts: strings `[B]`.
-        starts, ends: int64 `[W]`, the bytes of the words, see `TaskEncoder.questions`.
-        unanswerable: weigh "no answer" against the spans.
+        starts, ends: int64 `[W]`, where the words begin and end, see `TaskEncoder.questions`.
+        unanswerable: compare "no answer" with the spans.
         threshold: see `TaskSpec`.
 
     Returns:
@@ -123,8 +144,10 @@ def answers(spans, contexts, starts, ends, unanswerable=False, threshold=0.0):
     }
 
 
-def word_logits(tag_logits, windows, count):
-    """The logits of each word, from the piece that stands for it where it has most context.
+def word_logits(
+    tag_logits: tf.Tensor, windows: Mapping[str, tf.Tensor], count: int | tf.Tensor
+) -> tf.Tensor:
+    """Return the logits of each word: those of its head piece where that has most context.
 
     Args:
         tag_logits: float32 `[N, T, K]`.
@@ -141,25 +164,26 @@ def word_logits(tag_logits, windows, count):
     return tf.scatter_nd(words[:, None], logits, shape)
 
 
-def bio_transitions(labels):
-    """Which tag may follow which, `[K, K]`, and which may begin, `[K]`, as numpy booleans.
+def bio_transitions(labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return which tag may follow which, `[K, K]`, and which may begin, `[K]`, numpy booleans.
 
-    In BIO tags "I-X" follows "B-X" or "I-X" alone; with any other tags everything is allowed, and
-    so it is where an "I-X" has no "B-X": there "I-X" begins entities (IOB1, as CoNLL-2003 has it).
+    In BIO tags "I-X" follows only "B-X" or "I-X". With any other tags everything is allowed, also
+    if there is an "I-X" without "B-X": there "I-X" begins entities (IOB1, as in CoNLL-2003).
     """
     allowed = np.ones((len(labels), len(labels)), bool)
     begins = np.ones(len(labels), bool)
-    is_bio = all(label == "O" or label[:2] in ("B-", "I-") for label in labels)
-    if is_bio and all(f"B-{label[2:]}" in labels for label in labels if label[:2] == "I-"):
+    if is_bio(labels) and all(f"B-{label[2:]}" in labels for label in labels if label[:2] == "I-"):
         for j, label in enumerate(labels):
             if label.startswith("I-"):
                 begins[j] = False
-                allowed[:, j] = [before != "O" and before[2:] == label[2:] for before in labels]
+                allowed[:, j] = [before != OUTSIDE and before[2:] == label[2:] for before in labels]
     return allowed, begins
 
 
-def best_tags(logits, lengths, labels):
-    """The most probable sequence of tags that is allowed (Viterbi).
+def best_tags(
+    logits: tf.Tensor, lengths: tf.Tensor, labels: Sequence[str]
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the most probable sequence of tags that is allowed (Viterbi).
 
     Args:
         logits: float32 `[B, W, K]`.
@@ -179,18 +203,22 @@ def best_tags(logits, lengths, labels):
     return tags, tf.exp(tf.gather(scores, tags, batch_dims=2))
 
 
-def _viterbi(scores, lengths, allowed, begins):
+def _viterbi(
+    scores: tf.Tensor, lengths: tf.Tensor, allowed: np.ndarray, begins: np.ndarray
+) -> tf.Tensor:
     batch, width, size = tf.unstack(tf.shape(scores))
     moves = tf.where(allowed, 0.0, _NEVER)[None]  # [1, K, K], from i to j
-    # Padding adds nothing and stays where it is. There is always a column of it, so that there is
-    # one at all.
+    # Padding adds nothing to the score and keeps the tag. One more column of it is appended, so
+    # that there is at least one column.
     stay = tf.where(tf.eye(size, dtype="bool"), 0.0, _NEVER)[None]
     real = tf.transpose(tf.sequence_mask(lengths, width + 1))  # [W + 1, B]
     first = tf.where(begins, 0.0, _NEVER)  # [K]
     columns = tf.concat([scores[:, :1] + first, scores[:, 1:], tf.zeros([batch, 1, size])], 1)
     columns = tf.transpose(columns, [1, 0, 2])[: width + 1]  # [W + 1, B, K]
 
-    def forward(state, step):
+    def forward(
+        state: tuple[tf.Tensor, tf.Tensor], step: tuple[tf.Tensor, tf.Tensor]
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         column, is_word = step
         ways = state[0][:, :, None] + tf.where(is_word[:, None, None], moves, stay)  # [B, K, K]
         total = tf.reduce_max(ways, 1) + tf.where(is_word[:, None], column, 0.0)

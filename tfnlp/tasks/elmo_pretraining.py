@@ -1,10 +1,10 @@
-"""What ELMo learns from raw text: the next word, and the previous one."""
+"""ELMo's pretraining: language models for the next and for the previous word."""
 
-import math
-
+import keras
+import numpy as np
 import tensorflow as tf
 
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 _PADDING = 261  # the character that fills up a word
 
@@ -13,12 +13,12 @@ class ElmoPretraining(Task):
     """Bidirectional language modelling (Peters et al. 2018, section 3.1).
 
     `loss = -mean_t log p(w_{t+1} | w_1..w_t) - mean_t log p(w_{t-1} | w_t..w_n)`, with truncated
-    back-propagation: every step reads a window and starts from the state in which the window
-    before it ended.
+    back-propagation: every step reads a window and starts from the state in which the previous
+    window ended.
 
-    The character network is the dearer part, and most words of a batch come more than once. So it
-    is run once for each distinct word, over as many characters as the longest of them needs;
-    every vector is the same as without.
+    The character network takes most of the time, and most words occur several times in a batch. So
+    it is run once for each distinct word, over as many characters as the longest of them needs;
+    this does not change any vector.
 
     Args:
         model: from `tfnlp.models.elmo_pretrainer`.
@@ -26,13 +26,15 @@ class ElmoPretraining(Task):
             `tfnlp.data.LanguageModelCorpus.characters`.
         batch_size: rows of the global batch; each has a state. Build the task in the scope of
             the strategy.
-        distinct: look at distinct words only. That makes shapes that depend on the words; with
-            False all shapes are static, as XLA demands.
+        distinct: run the character network on distinct words only. Shapes then depend on the
+            words; with False all shapes are static, as XLA requires.
 
     Batch: see `tfnlp.data.LanguageModelWindows`.
     """
 
-    def __init__(self, model, characters, batch_size, distinct=True):
+    def __init__(
+        self, model: keras.Model, characters: np.ndarray, batch_size: int, distinct: bool = True
+    ):
         super().__init__(model)
         self.characters = tf.constant(characters, "int16")
         self.distinct = distinct
@@ -40,10 +42,11 @@ class ElmoPretraining(Task):
         self.state = {
             "state": tf.Variable(tf.zeros((batch_size, *shape)), trainable=False, name="state")
         }
-        # So much more than the longest word keeps every place that a filter can lie at.
+        # With this many characters after the longest word, no position of a filter is lost.
         self._margin = max(width for width, _ in model.get_layer("char_cnn").filters)
 
-    def inputs(self, batch):
+    def inputs(self, batch: Batch) -> Tensors:
+        """Return the model's inputs: characters of words, and where each word is read."""
         ids = tf.stack([batch["forward_ids"], batch["backward_ids"]])  # [2, B, T]
         if self.distinct:
             words, places = tf.unique(tf.reshape(ids, [-1]))  # [N], [2BT]
@@ -63,37 +66,35 @@ class ElmoPretraining(Task):
         others = [name for name in self.model.input if name not in inputs]
         return {**inputs, **{name: batch[name] for name in others}}
 
-    def tokens(self, batch):
-        """Words of the text."""
+    def tokens(self, batch: Batch) -> tf.Tensor:
+        """Return the words of the text: a float32 scalar."""
         return tf.reduce_sum(batch["weights"])
 
-    def targets(self, batch):
-        """Words to predict, in either direction: dict of float32 scalars."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the words to predict in each direction: dict of float32 scalars."""
         count = tf.reduce_sum(batch["weights"])
         return {"forward": count, "backward": count}
 
-    def losses(self, batch, outputs):
-        """Sums of `-log p`: dict of float32 scalars."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return sums of `-log p`: dict of float32 scalars."""
         return {
             direction: tf.reduce_sum(outputs[f"{direction}_losses"] * batch["weights"])
             for direction in ("forward", "backward")
         }
 
-    def metrics(self, batch, outputs):
-        """None: the losses say it all."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return nothing: there is no metric besides the losses."""
         return {}
 
-    def report(self, means):
-        """Adds `forward_perplexity`, `backward_perplexity`, and `perplexity`, their (geometric)
-        mean: e to the mean of both losses, which is what bilm-tf reports."""
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means with `forward_perplexity`, `backward_perplexity` and `perplexity`.
+
+        `perplexity` is the geometric mean of both, e to the mean of both losses, as in bilm-tf.
+        """
         forward, backward = means["forward_loss"], means["backward_loss"]
         perplexities = {
-            "forward_perplexity": _exp(forward),
-            "backward_perplexity": _exp(backward),
-            "perplexity": _exp((forward + backward) / 2),
+            "forward_perplexity": perplexity(forward),
+            "backward_perplexity": perplexity(backward),
+            "perplexity": perplexity((forward + backward) / 2),
         }
         return {**means, **perplexities}
-
-
-def _exp(x):
-    return math.exp(x) if x < 700 else math.inf

@@ -1,56 +1,71 @@
-"""Examples of a task as numpy columns, ready for `tfnlp.data.TaskBatches`."""
+"""Encoding of a task's examples as numpy columns for `tfnlp.data.TaskBatches`."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-_CHUNK = 256  # examples that are read in one call
+from tfnlp.tasks.task_encoder import Encoded, TaskEncoder
+from tfnlp.tasks.task_spec import TaskSpec
+
+_CHUNK = 256  # examples that are encoded in one call
+Columns = dict[str, list[np.ndarray]]
 _WINDOW = ("token_word", "is_head", "is_best")
+
+
+class WordRows(Protocol):
+    """A table of words that gives each word a row, such as `tfnlp.hub`'s table of ELMo's words."""
+
+    def add(self, words: tf.RaggedTensor) -> np.ndarray:
+        """Return the rows of strings ragged `[S, (W)]`: int32 `[1 + sum W]`, the first is 0."""
 
 
 @dataclass
 class EncodedExamples:
-    """What a model reads of examples, and where it stands in them.
+    """Model inputs of examples, and which parts of the examples they are.
 
     Attributes:
         inputs: columns by name, for each sequence (window) an int32 array `[n]` or `[C, n]`.
         null_positions: int32 `[N]` or `[N, C]`, see `TaskEncoder`.
-        row: int `[N]`, the example that a sequence is of.
+        row: int `[N]`, the example that a sequence belongs to.
         windows: columns `token_word`, `is_head`, `is_best` `[n]` of tasks read in windows, see
-            `pack_windows`; words are numbered through all examples.
+            `pack_windows`; words are numbered across all examples.
         splits: int `[E + 1]`, the words of each example.
-        starts, ends: int64 `[W]`, bytes of the words of contexts.
+        starts, ends: int64 `[W]`, the bytes in their contexts where words begin and end.
     """
 
-    inputs: dict
+    inputs: Columns
     null_positions: np.ndarray
     row: np.ndarray
-    windows: dict = field(default_factory=dict)
+    windows: Columns = field(default_factory=dict)
     splits: np.ndarray | None = None
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
 
     @property
-    def sizes(self):
+    def sizes(self) -> np.ndarray:
         """The length of each sequence, int `[N]`."""
         return np.array([x.shape[-1] for x in self.inputs["input_mask"]])
 
 
-def encode_examples(encoder, spec, examples, words=None):
-    """Reads examples through `encoder`.
+def encode_examples(
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], words: WordRows | None = None
+) -> EncodedExamples:
+    """Encode examples with `encoder`.
 
     Args:
         encoder: a `TaskEncoder`.
         spec: its `TaskSpec`.
         examples: from `tfnlp.data.read_task`.
-        words: a `WordRows` for the words that an ELMo reads; `input_word_ids` are then its rows.
+        words: a `WordRows` for the words that ELMo reads; `input_word_ids` are then its rows.
 
     Returns:
         `EncodedExamples`.
 
     Raises:
-        ValueError: for examples of another form than the task's.
+        ValueError: for examples that do not have the task's form.
     """
     read = _READERS[spec.task]
     found = []
@@ -84,8 +99,8 @@ def encode_examples(encoder, spec, examples, words=None):
     return together
 
 
-def _numpy(found, first, words):
-    """One call's tensors as lists of arrays without padding."""
+def _numpy(found: Encoded, first: int, words: WordRows | None) -> dict[str, Any]:
+    """Return one call's tensors as lists of arrays without padding."""
     inputs = {name: x.numpy() for name, x in found["inputs"].items()}
     if words is not None:
         inputs["input_word_ids"] = words.add(found["words"])[inputs["input_word_ids"]]
@@ -93,7 +108,7 @@ def _numpy(found, first, words):
     lengths = lengths.reshape(len(lengths), -1).max(1)  # [N]
     windows = {name: found[name].numpy() for name in _WINDOW if name in found}
 
-    def cut(columns):
+    def cut(columns: Mapping[str, np.ndarray]) -> Columns:
         return {
             name: [x[..., :n].copy() for x, n in zip(column, lengths, strict=True)]
             for name, column in columns.items()
@@ -112,7 +127,9 @@ def _numpy(found, first, words):
     return chunk
 
 
-def _read_texts(encoder, spec, examples, first):
+def _read_texts(
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], first: int
+) -> Encoded:
     for number, example in enumerate(examples, first):
         if len(example.segments) != spec.texts or example.choices:
             raise ValueError(
@@ -123,7 +140,9 @@ def _read_texts(encoder, spec, examples, first):
     return encoder.texts(texts)
 
 
-def _read_choices(encoder, spec, examples, first):
+def _read_choices(
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], first: int
+) -> Encoded:
     for number, example in enumerate(examples, first):
         if len(example.choices) != spec.choices or len(example.segments) != 1:
             raise ValueError(
@@ -134,12 +153,16 @@ def _read_choices(encoder, spec, examples, first):
     return encoder.choices(context, tf.constant([e.choices for e in examples]))
 
 
-def _read_words(encoder, spec, examples, first):
+def _read_words(
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], first: int
+) -> Encoded:
     words = tf.ragged.constant([list(e.words) for e in examples], dtype="string", ragged_rank=1)
     return {**encoder.words(words), "lengths": words.row_lengths()}
 
 
-def _read_questions(encoder, spec, examples, first):
+def _read_questions(
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], first: int
+) -> Encoded:
     questions = tf.constant([e.question for e in examples])
     return encoder.questions(questions, tf.constant([e.context for e in examples]))
 
@@ -153,11 +176,13 @@ _READERS = {
 }
 
 
-def targets(spec, encoded, examples):
-    """What the loss is taken with: `(tokens, fixed)`, columns as `TaskBatches` takes them.
+def targets(
+    spec: TaskSpec, encoded: EncodedExamples, examples: Sequence[Any]
+) -> tuple[Columns, dict[str, np.ndarray]]:
+    """Return the targets of the loss: `(tokens, fixed)`, columns as `TaskBatches` takes them.
 
-    A tag that training did not have gets the weight 0. A window that does not hold the whole
-    answer has none (`run_squad.py`); of several answers the first is learnt.
+    A tag that the training data lacks gets the weight 0. In a window without the whole answer the
+    target is the null position (`run_squad.py`); of several answers the first is the target.
     """
     if spec.task == "tag":
         return _tag_targets(spec, encoded, examples), {}
@@ -178,7 +203,7 @@ def targets(spec, encoded, examples):
     return {}, {"labels": np.array([index[e.label] for e in examples], np.int32)}
 
 
-def _tag_targets(spec, encoded, examples):
+def _tag_targets(spec: TaskSpec, encoded: EncodedExamples, examples: Sequence[Any]) -> Columns:
     index = {label: i for i, label in enumerate(spec.labels)}
     tags = np.array([index.get(tag, -1) for e in examples for tag in e.tags] + [-1], np.int32)
     labels, weights = [], []
@@ -190,7 +215,7 @@ def _tag_targets(spec, encoded, examples):
     return {"labels": labels, "weights": weights}
 
 
-def _span_targets(encoded, examples):
+def _span_targets(encoded: EncodedExamples, examples: Sequence[Any]) -> dict[str, np.ndarray]:
     starts, ends = encoded.null_positions.copy(), encoded.null_positions.copy()
     gold = [_answer_words(encoded, number, e) for number, e in enumerate(examples)]
     for window, (row, words) in enumerate(
@@ -204,8 +229,8 @@ def _span_targets(encoded, examples):
     return {"start_positions": starts, "end_positions": ends}
 
 
-def _answer_words(encoded, number, example):
-    """The first and the last word of the first answer, or None."""
+def _answer_words(encoded: EncodedExamples, number: int, example: Any) -> tuple[int, int] | None:
+    """Return the first and the last word of the first answer, or None."""
     if not example.answers:
         return None
     text, start = example.answers[0]

@@ -1,10 +1,11 @@
-"""Fine-tuning: classes, scores, choices, tags and spans."""
+"""Fine-tuning on classes, scores, choices, tags or spans."""
 
+import keras
 import tensorflow as tf
 
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
-# What a model of each kind puts out.
+# The outputs of a model of each kind.
 KINDS = {
     "class": ("class_logits",),
     "score": ("score",),
@@ -12,7 +13,7 @@ KINDS = {
     "tag": ("tag_logits",),
     "span": ("start_logits", "end_logits"),
 }
-_MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: what the model says, y: the label
+_MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
 class FineTuning(Task):
@@ -41,7 +42,7 @@ class FineTuning(Task):
         ValueError: for a model that has the outputs of no kind, or of several.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model):
         super().__init__(model)
         kinds = [kind for kind, names in KINDS.items() if set(names) <= set(model.output)]
         if len(kinds) != 1:
@@ -51,12 +52,12 @@ class FineTuning(Task):
             )
         (self.kind,) = kinds
 
-    def targets(self, batch):
-        """Number of real targets in `batch`: a dict with one float32 scalar."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of real targets: a dict with one float32 scalar."""
         return {self.kind: tf.reduce_sum(batch["weights"])}
 
-    def losses(self, batch, outputs):
-        """Sum of the loss over the targets of `batch`: a dict with one float32 scalar."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of the loss over the targets: a dict with one float32 scalar."""
         if self.kind == "score":
             losses = tf.square(tf.cast(outputs["score"], "float32") - batch["labels"])  # [B]
         else:
@@ -69,8 +70,8 @@ class FineTuning(Task):
             losses = sum(parts) / len(parts)  # [B] or [B, T]
         return {self.kind: tf.reduce_sum(losses * batch["weights"])}
 
-    def metrics(self, batch, outputs):
-        """Numerators of the accuracies; for scores of the means that Pearson's r is made of."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return numerators of the accuracies; for scores of the moments in Pearson's r."""
         if self.kind == "score":
             x, y = tf.cast(outputs["score"], "float32"), batch["labels"]
             found = {
@@ -89,12 +90,10 @@ class FineTuning(Task):
             else:
                 found = {f"{self.kind}_accuracy": right[0]}
         weights = batch["weights"]
-        return {
-            name: (self.kind, tf.reduce_sum(value * weights)) for name, value in found.items()
-        }
+        return {name: (self.kind, tf.reduce_sum(value * weights)) for name, value in found.items()}
 
-    def report(self, means):
-        """`score_pearson` in place of its moments; 0 where all scores or labels are equal."""
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return `score_pearson` in place of its moments; 0 if all scores or labels are equal."""
         report = dict(means)
         if self.kind == "score":
             x, y, xx, yy, xy = (report.pop(f"score_{name}") for name in _MOMENTS)
@@ -102,8 +101,8 @@ class FineTuning(Task):
             report["score_pearson"] = (xy - x * y) / variance**0.5 if variance else 0.0
         return report
 
-    def _pairs(self, batch, outputs):
-        """Logits with what is right of them."""
+    def _pairs(self, batch: Batch, outputs: Batch) -> list[tuple[tf.Tensor, tf.Tensor]]:
+        """Return logits with their labels."""
         if self.kind == "span":
             return [
                 (outputs[f"{end}_logits"], batch[f"{end}_positions"]) for end in ("start", "end")

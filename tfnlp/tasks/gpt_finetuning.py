@@ -1,11 +1,10 @@
-"""GPT fine-tuned on a task, with language modelling beside it."""
-
-import math
+"""GPT's fine-tuning: a task with language modelling as auxiliary objective."""
 
 import keras
 import tensorflow as tf
 
 from tfnlp.tasks.fine_tuning import FineTuning
+from tfnlp.tasks.task import Batch, Tensors, perplexity
 
 
 class GPTFineTuning(FineTuning):
@@ -13,13 +12,13 @@ class GPTFineTuning(FineTuning):
 
     `L_task` is that of `FineTuning`, a mean over examples or tags.
     `L_lm = -log softmax(E h_t)[id_{t+1}]` with the table of the tokens E, the mean over
-    all real tokens but the first of each sequence; those of the task's own tokens are among them,
-    as in the reference code (which takes means of sequences first).
+    all real tokens but the first of each sequence; the task's own tokens are included, as in the
+    reference code (which takes means of sequences first).
 
     Args:
         model: from `tfnlp.models.gpt_task`. Its output gives the loss its name, "class", "score",
             "choice", "tag" or "span".
-        lm_weight: lambda, 0.5 in the paper; with 0 the language model's softmax is never taken.
+        lm_weight: lambda, 0.5 in the paper; with 0 the language model's softmax is not computed.
 
     Batch: as for `FineTuning`; see `tfnlp.data.TaskBatches`.
 
@@ -27,7 +26,7 @@ class GPTFineTuning(FineTuning):
         ValueError: for a negative `lm_weight`, or a model of other outputs.
     """
 
-    def __init__(self, model, lm_weight=0.5):
+    def __init__(self, model: keras.Model, lm_weight: float = 0.5):
         super().__init__(model)
         if "sequence_output" not in model.output:
             raise ValueError(
@@ -40,34 +39,33 @@ class GPTFineTuning(FineTuning):
         (encoder,) = [layer for layer in model.layers if isinstance(layer, keras.Model)]
         self._table = encoder.get_layer("token_embedding")
 
-    def targets(self, batch):
-        """Examples or tags and, with a language model, tokens to predict: dict of float32 scalars.
-        """
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of examples or tags and of tokens to predict: float32 scalars."""
         counts = super().targets(batch)
         if self.lm_weight:
             counts["lm"] = tf.reduce_sum(_lm_weights(batch))
         return counts
 
-    def losses(self, batch, outputs):
-        """Sums over the targets: dict of float32 scalars; that of "lm" is lambda times its sum."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return sums over the targets, float32 scalars; that of "lm" is lambda times its sum."""
         sums = super().losses(batch, outputs)
         if self.lm_weight:
             sums["lm"] = self.lm_weight * self._lm_loss(batch, outputs["sequence_output"])
         return sums
 
-    def report(self, means):
-        """As `FineTuning`, and `lm_loss` without lambda, `lm_perplexity`.
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means as `FineTuning` does, with `lm_loss` without lambda and `lm_perplexity`.
 
-        `loss` stays what is minimised.
+        `loss` is still the sum that is minimised.
         """
         report = super().report(means)
         if self.lm_weight:
             report["lm_loss"] = means["lm_loss"] / self.lm_weight
-            report["lm_perplexity"] = _exp(report["lm_loss"])
+            report["lm_perplexity"] = perplexity(report["lm_loss"])
         return report
 
-    def _lm_loss(self, batch, hidden):
-        """The sum of `-log p` over all targets, `hidden` [B, C, T, H]."""
+    def _lm_loss(self, batch: Batch, hidden: tf.Tensor) -> tf.Tensor:
+        """Return the sum of `-log p` over all targets, `hidden` [B, C, T, H]."""
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=batch["input_word_ids"][:, :, 1:],
             logits=self._table(hidden[:, :, :-1], reverse=True),  # [B, C, T-1, V]
@@ -75,14 +73,10 @@ class GPTFineTuning(FineTuning):
         return tf.reduce_sum(losses * _lm_weights(batch))
 
 
-def _lm_weights(batch):
-    """1 for each token that is predicted, float32 [B, C, T-1]."""
+def _lm_weights(batch: Batch) -> tf.Tensor:
+    """Return 1 for each token that is predicted, float32 [B, C, T-1]."""
     real = tf.cast(batch["input_mask"][:, :, 1:], "float32")
     weights = batch["weights"]
     if weights.shape.rank == 2:  # of tags: an example is real if one of its tags is
         weights = tf.reduce_max(weights, axis=1)  # [B]
     return real * weights[:, None, None]
-
-
-def _exp(x):
-    return math.exp(x) if x < 700 else math.inf

@@ -1,10 +1,9 @@
-"""What GPT learns from raw text: the next token."""
+"""GPT's pretraining: language modelling."""
 
-import math
-
+import keras
 import tensorflow as tf
 
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 
 class GPTPretraining(Task):
@@ -13,7 +12,7 @@ class GPTPretraining(Task):
     Args:
         model: from `tfnlp.models.gpt_pretrainer`.
         tokens_per_word: tokens that a word of the text has on average; `report` then adds the
-            perplexity per word, which, unlike that per token, can be compared between tokenizers.
+            perplexity per word, which can be compared between tokenizers, unlike that per token.
 
     Batch: the model's inputs and, int32 `[B, T]`, `targets`, float32 `[B, T]`, `weights` (1 for
     targets that count), as from `tfnlp.data.TokenWindows`.
@@ -22,7 +21,7 @@ class GPTPretraining(Task):
         ValueError: for a model without `lm_logits`.
     """
 
-    def __init__(self, model, tokens_per_word=None):
+    def __init__(self, model: keras.Model, tokens_per_word: float | None = None):
         super().__init__(model)
         if "lm_logits" not in model.output:
             raise ValueError(
@@ -30,29 +29,27 @@ class GPTPretraining(Task):
             )
         self.tokens_per_word = tokens_per_word
 
-    def targets(self, batch):
-        """Number of tokens to predict: dict of a float32 scalar."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of tokens to predict: dict of a float32 scalar."""
         return {"lm": tf.reduce_sum(batch["weights"])}
 
-    def losses(self, batch, outputs):
-        """Sum of `-log p`: dict of a float32 scalar."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of `-log p`: dict of a float32 scalar."""
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=batch["targets"], logits=outputs["lm_logits"]
         )  # [B, T]
         return {"lm": tf.reduce_sum(losses * batch["weights"])}
 
-    def metrics(self, batch, outputs):
-        """None: the loss says it all."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return nothing: there is no metric besides the loss."""
         return {}
 
-    def report(self, means):
-        """Adds `perplexity` (per token) and, where it is known how many tokens a word has,
-        `word_perplexity = exp(loss * tokens / words)`."""
-        report = {**means, "perplexity": _exp(means["lm_loss"])}
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means with `perplexity` (per token) and `word_perplexity`.
+
+        `word_perplexity = exp(loss * tokens / words)`, only with `tokens_per_word`.
+        """
+        report = {**means, "perplexity": perplexity(means["lm_loss"])}
         if self.tokens_per_word is not None:
-            report["word_perplexity"] = _exp(means["lm_loss"] * self.tokens_per_word)
+            report["word_perplexity"] = perplexity(means["lm_loss"] * self.tokens_per_word)
         return report
-
-
-def _exp(x):
-    return math.exp(x) if x < 700 else math.inf

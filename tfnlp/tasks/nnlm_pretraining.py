@@ -1,16 +1,14 @@
-"""What an NNLM learns from raw text: the next word."""
-
-import math
+"""Pretraining of an NNLM: language modelling."""
 
 import tensorflow as tf
 
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 
 class NNLMPretraining(Task):
     """`loss = -mean_t log p(w_t | w_{t-n+1} .. w_{t-1})` (Bengio et al. 2003, section 2).
 
-    What the paper adds to it, the squares of the weights, is the optimizer's weight decay here.
+    The paper's penalty, the squares of the weights, is the optimizer's weight decay here.
 
     Args:
         model: from `tfnlp.models.nnlm_pretrainer`.
@@ -18,23 +16,22 @@ class NNLMPretraining(Task):
     Batch: see `tfnlp.data.Ngrams`.
     """
 
-    def tokens(self, batch):
-        """Words to predict."""
+    def tokens(self, batch: Batch) -> tf.Tensor:
+        """Return the words to predict: a float32 scalar."""
         return tf.reduce_sum(batch["weights"])
 
-    def targets(self, batch):
-        """Number of words to predict: dict of a float32 scalar."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of words to predict: dict of a float32 scalar."""
         return {"lm": tf.reduce_sum(batch["weights"])}
 
-    def losses(self, batch, outputs):
-        """Sum of `-log p`: dict of a float32 scalar."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of `-log p`: dict of a float32 scalar."""
         return {"lm": tf.reduce_sum(outputs["losses"] * batch["weights"])}
 
-    def metrics(self, batch, outputs):
-        """None: the loss says it all."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return nothing: there is no metric besides the loss."""
         return {}
 
-    def report(self, means):
-        """Adds `perplexity`, of a word."""
-        loss = means["lm_loss"]
-        return {**means, "perplexity": math.exp(loss) if loss < 700 else math.inf}
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means with `perplexity` per word."""
+        return {**means, "perplexity": perplexity(means["lm_loss"])}

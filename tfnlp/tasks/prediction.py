@@ -1,11 +1,15 @@
-"""What a model says of every example, in the examples' order."""
+"""Outputs of a model for all examples, in the examples' order."""
 
+from collections.abc import Callable, Iterable, Iterator
+
+import keras
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.batches import TaskBatches
 
-# What the models of tasks have to say, and whether it is said of every token.
+# Outputs of the models of tasks, and whether they have a time axis.
+Outputs = dict[str, np.ndarray | list[np.ndarray]]
 _OUTPUTS = {
     "class_logits": False,
     "choice_logits": False,
@@ -16,8 +20,10 @@ _OUTPUTS = {
 }
 
 
-def predict(model, batches: TaskBatches, names=None):
-    """Outputs of `model` without dropout, for all examples.
+def predict(
+    model: keras.Model, batches: TaskBatches, names: Iterable[str] | None = None
+) -> Outputs:
+    """Return outputs of `model` without dropout, for all examples.
 
     Args:
         model: a Keras model whose inputs and outputs are dicts.
@@ -36,10 +42,13 @@ def predict(model, batches: TaskBatches, names=None):
     return predictor(model, names)(batches)
 
 
-def predictor(model, names=None):
-    """`batches -> predict(model, batches, names)`, traced once for all calls with alike batches.
+def predictor(
+    model: keras.Model, names: Iterable[str] | None = None
+) -> Callable[[TaskBatches], Outputs]:
+    """Return a function of batches that returns `predict(model, batches, names)`.
 
-    It says what the weights say at the time of each call.
+    It is traced once for all calls with batches of one type, and uses the weights at the time of
+    each call.
     """
     if names is None:
         names = [name for name in _OUTPUTS if name in model.output]
@@ -50,13 +59,13 @@ def predictor(model, names=None):
     timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
 
     @tf.function(autograph=False)
-    def next_outputs(iterator):
-        # An iterator says that lengths differ, so that one graph serves them all.
+    def next_outputs(iterator: Iterator) -> dict[str, tf.Tensor]:
+        # The type of an iterator leaves lengths open, so that one graph serves all of them.
         batch = next(iterator)
         outputs = model({name: batch[name] for name in model.input}, training=False)
         return {name: outputs[name] for name in names}
 
-    def run(batches):
+    def run(batches: TaskBatches) -> Outputs:
         dataset = batches.evaluation_batches()
         missing = sorted(set(model.input) - set(dataset.element_spec))
         if missing:
@@ -70,9 +79,6 @@ def predictor(model, names=None):
             for name, values in next_outputs(iterator).items():
                 for row, value in zip(rows[:real], values.numpy(), strict=False):
                     found[name][row] = value
-        return {
-            name: values if timed[name] else np.stack(values)
-            for name, values in found.items()
-        }
+        return {name: values if timed[name] else np.stack(values) for name, values in found.items()}
 
     return run

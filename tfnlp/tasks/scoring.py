@@ -1,21 +1,27 @@
-"""Predictions of a fine-tuned model against the labels of the examples."""
+"""Scores of a fine-tuned model's predictions against the labels of the examples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tfnlp.tasks import metrics, squad
+from tfnlp.tasks.task_spec import TaskSpec
 
 
-def score(spec, examples, predictions):
-    """The field's measures of a task: dict of floats.
+def score(
+    spec: TaskSpec, examples: Sequence[Any], predictions: Sequence[Mapping[str, Any]]
+) -> dict[str, float]:
+    """Return the usual measures of a task: dict of floats.
 
     Args:
         spec: a `TaskSpec`.
         examples: labelled, from `tfnlp.data.read_task`.
-        predictions: for each example what `tfnlp.hub.TaskModel.predict` says of it.
+        predictions: for each example the result of `tfnlp.hub.TaskModel.predict`.
 
     Returns:
         `classify`: accuracy, matthews, f1. `similarity`: pearson, spearman, mse. `choose`:
         accuracy. `tag`: accuracy and, of BIO tags, precision, recall and f1 of the entities.
-        `answer`: exact_match and f1 in percent, as the official scripts of SQuAD have them, and
-        with unanswerable questions what `tfnlp.tasks.squad.answers` adds.
+        `answer`: exact_match and f1 in percent, as in the official scripts of SQuAD, and with
+        unanswerable questions what `tfnlp.tasks.squad.answers` adds.
     """
     if spec.task == "classify":
         labels = [e.label for e in examples]
@@ -32,12 +38,12 @@ def score(spec, examples, predictions):
     found = {e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)}
     if not spec.unanswerable:
         return squad.answers(golds, found)
-    # What the answers would be without a threshold is what the best threshold is found by.
+    # The best threshold is found from the answers without a threshold.
     best = {e.id: p["answers"][0] for e, p in zip(examples, predictions, strict=True)}
     odds = {e.id: p["null_score"] for e, p in zip(examples, predictions, strict=True)}
     return squad.answers(golds, best, odds, spec.threshold)
 
 
-def main_metric(spec):
-    """Name of the measure that picks the best checkpoint."""
+def main_metric(spec: TaskSpec) -> str:
+    """Return the name of the measure that picks the best checkpoint."""
     return metrics.main_metric(spec.output, spec.labels)

@@ -3,28 +3,31 @@
 import collections
 import re
 import string
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def normalize(text):
-    """Lower case, without ASCII punctuation, English articles and surplus white space."""
+def normalize(text: str) -> str:
+    """Lower-case; remove ASCII punctuation, English articles and surplus white space."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
-def question_scores(golds, predicted, unanswerable=False):
-    """Exact match and F1 of one answer, each the best over the gold answers; 0 to 1.
+def question_scores(
+    golds: Sequence[str], predicted: str, unanswerable: bool = False
+) -> tuple[float, float]:
+    """Return exact match and F1 of one answer, each the best over the gold answers; 0 to 1.
 
     F1 = 2 P R / (P + R), where P is the share of the predicted words that are in the gold
     answer, as multisets, and R the share of its words that were predicted.
 
     Args:
-        golds: strings; none: the question has no answer.
-        predicted: string; "" says that there is no answer.
+        golds: strings; empty: the question has no answer.
+        predicted: string; "" means that there is no answer.
         unanswerable: count as SQuAD 2.0 does, where questions may have no answer. Then golds of
-            which normalization leaves nothing are dropped, and "" is right where none is left.
-            In 1.1 there is no F1 for an empty answer.
+            which normalization leaves nothing are dropped, and "" is right if none is left.
+            In 1.1 an empty answer has F1 0.
 
     Returns:
         (exact match, F1), floats.
@@ -32,25 +35,30 @@ def question_scores(golds, predicted, unanswerable=False):
     if unanswerable:
         golds = [gold for gold in golds if normalize(gold)] or [""]
     elif not golds:
-        raise ValueError("golds: a question without answers came; SQuAD 1.1 has none such")
+        raise ValueError("golds is empty; every question of SQuAD 1.1 has an answer")
     guess = normalize(predicted)
     exact = max(float(normalize(gold) == guess) for gold in golds)
     return exact, max(_f1(normalize(gold), guess, unanswerable) for gold in golds)
 
 
-def answers(golds, predicted, null_odds=None, threshold=0.0):
-    """Exact match and F1 over all questions, in percent.
+def answers(
+    golds: Mapping[str, Sequence[str]],
+    predicted: Mapping[str, str],
+    null_odds: Mapping[str, float] | None = None,
+    threshold: float = 0.0,
+) -> dict[str, float]:
+    """Return exact match and F1 over all questions, in percent.
 
-    The rules are those of SQuAD 2.0 if some question has no answer or `null_odds` came, else
-    those of SQuAD 1.1 (they part only where normalization leaves nothing of an answer).
+    The rules are those of SQuAD 2.0 if some question has no answer or `null_odds` is given, else
+    those of SQuAD 1.1 (they differ only where normalization leaves nothing of an answer).
 
     Args:
-        golds: dict of question id -> gold answers (strings; none: the question has no answer).
-        predicted: dict of question id -> answer; "" says that there is none. With `null_odds` it
-            is best to pass the best answer that is not empty, so that a threshold can be found.
-        null_odds: dict of question id -> how much rather there is no answer: the null answer's
-            score minus that of the best other one.
-        threshold: no answer is given where the odds are above it.
+        golds: dict of question id -> gold answers (strings; empty: the question has no answer).
+        predicted: dict of question id -> answer; "" means that there is none. With `null_odds`
+            pass the best answer that is not empty, so that a threshold can be found.
+        null_odds: dict of question id -> score of the null answer minus that of the best other
+            one.
+        threshold: questions with higher odds count as answered with "".
 
     Returns:
         dict of floats: `exact_match`, `f1`; for SQuAD 2.0 also, over the questions with and
@@ -64,18 +72,17 @@ def answers(golds, predicted, null_odds=None, threshold=0.0):
     Source: evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016, 2018).
     """
     if not golds:
-        raise ValueError("golds: no questions came; there is nothing to measure")
+        raise ValueError("golds is empty; expected at least one question")
     for name, values in (("predicted", predicted), ("null_odds", null_odds)):
         missing = [key for key in golds if values is not None and key not in values]
         if missing:
             raise ValueError(
-                f"{name}: nothing came for {len(missing)} of {len(golds)} questions, "
-                f"such as {missing[0]!r}"
+                f"{name} lacks {len(missing)} of {len(golds)} questions, such as {missing[0]!r}"
             )
     answerable = {key: any(golds[key]) for key in golds}
-    second = null_odds is not None or not all(answerable.values())
-    raw = {key: question_scores(golds[key], predicted[key], second) for key in golds}
-    if not second:
+    version_2 = null_odds is not None or not all(answerable.values())
+    raw = {key: question_scores(golds[key], predicted[key], version_2) for key in golds}
+    if not version_2:
         return {name: _percent(raw, raw, i) for i, name in enumerate(("exact_match", "f1"))}
 
     scores = raw
@@ -96,13 +103,18 @@ def answers(golds, predicted, null_odds=None, threshold=0.0):
     return values
 
 
-def best_threshold(scores, predicted, null_odds, answerable):
-    """The best mean score in percent that a threshold of the odds reaches, and the threshold.
+def best_threshold(
+    scores: Mapping[str, float],
+    predicted: Mapping[str, str],
+    null_odds: Mapping[str, float],
+    answerable: Mapping[str, bool],
+) -> tuple[float, float]:
+    """Return the best mean score in percent that a threshold of the odds reaches, and it.
 
-    One walk over the questions in the order of their odds: at first none is answered, which is
-    right for those without answer; each further one adds its score or, where there is nothing to
-    answer, takes 1 away. As in the official script, questions of equal odds are taken one after
-    the other, and the threshold is 0 where it is best to answer none.
+    One pass over the questions in the order of their odds: at first none is answered, which is
+    right for those without answer; each further one adds its score or, if it has no answer,
+    subtracts 1. As in the official script, questions of equal odds are added one by one, and the
+    threshold is 0 if it is best to answer none.
 
     Args:
         scores: dict of question id -> score (0 to 1) if it is answered.
@@ -122,11 +134,11 @@ def best_threshold(scores, predicted, null_odds, answerable):
     return 100.0 * best / len(scores), threshold
 
 
-def off_the_edge(threshold, null_odds):
-    """A threshold that says the same of these odds, and still does when their last digits change.
+def off_the_edge(threshold: float, null_odds: Iterable[float]) -> float:
+    """Return a threshold that separates these odds in the same way, with some margin.
 
-    The best threshold is the odds of one of the questions. Another processor, or a graph that was
-    optimized in another way, would round that one's odds to this side or that.
+    The best threshold equals the odds of one question. On another processor, or in a graph that is
+    optimized in another way, rounding could move these odds to either side of it.
 
     Args:
         threshold: from `best_threshold`.
@@ -138,7 +150,7 @@ def off_the_edge(threshold, null_odds):
     return (threshold + min([x for x in null_odds if x > threshold] + [threshold + 1.0])) / 2
 
 
-def _f1(gold, guess, unanswerable):
+def _f1(gold: str, guess: str, unanswerable: bool) -> float:
     gold, guess = gold.split(), guess.split()
     if unanswerable and not (gold and guess):
         return float(gold == guess)
@@ -147,5 +159,7 @@ def _f1(gold, guess, unanswerable):
     return 2.0 * common / (len(gold) + len(guess)) if common else 0.0
 
 
-def _percent(scores, keys, column):
+def _percent(
+    scores: Mapping[str, tuple[float, float]], keys: Collection[str], column: int
+) -> float:
     return 100.0 * sum(scores[key][column] for key in keys) / len(keys)

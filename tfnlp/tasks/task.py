@@ -1,45 +1,64 @@
-"""What the trainer asks of a task."""
+"""The base class of tasks: what the trainer asks of a task."""
 
+import math
+from collections.abc import Mapping
+
+import keras
 import tensorflow as tf
+
+Batch = Mapping[str, tf.Tensor]
+Tensors = dict[str, tf.Tensor]
+Sums = dict[str, tuple[str, tf.Tensor]]
 
 
 class Task:
     """A model with its loss: the base of all tasks.
 
-    A task also has
-
-    - `targets(batch)`: number of real targets of each loss, dict of float32 scalars;
-    - `losses(batch, outputs)`: sum of each loss over its targets, under the same names;
-    - `metrics(batch, outputs)`: dict of metric name to (name of the targets, sum over them).
-
-    The trainer divides the sums by the counts of the whole global batch, so that one device, many
-    devices and accumulated micro-batches give the same number.
+    The trainer divides the sums of losses and metrics by the counts of the whole global batch, so
+    that one device, many devices and accumulated micro-batches give the same number.
 
     Attributes:
         model: a Keras model with named inputs and outputs.
         state: dict of name to `tf.Variable` `[B, ...]` with one row for each row of the global
-            batch: what a step hands to the next. It is an input and an output of the model under
-            that name, starts at zero, is kept in checkpoints, and is zero again at the start of
-            each evaluation. Empty for most tasks.
+            batch: what a step passes on to the next. It is an input and an output of the model
+            under that name, starts at zero, is kept in checkpoints, and is zero again at the start
+            of each evaluation. Empty for most tasks.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model):
         self.model = model
-        self.state = {}
+        self.state: dict[str, tf.Variable] = {}
 
-    def inputs(self, batch):
-        """The model's inputs from a batch (state included)."""
+    def inputs(self, batch: Batch) -> Tensors:
+        """Return the model's inputs from a batch (state included)."""
         return {name: batch[name] for name in self.model.input}
 
-    def tokens(self, batch):
-        """Real tokens that the model reads of a batch, float32 scalar; None: not known.
+    def tokens(self, batch: Batch) -> tf.Tensor | None:
+        """Return the real tokens that the model reads of a batch, float32 scalar; None: not known.
 
-        Only the speed that is shown is made of it.
+        Used only for the speed that is shown.
         """
         if "input_mask" in batch:
             return tf.reduce_sum(tf.cast(batch["input_mask"], "float32"))
         return None
 
-    def report(self, means):
-        """Adds to the means of losses and metrics what follows from them."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of real targets of each loss: dict of float32 scalars."""
+        raise NotImplementedError
+
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of each loss over its targets, under the names of `targets`."""
+        raise NotImplementedError
+
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return for each metric the name of its targets and the sum over them."""
+        raise NotImplementedError
+
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means of losses and metrics with values that follow from them."""
         return means
+
+
+def perplexity(loss: float) -> float:
+    """Return e to the loss, infinity where that overflows."""
+    return math.exp(loss) if loss < 700 else math.inf

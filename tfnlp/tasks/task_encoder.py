@@ -1,32 +1,38 @@
-"""Examples of a task to what its model reads, inside the TensorFlow graph.
+"""Encoding of a task's examples as model inputs, inside the TensorFlow graph.
 
-Training, prediction and the exported model all read through this one piece of code.
+Training, prediction and the exported model share this code.
 """
+
+from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.text.task_readers import Reader
 from tfnlp.text.windows import pack_windows
 from tfnlp.text.words.offsets import words_with_offsets
 
+Encoded = dict[str, Any]
+
 
 class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
-    """Strings to packed sequences.
+    """Encoder of strings as packed sequences.
 
     Each method returns a dict with `inputs`, a dict of int32 `[N, T]` (with several sequences an
-    example `[N, C, T]`) as a reader packs them, `null_positions` `[N]` (`[N, C]`), and `words`,
-    strings ragged `[S, (W)]` of which `inputs["input_word_ids"]` are numbers (ELMo), or None.
+    example `[N, C, T]`) as the reader packs them, `null_positions` `[N]` (`[N, C]`), and `words`,
+    strings ragged `[S, (W)]` that `inputs["input_word_ids"]` number (ELMo), or None.
 
     Args:
         reader: from `tfnlp.text.task_readers`.
         spec: a `TaskSpec`.
     """
 
-    def __init__(self, reader, spec):
+    def __init__(self, reader: Reader, spec: TaskSpec):
         super().__init__()
         self.reader, self._spec = reader, lambda: spec  # a function is not tracked
 
-    def texts(self, texts):
-        """A list of one or two strings `[N]`."""
+    def texts(self, texts: list[tf.Tensor]) -> Encoded:
+        """Encode a list of one or two strings `[N]`."""
         spec = self._spec()
         segments, _, words = self.reader.read(texts)
         found = self._pack(segments)
@@ -35,8 +41,8 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
             found = tf.nest.map_structure(lambda *ways: tf.stack(ways, 1), found, other)
         return {**found, "words": words}
 
-    def choices(self, context, choices):
-        """Strings `[N]` and `[N, C]`."""
+    def choices(self, context: tf.Tensor, choices: tf.Tensor) -> Encoded:
+        """Encode strings `[N]` and `[N, C]`."""
         count = self._spec().choices
         (first, second), _, words = self.reader.read([context, tf.reshape(choices, [-1])])
         rows = tf.repeat(tf.range(first.nrows()), count)
@@ -46,31 +52,33 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         )
         return {**found, "words": words}
 
-    def words(self, words):
-        """Strings ragged `[B, (W)]`, in windows: see `pack_windows`."""
-        # As if they were joined by spaces.
+    def words(self, words: tf.RaggedTensor) -> Encoded:
+        """Encode strings ragged `[B, (W)]` in windows, see `pack_windows`."""
+        # As if joined by spaces: one precedes every word but the first.
         places = tf.ragged.range(words.row_lengths())
         _, pieces, numbered = self.reader.read([], words, places.with_values(places.values > 0))
         return {**self._windows(pieces, None), "words": numbered}
 
-    def questions(self, questions, contexts):
-        """Strings `[B]` and `[B]`, in windows: see `pack_windows`; and where the words of all
-        contexts begin and end in their contexts, `starts` and `ends`, int64 `[W]`, in bytes, and
-        `lengths` `[B]`, how many words each has."""
+    def questions(self, questions: tf.Tensor, contexts: tf.Tensor) -> Encoded:
+        """Encode strings `[B]` and `[B]` in windows, see `pack_windows`.
+
+        The result also has `starts` and `ends`, int64 `[W]`, the bytes in their contexts where the
+        words of all contexts begin and end, and `lengths` `[B]`, the number of words of each.
+        """
         spec = self._spec()
         words, starts, ends = words_with_offsets(contexts, self.reader.style)
         before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
-        # The first word of a text has none before it, whatever other texts stand beside it.
+        # No word precedes the first word of a text.
         places = tf.ragged.range(words.row_lengths()).values
-        behind_space = (places > 0) & (starts.values > before)
+        after_space = (places > 0) & (starts.values > before)
         (first,), pieces, numbered = self.reader.read(
-            [questions], words, words.with_values(behind_space)
+            [questions], words, words.with_values(after_space)
         )
         found = self._windows(pieces, first[:, : spec.max_question])
         offsets = {"starts": starts.values, "ends": ends.values, "lengths": words.row_lengths()}
         return {**found, **offsets, "words": numbered}
 
-    def _windows(self, pieces, first):
+    def _windows(self, pieces: tf.RaggedTensor, first: tf.RaggedTensor | None) -> Encoded:
         spec = self._spec()
         found = pack_windows(
             pieces,
@@ -84,6 +92,6 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         inputs = dict(found.pop("inputs"))
         return {**found, "null_positions": inputs.pop("null_positions"), "inputs": inputs}
 
-    def _pack(self, segments):
+    def _pack(self, segments: list[tf.RaggedTensor]) -> Encoded:
         inputs = dict(self.reader.pack(segments, self._spec().max_length))
         return {"null_positions": inputs.pop("null_positions"), "inputs": inputs}

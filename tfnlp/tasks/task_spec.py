@@ -1,6 +1,7 @@
-"""What a fine-tuned model is asked, and how it reads: all that is not a weight."""
+"""The specification of a task: all of a fine-tuned model's settings besides its weights."""
 
 from dataclasses import asdict, dataclass
+from typing import Any
 
 TASKS = ("classify", "similarity", "choose", "answer", "tag")
 OUTPUTS = {
@@ -9,32 +10,32 @@ OUTPUTS = {
     "choose": "choice",
     "answer": "span",
     "tag": "tag",
-}  # what the task's model gives
+}  # of the task's model
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task as it is kept in a run's folder.
+    """A task as it is stored in a run's folder.
 
     Args:
         task: one of `TASKS`.
         labels: names of the classes or tags, in the order of the model's outputs.
-        texts: of an example, 1 or 2 ("classify", "similarity").
-        choices: of an example ("choose").
+        texts: number of texts of an example, 1 or 2 ("classify", "similarity").
+        choices: number of choices of an example ("choose").
         max_length: longest sequence, special tokens included. Texts are cut to fit, in turn from
             the longest; documents and sentences of words are read in windows and not cut.
-        stride: from a window to the next, in pieces.
-        max_question: pieces of a question; the rest is cut.
-        max_answer: pieces of an answer at most.
+        stride: from one window to the next, in pieces.
+        max_question: longest question in pieces; the rest is cut.
+        max_answer: longest answer in pieces.
         unanswerable: questions may have no answer (SQuAD 2.0).
-        threshold: a question has no answer if `score of none - score of the best` is larger.
-        both_orders: a pair is read in both orders, and the vectors are added (Radford et al. 2018,
+        threshold: a question has no answer if `null score - score of the best answer` is larger.
+        both_orders: read a pair in both orders and add the vectors (Radford et al. 2018,
             section 3.3).
         mean, deviation: of the training data's scores; the model's score is
             `(score - mean) / deviation`.
 
     Raises:
-        ValueError: for values that don't fit together.
+        ValueError: a value is out of range, or values do not fit together.
     """
 
     task: str
@@ -51,13 +52,13 @@ class TaskSpec:
     mean: float = 0.0
     deviation: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
         if self.task not in TASKS:
             raise ValueError(f"task={self.task!r} must be one of {', '.join(TASKS)}")
         if self.task in ("classify", "tag") and len(self.labels) < 2:
             raise ValueError(
-                f"labels={self.labels!r} must be two or more; are all examples labelled alike?"
+                f"labels={self.labels!r} must be two or more; give examples of different labels"
             )
         if self.texts not in (1, 2) or (self.both_orders and self.texts != 2):
             raise ValueError(f"texts={self.texts} must be 1 or 2, and 2 with both_orders")
@@ -67,22 +68,22 @@ class TaskSpec:
         if self.max_length < least:
             raise ValueError(
                 f"max_length={self.max_length} must be at least {least}"
-                + (", max_question and room for text" if self.task == "answer" else "")
+                + (", max_question + 4" if self.task == "answer" else "")
             )
         for name in ("stride", "max_question", "max_answer"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)} must be at least 1")
 
     @property
-    def output(self):
-        """What the task's model gives: "class", "score", "choice", "span" or "tag"."""
+    def output(self) -> str:
+        """The output of the task's model: "class", "score", "choice", "span" or "tag"."""
         return OUTPUTS[self.task]
 
     @property
-    def sequences(self):
-        """Sequences that an example is read as."""
+    def sequences(self) -> int:
+        """Number of sequences that an example is read as."""
         return self.choices if self.task == "choose" else 2 if self.both_orders else 1
 
-    def config(self):
-        """A JSON-able dict of the arguments."""
+    def config(self) -> dict[str, Any]:
+        """Return the arguments as a dict for JSON."""
         return {**asdict(self), "labels": list(self.labels)}

@@ -1,11 +1,10 @@
-"""What an encoder-decoder learns from pairs of sentences."""
+"""Training of an encoder-decoder on pairs of sentences."""
 
-import math
-
+import keras
 import tensorflow as tf
 
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 
 class Translation(Task):
@@ -16,17 +15,17 @@ class Translation(Task):
         model: from `tfnlp.models.transformer` or `tfnlp.models.seq2seq`.
         label_smoothing: epsilon.
 
-    Batch: the model's inputs and, `[B, T]`, int32 `target_ids`, the tokens to predict (what the
-    decoder reads, one place earlier), and float32 `weights` (1 for real targets).
+    Batch: the model's inputs and, `[B, T]`, int32 `target_ids`, the tokens to predict (the
+    decoder's inputs shifted by one place), and float32 `weights` (1 for real targets).
 
-    Metrics: `token_accuracy`, and `nll`, the mean of `-log p` without smoothing, of which the
-    `perplexity` is made.
+    Metrics: `token_accuracy`; `nll`, the mean of `-log p` without smoothing; `perplexity`, its
+    exponential.
 
     Raises:
         ValueError: for a model without `lm_logits`; a label_smoothing below 0, or 1 and above.
     """
 
-    def __init__(self, model, label_smoothing=0.1):
+    def __init__(self, model: keras.Model, label_smoothing: float = 0.1):
         super().__init__(model)
         if "lm_logits" not in model.output:
             raise ValueError(
@@ -36,26 +35,26 @@ class Translation(Task):
             raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
         self.label_smoothing = label_smoothing
 
-    def tokens(self, batch):
-        """Real tokens of source and target: a float32 scalar."""
+    def tokens(self, batch: Batch) -> tf.Tensor:
+        """Return the real tokens of source and target: a float32 scalar."""
         source = tf.reduce_sum(tf.cast(batch["input_mask"], "float32"))
         return source + tf.reduce_sum(batch["weights"])
 
-    def targets(self, batch):
-        """Number of tokens to predict: dict of a float32 scalar."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of tokens to predict: dict of a float32 scalar."""
         return {"translation": tf.reduce_sum(batch["weights"])}
 
-    def losses(self, batch, outputs):
-        """Sum of the smoothed losses: dict of a float32 scalar."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of the smoothed losses: dict of a float32 scalar."""
         losses = smoothed_cross_entropy(
             outputs["lm_logits"], batch["target_ids"], self.label_smoothing
         )  # [B, T]
         return {"translation": tf.reduce_sum(losses * batch["weights"])}
 
-    def metrics(self, batch, outputs):
-        """Numerators of accuracy and plain loss, over the number of tokens to predict."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return numerators of accuracy and plain loss, over the number of tokens to predict."""
         logits, ids, weights = outputs["lm_logits"], batch["target_ids"], batch["weights"]
-        # In the form that the loss has: of equal operations the graph computes one.
+        # In the same form as in the loss: the graph computes equal operations once.
         flat = tf.reshape(logits, [-1, logits.shape[-1]])  # [B*T, V]
         of_target = tf.gather(flat, tf.reshape(ids, [-1]), batch_dims=1)
         right = tf.reshape(of_target >= tf.reduce_max(flat, -1), tf.shape(ids))  # [B, T]
@@ -66,7 +65,6 @@ class Translation(Task):
             "nll": ("translation", tf.reduce_sum(plain * weights)),
         }
 
-    def report(self, means):
-        """Adds `perplexity = exp(nll)`."""
-        nll = means["nll"]
-        return {**means, "perplexity": math.exp(nll) if nll < 700 else math.inf}
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means with `perplexity = exp(nll)`."""
+        return {**means, "perplexity": perplexity(means["nll"])}

@@ -1,20 +1,21 @@
-"""What word2vec learns from raw text: which words stand together."""
+"""Training of word2vec: negative sampling."""
 
+import keras
 import tensorflow as tf
 
 from tfnlp.layers import CBOWLoss
-from tfnlp.tasks.task import Task
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 
 class Word2Vec(Task):
     """Negative sampling (Mikolov et al. 2013), the mean over pairs of a word and a neighbour.
 
-    CBOW has one pair a word: its neighbours' mean and itself.
+    CBOW has one pair for each word: the mean of its neighbours, and itself.
 
     Args:
         model: from `tfnlp.models.word2vec`.
-        words_per_block: words of the text that a block stands for, those left out included; only
-            the speed that is shown is made of it.
+        words_per_block: words of the text that a block covers, with those that subsampling leaves
+            out; used only for the speed that is shown.
 
     Batch: see `tfnlp.data.WordBlocks`.
 
@@ -22,30 +23,30 @@ class Word2Vec(Task):
         ValueError: for a model without `losses`.
     """
 
-    def __init__(self, model, words_per_block=None):
+    def __init__(self, model: keras.Model, words_per_block: float | None = None):
         super().__init__(model)
         if "losses" not in model.output:
             raise ValueError("model has no output `losses`; build it with tfnlp.models.word2vec")
         self.words_per_block = words_per_block
         self._cbow = isinstance(model.get_layer("loss"), CBOWLoss)
 
-    def tokens(self, batch):
-        """Words of the text, see `words_per_block`."""
+    def tokens(self, batch: Batch) -> tf.Tensor | None:
+        """Return the words of the text, see `words_per_block`."""
         if self.words_per_block is None:
             return None
         return self.words_per_block * tf.cast(tf.shape(batch["left"])[0], "float32")
 
-    def targets(self, batch):
-        """Number of pairs: dict of a float32 scalar."""
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of pairs: dict of a float32 scalar."""
         pairs = batch["left"] + batch["right"]  # [B, L]
         if self._cbow:
             pairs = tf.minimum(pairs, 1)
         return {"pairs": tf.cast(tf.reduce_sum(pairs), "float32")}
 
-    def losses(self, batch, outputs):
-        """Sum over pairs: dict of a float32 scalar."""
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum over pairs: dict of a float32 scalar."""
         return {"pairs": tf.reduce_sum(outputs["losses"])}
 
-    def metrics(self, batch, outputs):
-        """None: the loss says it all."""
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return nothing: there is no metric besides the loss."""
         return {}

@@ -1,6 +1,7 @@
-"""What word vectors know: analogies (Mikolov et al. 2013) and similarity as people see it."""
+"""Evaluation of word vectors: analogies (Mikolov et al. 2013) and similarity of words."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -11,11 +12,11 @@ _SCORES = 1 << 24  # numbers in a block of scores
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """How a section of analogies went.
+    """Results of a section of analogies.
 
     Attributes:
         correct: questions answered rightly.
-        seen: questions whose four words are in the vocabulary; the others are not asked.
+        seen: questions whose four words are in the vocabulary; only these are answered.
         asked: all questions.
     """
 
@@ -25,12 +26,12 @@ class Answers:
 
     @property
     def accuracy(self) -> float:
-        """Of the questions that were seen; nan if there are none."""
+        """Share of correct answers among `seen`; nan if there are none."""
         return self.correct / self.seen if self.seen else float("nan")
 
     @property
     def coverage(self) -> float:
-        """Share of the questions that could be answered."""
+        """Share of the questions that were answered."""
         return self.seen / self.asked if self.asked else float("nan")
 
     def __add__(self, other: "Answers") -> "Answers":
@@ -45,18 +46,18 @@ def answer_analogies(
     most_frequent: int | None = 30_000,
     fold: bool = True,
 ) -> dict[str, Answers]:
-    """Answers a : b = c : ? with the word nearest to `b - a + c`, all unit vectors (3CosAdd).
+    """Answer a : b = c : ? with the word nearest to `b - a + c`, all unit vectors (3CosAdd).
 
-    As word2vec's `compute-accuracy` does: only the most frequent words are looked at, case is
-    folded and stands for the most frequent word of that spelling, a question with a word that is
-    not among them is left out, and none of the three words asked for is an answer. (There it is
-    one row that is none; here it is every spelling of it, as in gensim, which matters to a
-    vocabulary with capitals only.)
+    As in word2vec's `compute-accuracy`: only the most frequent words are candidates; case is
+    folded, and of words that differ in case only the most frequent one is used; a question with a
+    word that is not among them is left out; and the three words of a question are not answers.
+    (In `compute-accuracy` this excludes one row for each, here, as in gensim, all that differ in
+    case, which matters only for a vocabulary with capitals.)
 
     Args:
         vectors: the words, most frequent first.
         sections: see `tfnlp.data.read_analogies`.
-        most_frequent: words looked at; None: all.
+        most_frequent: number of candidates; None: all.
         fold: whether case is folded.
 
     Returns:
@@ -86,8 +87,8 @@ def answer_analogies(
     return {**results, "semantic": semantic, "syntactic": grammar, "total": semantic + grammar}
 
 
-def _correct(table, same, first, questions):
-    """How many of `questions` [Q, 4], spellings, are answered with their last one."""
+def _correct(table: np.ndarray, same: np.ndarray, first: np.ndarray, questions: np.ndarray) -> int:
+    """Return how many of `questions` [Q, 4], spellings, are answered with their last one."""
     correct, step = 0, max(1, _SCORES // len(table))
     rows_of = np.argsort(same, kind="stable")  # rows by spelling
     begins = np.searchsorted(same[rows_of], np.arange(len(first) + 1))
@@ -108,12 +109,12 @@ def _correct(table, same, first, questions):
 
 @dataclasses.dataclass(frozen=True)
 class Correlation:
-    """How well cosines follow the numbers that people gave to pairs of words.
+    """Correlation of cosines with people's ratings of pairs of words.
 
     Attributes:
-        spearman: rank correlation; nan if it can't be said (fewer than two pairs, or no
+        spearman: rank correlation; nan if undefined (fewer than two pairs, or no
             differences).
-        seen: pairs that it is taken over.
+        seen: pairs that it is computed over.
         asked: all pairs.
     """
 
@@ -123,23 +124,24 @@ class Correlation:
 
     @property
     def coverage(self) -> float:
+        """Share of the pairs that have two vectors."""
         return self.seen / self.asked
 
 
 def rate_pairs(
     vectors: WordVectors, pairs: list[tuple[str, str, float]], fold: bool = True
 ) -> Correlation:
-    """Spearman's rank correlation of cosines with people's numbers; ties share their mean rank.
+    """Return Spearman's rank correlation of cosines and ratings; ties share their mean rank.
 
     Pairs with a word that has no vector are left out, as is usual, and counted; with subwords
-    almost every word has one.
+    almost every word has a vector.
 
     Args:
         vectors: the words, most frequent first.
         pairs: see `tfnlp.data.read_similarities`.
-        fold: whether case is folded; a spelling stands for its most frequent word.
+        fold: whether case is folded; of words that differ in case the most frequent one is used.
     """
-    import scipy.stats  # takes long, and whoever imports `tfnlp.tasks` would wait for it
+    import scipy.stats  # slow to import, and not needed by most users of `tfnlp.tasks`
 
     index = {}
     for row, word in enumerate(vectors.words):
@@ -156,7 +158,9 @@ def rate_pairs(
     return Correlation(spearman, len(given), len(pairs))
 
 
-def _vector(vectors, index, word, fold):
+def _vector(
+    vectors: WordVectors, index: Mapping[str, int], word: str, fold: bool
+) -> np.ndarray | None:
     row = index.get(_folded(word, fold))
     if row is not None:
         return vectors.vectors[row]
@@ -165,5 +169,5 @@ def _vector(vectors, index, word, fold):
     return vectors.subwords.vectors([word])[0]
 
 
-def _folded(word, fold):
+def _folded(word: str, fold: bool) -> str:
     return word.upper() if fold else word
