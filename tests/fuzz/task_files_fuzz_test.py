@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.data.task_sets_test import CONLL, CONLLU, TABLES, UNLABELLED, ask, squad, write
+from tests.data.reading_test import CONLL, CONLLU, TABLES, UNLABELLED, ask, squad, write
 from tfnlp.data import read_task
 from tfnlp.data.labelled.rows import BadRow
 

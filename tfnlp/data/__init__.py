@@ -1,4 +1,4 @@
-"""Files or TFDS data sets to `tf.data` batches."""
+"""Files, TFDS data sets and Python objects to `tf.data` batches."""
 
 from tfnlp.data.corpus.documents import read_documents, split_documents
 from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
@@ -8,7 +8,8 @@ from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-from tfnlp.data.labelled.examples import TaskExample, read_choices, read_classes, read_pairs
+from tfnlp.data.labelled.choices import read_choices
+from tfnlp.data.labelled.examples import TaskExample, read_classes, read_pairs
 from tfnlp.data.labelled.python_rows import examples_of
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import read_task

@@ -1,1 +1,1 @@
-"""Reading text: files and TFDS data sets to documents, sentences and token ids."""
+"""Text to corpora: files, TFDS data sets and Python objects to documents and token ids."""

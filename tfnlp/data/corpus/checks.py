@@ -1,4 +1,4 @@
-"""Checks of what corpora are built from: a string in place of a list iterates as letters."""
+"""Checks of the input of corpora: a string in place of a list would be read letter by letter."""
 
 from collections.abc import Iterable, Iterator
 

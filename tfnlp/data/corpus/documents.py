@@ -1,4 +1,4 @@
-"""Text files and TFDS data sets to a stream of documents, each a list of sentences."""
+"""Text files and TFDS data sets as a stream of documents, each a list of sentences."""
 
 import functools
 import glob
@@ -7,7 +7,8 @@ import io
 import itertools
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -30,30 +31,32 @@ _FINDERS = {
     "words": documents_from_words,
 }
 
-_SAMPLE_LINES = 2000  # what layout="auto" looks at
-_SNIFFED_BYTES = 1 << 16  # where a NUL byte shows a binary file
+_SAMPLE_LINES = 2000  # from which layout="auto" is decided
+_SNIFFED_BYTES = 1 << 16  # a NUL byte in them shows a binary file
 
 
 def read_documents(
-    sources: str | Sequence[str], layout: str = "auto", paragraphs: bool = False
+    sources: str | os.PathLike | Sequence[str | os.PathLike],
+    layout: str = "auto",
+    paragraphs: bool = False,
 ) -> Iterator[list[str]]:
-    """Streams the documents of text files and TFDS data sets, in the order of the sources.
+    """Yield the documents of text files and TFDS data sets, in the order of the sources.
 
     Args:
-        sources: one source or several. A source is the path of a UTF-8 text file (`~` and a byte
-            order mark are fine, `.gz` is unpacked on the way), a glob (its matches in sorted order,
+        sources: one source or several. A source is the path of a UTF-8 text file (with `~` and a
+            byte order mark, if need be; `.gz` is unpacked), a glob (its matches in sorted order,
             `**` goes through folders), `book:NAME` (one of `tfnlp.books`), or `tfds:NAME[:SPLIT]`:
             any prepared TFDS data set with a string feature ("text", else the first one), of which
             every example is one document. The split is "train" if left out; data sets are looked
             for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS puts them.
-        layout: "lines" (a sentence a line, a blank line between documents), "words" (a word a line,
-            a blank line between sentences and two between documents), "prose" (see
-            `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first 2,000
-            lines and takes TFDS examples for prose.
-        paragraphs: in prose, give whole paragraphs in place of sentences.
+        layout: "lines" (one sentence per line, a blank line between documents), "words" (one word
+            per line, a blank line between sentences, two between documents), "prose" (see
+            `tfnlp.data.corpus.sentences`), or "auto", which decides for each file from its first
+            2,000 lines and takes TFDS examples for prose.
+        paragraphs: of prose, return whole paragraphs instead of sentences.
 
     Returns:
-        An iterator of non-empty documents. No file is held in memory as a whole.
+        An iterator of non-empty documents. Files are read line by line.
 
     Raises:
         ValueError: for an unknown layout or an empty list of sources; while reading, for a file
@@ -69,12 +72,14 @@ def read_documents(
 
 
 def document_readers(
-    sources: str | Sequence[str], layout: str = "auto", paragraphs: bool = False
+    sources: str | os.PathLike | Sequence[str | os.PathLike],
+    layout: str = "auto",
+    paragraphs: bool = False,
 ) -> list[functools.partial]:
-    """What `read_documents` reads one behind the other: a function for each file and data set.
+    """Return a function for each file and data set that `read_documents` reads, in its order.
 
-    Each gives an iterator of documents, possibly none, and can be pickled; its first argument is
-    the file's path, or the source where that is a data set. Arguments and errors are those of
+    Each returns an iterator of documents, possibly empty, and can be pickled. Its first argument is
+    the file's path, or the name of the data set. Arguments and errors are those of
     `read_documents`.
     """
     check_layout(layout)
@@ -83,7 +88,7 @@ def document_readers(
     sources = [os.fspath(source) for source in sources]
     if not sources:
         raise ValueError("sources is empty; give at least one text file, glob or tfds:NAME")
-    # Wrong names are reported now, before an hour is spent on the files ahead of them.
+    # Wrong names are reported now, not after an hour of reading the files before them.
     readers = []
     for source in sources:
         if source.startswith("tfds:"):
@@ -105,12 +110,12 @@ def check_layout(layout: str) -> None:
 def split_documents(
     documents: Iterable[list[str]], held_out_fraction: float, seed: int
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Splits documents into a training and a held-out part, measured in sentences.
+    """Split documents into a training part and a held-out part, measured in sentences.
 
-    Whole documents, drawn with `seed`, are held out until they make up the fraction; documents so
-    long that they would take more than twice the fraction are passed over unless nothing smaller
-    is left. At least one document lands on either side. A single document is cut instead: its tail
-    is held out. Both parts keep the order of the documents.
+    Whole documents, drawn with `seed`, are held out until they make up the fraction. Documents with
+    which the held-out part would be more than twice the fraction are skipped unless nothing smaller
+    is left. Each part has at least one document. A single document is cut instead: its last
+    sentences are held out. Both parts keep the order of the documents.
 
     Args:
         documents: lists of sentences. They are all held in memory.
@@ -121,7 +126,8 @@ def split_documents(
         (training documents, held-out documents).
 
     Raises:
-        ValueError: a fraction outside (0, 1), a document that is a string, fewer than two sentences.
+        ValueError: a fraction outside (0, 1), a document that is a string, fewer than two
+            sentences.
     """
     documents = [document for document in checked_documents(documents) if document]
     sizes = [len(document) for document in documents]
@@ -135,11 +141,11 @@ def split_documents(
 def held_out_documents(
     sizes: Sequence[int], held_out_fraction: float, seed: int
 ) -> tuple[set[int], int | None]:
-    """What `split_documents` holds out of documents of so many sentences.
+    """Return which documents `split_documents` holds out, from their numbers of sentences.
 
     Returns:
-        (the numbers of the documents, None), or of a single document (nothing, the number of its
-        first sentence that is held out).
+        (the numbers of the documents, None); for a single document (an empty set, the number of its
+        first held-out sentence).
 
     Raises:
         ValueError: as `split_documents`.
@@ -161,23 +167,27 @@ def held_out_documents(
                 held.add(index)
                 held_size += sizes[index]
     left = [index for index in order if index not in held]
-    if held_size < wanted and len(left) > 1:  # only long documents are left: the least of them
+    if held_size < wanted and len(left) > 1:  # only long documents are left: take the shortest
         held.add(min(left, key=sizes.__getitem__))
     return held, None
 
 
-def _chain(readers, sources: Sequence[str]) -> Iterator[list[str]]:
+def _chain(
+    readers: Sequence[functools.partial], sources: Sequence[str | os.PathLike]
+) -> Iterator[list[str]]:
     empty = True
     for reader in readers:
         for document in reader():
             empty = False
             yield document
     if empty:
-        raise ValueError(f"no text in {', '.join(sources)}; give files that hold sentences")
+        raise ValueError(
+            f"no text in {', '.join(map(os.fspath, sources))}; give files that contain sentences"
+        )
 
 
 def expand(source: str) -> list[str]:
-    """The files that a path or glob names."""
+    """Return the files that a path or glob stands for."""
     path = os.path.expanduser(source)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{source} is a folder; expected a text file or a glob: {source}/*")
@@ -204,21 +214,25 @@ def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
     yield from document_finder(layout, paragraphs)(lines)
 
 
-def document_finder(layout: str, paragraphs: bool):
-    """What makes documents of the lines of a text."""
+def document_finder(
+    layout: str, paragraphs: bool
+) -> Callable[[Iterable[str]], Iterator[list[str]]]:
+    """Return the function that splits the lines of a text into documents."""
     if layout == "prose" and paragraphs:
         return functools.partial(documents_from_prose, paragraphs=True)
     return _FINDERS[layout]
 
 
 def read_lines(path: str) -> Iterator[str]:
-    """Lines of a UTF-8 text file, with any of the three line ends, without them."""
+    """Yield the lines of a UTF-8 text file without their ends, which may be LF, CR LF or CR."""
     opened = gzip.open(path) if path.endswith(".gz") else open(path, "rb", buffering=0)
     offset = 0
     with opened, io.BufferedReader(opened, _SNIFFED_BYTES) as stream:
         try:
             if b"\0" in stream.peek(_SNIFFED_BYTES):
-                raise ValueError(f"{path} holds NUL bytes: a binary or UTF-16 file, expected UTF-8")
+                raise ValueError(
+                    f"{path} holds NUL bytes: expected UTF-8 text, not a binary or UTF-16 file"
+                )
             for raw in stream:
                 line = raw.decode("utf-8")
                 if offset == 0:
@@ -235,8 +249,8 @@ def read_lines(path: str) -> Iterator[str]:
             raise OSError(f"{path} is a damaged or truncated gzip file: {error}") from error
 
 
-def _tfds_text(source: str):
-    """The builder of a prepared TFDS data set, the split, and its feature that holds the text."""
+def _tfds_text(source: str) -> tuple[Any, str, str]:
+    """Return the builder of a prepared TFDS data set, the split, and the feature with the text."""
     builder, split = open_tfds(source)
     texts = [
         key
@@ -264,7 +278,7 @@ def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]
             lines = example[text].decode("utf-8").splitlines()
         except UnicodeDecodeError as error:
             raise ValueError(f"{source}: example {number} is not UTF-8 text") from error
-        # An example is one document, whatever blank lines it holds.
+        # An example is one document, even if it has blank lines.
         document = list(itertools.chain.from_iterable(find_documents(lines)))
         if document:
             yield document

@@ -1,4 +1,4 @@
-"""A corpus of whole words for language models that read characters and predict words."""
+"""Corpus of whole words, for language models that read characters and predict words."""
 
 import collections
 import dataclasses
@@ -19,22 +19,22 @@ from tfnlp.text.characters import (
 )
 from tfnlp.text.words.vocabulary import check_words
 
-_CHUNK = 1 << 16  # words whose characters are looked up at once
+_CHUNK = 1 << 16  # words per call of `character_ids`
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LanguageModelCorpus:
-    """Words of a corpus as numbers in a lexicon, 4 bytes a word, without marks of sentences.
+    """Words of a corpus as indices into a lexicon, 4 bytes a word, without `<S>` and `</S>`.
 
-    The lexicon begins with the words a model predicts, its vocabulary, and goes on with all other
-    words it may read: those have characters of their own, but as a target they are `<UNK>`.
+    The lexicon begins with the vocabulary, the words that a model predicts. All other words of the
+    text follow: a model reads their characters, but as targets they are `<UNK>`.
 
     Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`, document d holds the sentences
     `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
 
     Attributes:
         lexicon: distinct words; the first `vocab_size` are the vocabulary.
-        vocab_size: how many words can be targets.
+        vocab_size: number of words that can be targets.
         ids: int32 [W], indices into `lexicon`.
         sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
         document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
@@ -50,7 +50,7 @@ class LanguageModelCorpus:
     end_id: int = dataclasses.field(init=False)
     unknown_id: int = dataclasses.field(init=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "begin_id", self.lexicon.index(BEGIN_OF_SENTENCE))
         object.__setattr__(self, "end_id", self.lexicon.index(END_OF_SENTENCE))
         object.__setattr__(self, "unknown_id", self.lexicon.index(UNKNOWN))
@@ -69,7 +69,7 @@ class LanguageModelCorpus:
 
     @property
     def num_tokens(self) -> int:
-        """What a model predicts in one direction: the words and an end of each sentence."""
+        """Targets of a model in one direction: the words, and an end for each sentence."""
         return self.num_words + self.num_sentences
 
     @classmethod
@@ -80,17 +80,17 @@ class LanguageModelCorpus:
         lexicon: Sequence[str] | None = None,
         progress: bool = True,
     ) -> "LanguageModelCorpus":
-        """Numbers the words of a stream of documents, split at whitespace.
+        """Split the sentences of documents at whitespace and number the words.
 
-        Sentences without words are dropped, and so are documents without any sentence. New words
-        are numbered in the order of their first appearance.
+        Sentences without words and documents without sentences are left out. New words are numbered
+        in the order of their first appearance.
 
         Args:
-            documents: lists of sentences, as `read_documents` gives them; read once.
+            documents: lists of sentences, as `read_documents` returns them; read once.
             vocabulary: the words to predict, see `tfnlp.text.read_words`.
-            lexicon: words numbered before, such as `train.lexicon` for held-out text, so that both
-                share one table of characters; it begins with the vocabulary and is left as it is.
-                The corpus' lexicon begins with it.
+            lexicon: words with numbers already, such as `train.lexicon` for held-out text, so that
+                both share one table of characters; it begins with the vocabulary and is left as it
+                is. The corpus' lexicon begins with it.
             progress: show a progress bar on stderr.
 
         Raises:
@@ -107,7 +107,7 @@ class LanguageModelCorpus:
             )
         else:
             lexicon = check_words(lexicon, "lexicon")
-        # A dict that numbers what it has not seen: the one lookup a word is all that is done.
+        # A dict that numbers new words by itself needs one lookup a word.
         numbers = collections.defaultdict(None, zip(lexicon, range(len(lexicon)), strict=True))
         numbers.default_factory = numbers.__len__
         number = numbers.__getitem__
@@ -132,9 +132,9 @@ class LanguageModelCorpus:
         )
 
     def characters(self) -> np.ndarray:
-        """Character ids of the lexicon, int16 [len(lexicon), 50], see `tfnlp.text.character_ids`.
+        """Return the character ids of the lexicon, int16 [len(lexicon), 50].
 
-        100 bytes a word: a table to look up by the ids of the corpus.
+        Row i has the ids of word i, see `tfnlp.text.character_ids`: 100 bytes a word.
         """
         table = np.empty([len(self.lexicon), MAX_CHARACTERS], np.int16)
         with tf.device("CPU:0"):

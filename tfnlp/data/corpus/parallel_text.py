@@ -1,4 +1,4 @@
-"""Sentences and their translations: two files, line by line, and the batches made of them."""
+"""Sentences and their translations: pairs of files, line by line, and batches of the pairs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,15 +21,15 @@ class ParallelText(NamedTuple):
 
 
 def read_parallel(sources: Sequence[str], targets: Sequence[str]) -> ParallelText:
-    """Reads files whose lines translate each other.
+    """Read pairs of files in which line n of one translates line n of the other.
 
     Args:
-        sources: UTF-8 files of a sentence a line; `.gz` is unpacked on the way.
+        sources: UTF-8 files with one sentence per line; `.gz` is unpacked.
         targets: as many files, in the same order, with as many lines each.
 
     Raises:
         FileNotFoundError, OSError: a file is missing, a folder, or damaged.
-        ValueError: a file that is not UTF-8; other numbers of files or lines; no sentence at all.
+        ValueError: a file that is not UTF-8; different numbers of files or lines; no sentence.
     """
     if len(sources) != len(targets):
         raise ValueError(
@@ -67,13 +67,13 @@ def translation_batches(
     pad_all: bool = False,
     seed: int = 0,
 ) -> TaskBatches:
-    """Batches of pairs of like length, see `TaskBatches`, for `tfnlp.tasks.Translation`.
+    """Return batches of pairs of similar length, see `TaskBatches`, for `tfnlp.tasks.Translation`.
 
-    The encoder reads the source and the end token, the decoder the end token, which starts it, and
-    the target; what it is to say is the target and the end token. A batch holds, all `[B, T]`,
+    The encoder reads the source and the end token. The decoder reads the end token, as a start,
+    and the target; it predicts the target and the end token. A batch has, all `[B, T]`,
 
         input_word_ids   int32    source x_1 ... x_n, end; 0 at padding
-        input_mask       int32    1 for those
+        input_mask       int32    1 for source and end, 0 at padding
         target_word_ids  int32    end, target y_1 ... y_m; 0 at padding
         target_ids       int32    y_1 ... y_m, end; 0 at padding
         weights          float32  1 for targets that count
@@ -83,7 +83,7 @@ def translation_batches(
         targets: ids of each target, int [m].
         end_id: the token that ends sentences.
         batch_size: B, over all devices.
-        buckets: different lengths T, at most.
+        buckets: largest number of different lengths T.
         pad_all: T is always the longest.
         seed: int in [0, 2^31).
 

@@ -1,4 +1,4 @@
-"""Texts that are Python objects, to a stream of documents, each a list of sentences."""
+"""Texts in Python objects as a stream of documents, each a list of sentences."""
 
 import itertools
 import os
@@ -19,7 +19,7 @@ def documents_of(
     column: str = "text",
     name: str = "text",
 ) -> Iterator[list[str]]:
-    """Return the documents of files, data sets or Python objects, in their order.
+    """Yield the documents of files, data sets or Python objects, in their order.
 
     Args:
         text: one of
@@ -32,9 +32,9 @@ def documents_of(
             - a table that has texts or documents in `column`: a dict of columns
               (`{"text": [...]}`), a list of dicts, or a pandas frame; a pandas series;
             - a `tf.data.Dataset`, not batched, of strings or of dicts.
-        layout: that of each text or file, see `read_documents`. "auto" takes texts in memory for
-            prose.
-        paragraphs: in prose, give whole paragraphs in place of sentences.
+        layout: that of each text or file, see `read_documents`. Texts in memory are read as prose
+            for "auto".
+        paragraphs: of prose, return whole paragraphs instead of sentences.
         column: the column of the texts, in tables.
         name: the argument that `text` was given as, for messages.
 
@@ -50,8 +50,8 @@ def documents_of(
     if is_path(text):
         if "\n" in os.fspath(text):
             raise ValueError(
-                f"{name} is a string with line breaks, so no path; give a text as a list: "
-                f"{name}=[...]"
+                f"{name} is a string with line breaks, which can't be a path; give a text as a "
+                f"list: {name}=[...]"
             )
         return read_documents(text, layout, paragraphs)
     first, rows = iterate(text, name)
@@ -71,8 +71,8 @@ def holds_texts(values: Sequence[str | os.PathLike], name: str = "text") -> bool
     """Return whether a list of strings holds texts; if not, it holds paths.
 
     It holds texts if one of the strings is clearly a text: it has a space or a line break, does not
-    end like the name of a file (`.txt`), and no file of that name exists. A list of words, or of
-    texts that all end like names of files, is therefore taken for paths: give such texts as
+    end like the name of a file (`.txt`), and no file of that name exists. So a list of words, or of
+    texts that all end like names of files, is a list of paths: pass such texts as
     `{"text": [...]}`.
 
     Args:
@@ -80,7 +80,7 @@ def holds_texts(values: Sequence[str | os.PathLike], name: str = "text") -> bool
         name: the argument that holds them, for messages.
 
     Raises:
-        ValueError: texts beside files that exist, `tfds:` or `book:` names, or path objects.
+        ValueError: texts together with files that exist, `tfds:` or `book:` names, or path objects.
     """
     source = next((value for value in values if _is_source(value)), None)
     text = next((value for value in values if _is_text(value)), None)
@@ -93,14 +93,14 @@ def holds_texts(values: Sequence[str | os.PathLike], name: str = "text") -> bool
 
 
 def _is_source(value: str | os.PathLike) -> bool:
-    """Return whether `value` can be nothing else than a path or the name of a data set."""
+    """Return whether `value` is certainly a path or the name of a data set."""
     if not isinstance(value, str) or value.startswith(("tfds:", "book:")):
         return True
     return "\n" not in value and len(value) < 4096 and os.path.exists(os.path.expanduser(value))
 
 
 def _is_text(value: str | os.PathLike) -> bool:
-    """Return whether `value` can be nothing else than a text."""
+    """Return whether `value` is certainly a text."""
     if _is_source(value):
         return False
     return "\n" in value or (" " in value.strip() and not _FILE_EXTENSION.search(value))
@@ -122,7 +122,7 @@ def _documents(
             row = plain(row)
         except UnicodeDecodeError as error:
             raise ValueError(f"{name}: row {number} is not UTF-8 text") from error
-        if isinstance(row, str):  # one document, whatever blank lines it has
+        if isinstance(row, str):  # one document, even if it has blank lines
             document = list(itertools.chain.from_iterable(find_documents(row.splitlines())))
         elif isinstance(row, list) and all(isinstance(sentence, str) for sentence in row):
             document = [" ".join(sentence.split()) for sentence in row]
@@ -135,4 +135,4 @@ def _documents(
             empty = False
             yield document
     if empty:
-        raise ValueError(f"no text in {name}; give documents that hold sentences")
+        raise ValueError(f"no text in {name}; give documents that contain sentences")

@@ -1,17 +1,17 @@
-"""Raw prose to documents of sentences.
+"""Text to documents, which are lists of sentences.
 
-A document is a `list[str]` of sentences. Three layouts of plain text are understood:
+Three layouts of plain text are known:
 
-* "lines": one sentence a line, a blank line between documents. It is the input format of the
+* "lines": one sentence per line, a blank line between documents. It is the input format of the
   reference BERT code (`create_pretraining_data.py`).
-* "words": one word a line, a blank line between sentences, two or more between documents, or a
-  line that begins with `-DOCSTART-`. It is the layout of tagged corpora without their tags; what
-  is a word has been decided, and no sentence is cut or joined.
-* "prose": anything people wrote for people. Blank lines end paragraphs, two or more blank lines in
-  a row end a document (the gap between chapters), lines broken by hand are joined again, and the
-  sentences are found by `sentencex`, Wikimedia's rule-based segmenter. Headings in the style of
-  WikiText are left out, as BERT left out headers (Devlin et al. 2018, section 3.1); a top-level
-  one (`= Title =`) starts a new document, and from there on blank lines no longer end any.
+* "words": one word per line, a blank line between sentences, and between documents two or more or
+  a line that begins with `-DOCSTART-`. It is the layout of tagged corpora without their tags. Words
+  and sentences are taken as they are.
+* "prose": any running text. Blank lines end paragraphs, two or more blank lines in a row end a
+  document (such as a chapter), the lines of a paragraph are joined, and `sentencex`, Wikimedia's
+  rule-based segmenter, finds the sentences. Headings in the style of WikiText are left out, as BERT
+  left out headers (Devlin et al. 2018, section 3.1). A top-level heading (`= Title =`) starts a new
+  document; after the first one, blank lines do not end documents any more.
 """
 
 import itertools
@@ -26,12 +26,12 @@ _FINAL = re.compile(r"""[.!?…。！？]["'”’»)\]}*_]*$""")
 _HEADING = re.compile(r"(=(?: =)*) \S.* \1")
 # What begins a document in the files of the CoNLL 2003 shared task.
 _DOCUMENT_START = "-DOCSTART-"
-# Nobody breaks lines by hand beyond this column, so a longer line is a paragraph of its own.
+# Wrapped lines are shorter than this, so a longer line is a whole paragraph.
 _WRAP_COLUMN = 120
 
 
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
-    """The sentences of one paragraph, with every run of whitespace collapsed to one space.
+    """Return the sentences of one paragraph, with one space for each run of whitespace.
 
     Speech within quotation marks stays one sentence. The result is empty for a blank paragraph.
 
@@ -39,7 +39,7 @@ def split_sentences(paragraph: str, language: str = "en") -> list[str]:
         paragraph: text; line breaks within it count as spaces.
         language: ISO code of one of the languages that `sentencex` knows.
     """
-    # Collapsing comes first: sentencex slices bytes beside spaces and panics on exotic ones.
+    # Before segmentation, since sentencex fails on some kinds of spaces.
     text = " ".join(paragraph.split())
     if not text:
         return []
@@ -47,15 +47,15 @@ def split_sentences(paragraph: str, language: str = "en") -> list[str]:
 
 
 def looks_like_sentences(lines: Sequence[str]) -> bool:
-    """True if a sample of lines is in layout "lines" rather than "prose".
+    """Return whether a sample of lines has the layout "lines" rather than "prose".
 
-    That takes three signs together: more than 60 % of the non-blank lines end as sentences end
-    (lines broken by hand do not), the segmenter finds fewer than 1.5 sentences a line (whole
-    paragraphs hold more), and blank lines stand between groups of lines, 1.5 or more on average,
-    not after every line (which a page of dialogue would show).
+    Three conditions must hold: more than 60 % of the non-blank lines end as sentences end
+    (wrapped lines do not), the segmenter finds fewer than 1.5 sentences per line (whole paragraphs
+    have more), and blank lines separate groups of 1.5 lines or more on average (in a dialogue they
+    come after every line).
 
     Args:
-        lines: the first lines of a text, blank ones included. 2,000 are plenty.
+        lines: the first lines of a text, with blank ones. 2,000 are enough.
     """
     lines = [" ".join(line.split()) for line in lines]
     written = [line for line in lines if line]
@@ -72,14 +72,14 @@ def looks_like_sentences(lines: Sequence[str]) -> bool:
 
 
 def looks_like_words(lines: Sequence[str]) -> bool:
-    """True if a sample of lines is in layout "words".
+    """Return whether a sample of lines has the layout "words".
 
-    That takes three signs together: more than 95 % of the non-blank lines hold a single word, fewer
-    than half of them end as sentences end (one-word sentences would), and blank lines stand between
-    groups of lines, 2 or more on average (a list of words has none).
+    Three conditions must hold: more than 95 % of the non-blank lines have a single word, fewer than
+    half of them end as sentences end (as sentences of one word would), and blank lines separate
+    groups of 2 lines or more on average (a list of words has no blank lines).
 
     Args:
-        lines: the first lines of a text, blank ones included. 2,000 are plenty.
+        lines: the first lines of a text, with blank ones. 2,000 are enough.
     """
     lines = [line.split() for line in lines]
     written = [line for line in lines if line]
@@ -95,7 +95,7 @@ def looks_like_words(lines: Sequence[str]) -> bool:
 
 
 def documents_from_lines(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Documents of a text in layout "lines"; documents without sentences are skipped."""
+    """Yield the documents of a text in layout "lines"; those without sentences are left out."""
     document = []
     for line in lines:
         sentence = " ".join(line.split())
@@ -109,9 +109,9 @@ def documents_from_lines(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Documents of a text in layout "words"; documents without sentences are skipped.
+    """Yield the documents of a text in layout "words"; those without sentences are left out.
 
-    The words of a sentence are joined by single spaces. A line with several words gives them all.
+    The words of a sentence are joined by single spaces. All words of a line are taken.
     """
     document, sentence = [], []
     blanks = 0
@@ -134,11 +134,12 @@ def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def documents_from_prose(lines: Iterable[str], paragraphs: bool = False) -> Iterator[list[str]]:
-    """Documents of a text in layout "prose"; documents without sentences are skipped.
+    """Yield the documents of a text in layout "prose"; those without sentences are left out.
 
     Args:
-        lines: of the text.
-        paragraphs: give whole paragraphs in place of sentences, each with its whitespace collapsed.
+        lines: the text's lines.
+        paragraphs: return whole paragraphs instead of sentences, with one space for each run of
+            whitespace.
     """
     document = []
     for chapter_ends, paragraph in _paragraphs(lines):
@@ -154,10 +155,10 @@ def documents_from_prose(lines: Iterable[str], paragraphs: bool = False) -> Iter
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[tuple[bool, str]]:
-    """(does the document end here?, text of the paragraph, possibly empty) of prose."""
-    paragraph = []  # the broken lines of the paragraph so far
+    """Yield for each paragraph (whether the document ends with it, its text, possibly empty)."""
+    paragraph = []  # its lines so far
     blanks = 0
-    titled = False  # in a text with titles they alone end documents
+    titled = False  # in a text with titles, only those end documents
     for line in lines:
         line = line.strip()
         heading = _HEADING.fullmatch(line)

@@ -1,7 +1,8 @@
-"""Prepared TFDS data sets by the names that stand in place of files."""
+"""Prepared TFDS data sets, opened by names such as `tfds:imdb_reviews:train`."""
 
 import os
 import re
+from typing import Any
 
 # NAME[/CONFIG][:VERSION][:SPLIT]; a split may be a slice such as train[:10%].
 _SOURCE = re.compile(
@@ -9,8 +10,8 @@ _SOURCE = re.compile(
 )
 
 
-def open_tfds(source: str):
-    """The builder of a prepared TFDS data set, and the split.
+def open_tfds(source: str) -> tuple[Any, str]:
+    """Return the builder of a prepared TFDS data set, and the split.
 
     Args:
         source: `tfds:NAME[/CONFIG][:VERSION][:SPLIT]`; the split is "train" if left out. Data sets
@@ -18,12 +19,12 @@ def open_tfds(source: str):
             puts them.
 
     Raises:
-        ValueError: not such a source, no such config, version or split.
+        ValueError: a malformed source; an unknown config, version or split.
         FileNotFoundError: an unknown data set, or one that is not prepared.
-        ImportError: without the package tensorflow-datasets.
+        ImportError: the package tensorflow-datasets is not installed.
     """
     try:
-        import tensorflow_datasets as tfds  # optional, and slow to import
+        import tensorflow_datasets as tfds  # an optional package, slow to import
     except ImportError as error:
         raise ImportError(f"{source} needs the package tensorflow-datasets: {error}") from error
 
@@ -36,14 +37,14 @@ def open_tfds(source: str):
     except tfds.core.DatasetNotFoundError:
         raise FileNotFoundError(
             f"TFDS knows no data set {name!r} (from {source}); check the name and TFDS_DATA_DIR"
-        ) from None  # the cause lists every data set there is
+        ) from None  # whose message lists all data sets
     except (AssertionError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"{source} names no version or config of a TFDS set: {reason}") from None
     if not builder.is_prepared():
         raise FileNotFoundError(
             f"the TFDS data set {name!r} is not prepared in {builder.data_dir}; run "
-            f"tfds.load({name!r}) once or set TFDS_DATA_DIR to where it lies"
+            f"tfds.load({name!r}) once or set TFDS_DATA_DIR to its folder"
         )
     try:
         builder.info.splits[split]

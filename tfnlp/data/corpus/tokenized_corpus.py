@@ -1,7 +1,8 @@
-"""A whole corpus as one flat array of token ids, with the borders of sentences and documents."""
+"""A corpus as one flat array of token ids, with the starts of sentences and documents."""
 
 import dataclasses
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,11 +10,11 @@ import tqdm
 
 from tfnlp.data.corpus.checks import checked_documents
 
-_BATCH = 2000  # sentences that the tokenizer gets at once
+_BATCH = 2000  # sentences per call of the tokenizer
 
 
-def tokenize_sentences(sentences: list[str], tokenizer) -> tuple[np.ndarray, np.ndarray]:
-    """Their tokens in one row, int32 [N], and how many each sentence has, int64 [S]."""
+def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the tokens of all sentences, int32 [N], and the length of each, int64 [S]."""
     ragged = tokenizer.tokenize(tf.constant(sentences))
     tokens = ragged.flat_values.numpy().astype(np.int32, copy=False)
     return tokens, ragged.row_lengths().numpy()
@@ -50,19 +51,19 @@ class TokenizedCorpus:
 
     @classmethod
     def build(
-        cls, documents: Iterable[list[str]], tokenizer, progress: bool = True
+        cls, documents: Iterable[list[str]], tokenizer: Any, progress: bool = True
     ) -> "TokenizedCorpus":
-        """Tokenizes a stream of documents.
+        """Tokenize a stream of documents.
 
-        Sentences that give no tokens are dropped, and so are documents without any sentence.
+        Sentences without tokens and documents without sentences are left out.
 
         Args:
-            documents: lists of sentences, as `read_documents` gives them; read once.
+            documents: lists of sentences, as `read_documents` returns them; read once.
             tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]`.
             progress: show a progress bar on stderr.
 
         Raises:
-            ValueError: a document that is a string; no sentence gave a token.
+            ValueError: a document that is a string; a corpus without tokens.
         """
         pieces, lengths, owners = [], [], []  # owners: the document of each sentence
 

@@ -1,4 +1,4 @@
-"""A corpus of the words that get a vector: what word2vec and its kin are trained on."""
+"""Corpus of the words of a vocabulary, for word2vec."""
 
 import collections
 import dataclasses
@@ -13,18 +13,18 @@ from tfnlp.text.lines import shown
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WordCorpus:
-    """Sentences as numbers of words, 4 bytes a word.
+    """Sentences as indices of words, 4 bytes a word.
 
-    Words that are not in the vocabulary are not there at all: as in word2vec.c, their neighbours
-    are neighbours of each other. Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`;
+    Words that are not in the vocabulary are removed: as in word2vec.c, the words before and after
+    them become neighbours. Sentence s is `ids[sentence_starts[s] : sentence_starts[s + 1]]`;
     none is empty.
 
     Attributes:
         words: the vocabulary, V distinct words.
         ids: int32 [W], indices into `words`.
         sentence_starts: int64 [S + 1], positions in `ids`, from 0 to W.
-        counts: int64 [V], how often each word is in `ids`.
-        unknown: words of the text that were left out.
+        counts: int64 [V], the frequency of each word in `ids`.
+        unknown: number of words of the text that were removed.
     """
 
     words: list[str]
@@ -33,7 +33,7 @@ class WordCorpus:
     unknown: int = 0
     counts: np.ndarray = dataclasses.field(init=False, repr=False)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         counts = np.bincount(self.ids, minlength=len(self.words)).astype(np.int64)
         object.__setattr__(self, "counts", counts)
 
@@ -47,15 +47,15 @@ class WordCorpus:
 
     @classmethod
     def build(cls, sentences: Iterable[str], words: Sequence[str]) -> "WordCorpus":
-        """Numbers the words of sentences, split at whitespace.
+        """Split sentences at whitespace and number their words.
 
         Args:
             sentences: strings, read once.
             words: the vocabulary, see `frequent_words`.
 
         Raises:
-            ValueError: repeated words, a sentence that is no string, or sentences that hold none of
-                the vocabulary.
+            ValueError: repeated words, a sentence that is no string, or sentences without a word
+                of the vocabulary.
         """
         words = list(words)
         numbers = {word: number for number, word in enumerate(words)}
@@ -80,15 +80,15 @@ class WordCorpus:
 def frequent_words(
     sentences: Iterable[str], min_count: int = 5, max_size: int | None = None
 ) -> list[str]:
-    """The words of `sentences` by falling frequency; of equally frequent ones in code point order.
+    """Return the words of `sentences` by falling frequency, ties in the order of code points.
 
     Args:
         sentences: strings of words with whitespace between, read once.
-        min_count: words seen fewer times are left out.
-        max_size: at most so many words; None: all.
+        min_count: rarer words are left out.
+        max_size: largest number of words; None: no limit.
 
     Raises:
-        ValueError: an argument out of its range, no words, or none that is left.
+        ValueError: an argument out of its range; no words, or only rarer ones.
     """
     if min_count < 1:
         raise ValueError(f"min_count must be 1 or more; got {min_count}")
@@ -98,7 +98,7 @@ def frequent_words(
     for sentence in checked_sentences(sentences):
         counts.update(sentence.split())
     if not counts:
-        raise ValueError("the text holds no words to make a vocabulary of; give more text")
+        raise ValueError("the text holds no words for a vocabulary; give more text")
     words = [word for word, count in counts.items() if count >= min_count]
     if not words:
         raise ValueError(

@@ -1,6 +1,7 @@
-"""Batches of any task's examples, a pure function of (data, seed, step)."""
+"""Batches of the examples of a task, a pure function of (data, seed, step)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -9,12 +10,12 @@ from tfnlp.data.labelled.buckets import LengthBuckets
 
 
 def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> list[int]:
-    """`lengths` for `TaskBatches`: about as many examples up to each as up to the next.
+    """Return `lengths` for `TaskBatches` that divide the examples into about equal parts.
 
     Args:
         sizes: length of each example, int [N], 1 or more.
-        count: lengths at most; the last one holds the longest example.
-        multiple: each length is rounded up to a multiple of it, but for the last.
+        count: largest number of lengths; the last one is that of the longest example.
+        multiple: each length but the last is rounded up to a multiple of it.
 
     Raises:
         ValueError: no sizes, one below 1, `count` or `multiple` below 1.
@@ -31,16 +32,16 @@ def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> l
 
 
 class TaskBatches(LengthBuckets):
-    """Examples of similar length share a batch, as `LengthBuckets` has it.
+    """Batches of examples of similar length, see `LengthBuckets`.
 
-    A batch is a dict with B = batch_size, T one of `lengths`, integers as int32 and other numbers
-    as float32:
+    A batch is a dict with B = batch_size, T one of `lengths`; integers are int32, other numbers
+    float32:
 
         each of tokens     [B, T] or [B, C, T]  0 at padding, which is on the right
         each of fixed      [B, ...]
-        weights   float32  [B]                  1 for examples that count, 0 for those that fill up
-                           [B, T]               `tokens["weights"]` times that, where it is given
-        lm_layers float32  [B, T, L, D] or      rows of the table, in place of `tokens["rows"]`;
+        weights   float32  [B]                  1 for examples that count, 0 for repeated ones
+                           [B, T]               `tokens["weights"]` times that, if it is given
+        lm_layers float32  [B, T, L, D] or      rows of the table, instead of `tokens["rows"]`;
                            [B, C, T, L, D]      zeros at padding
 
     Args:
@@ -48,8 +49,8 @@ class TaskBatches(LengthBuckets):
             [C, n]; n is the same in all columns of an example, C in all examples of a column.
         fixed: columns by name, [N, ...], such as labels.
         batch_size: B, over all devices.
-        lengths: increasing; an example is padded to the least that holds it. None: one length, that
-            of the longest. With one length, T is a static shape, else None.
+        lengths: increasing; an example is padded to the smallest one that fits. None: one
+            length, that of the longest example. With one length, T is a static shape, else None.
         table: `[M, L, D]` of any float type, in memory or mapped from disk; row 0 is zeros, for
             special tokens and padding.
         pad_all: every batch is padded to the last of `lengths`; the examples of a batch and the
@@ -107,15 +108,15 @@ class TaskBatches(LengthBuckets):
             self._check_table(table)
 
     def evaluation_rows(self) -> list[tuple[np.ndarray, int]]:
-        """What the elements of `evaluation_batches()` hold, in the same order.
+        """Return which examples are in the elements of `evaluation_batches()`, in the same order.
 
         Returns:
-            for each batch (rows, real): the example in each of its rows, int [B], of which the first
-            `real` count; the others only fill up.
+            for each batch (rows, real): the example in each of its rows, int [B], of which the
+            first `real` count; the others only fill up.
         """
         return [(rows, real) for _, rows, real in self._cut([m for _, m in self._buckets])]
 
-    def _check_table(self, table):
+    def _check_table(self, table: np.ndarray) -> None:
         rows = self._tokens.get("rows")
         if rows is None or rows.dtype != np.int32:
             raise ValueError("table needs tokens['rows'], the row of each token as an int")
@@ -129,7 +130,7 @@ class TaskBatches(LengthBuckets):
                 f"{len(table) - 1}"
             )
 
-    def _gather(self, length, rows, real):
+    def _gather(self, length: int, rows: np.ndarray, real: int) -> dict[str, np.ndarray]:
         length = self.lengths[-1] if self.pad_all else length
         counts = np.arange(len(rows)) < real  # [B]
         time = np.arange(length)
@@ -147,7 +148,7 @@ class TaskBatches(LengthBuckets):
             batch["lm_layers"] = np.asarray(self._table[batch.pop("rows")], np.float32)
         return batch
 
-    def _specs(self, length):
+    def _specs(self, length: int | None) -> dict[str, tf.TensorSpec]:
         length = self.lengths[-1] if self.pad_all else length
         size = self.batch_size
         specs = {
@@ -165,8 +166,8 @@ class TaskBatches(LengthBuckets):
         return specs
 
 
-def _join(name, column, sizes):
-    """The arrays of all examples side by side: [total] or [C, total], int32 or float32."""
+def _join(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """Return the arrays of all examples as one: [total] or [C, total], int32 or float32."""
     arrays = [np.asarray(array) for array in column]
     if len(arrays) != len(sizes):
         raise ValueError(f"tokens[{name!r}] has {len(arrays)} examples, others {len(sizes)}")
@@ -180,8 +181,8 @@ def _join(name, column, sizes):
     return _numbers(name, np.concatenate(arrays, axis=-1))
 
 
-def _numbers(name, column):
-    """The column as int32 or float32."""
+def _numbers(name: str, column: Any) -> np.ndarray:
+    """Return the column as int32 or float32."""
     column = np.asarray(column)
     if column.dtype.kind not in "biuf":
         raise ValueError(f"column {name!r} has dtype {column.dtype}; expected ints or floats")

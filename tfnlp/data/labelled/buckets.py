@@ -1,31 +1,33 @@
 """Batches of examples of similar length, a pure function of (data, seed, step).
 
-Each example is padded to the least of a few fixed lengths that holds it, and shares its batch with
-others of that length. Every epoch goes through every example once; where the examples of a length
-don't fill their last batch, some of them are there again with weight 0, so that every batch has
-the same size and every loss and score is exact.
+Each example is padded to the smallest of a few fixed lengths that it fits into, and shares its
+batch with others of that length. Every epoch has every example once. The last batch of each length
+is filled up with some of its examples a second time, with weight 0: every batch has the same size
+and every loss and score is exact.
 """
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 
 class LengthBuckets:
-    """Step n belongs to epoch `n // steps_per_epoch`; each epoch is shuffled with (seed, epoch).
+    """Batches of a few fixed lengths, shuffled in each epoch with (seed, epoch).
 
-    Who inherits adds `_gather(length, rows, real)`, the batch of the examples `rows` (int [B]) as
+    Step n belongs to epoch `n // steps_per_epoch`.
+
+    A subclass adds `_gather(length, rows, real)`, the batch of the examples `rows` (int [B]) as
     a dict of arrays, of which the first `real` count; and `_specs(length)`, the `tf.TensorSpec`s
     of a batch under the same names, for a length that may be None.
 
     Args:
-        name: what the lengths are of, and in what unit, for errors: ("word_ids", "words").
+        name: the argument and the unit of the lengths, for errors: ("word_ids", "words").
         sizes: length of each example, int [N], 1 or more.
         batch_size: B, over all devices.
-        lengths: increasing; None: one length, that of the longest example. With one, the shapes of
-            all batches are static, as XLA demands.
+        lengths: increasing; None: one length, that of the longest example. With one length, the
+            shapes of all batches are static, which XLA needs.
         seed: int in [0, 2^31).
 
     Raises:
@@ -54,7 +56,7 @@ class LengthBuckets:
                 f"{name[0]}[{int(sizes.argmax())}] has {sizes.max()} {name[1]}, more than the last "
                 f"of lengths={self.lengths}; add a longer one or cut it"
             )
-        bucket = np.searchsorted(self.lengths, sizes)  # the least length that holds it
+        bucket = np.searchsorted(self.lengths, sizes)  # the smallest length that fits
         self._buckets = [
             (length, np.flatnonzero(bucket == b))
             for b, length in enumerate(self.lengths)
@@ -64,29 +66,29 @@ class LengthBuckets:
         self.plan = functools.lru_cache(maxsize=2)(self._draw)
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, see the class."""
+        """Return the batch of a step, see the class."""
         epoch, position = divmod(int(step), self.steps_per_epoch)
         return self._gather(*self.plan(epoch)[position])
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`."""
         return self._as_dataset(self.batch, tf.data.Dataset.range(first_step, tf.int64.max))
 
     def evaluation_batches(self) -> tf.data.Dataset:
-        """Every example once, the same batches at every call, short examples first."""
+        """Return every example once, the same batches at every call, short examples first."""
         plan = self._cut([members for _, members in self._buckets])
         return self._as_dataset(
             lambda number: self._gather(*plan[int(number)]), tf.data.Dataset.range(len(plan))
         )
 
-    def _draw(self, epoch):
-        """The batches of an epoch in their order: tuples for `_gather`. Kept for two epochs."""
+    def _draw(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
+        """Return the batches of an epoch in their order, as arguments of `_gather`."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         plan = self._cut([rng.permutation(members) for _, members in self._buckets])
         return [plan[index] for index in rng.permutation(len(plan))]
 
-    def _cut(self, buckets):
-        """Batches of each bucket: (length, examples [B], how many of them are real)."""
+    def _cut(self, buckets: Sequence[np.ndarray]) -> list[tuple[int, np.ndarray, int]]:
+        """Return the batches of each bucket: (length, examples [B], how many of them count)."""
         size, plan = self.batch_size, []
         for (length, _), members in zip(self._buckets, buckets, strict=True):
             for first in range(0, len(members), size):
@@ -94,11 +96,13 @@ class LengthBuckets:
                 plan.append((length, rows, min(size, len(members) - first)))
         return plan
 
-    def _as_dataset(self, function, numbers):
+    def _as_dataset(
+        self, function: Callable[[int], dict[str, np.ndarray]], numbers: tf.data.Dataset
+    ) -> tf.data.Dataset:
         specs = self._specs(self.lengths[0] if len(self.lengths) == 1 else None)
 
         @tf.autograph.experimental.do_not_convert
-        def element(number):
+        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
             values = tf.numpy_function(
                 lambda n: [function(n)[name] for name in specs],
                 [number],

@@ -1,6 +1,6 @@
-"""Questions about a passage whose answer is a part of it: SQuAD 1.1 and 2.0."""
+"""Questions about a passage, with answers that are parts of it: SQuAD 1.1 and 2.0."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tfnlp.data.labelled.rows import (
@@ -11,6 +11,7 @@ from tfnlp.data.labelled.rows import (
     gather,
     parse_json,
 )
+from tfnlp.data.labelled.tables import Row
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,11 @@ class Question:
     """A question and the passage to answer it from.
 
     Attributes:
-        id: of the question; answers are told apart by it.
+        id: of the question, unique.
         question: never empty.
         context: the passage.
-        answers: (text, where it starts in `context`, in characters) as given by each annotator; ()
-            for a question that the passage does not answer, or if answers are not known.
+        answers: (text, its start in `context`, in characters) of each annotator; () for a question
+            that the passage does not answer, or if answers are not known.
     """
 
     id: str
@@ -32,16 +33,16 @@ class Question:
 
 
 def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskData:
-    """The questions of a SQuAD file (Rajpurkar et al. 2016, 2018), in its order.
+    """Read the questions of a SQuAD file (Rajpurkar et al. 2016, 2018), in its order.
 
     Args:
-        path: a UTF-8 JSON file; `.gz` is unpacked on the way.
-        skip: leave out what can't be read; `skipped` names file and question.
+        path: a UTF-8 JSON file; `.gz` is unpacked.
+        skip: leave out questions that can't be read; `skipped` names file and question.
         labelled: False: questions may come without answers.
 
     Raises:
-        ValueError: not UTF-8, not JSON, not of SQuAD's form; an answer that the passage does not
-            have where it should start; no question at all.
+        ValueError: not UTF-8, not JSON, not of SQuAD's form; an answer that is not at its
+            place in the passage; no question.
         FileNotFoundError: there is no such file.
         OSError: a folder; a damaged or truncated gzip file.
     """
@@ -54,15 +55,21 @@ def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskD
     return questions(path, _rows(content["data"]), skip, labelled, second)
 
 
-def questions(source, rows, skip=False, labelled=True, may_lack=False) -> TaskData:
-    """The questions of rows `{"id", "question", "context", "answers", "is_impossible"}`.
+def questions(
+    source: str,
+    rows: Iterable[Row],
+    skip: bool = False,
+    labelled: bool = True,
+    may_lack: bool = False,
+) -> TaskData:
+    """Return the questions of rows `{"id", "question", "context", "answers", "is_impossible"}`.
 
-    `answers` is a list of `{"text", "answer_start"}`. `may_lack`: an empty list without
-    `is_impossible` is an unanswerable question as well, as it is for the evaluation of SQuAD 2.0.
+    `answers` is a list of `{"text", "answer_start"}`. With `may_lack`, an empty list without
+    `is_impossible` is an unanswerable question too, as in the evaluation script of SQuAD 2.0.
     """
     seen = set()
 
-    def make(row):
+    def make(row: dict) -> Question:
         name = checked_text(row.get("id"), "its id")
         try:
             if name in seen:
@@ -79,7 +86,7 @@ def questions(source, rows, skip=False, labelled=True, may_lack=False) -> TaskDa
 
 
 def _rows(articles: list) -> Iterator[tuple[str, dict | BadRow]]:
-    """The questions of SQuAD's articles, each with its context. Without an id: by its place."""
+    """Yield the questions of SQuAD's articles, each with its place and its context."""
     for number, article in enumerate(articles, 1):
         where = f"article {number}"
         paragraphs = article.get("paragraphs") if isinstance(article, dict) else None
@@ -100,7 +107,9 @@ def _rows(articles: list) -> Iterator[tuple[str, dict | BadRow]]:
                     yield spot, BadRow(f"expected an object; got {row!r:.60}")
 
 
-def _answers(row, context, labelled, may_lack):
+def _answers(
+    row: dict, context: str, labelled: bool, may_lack: bool
+) -> tuple[tuple[str, int], ...]:
     answers, impossible = row.get("answers"), row.get("is_impossible")
     if impossible is not None and not isinstance(impossible, bool):
         raise BadRow(f"is_impossible must be true or false; got {impossible!r:.30}")
@@ -121,7 +130,7 @@ def _answers(row, context, labelled, may_lack):
         )
         checked_text(text, "an answer")
         if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-            raise BadRow(f"answer_start must be a number of a character, from 0; got {start!r:.30}")
+            raise BadRow(f"answer_start must be a character's number, from 0; got {start!r:.30}")
         if not context.startswith(text, start):
             there = context[start : start + len(text)]
             raise BadRow(

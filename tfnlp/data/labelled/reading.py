@@ -1,11 +1,12 @@
-"""The files or TFDS data sets of a fine-tuning task, whatever their format, to examples."""
+"""Files and TFDS data sets of fine-tuning tasks, in all their formats, to examples."""
 
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from tfnlp.data.corpus.documents import expand
-from tfnlp.data.labelled.examples import choice_file, labelled_lines, table_examples, table_file
+from tfnlp.data.labelled.choices import choice_file, choice_table
+from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_file
 from tfnlp.data.labelled.questions import question_file, questions
 from tfnlp.data.labelled.rows import TaskData, file_kind
 from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list
@@ -17,7 +18,7 @@ TASKS = ("classify", "similarity", "choose", "answer", "tag")
 
 def read_task(
     task: str,
-    paths: str | Sequence[str],
+    paths: str | os.PathLike | Sequence[str | os.PathLike],
     *,
     text: Column | Sequence[Column] | None = None,
     label: Column | None = None,
@@ -25,45 +26,46 @@ def read_task(
     labelled: bool = True,
     drop: Sequence[str] = ("-",),
 ) -> TaskData:
-    """Reads the examples of a task, one path after the other.
+    """Read the examples of a task, one path after the other.
 
-    By task, and by the end of the file's name (`.gz` after it is unpacked on the way):
+    The format follows from the task and the extension (`.gz` is unpacked first):
 
         classify    .tsv .csv .jsonl    a table with one or two texts and the name of a class
-                    all others          lines `label text`; a table of tabs if `text` is given
+                    all others          lines `label text`; a table with tabs if `text` is given
         similarity  .csv .jsonl others  a table with two texts (or one) and a number
         choose      .xml                COPA (see `read_choices`)
                     .csv .jsonl         a table: a text, its choices, the index of the right one
-                    all others          CODAH; a table of tabs if `text` is given
+                    all others          CODAH; a table with tabs if `text` is given
         answer      all                 the JSON of SQuAD 1.1 or 2.0
         tag         .conllu             CoNLL-U
                     .jsonl              {"words" or "tokens": [..], "tags": [..]}
-                    all others          CoNLL: a line for each word, columns between tabs or spaces,
-                                        blank lines between sentences; lines -DOCSTART- don't count
+                    all others          CoNLL: one word per line, columns between tabs or spaces,
+                                        blank lines between sentences; -DOCSTART- is ignored
 
     In a `.jsonl` (or `.json`) every line is an object. A `.csv` has quotation marks around fields;
-    in tables of tabs they are characters, as GLUE means them. `tfds:NAME[/CONFIG][:SPLIT]` is a
+    in tables with tabs they are plain characters, as in GLUE. `tfds:NAME[/CONFIG][:SPLIT]` is a
     prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD.
 
     Args:
         task: one of "classify", "similarity", "choose", "answer", "tag".
         paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
-        text: the column or columns of the texts; names, or numbers from 0 (as digits too) of a file
-            without header. None: the first that the table has of sentence1 and sentence2, premise
-            and hypothesis, question and sentence, text_a and text_b, sentence, text. For "choose":
-            that of the text and then those of the choices, or the one that lists them; None:
-            context, premise or question (a context's question goes with it) and choices, endings or
-            answers. For "tag": that of the words; None: the first, of JSON words or tokens.
+        text: the column or columns of the texts: names, or numbers from 0 (also as digits) of a
+            file without header. None: the first that the table has of sentence1 and sentence2,
+            premise and hypothesis, question and sentence, text_a and text_b, sentence, text. For
+            "choose": that of the text and then those of the choices, or the one that lists them;
+            None: context, premise or question (a context's question goes with it) and choices,
+            endings or answers. For "tag": that of the words; None: the first, of JSON words or
+            tokens.
         label: the label's column. None: label, gold_label, score or similarity. For "tag": of CoNLL
             a number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number; of JSON and
             TFDS None: tags, labels or ner_tags.
-        skip: write rows that can't be read down in `skipped` and go on; a file without one good row
-            is still an error. With "tag" a bad line costs its sentence.
+        skip: leave out rows that can't be read and list them in `skipped`; a file without a good
+            row is still an error. With "tag" a bad line leaves out its sentence.
         labelled: False for texts to predict: labels may be missing and are None then. Files of
             lines `label text` are then lines `text`, unless `label=0` says that the label comes
             first.
-        drop: labels of rows to leave out ("classify" and "similarity"); they stand in `skipped`
-            too. SNLI has "-" where annotators did not agree. With `labelled=False` the rows stay.
+        drop: labels of rows to leave out ("classify" and "similarity"); `skipped` lists them.
+            SNLI has "-" where annotators did not agree. With `labelled=False` the rows are kept.
 
     Returns:
         `TaskData` of `TaskExample` ("classify", "similarity", "choose"), `Question` or
@@ -97,7 +99,8 @@ def check_columns(
     """Check the arguments of `read_task`; return text columns as a list, and the label's.
 
     Raises:
-        ValueError: an unknown task, a wrong column, columns for "answer", a `drop` that is a string.
+        ValueError: an unknown task, a wrong column, columns for "answer", a `drop` that is a
+            string.
     """
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
@@ -127,6 +130,8 @@ def examples_of_rows(
         return questions(source, rows, skip, labelled, may_lack=True)
     if task == "tag":
         return tagged_table(source, header, rows, text, label, skip, labelled)
+    if task == "choose":
+        return choice_table(source, header, rows, text, label, skip, labelled)
     return table_examples(task, source, header, rows, text, label, skip, labelled, drop)
 
 
@@ -139,7 +144,15 @@ def _expanded(paths: Iterable[str | os.PathLike]) -> Iterator[str]:
             yield from expand(path)
 
 
-def _read_file(task, path, text, label, skip, labelled, drop):
+def _read_file(
+    task: str,
+    path: str,
+    text: list[Column] | None,
+    label: Column | None,
+    skip: bool,
+    labelled: bool,
+    drop: Sequence[str],
+) -> TaskData:
     if task == "answer":
         return question_file(path, skip, labelled)
     if task == "tag":
@@ -151,12 +164,20 @@ def _read_file(task, path, text, label, skip, labelled, drop):
         return table_file(task, path, text, label, skip, labelled, drop)
     if label not in (None, 0, "0"):
         raise ValueError(
-            f"{path}: without text its lines are read as label and text, so label can only be 0"
-            f"; got {label!r}"
+            f"{path}: without text, its lines are label and text, so label can only be 0; "
+            f"got {label!r}"
         )
     return labelled_lines(path, skip, labelled or label is not None)
 
 
-def _read_tfds(task, path, text, label, skip, labelled, drop):
+def _read_tfds(
+    task: str,
+    path: str,
+    text: list[Column] | None,
+    label: Column | None,
+    skip: bool,
+    labelled: bool,
+    drop: Sequence[str],
+) -> TaskData:
     header, rows = tfds_rows(path, class_names=task in ("classify", "tag"))
     return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)

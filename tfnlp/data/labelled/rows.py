@@ -1,24 +1,25 @@
-"""Rows of task files: where each one stands, and what becomes of those that can't be read.
+"""Rows of labelled data, and how readers handle rows that can't be read.
 
-A reader gives `(where, row)` and a function that makes an example of a row or raises `BadRow` with
-the reason; `gather` adds file and line to it, and either stops or writes it down.
+A reader passes pairs `(where, row)`, and a function that returns the example of a row or raises
+`BadRow` with the reason. `gather` adds file and line to the reason, and raises it or lists it.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tfnlp.data.corpus.documents import read_lines
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """What was read of the files of a task.
+    """The examples of a task.
 
     Attributes:
-        examples: `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
-        skipped: "FILE, line N: why" for each row that was left out.
+        examples: list of `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
+        skipped: "FILE, line N: reason" for each row that was left out.
     """
 
     examples: list
@@ -26,7 +27,7 @@ class TaskData:
 
 
 class BadRow(ValueError):
-    """A row can't be read: why, and in which part of it (`where`) if that is known better."""
+    """A row that can't be read: the reason, and the place in it (`where`) if it is known."""
 
     def __init__(self, why: str, where: str | None = None):
         super().__init__(why)
@@ -34,22 +35,22 @@ class BadRow(ValueError):
 
 
 class LeftOut(BadRow):
-    """A row that can be read but is not wanted; it never stops the reading."""
+    """A row that can be read but is left out; it is never an error."""
 
 
 def gather(
-    source: str, rows: Iterable[tuple[str, object]], make: Callable, skip: bool = False
+    source: str, rows: Iterable[tuple[str, Any]], make: Callable[[Any], Any], skip: bool = False
 ) -> TaskData:
-    """The examples of a file or data set.
+    """Return the examples of a file or data set.
 
     Args:
         source: its name, for messages.
-        rows: (where in `source`, row); a row that is a `BadRow` is one already.
-        make: an example of a row; may raise `BadRow`.
-        skip: write bad rows down and go on.
+        rows: pairs (where in `source`, row); a row may be a `BadRow`.
+        make: returns the example of a row, or raises `BadRow`.
+        skip: leave out bad rows and list them in `skipped`.
 
     Raises:
-        ValueError: a bad row, unless `skip`; no examples at all.
+        ValueError: a bad row, unless `skip`; no examples.
     """
     data = TaskData([])
     for where, row in rows:
@@ -67,8 +68,8 @@ def gather(
     return data
 
 
-def no_examples(source: str, skipped: list[str] = ()) -> ValueError:
-    """The error of a source that gave nothing."""
+def no_examples(source: str, skipped: Sequence[str] = ()) -> ValueError:
+    """Return the error for a source without examples."""
     if skipped:
         return ValueError(
             f"no examples in {source}: none of its {len(skipped)} rows can be used; the first: "
@@ -78,7 +79,7 @@ def no_examples(source: str, skipped: list[str] = ()) -> ValueError:
 
 
 def file_lines(path: str | os.PathLike) -> Iterator[str]:
-    """The lines of a UTF-8 file, without their ends; `.gz` is unpacked on the way.
+    """Yield the lines of a UTF-8 file, without their ends; `.gz` is unpacked.
 
     Raises:
         ValueError: not UTF-8.
@@ -96,19 +97,19 @@ def file_lines(path: str | os.PathLike) -> Iterator[str]:
             yield line
             number += 1
     except (ValueError, OSError) as error:
-        if error.__cause__ is None:  # of the file as a whole
+        if error.__cause__ is None:  # an error of the whole file
             raise
         raise type(error)(f"{error} (after line {number})") from error.__cause__
 
 
 def file_kind(path: str | os.PathLike) -> str:
-    """The end of a file's name in lower case, such as ".tsv", without ".gz"."""
+    """Return the extension of a file in lower case, such as ".tsv", without ".gz"."""
     name = os.fspath(path).lower().removesuffix(".gz")
     return os.path.splitext(name)[1]
 
 
 def json_rows(path: str | os.PathLike) -> Iterator[tuple[str, dict | BadRow]]:
-    """The objects of a file with one on each line; blank lines are passed over."""
+    """Yield the objects of a file with one per line; blank lines are skipped."""
     for number, line in enumerate(file_lines(path), 1):
         if not line.strip():
             continue
@@ -122,21 +123,21 @@ def json_rows(path: str | os.PathLike) -> Iterator[tuple[str, dict | BadRow]]:
 
 
 def parse_json(text: str) -> object:
-    """The value of a JSON text, or a `BadRow` that says why there is none."""
+    """Return the value of a JSON text, or a `BadRow` with the reason why there is none."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}"
         return BadRow(f"not valid JSON ({error.msg} at column {error.colno})", where)
-    except (ValueError, RecursionError) as error:  # a number or a depth beyond all measure
+    except (ValueError, RecursionError) as error:  # a number too long or lists too deep
         return BadRow(f"not valid JSON ({error})")
 
 
 def checked_text(value: object, name: str) -> str:
-    """`value`, if it is a string that holds more than blanks and can be written as UTF-8.
+    """Return `value` if it is a string that is not blank and can be encoded as UTF-8.
 
     Raises:
-        BadRow: else. JSON can spell half of a surrogate pair, which no tokenizer would take.
+        BadRow: if it is not. JSON can contain half of a surrogate pair, which is not UTF-8.
     """
     if not isinstance(value, str):
         raise BadRow(f"{name} must be a text; got {value!r:.60}")

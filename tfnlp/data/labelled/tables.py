@@ -1,11 +1,11 @@
-"""Tables in `.tsv`, `.csv` and `.jsonl` files, and which of their columns a task means."""
+"""Tables in `.tsv`, `.csv` and `.jsonl` files, and the columns that a task reads."""
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows, no_examples
 
-# Where nobody says which columns to read: the first of these that a table has.
+# The default columns: the first of these that a table has.
 TEXT_COLUMNS = (
     ("sentence1", "sentence2"),
     ("premise", "hypothesis"),
@@ -19,14 +19,14 @@ LABEL_COLUMNS = ("label", "gold_label", "score", "similarity")
 JSON_KINDS = (".jsonl", ".json")
 
 Column = str | int
-Row = tuple[str, dict | list | BadRow]  # where it stands, and its fields by name or by number
+Row = tuple[str, dict | list | BadRow]  # its place, and its fields by name or by number
 
 
 def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
-    """The text columns as a list, however they were given.
+    """Return the text columns as a list.
 
     Raises:
-        ValueError: none, or something that is neither a name nor a number from 0.
+        ValueError: an empty list, or a column that is neither a name nor a number from 0.
     """
     if text is None:
         return None
@@ -40,22 +40,25 @@ def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
     return columns
 
 
-def read_table(path: str, text: list | None, label: Column | None) -> tuple[list | None, Iterator]:
-    """The header and the rows of a table.
+def read_table(
+    path: str, text: list[Column] | None, label: Column | None
+) -> tuple[list[str] | None, Iterable[Row]]:
+    """Return the header and the rows of a table.
 
-    With `.jsonl` (or `.json`) every line is a JSON object. `.csv` is read with its quotation marks.
-    In all others tabs lie between fields and quotation marks are characters, as in GLUE. Blank
-    lines are passed over.
+    In `.jsonl` (or `.json`) every line is a JSON object. In `.csv`, quotation marks enclose fields.
+    In all others tabs separate fields and quotation marks are plain characters, as in GLUE. Blank
+    lines are skipped.
 
     Args:
         path: a UTF-8 file; `.gz` is unpacked on the way.
-        text, label: columns. If they are numbers (or their digits), a `.tsv` or `.csv` has no header.
+        text, label: columns. If they are numbers (or their digits), a `.tsv` or `.csv` has no
+            header.
 
     Returns:
-        (names, rows as `(where, dict)`), or (None, rows as `(where, list)`) without header.
+        (names, rows as `(where, dict)`); without header (None, rows as `(where, list)`).
 
     Raises:
-        ValueError: names beside numbers, an unreadable header, an empty file, not UTF-8.
+        ValueError: names mixed with numbers, an unreadable header, an empty file, not UTF-8.
         FileNotFoundError, OSError: as `file_lines`.
     """
     kind = file_kind(path)
@@ -86,27 +89,27 @@ def read_table(path: str, text: list | None, label: Column | None) -> tuple[list
 
 def find_columns(
     source: str,
-    header: list | None,
-    text: list | None,
+    header: list[Column] | None,
+    text: list[Column] | None,
     label: Column | None,
     labelled: bool = True,
     defaults: Sequence[Sequence[str]] = TEXT_COLUMNS,
     labels: Sequence[str] = LABEL_COLUMNS,
 ) -> tuple[list[Column], Column | None]:
-    """The columns of the texts and of the label: keys of the rows of `read_table`.
+    """Return the columns of the texts and of the label: keys of the rows of `read_table`.
 
     Args:
         source: for messages.
         header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`.
-        labelled: False: without a label's column, None stands for it.
+        labelled: False: the label's column may be missing, and is None then.
 
     Raises:
-        ValueError: a column that is not there or is there twice; none that fits.
+        ValueError: a column that is missing or is there twice; no default column in the table.
     """
     if header is None:
         if text is None or (label is None and labelled):
             raise ValueError(
-                f"{source} is read without header, since columns were given by number: give the "
+                f"{source} is read without header, because columns were given by number: give the "
                 f"other ones too ({'text' if text is None else 'label'}, a number)"
             )
         return [int(column) for column in text], None if label is None else int(label)
@@ -133,7 +136,7 @@ def find_columns(
 
 
 def cell(row: dict | list, column: Column) -> object:
-    """The field of a row.
+    """Return the field of a row.
 
     Raises:
         BadRow: the row ends before it, or has no such key.
@@ -148,18 +151,18 @@ def cell(row: dict | list, column: Column) -> object:
         raise BadRow(f"has no {column!r}; got only {_listed(row)}") from None
 
 
-def _is_number(column):
+def _is_number(column: Column) -> bool:
     return isinstance(column, int) or column.isascii() and column.isdecimal()
 
 
-def _tab_rows(path) -> Iterator[Row]:
+def _tab_rows(path: str) -> Iterator[Row]:
     for number, line in enumerate(file_lines(path), 1):
         if line.strip():
             yield f"line {number}", line.split("\t")
 
 
-def _csv_rows(path) -> Iterator[Row]:
-    # Strict: else a quotation mark that is never closed would swallow the rest of the file.
+def _csv_rows(path: str) -> Iterator[Row]:
+    # Strict, so that a quotation mark that is not closed is an error and not a field.
     reader = csv.reader((f"{line}\n" for line in file_lines(path)), strict=True)
     while True:
         where = f"line {reader.line_num + 1}"
@@ -174,18 +177,18 @@ def _csv_rows(path) -> Iterator[Row]:
             yield where, row
 
 
-def _by_name(header, rows) -> Iterator[Row]:
+def _by_name(header: list[str], rows: Iterable[Row]) -> Iterator[Row]:
     for where, row in rows:
         if isinstance(row, BadRow):
             yield where, row
         elif any(field.strip() for field in row[len(header) :]):
-            # A stray tab or comma within a text: whatever follows it stands in a wrong column.
+            # A stray tab or comma in a text: the fields after it are in wrong columns.
             yield where, BadRow(f"has {len(row)} fields where the header has {len(header)}")
         else:
             yield where, dict(zip(header, row, strict=False))
 
 
-def _listed(values):
-    """Names for a message: not too many and not too long."""
+def _listed(values: Iterable[object]) -> str:
+    """Return names for a message, at most 12 and each cut to 30 characters."""
     values = [repr(value if isinstance(value, int) else str(value)[:30]) for value in values]
     return ", ".join(values[:12]) + (", ..." if len(values) > 12 else "")

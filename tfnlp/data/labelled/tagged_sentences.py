@@ -1,8 +1,8 @@
-"""Files with a tag for every word, to sentences: CoNLL columns, CoNLL-U and JSON."""
+"""Sentences with a tag for each word, from files of CoNLL columns, CoNLL-U and JSON."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tfnlp.data.labelled.rows import (
@@ -13,7 +13,7 @@ from tfnlp.data.labelled.rows import (
     file_lines,
     gather,
 )
-from tfnlp.data.labelled.tables import JSON_KINDS, Column, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, cell, find_columns, read_table
 
 WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
@@ -21,26 +21,26 @@ TAG_COLUMNS = ("tags", "labels", "ner_tags")
 _CONLLU_TAGS = {"upos": 3, "xpos": 4}  # of the ten columns
 _CONLLU_ID = re.compile(r"(?P<word>\d+)|\d+-\d+|\d+\.\d+")
 
-# A sentence as its lines are: (number, fields).
+# The lines of a sentence: (number, fields).
 _Lines = list[tuple[int, list[str]]]
 
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """The words of a sentence and as many tags, or None where they are not known."""
+    """The words of a sentence, and a tag for each; `tags` is None if they are not known."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...] | None
 
 
 def read_conllu(path: str, column: str = "upos") -> list[tuple[list[str], list[str]]]:
-    """The sentences of a CoNLL-U file, as pairs of words and tags.
+    """Read the sentences of a CoNLL-U file, as pairs of words and tags.
 
-    Ranges of a word's parts (`1-2`) and words that were left out (`1.1`) are passed over, as
-    universaldependencies.org/format.html has it: what is tagged are the syntactic words.
+    The words are the syntactic words: multiword tokens (`1-2`) and empty nodes (`1.1`) are skipped,
+    see universaldependencies.org/format.html.
 
     Args:
-        path: a UTF-8 file; `.gz` is unpacked on the way.
+        path: a UTF-8 file; `.gz` is unpacked.
         column: "upos" (the universal tags) or "xpos" (those of the language).
 
     Raises:
@@ -62,11 +62,11 @@ def tagged_file(
     skip: bool = False,
     labelled: bool = True,
 ) -> TaskData:
-    """The `TaggedSentence`s of a file: see `tfnlp.data.read_task`. A bad line costs its sentence.
+    """Read the `TaggedSentence`s of a file, see `read_task`. A bad line spoils its sentence.
 
     Raises:
-        ValueError: a line that is not of the file's form, a wrong column, a file without sentences
-            or that is not UTF-8.
+        ValueError: a line that is not of the file's format, a wrong column, a file without
+            sentences or that is not UTF-8.
         FileNotFoundError, OSError: as `file_lines`.
     """
     kind = file_kind(path)
@@ -75,7 +75,7 @@ def tagged_file(
         return tagged_table(path, header, rows, text, label, skip, labelled)
     if kind == ".conllu":
         if text is not None:
-            raise ValueError(f"{path}: the words of CoNLL-U are its FORM; leave text out")
+            raise ValueError(f"{path}: the words of CoNLL-U are its column FORM; leave text out")
         return _conllu_file(path, "upos" if label is None else label, skip, labelled)
     if text is not None and len(text) != 1:
         raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
@@ -84,13 +84,21 @@ def tagged_file(
     return _columns_file(path, word, tag, skip, labelled)
 
 
-def tagged_table(source, header, rows, text, label, skip=False, labelled=True) -> TaskData:
-    """The sentences of a table whose fields are lists of words and of tags."""
+def tagged_table(
+    source: str,
+    header: list[Column] | None,
+    rows: Iterable[Row],
+    text: list[Column] | None,
+    label: Column | None,
+    skip: bool = False,
+    labelled: bool = True,
+) -> TaskData:
+    """Return the sentences of a table whose fields are lists of words and of tags."""
     chosen, answer = find_columns(source, header, text, label, labelled, WORD_COLUMNS, TAG_COLUMNS)
     if len(chosen) != 1:
         raise ValueError(f"{source}: text must be one column, that of the words; got {chosen!r}")
 
-    def make(row):
+    def make(row: dict | list) -> TaggedSentence:
         words = cell(row, chosen[0])
         if not isinstance(words, list) or not words:
             raise BadRow(f"{chosen[0]!r} must be a list of one word or more; got {words!r:.60}")
@@ -108,11 +116,13 @@ def tagged_table(source, header, rows, text, label, skip=False, labelled=True) -
     return gather(source, rows, make, skip)
 
 
-def _columns_file(path, word, tag, skip, labelled) -> TaskData:
-    """Lines of columns between tabs, else spaces; `tag` None is the last one."""
+def _columns_file(
+    path: str, word: int, tag: int | None, skip: bool, labelled: bool
+) -> TaskData:
+    """Read lines of columns between tabs, else spaces; if `tag` is None, it is the last column."""
     rows = list(_sentences(path))
     widths = Counter(len(fields) for _, lines in rows for _, fields in lines)
-    width = max(widths, key=widths.get, default=0)  # a line with another one has lost something
+    width = max(widths, key=widths.get, default=0)  # a line with another width is damaged
     if labelled and width:
         if word >= width or (tag or 0) >= width or width == 1:
             wanted = max(word, 1 if tag is None else tag) + 1
@@ -141,7 +151,9 @@ def _columns_file(path, word, tag, skip, labelled) -> TaskData:
     return gather(path, rows, make, skip)
 
 
-def _conllu_file(path, label, skip=False, labelled=True) -> TaskData:
+def _conllu_file(
+    path: str, label: Column, skip: bool = False, labelled: bool = True
+) -> TaskData:
     place = _CONLLU_TAGS.get(str(label).lower())
     if place is None:
         place = _number(path, "the column of the tags, if not upos or xpos,", label)
@@ -160,13 +172,13 @@ def _conllu_file(path, label, skip=False, labelled=True) -> TaskData:
                 )
             match = _CONLLU_ID.fullmatch(fields[0])
             if not match:
-                raise BadRow(f"{fields[0]!r:.30} is no ID of CoNLL-U", where)
+                raise BadRow(f"{fields[0]!r:.30} is not an ID of CoNLL-U", where)
             if match["word"]:
                 words.append((number, fields))
         if not words:
             raise BadRow("a sentence without words")
         tags = [fields[place] for _, fields in words]
-        # In other columns `_` is a value: no features, say.
+        # In other columns `_` is a value, such as "no features".
         lacking = [not tag or tag == "_" and place in _CONLLU_TAGS.values() for tag in tags]
         if any(lacking):
             number, fields = words[lacking.index(True)]
@@ -183,7 +195,7 @@ def _conllu_file(path, label, skip=False, labelled=True) -> TaskData:
 
 
 def _sentences(path: str, conllu: bool = False) -> Iterator[tuple[str, _Lines]]:
-    """Where each sentence begins, and its lines."""
+    """Yield for each sentence the place where it begins, and its lines."""
     lines: _Lines = []
     for number, line in enumerate(file_lines(path), 1):
         if conllu and line.startswith("#"):
@@ -200,7 +212,7 @@ def _sentences(path: str, conllu: bool = False) -> Iterator[tuple[str, _Lines]]:
         yield f"line {lines[0][0]}", lines
 
 
-def _sentence(lines, word, tags):
+def _sentence(lines: _Lines, word: int, tags: list[str] | None) -> TaggedSentence:
     words = []
     for number, fields in lines:
         if not fields[word].strip():
@@ -209,7 +221,7 @@ def _sentence(lines, word, tags):
     return TaggedSentence(tuple(words), None if tags is None else tuple(tags))
 
 
-def _number(path, name, column):
+def _number(path: str, name: str, column: Column) -> int:
     if isinstance(column, str) and not (column.isascii() and column.isdecimal()):
         raise ValueError(f"{path}: {name} must be a number of a column, from 0; got {column!r}")
     return int(column)

@@ -1,18 +1,19 @@
-"""Rows of prepared TFDS data sets, with the names of their classes in place of numbers."""
+"""Rows of prepared TFDS data sets, with the names of classes instead of their numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tfnlp.data.corpus.tfds_source import open_tfds
 from tfnlp.data.labelled.rows import BadRow
+from tfnlp.data.labelled.tables import Row
 
 
-def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterator]:
-    """The features of a TFDS data set and its examples, as plain Python values.
+def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterator[Row]]:
+    """Return the features of a TFDS data set, and its examples as plain Python values.
 
     Args:
         source: see `tfnlp.data.corpus.tfds_source.open_tfds`.
-        class_names: classes by their names (None for -1, which stands for an unknown one); else by
-            their numbers.
+        class_names: True: classes as names (None for -1, an unknown class); False: as numbers.
 
     Returns:
         (names of the features, rows as `(where, dict)`).
@@ -23,7 +24,7 @@ def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterato
     builder, split = open_tfds(source)
     features = builder.info.features
 
-    def rows():
+    def rows() -> Iterator[Row]:
         dataset = builder.as_dataset(split=split, shuffle_files=False)
         for number, example in enumerate(dataset.as_numpy_iterator()):
             try:
@@ -35,8 +36,8 @@ def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterato
     return list(features), rows()
 
 
-def _plain(feature, value, class_names):
-    """A feature's value as str, int, float, bool, list or dict."""
+def _plain(feature: Any, value: Any, class_names: bool) -> Any:
+    """Return a feature's value as str, int, float, bool, list or dict."""
     import tensorflow_datasets as tfds
 
     if isinstance(feature, tfds.features.ClassLabel):
@@ -61,5 +62,5 @@ def _plain(feature, value, class_names):
     return value
 
 
-def _values(feature, values, class_names):
+def _values(feature: Any, values: Iterable, class_names: bool) -> list:
     return [_plain(feature, value, class_names) for value in values]

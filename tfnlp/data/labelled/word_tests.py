@@ -1,7 +1,7 @@
-"""Questions that word vectors are tested with: analogies, and pairs that people rated.
+"""Test sets for word vectors: analogies, and pairs of words with ratings of their similarity.
 
     analogies (`questions-words.txt` of word2vec)    `: name` begins a section; a line of four words
-                                                     asks a : b = c : d
+                                                     is the question a : b = c : d
     similarity (WordSim-353, MEN, RG-65, ...)        a line of two words and a number
 """
 
@@ -12,13 +12,13 @@ from tfnlp.text.lines import read_lines, shown
 
 
 def read_analogies(path: str | os.PathLike) -> dict[str, list[tuple[str, str, str, str]]]:
-    """The questions (a, b, c, d) of each section, in the file's order.
+    """Read the questions (a, b, c, d) of each section, in the file's order.
 
-    Questions before the first `: name` are the section "questions".
+    The section of questions before the first `: name` is "questions".
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: one line with the file, the line and what was expected there.
+        ValueError: a line that is not of this format.
     """
     sections, questions = {}, None
     for number, line in enumerate(read_lines(path, "file of analogies"), start=1):
@@ -48,14 +48,14 @@ def read_analogies(path: str | os.PathLike) -> dict[str, list[tuple[str, str, st
 
 
 def read_similarities(path: str | os.PathLike) -> list[tuple[str, str, float]]:
-    """Pairs of words and the number that people gave them, the higher the more similar.
+    """Read pairs of words and their similarity as rated by people, higher for more similar ones.
 
-    Fields are split at tabs, or at any whitespace where there are none, or at commas. Lines that
-    begin with `#` are comments; a first line whose third field is no number is a heading.
+    Fields are split at tabs; without tabs at whitespace or, failing that, at commas. Lines that
+    begin with `#` are comments; a first line whose third field is not a number is a heading.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: one line with the file, the line and what was expected there; or a single pair.
+        ValueError: a line that is not of this format; fewer than 2 pairs.
     """
     pairs = []
     for number, line in enumerate(read_lines(path, "file of pairs"), start=1):

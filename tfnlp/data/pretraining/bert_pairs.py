@@ -1,8 +1,8 @@
 """BERT's pretraining batches: masked sentence pairs, half of them torn apart.
 
-`tfnlp.data.pretraining.bert_sampling` draws the pairs. A pair is stored as two ranges of the flat token array, so a
-plan of an epoch is a small table, and putting batches together is one gather within the TensorFlow
-graph (`tfnlp.data.pretraining.bert_packing`).
+`tfnlp.data.pretraining.bert_sampling` draws the pairs. A pair is stored as two ranges of the flat
+token array, so a plan of an epoch is a small table, and putting batches together is one gather
+within the TensorFlow graph (`tfnlp.data.pretraining.bert_packing`).
 """
 
 import threading

@@ -73,7 +73,8 @@ def draw_pairs(
         end = np.searchsorted(documents, documents[start] + _BLOCK, "right") - 1
         end = min(max(end, start + 1), last)
         part = starts[documents[start] - begin : documents[end] - begin + 1]
-        parts.append(_draw_block(part, documents, start, end, seq_length, short_seq_prob, seed, epoch))
+        settings = seq_length, short_seq_prob, seed, epoch
+        parts.append(_draw_block(part, documents, start, end, *settings))
         start = end
     return Pairs(*map(np.concatenate, zip(*parts, strict=True)))
 

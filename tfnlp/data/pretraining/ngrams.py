@@ -22,7 +22,8 @@ class Ngrams:
         weights         float32 [B]         1, or 0 for what fills up the end of an evaluation
 
     Args:
-        corpus: what to read; it takes 4 bytes a word more, and 8 a target for the order of an epoch.
+        corpus: what to read; it takes 4 bytes a word more, and 8 a target for the order of an
+            epoch.
         context: n - 1.
         batch_size: B, over all devices.
         seed: int in [0, 2^63).

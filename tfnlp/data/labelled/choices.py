@@ -1,0 +1,150 @@
+"""Multiple choice: a text and several continuations, one of which is right; COPA, CODAH, tables."""
+
+from collections.abc import Iterable, Iterator
+from xml.parsers import expat
+
+from tfnlp.data.labelled.examples import TaskExample, label_cell
+from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, file_lines, gather
+from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, cell, find_columns, read_table
+
+# The question of COPA as a conjunction between premise and answer.
+_CONJUNCTIONS = {"cause": "because", "effect": "so"}
+
+# The columns of a table of choices: a text, and a list of continuations.
+_COLUMNS = tuple(
+    (text, choices)
+    for text in ("context", "premise", "question")
+    for choices in ("choices", "endings", "answers")
+)
+
+
+def read_choices(path: str) -> list[TaskExample]:
+    """Read texts with several continuations each, one of which is right.
+
+    `.xml` is COPA (Roemmele et al. 2011). The question is appended to the premise as a conjunction,
+    "The runner wore shorts because"; answers are kept as they are, with capital letters.
+    Any other file is CODAH (Chen et al. 2019): category, text, answers, index of the right one,
+    between tabs.
+
+    Args:
+        path: a UTF-8 file; `.gz` is unpacked on the way.
+
+    Raises:
+        ValueError: a row that is not of this form, a file without examples, not UTF-8 or not XML.
+        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
+    """
+    return choice_file(path).examples
+
+
+def choice_file(
+    path: str,
+    text: list[Column] | None = None,
+    label: Column | None = None,
+    skip: bool = False,
+    labelled: bool = True,
+) -> TaskData:
+    """Read COPA, CODAH, or a table if the file is JSON or CSV or `text` is given."""
+    kind = file_kind(path)
+    if kind == ".xml":
+        return gather(path, _copa_items(path), lambda item: _copa(*item, labelled), skip)
+    if kind in (*JSON_KINDS, ".csv") or text is not None:
+        header, rows = read_table(path, text, label)
+        return choice_table(path, header, rows, text, label, skip, labelled)
+
+    def make(line: str) -> TaskExample:
+        fields = line.split("\t")
+        if len(fields) < 5:
+            raise BadRow(
+                "expected category, text, two or more answers and the index of the right one "
+                f"between tabs; got {line[:60]!r}"
+            )
+        _, asked, *choices, index = fields
+        return _choice(checked_text(asked, "its text").strip(), choices, index, labelled)
+
+    rows = ((f"line {n}", line) for n, line in enumerate(file_lines(path), 1) if line.strip())
+    return gather(path, rows, make, skip)
+
+
+def choice_table(
+    source: str,
+    header: list[Column] | None,
+    rows: Iterable[Row],
+    text: list[Column] | None,
+    label: Column | None,
+    skip: bool = False,
+    labelled: bool = True,
+) -> TaskData:
+    """Return the examples of a table: see `read_task`, and `read_table` for header and rows."""
+    chosen, answer = find_columns(source, header, text, label, labelled, _COLUMNS)
+    if len(chosen) < 2:
+        raise ValueError(
+            f"text must name the column of the text and those of its choices; got {chosen!r}"
+        )
+    asks = text is None and chosen[0] != "question" and "question" in header
+
+    def make(row: dict | list) -> TaskExample:
+        texts = [checked_text(cell(row, chosen[0]), repr(chosen[0])).strip()]
+        if asks:  # a passage and a question about it
+            texts.append(checked_text(cell(row, "question"), "'question'").strip())
+        choices = [cell(row, column) for column in chosen[1:]]
+        if len(choices) == 1:
+            choices = choices[0]
+        index = label_cell(row, answer, labelled)
+        return _choice(" ".join(texts), choices, index, labelled)
+
+    return gather(source, rows, make, skip)
+
+
+def _choice(text: str, choices: object, index: object, labelled: bool) -> TaskExample:
+    if not isinstance(choices, list) or len(choices) < 2:
+        raise BadRow(f"expected two or more choices; got {choices!r:.60}")
+    choices = tuple(checked_text(choice, "a choice").strip() for choice in choices)
+    found = index.strip() if isinstance(index, str) else index
+    if not labelled and found in (None, "", "-", "-1", -1):
+        return TaskExample((text,), None, choices)
+    if isinstance(found, str) and found.isascii() and found.isdecimal() and len(found) < 10:
+        found = int(found)
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < len(choices):
+        raise BadRow(
+            f"its label must be the index of one of {len(choices)} choices, from 0; "
+            f"got {index!r:.60}"
+        )
+    return TaskExample((text,), found, choices)
+
+
+def _copa_items(path: str) -> Iterator[tuple[str, tuple[dict, dict]]]:
+    """Yield the attributes and the texts by tag of a COPA file's items; its DTD is not read."""
+    parser = expat.ParserCreate()
+    items, text = [], []
+
+    def start(tag: str, attributes: dict) -> None:
+        if tag == "item":
+            items.append((f"line {parser.CurrentLineNumber}", (attributes, {})))
+        text.clear()
+
+    def end(tag: str) -> None:
+        if tag in ("p", "a1", "a2") and items:
+            items[-1][1][1][tag] = "".join(text).strip()
+
+    parser.StartElementHandler, parser.EndElementHandler = start, end
+    parser.CharacterDataHandler = text.append
+    try:
+        parser.Parse("\n".join(file_lines(path)), True)
+    except expat.ExpatError as error:
+        raise ValueError(f"{path}, line {error.lineno}: not valid XML ({error})") from error
+    yield from items
+
+
+def _copa(attributes: dict, texts: dict, labelled: bool) -> TaskExample:
+    asked, right = attributes.get("asks-for"), attributes.get("most-plausible-alternative")
+    unknown = right is None and not labelled
+    if asked not in _CONJUNCTIONS or (right not in ("1", "2") and not unknown):
+        raise BadRow(
+            'expected asks-for "cause" or "effect" and most-plausible-alternative "1" or "2"; '
+            f"got {asked!r:.30} and {right!r:.30}"
+        )
+    if not all(texts.get(tag) for tag in ("p", "a1", "a2")):
+        raise BadRow(f"expected the texts p, a1 and a2; got {texts!r:.100}")
+    premise = f"{texts['p'].rstrip('.')} {_CONJUNCTIONS[asked]}"
+    label = None if unknown else int(right) - 1
+    return TaskExample((premise,), label, (texts["a1"], texts["a2"]))
