@@ -130,7 +130,7 @@ def _answers(
         )
         checked_text(text, "an answer")
         if isinstance(start, bool) or not isinstance(start, int) or start < 0:
-            raise BadRow(f"answer_start must be a character's number, from 0; got {start!r:.30}")
+            raise BadRow(f"answer_start must be a number of characters; got {start!r:.30}")
         if not context.startswith(text, start):
             there = context[start : start + len(text)]
             raise BadRow(
