@@ -20,8 +20,8 @@ def test_replicas(text, replicas):
         ("v5e", "is not CHIP:SHAPE"),
         ("v5e-8", "is not CHIP:SHAPE"),
         ("v9:2x2", "no chip is called v9; choose one of v2, v3, v4, v5e, v5p, v6e"),
-        ("v5e:2x2x1", "stand in 2 dimensions"),
-        ("v4:2x2", "stand in 3 dimensions, each 1 or more; give v4:2x2x1"),
+        ("v5e:2x2x1", "have 2 dimensions"),
+        ("v4:2x2", "have 3 dimensions, each 1 or more; give for example v4:2x2x1"),
         ("v5e:0x4", "each 1 or more"),
     ],
 )

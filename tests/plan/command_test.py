@@ -75,14 +75,14 @@ def test_search(played, capsys):
 def test_out_of_memory(played, capsys):
     assert tfnlp(*TINY, "--batch", 128) == 0
     out = capsys.readouterr().out
-    assert "OUT OF MEMORY: at least 16.00 GiB, and there are 15.75 GiB" in out
+    assert "OUT OF MEMORY: at least 16.00 GiB, available are 15.75 GiB" in out
     assert "ms a step" not in out
 
 
 def test_arguments_count_beside_temporaries(played, capsys):
     assert tfnlp(*TINY, "--batch", 15, "--topology", "v5e:1x1") == 0
     out = capsys.readouterr().out
-    assert "OUT OF MEMORY: 16.50 GiB, and there are 15.75 GiB" in out
+    assert "OUT OF MEMORY: 16.50 GiB, available are 15.75 GiB" in out
     assert "temporaries 15.00 GiB" in out
 
 

@@ -203,7 +203,7 @@ def test_a_compiler_that_dies(compiler_is):
     with pytest.raises(ChildProcessError, match=r"signal 6 \(SIGABRT\): the last words$"):
         compile_for(V5E, "", cache=None)
     compiler_is("import sys; sys.exit(3)")
-    with pytest.raises(ChildProcessError, match="ended with code 3: it said nothing"):
+    with pytest.raises(ChildProcessError, match="ended with code 3: it wrote no message"):
         compile_for(V5E, "", cache=None)
 
 

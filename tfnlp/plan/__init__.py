@@ -1,1 +1,1 @@
-"""What a training step needs on a TPU, found out by the TPU's own compiler, without a TPU."""
+"""Memory and speed of a training step on a TPU, from the TPU's compiler, without a TPU."""

@@ -9,20 +9,20 @@ GIB = 2**30
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """What one *device* has, a device being what runs one replica of a training step.
+    """Figures of one *device*, which runs one replica of a training step.
 
-    A chip of v2 and v3 is two devices, each with a core and half of the memory; from v4 on a
-    chip is one.
+    A chip of v2 and v3 has two devices, each with a core and half of the memory; from v4 on a
+    chip is one device.
 
     Args:
         name: as in a topology, "v5e".
-        usable: bytes of HBM that the compiler lets a program have (libtpu 0.0.42): what is
-            published (8, 16, 32, 16, 95 and 32 GB) less the runtime's share.
-        flops: peak bfloat16 FLOP a second.
-        bandwidth: bytes a second to and from HBM.
+        usable: bytes of HBM that the compiler allows a program (libtpu 0.0.42): the published
+            size (8, 16, 32, 16, 95 and 32 GB) without the runtime's share.
+        flops: peak bfloat16 FLOP per second.
+        bandwidth: bytes per second to and from HBM.
         axes: of the torus, 2 or 3.
-        cores: devices a chip.
-        options: what the compiler must be told beside the topology.
+        cores: devices per chip.
+        options: further options of the compiler's topology.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Chip:
     bandwidth: float
     axes: int
     cores: int = 1
-    options: tuple = ()
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
-    def ridge(self):
-        """FLOP a byte above which a step is bound by the arithmetic, below by the memory."""
+    def ridge(self) -> float:
+        """FLOP per byte above which a step is bound by arithmetic, below by memory."""
         return self.flops / self.bandwidth
 
 
@@ -66,27 +66,27 @@ class Topology:
     """Chips of one kind in a torus: `chip`, and its `shape` in chips."""
 
     chip: Chip
-    shape: tuple
+    shape: tuple[int, ...]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.chip.name}:{'x'.join(map(str, self.shape))}"
 
     @property
-    def devices(self):
+    def devices(self) -> int:
         """Replicas that the whole topology runs."""
         return math.prod(self.shape) * self.chip.cores
 
 
-def parse_topology(text):
-    """`v5e:2x4` as a `Topology`.
+def parse_topology(text: str) -> Topology:
+    """Parse a topology such as `v5e:2x4`.
 
     Raises:
-        ValueError: for an unknown chip, or a shape that its torus can't have.
+        ValueError: for an unknown chip, or a shape that its torus does not allow.
     """
     match = re.fullmatch(r"(\w+):(\d+(?:x\d+)*)", text)
     if match is None:
         raise ValueError(
-            f"--topology {text} is not CHIP:SHAPE; give v5e:2x4, say, for 8 chips of v5e"
+            f"--topology {text} is not CHIP:SHAPE; give for example v5e:2x4 for 8 chips of v5e"
         )
     name, shape = match[1], tuple(int(n) for n in match[2].split("x"))
     if name not in CHIPS:
@@ -97,7 +97,7 @@ def parse_topology(text):
     if len(shape) != chip.axes or min(shape) < 1:
         example = "2x4" if chip.axes == 2 else "2x2x1"
         raise ValueError(
-            f"--topology {text}: chips of {name} stand in {chip.axes} dimensions, each 1 or more; "
-            f"give {name}:{example}, say"
+            f"--topology {text}: chips of {name} have {chip.axes} dimensions, each 1 or more; "
+            f"give for example {name}:{example}"
         )
     return Topology(chip, shape)

@@ -1,18 +1,20 @@
 """`python -m tfnlp.plan.compile_hlo REQUEST RESULT`: StableHLO through the TPU's compiler.
 
-A process of its own: the compiler is part of jax, which must not meet TensorFlow in one process,
-and it can be killed. REQUEST is a JSON file with `stablehlo` (a path), `topology` ("v5e:1x1"),
-`options` of the topology, and `program`, where to write the compiled program as text. RESULT is
-written as JSON: what `_figures` returns, or `error`, the compiler's message.
+It runs in a process of its own, without TensorFlow, which does not work with jax in one process;
+and a process can be killed. REQUEST is a JSON file with `stablehlo` (a path), `topology`
+("v5e:1x1"), `options` of the topology, and `program`, the path to write the compiled program to,
+as text. RESULT is written as JSON: the dict of `_figures`, or `error`, the compiler's message.
 """
 
 import json
 import pathlib
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 
-def main(request_path, result_path):
-    """Compiles one request."""
+def main(request_path: str, result_path: str) -> None:
+    """Compile one request."""
     request = json.loads(pathlib.Path(request_path).read_text())
     try:
         result = _compile(**request)
@@ -21,7 +23,9 @@ def main(request_path, result_path):
     pathlib.Path(result_path).write_text(json.dumps(result))
 
 
-def _compile(stablehlo, topology, options, program):
+def _compile(
+    stablehlo: str, topology: str, options: Mapping[str, Any], program: str
+) -> dict[str, dict[str, float]]:
     # jax's public compile-only interface takes programs that jax has traced itself.
     from jax._src import compiler
     from jax._src.interpreters import mlir
@@ -43,8 +47,8 @@ def _compile(stablehlo, topology, options, program):
     return _figures(executable)
 
 
-def _drop_copies(operation):
-    """Replaces each `mhlo.copy`, which jax doesn't know, by what it copies."""
+def _drop_copies(operation: Any) -> None:
+    """Replace each `mhlo.copy`, which jax does not know, by its operand."""
     for region in operation.regions:
         for block in region.blocks:
             for op in list(block.operations):
@@ -55,8 +59,8 @@ def _drop_copies(operation):
                     _drop_copies(op.operation)
 
 
-def _figures(executable):
-    """Bytes of HBM by kind, and the compiler's own cost analysis, which counts loops once."""
+def _figures(executable: Any) -> dict[str, dict[str, float]]:
+    """Return bytes of HBM by kind and the compiler's cost analysis, which counts loops once."""
     stats = executable.get_compiled_memory_stats()
     cost = executable.cost_analysis()
     kinds = ("argument", "output", "alias", "temp", "generated_code")

@@ -1,4 +1,4 @@
-"""Runs the TPU's compiler in a process of its own, and remembers what it said."""
+"""Runs of the TPU's compiler in a process of its own, with a cache of its results."""
 
 import dataclasses
 import gzip
@@ -13,10 +13,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
+from typing import Any
 
+from tfnlp.plan.chips import Chip
 from tfnlp.plan.hlo import program_costs
 
-# What the compiler says of a program that is too big, by where it noticed.
+# The compiler's messages for a program that is too big.
 _TOO_BIG = (
     r"Used ([\d.]+[KMGT]?) of [\d.]+[KMGT]? hbm",
     r"\(([\d.]+[KMGT]?)\) exceeds available HBM",
@@ -26,39 +29,38 @@ CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """What the compiler said of one program on one device.
+    """The compiler's result for one program on one device.
 
     Args:
-        usable: bytes of HBM that a program may take.
-        memory: dict of bytes: `argument`, `output`, `alias` (outputs that take an argument's
-            place), `temp`, `generated_code`; None if the compiler gave up.
+        usable: bytes of HBM that a program may use.
+        memory: dict of bytes: `argument`, `output`, `alias` (outputs in the place of an
+            argument), `temp`, `generated_code`; None if compilation failed.
         matrix_flops, loop_flops, hbm_bytes, cycles: see `tfnlp.plan.hlo.program_costs`.
         analysis: the compiler's own `flops` and `bytes`, loops counted once.
-        needed: bytes that it needs at the least, if the compiler gave up for want of memory.
-        refusal: what it said, if it gave up for another reason.
+        needed: lower bound of the bytes needed, if compilation failed for lack of memory.
+        refusal: the compiler's message, if it failed for another reason.
     """
 
     usable: int
-    memory: dict | None = None
+    memory: dict[str, int] | None = None
     matrix_flops: int = 0
     loop_flops: int = 0
     hbm_bytes: int = 0
     cycles: int = 0
-    analysis: dict | None = None
+    analysis: dict[str, float] | None = None
     needed: int | None = None
     refusal: str | None = None
 
     @property
-    def fits(self):
-        """The compiler itself only looks whether the temporaries fit, not what is there before."""
+    def fits(self) -> bool:
+        """Whether all memory fits; the compiler itself only checks the temporaries."""
         return self.memory is not None and self.total <= self.usable
 
     @property
-    def total(self):
-        """Bytes of HBM while the step runs; if the compiler gave up, the least that it may be.
+    def total(self) -> int | None:
+        """Bytes of HBM while the step runs; a lower bound if compilation failed.
 
-        Weights and slots are updated in place: what a step hands out lies where its argument lay,
-        and counts once.
+        Weights and slots are updated in place: an output that replaces an argument counts once.
         """
         if self.memory is None:
             return self.needed
@@ -66,23 +68,30 @@ class Compiled:
         return m["argument"] + m["output"] - m["alias"] + m["temp"] + m["generated_code"]
 
     @property
-    def flops(self):
-        """FLOP a run: the compiler's count, with the loops' products as often as they run."""
+    def flops(self) -> float:
+        """FLOP per run: the compiler's count, with products in loops counted for each pass."""
         return self.analysis["flops"] + self.loop_flops
 
 
-def compile_for(chip, stablehlo, *, cache=CACHE, time_limit=3600, keep=None):
-    """Compiles `stablehlo` for one device of `chip`.
+def compile_for(
+    chip: Chip,
+    stablehlo: str,
+    *,
+    cache: str | os.PathLike | None = CACHE,
+    time_limit: float = 3600,
+    keep: str | os.PathLike | None = None,
+) -> Compiled:
+    """Compile `stablehlo` for one device of `chip`.
 
     Args:
         chip: a `tfnlp.plan.chips.Chip`.
         stablehlo: the program, text.
-        cache: folder of earlier answers and compiled programs; None: neither read nor written.
+        cache: folder of earlier results and compiled programs; None: neither read nor written.
         time_limit: seconds after which the compiler is stopped.
         keep: file to write the compiled program to.
 
     Returns:
-        a `Compiled`.
+        A `Compiled`.
 
     Raises:
         ImportError: without jax or its TPU compiler.
@@ -98,7 +107,7 @@ def compile_for(chip, stablehlo, *, cache=CACHE, time_limit=3600, keep=None):
         answer, program = json.loads(gzip.decompress(entry.read_bytes()))
     else:
         answer, program = _run(chip, stablehlo, time_limit)
-        # A refusal may be of the moment; it comes soon, too.
+        # A refusal is not cached: its cause may be temporary, and it takes little time.
         if entry is not None and not _compiled(chip, answer, program).refusal:
             entry.parent.mkdir(parents=True, exist_ok=True)
             written = entry.with_suffix(f".{os.getpid()}")
@@ -109,7 +118,7 @@ def compile_for(chip, stablehlo, *, cache=CACHE, time_limit=3600, keep=None):
     return _compiled(chip, answer, program)
 
 
-def _versions():
+def _versions() -> dict[str, str]:
     for package in ("jax", "libtpu"):
         if importlib.util.find_spec(package) is None:
             raise ImportError(
@@ -119,21 +128,21 @@ def _versions():
     return {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "libtpu")}
 
 
-def _key(chip, stablehlo, versions):
-    """A hash of all that the answer depends on; names that TensorFlow numbers are left out."""
+def _key(chip: Chip, stablehlo: str, versions: Mapping[str, str]) -> str:
+    """Return a hash of all that the result depends on, without names that TensorFlow numbers."""
     text = re.sub(r"(?m)^#loc.*$| loc\([^)]*\)+|^module @\S+", "", stablehlo)
     parts = json.dumps([_target(chip), sorted(versions.items()), text])
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
-def _target(chip):
-    """The smallest topology of `chip`, as a part of the request: one chip is compiled for."""
+def _target(chip: Chip) -> dict[str, Any]:
+    """Return the smallest topology of `chip` as a part of the request."""
     options = {"chips_per_host_bounds": [1, 1, 1], **dict(chip.options)}
     return {"topology": f"{chip.name}:{'x'.join('1' * chip.axes)}", "options": options}
 
 
-def _run(chip, stablehlo, time_limit):
-    """What the process wrote: its answer, a dict, and the compiled program, a string."""
+def _run(chip: Chip, stablehlo: str, time_limit: float) -> tuple[dict[str, Any], str]:
+    """Return what the process wrote: its result, a dict, and the compiled program."""
     with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as folder:
         folder = pathlib.Path(folder)
         (folder / "step.mlir").write_text(stablehlo)
@@ -172,8 +181,8 @@ def _run(chip, stablehlo, time_limit):
         )
 
 
-def _environment(folder):
-    """Without a TPU nothing is to be asked for, and several compilers may run side by side."""
+def _environment(folder: pathlib.Path) -> dict[str, str]:
+    """Return variables that stop the search for a TPU and allow several compilers at a time."""
     package = str(pathlib.Path(__file__).parents[2])
     path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
@@ -186,17 +195,17 @@ def _environment(folder):
     }
 
 
-def _death(code, stderr):
+def _death(code: int, stderr: str) -> str:
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     how = f"ended with code {code}"
     if code < 0:
         how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
         if -code == signal.SIGKILL:
-            how += ", perhaps for want of memory in this machine"
-    return f"the TPU's compiler {how}: {lines[-1] if lines else 'it said nothing'}"
+            how += ", perhaps because this machine is out of memory"
+    return f"the TPU's compiler {how}: {lines[-1] if lines else 'it wrote no message'}"
 
 
-def _compiled(chip, answer, program):
+def _compiled(chip: Chip, answer: Mapping[str, Any], program: str) -> Compiled:
     message = answer.get("error")
     if message is None:
         return Compiled(chip.usable, **answer, **program_costs(program))
@@ -208,7 +217,7 @@ def _compiled(chip, answer, program):
     return Compiled(chip.usable, refusal=message)
 
 
-def _bytes(text):
-    """`15.75G` as a number."""
+def _bytes(text: str) -> int:
+    """Return a size such as `15.75G` in bytes."""
     units = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
     return int(float(text.rstrip("KMGT")) * units.get(text[-1], 1))

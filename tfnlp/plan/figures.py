@@ -1,15 +1,31 @@
-"""What a plan says: figures from the compiler's answer, as a dict and as a table."""
+"""Figures of a plan from the compiler's result, as a dict and as a table."""
 
-from tfnlp.plan.chips import GIB
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tfnlp.plan.chips import GIB, Topology
+from tfnlp.plan.compiler import Compiled
+
+if TYPE_CHECKING:
+    from tfnlp.plan.steps import PlannedStep
 
 
-def figures(name, length, batch, step, compiled, topology):
-    """All figures of one step, numbers and strings, ready for JSON.
+def figures(
+    name: str,
+    length: int,
+    batch: int,
+    step: PlannedStep,
+    compiled: Compiled,
+    topology: Topology,
+) -> dict[str, Any]:
+    """Return all figures of one step, numbers and strings, ready for JSON.
 
     Args:
         name: of the model.
-        length: tokens or words a row.
-        batch: rows a chip.
+        length: tokens or words per row.
+        batch: rows per device.
         step: the `PlannedStep`.
         compiled: the `Compiled`.
         topology: the `Topology`.
@@ -48,8 +64,8 @@ def figures(name, length, batch, step, compiled, topology):
     }
 
 
-def table(result):
-    """`figures` as lines for people."""
+def table(result: Mapping[str, Any]) -> str:
+    """Return `figures` as a table to print."""
     rows = [
         ("model", f"{result['model']}, {result['parameters'] / 1e6:.2f} M weights"),
         (
@@ -63,7 +79,7 @@ def table(result):
         rows.append(("verdict", f"fits: {needed} of {usable}"))
     else:
         needed = needed if "memory" in result else f"at least {needed}"
-        rows.append(("verdict", f"OUT OF MEMORY: {needed}, and there are {usable}"))
+        rows.append(("verdict", f"OUT OF MEMORY: {needed}, available are {usable}"))
     if "memory" in result:
         rows += _work(result)
     rows.append(
@@ -77,7 +93,7 @@ def table(result):
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 
 
-def _work(result):
+def _work(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     m = result["memory"]
     kinds = (
         ("weights, slots, batch", m["argument"]),
@@ -99,11 +115,11 @@ def _work(result):
     ]
 
 
-def _gib(size):
+def _gib(size: float) -> str:
     return f"{size / GIB:.2f} GiB"
 
 
-def _short(number):
+def _short(number: float) -> str:
     for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
         if number >= size:
             return f"{number / size:,.2f} {unit}"

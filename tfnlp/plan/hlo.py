@@ -1,18 +1,20 @@
-"""Reads the text of a compiled TPU program: what its run does, loops counted as often as they run.
+"""Costs of a compiled TPU program, from its text.
 
 The compiler's own cost analysis counts a loop's body once, and counts bytes that never leave the
-chip's inner memory; here the body is multiplied by its trips, and bytes count that pass HBM.
+chip's inner memory. Here a loop's body counts once for each pass, and only bytes that are read
+from or written to HBM count.
 """
 
 import math
 import re
+from collections.abc import Sequence
 
 _SIZES = {"pred": 1, "s4": 0.5, "u4": 0.5, "s8": 1, "u8": 1, "s16": 2, "u16": 2, "bf16": 2}
 _SIZES.update({"f16": 2, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8, "c64": 8})
 _ARRAY = re.compile(r"(\w+)\[([\d,]*)\](?:\{([^}]*)\})?")
 _HEAD = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\{$")
 _NAME = re.compile(r"%([\w.\-]+)")
-# What moves nothing by itself, or is counted where it starts.
+# Operations that move no data, or are counted where they start.
 _FREE = frozenset(
     "parameter constant get-tuple-element tuple bitcast after-all iota copy-done slice-done "
     "async-done async-update while call conditional partition-id replica-id".split()
@@ -22,7 +24,7 @@ _FREE = frozenset(
 class Instruction:
     """One line: `%name = shape opcode(operands), attributes`."""
 
-    def __init__(self, line):
+    def __init__(self, line: str):
         left, rest = line.strip().removeprefix("ROOT ").split(" = ", 1)
         self.name, self.root = left.lstrip("%"), line.lstrip().startswith("ROOT ")
         end = _closing(rest, 0) + 1 if rest.startswith("(") else rest.index(" ")
@@ -33,14 +35,17 @@ class Instruction:
         self.operands = _NAME.findall(self.inside)
         self.attributes = rest[end + 1 :]
 
-    def called(self, attribute):
-        """Name of the computation that `attribute=%name` gives, or None."""
+    def called(self, attribute: str) -> str | None:
+        """Return the name of the computation in `attribute=%name`, or None."""
         match = re.search(rf"\b{attribute}=%([\w.\-]+)", self.attributes)
         return match and match[1]
 
 
-def parse(text):
-    """Computations by name, each a dict of `Instruction`s by name; and the entry's name."""
+Computation = dict[str, Instruction]
+
+
+def parse(text: str) -> tuple[dict[str, Computation], str | None]:
+    """Return computations by name, each a dict of `Instruction`s by name; and the entry's name."""
     computations, entry, current = {}, None, None
     for line in text.splitlines():
         if current is None:
@@ -56,16 +61,16 @@ def parse(text):
     return computations, entry
 
 
-def program_costs(text):
-    """What one run of the program does.
+def program_costs(text: str) -> dict[str, int]:
+    """Return the costs of one run of the program.
 
     Args:
         text: an optimized HLO module.
 
     Returns:
-        dict: `matrix_flops` of matrix products and convolutions, `loop_flops` the part of it that
-        an analysis which counts loops once would miss, `hbm_bytes` read and written, and
-        `cycles`, the sum of the compiler's own estimates, or 0 where it gives none.
+        dict: `matrix_flops` of matrix products and convolutions; `loop_flops`, the part of it that
+        an analysis misses which counts loops once; `hbm_bytes` read and written; and `cycles`, the
+        sum of the compiler's own estimates, 0 for operations without one.
     """
     computations, entry = parse(text)
     flops, hbm, cycles, once = _Costs(computations).of(entry)
@@ -78,11 +83,13 @@ def program_costs(text):
 
 
 class _Costs:
-    def __init__(self, computations):
+    """Costs of the computations of a program."""
+
+    def __init__(self, computations: dict[str, Computation]):
         self.computations = computations
 
-    def of(self, name):
-        """(flops, HBM bytes, cycles, flops with loops counted once) of a computation's run."""
+    def of(self, name: str) -> tuple[int, int, int, int]:
+        """Return (flops, HBM bytes, cycles, flops with loops counted once) of a computation."""
         total = [0, 0, 0, 0]
         computation = self.computations[name]
         for op in computation.values():
@@ -104,8 +111,8 @@ class _Costs:
             total = [a + b for a, b in zip(total, costs, strict=True)]
         return tuple(total)
 
-    def _trips(self, condition):
-        """Loops made from a training step count from 0 up to a constant."""
+    def _trips(self, condition: str) -> int:
+        """Return the passes of a loop; in a training step it counts from 0 up to a constant."""
         limits = [
             int(op.inside)
             for op in self.computations[condition].values()
@@ -113,7 +120,7 @@ class _Costs:
         ]
         return limits[0] if len(limits) == 1 else 1
 
-    def _flops(self, op, computation):
+    def _flops(self, op: Instruction, computation: Computation) -> int:
         inner = op.called("calls") if op.opcode == "fusion" else None
         if inner:
             return sum(
@@ -128,12 +135,12 @@ class _Costs:
             return 2 * math.prod(_dims(op.shape)) * contracted
         return 0
 
-    def _bytes(self, op, computation):
+    def _bytes(self, op: Instruction, computation: Computation) -> int:
         if op.opcode in _FREE:
             return 0
         shapes = [computation[x].shape for x in op.operands]
         if op.opcode in ("copy-start", "slice-start"):
-            # What arrives; a copy's comes first in its shape, a slice's after the whole source.
+            # The result comes first in a copy's shape, in a slice's after the whole source.
             moved = _arrays(op.shape)[op.opcode == "slice-start"]
             return _hbm(moved) + (_padded(moved) if _hbm(shapes[0]) else 0)
         if op.opcode == "fusion":
@@ -145,9 +152,12 @@ class _Costs:
             return _hbm(update) + (2 * _padded(update) if _hbm(op.shape) else 0)
         return _hbm(op.shape) + sum(_hbm(s) for s in shapes)
 
-    def _fusion_bytes(self, op, shapes):
-        """Operands of which only a slice is read, and results of which a slice is written, count
-        as that slice."""
+    def _fusion_bytes(self, op: Instruction, shapes: Sequence[str]) -> int:
+        """Return the bytes of a fusion.
+
+        Operands of which only a slice is read, and results of which a slice is written, count as
+        that slice.
+        """
         inner = self.computations[op.called("calls")]
         parameters = {int(x.inside): x.name for x in inner.values() if x.opcode == "parameter"}
         total = 0
@@ -173,8 +183,8 @@ class _Costs:
         return total
 
 
-def _slice(use, name, inner):
-    """Bytes that `use` takes of the operand called `name`, or None: all."""
+def _slice(use: Instruction, name: str, inner: Computation) -> int | None:
+    """Return the bytes that `use` reads of the operand called `name`, or None: all."""
     if use.opcode in ("dynamic-slice", "gather", "slice") and use.operands[0] == name:
         return _padded(use.shape)
     if use.opcode == "dynamic-update-slice" and use.operands[0] == name:
@@ -182,8 +192,8 @@ def _slice(use, name, inner):
     return None
 
 
-def _convolution_flops(op, computation):
-    """2 x products; positions that lie in the padding are not multiplied."""
+def _convolution_flops(op: Instruction, computation: Computation) -> int:
+    """Return 2 x products; positions in the padding are not multiplied."""
     lhs, rhs = (_dims(computation[x].shape) for x in op.operands[:2])
     out = _dims(op.shape)
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", op.attributes)
@@ -207,13 +217,15 @@ def _convolution_flops(op, computation):
     return flops
 
 
-def _window(attributes):
+def _window(attributes: str) -> str:
     match = re.search(r"window=\{([^}]*)\}", attributes)
     return match[1] if match else ""
 
 
-def _positions(size, kernel, out, stride, lhs_dilate, rhs_dilate, pad):
-    """Pairs of output and kernel positions at which there is an input."""
+def _positions(
+    size: int, kernel: int, out: int, stride: int, lhs_dilate: int, rhs_dilate: int, pad: int
+) -> int:
+    """Return the number of pairs of output and kernel positions at which there is an input."""
     last = (size - 1) * lhs_dilate
     return sum(
         0 <= (place := o * stride + k * rhs_dilate - pad) <= last and place % lhs_dilate == 0
@@ -222,8 +234,8 @@ def _positions(size, kernel, out, stride, lhs_dilate, rhs_dilate, pad):
     )
 
 
-def _closing(text, start):
-    """Index of the parenthesis that closes the one at `start`."""
+def _closing(text: str, start: int) -> int:
+    """Return the index of the parenthesis that closes the one at `start`."""
     depth = 0
     for index in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[index], 0)
@@ -232,22 +244,22 @@ def _closing(text, start):
     raise ValueError(f"unbalanced parentheses in {text[:100]!r}")
 
 
-def _arrays(shape):
-    """The array shapes in a shape that may be a tuple."""
+def _arrays(shape: str) -> list[str]:
+    """Return the array shapes in a shape that may be a tuple."""
     return [match[0] for match in _ARRAY.finditer(shape)]
 
 
-def _dims(shape):
+def _dims(shape: str) -> list[int]:
     return [int(n) for n in _ARRAY.match(shape)[2].split(",") if n]
 
 
-def _hbm(shape):
-    """Bytes of those arrays of `shape` that lie in HBM; `S(n)` marks the others."""
+def _hbm(shape: str) -> int:
+    """Return the bytes of those arrays of `shape` that are in HBM; `S(n)` marks the others."""
     return sum(_padded(x) for x in _arrays(shape) if not re.search(r"S\([1-9]", x))
 
 
-def _padded(shape):
-    """Bytes of an array, its last dimensions filled up to whole tiles: `{1,0:T(8,128)}`."""
+def _padded(shape: str) -> int:
+    """Return the bytes of an array, its last dimensions padded to whole tiles `T(8,128)`."""
     dtype, dims, layout = _ARRAY.match(shape).groups()
     dims = [int(n) for n in dims.split(",") if n]
     order, _, tiles = (layout or "").partition(":")

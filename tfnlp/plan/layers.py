@@ -1,13 +1,16 @@
-"""Which layer an operation belongs to, by the operation's name."""
+"""The layer that an operation belongs to, from the operation's name."""
 
 import re
 
+import keras
 
-def layer_of(place, model):
-    """`layer_3/attention (MultiHeadAttention)` for `bert_1/layer_3_1/attention_1/Softmax`, or None.
 
+def layer_of(place: str, model: keras.Model) -> str | None:
+    """Return the layer of an operation, or None if it belongs to none.
+
+    For `bert_1/layer_3_1/attention_1/Softmax` it is `layer_3/attention (MultiHeadAttention)`.
     Keras opens a name scope for each call of a layer, to which TensorFlow adds `_1`, `_2`, ... if
-    it has been there before; the gradient's operations carry the names of those they belong to.
+    the name is in use; operations of the gradient have the names of those they belong to.
 
     Args:
         place: name of an operation; of several joined by `;`, the last.
@@ -22,9 +25,9 @@ def layer_of(place, model):
     return f"{'/'.join(path)} ({type(layer).__name__})" if path else None
 
 
-def _children(layer):
-    return layer._flatten_layers(include_self=False, recursive=False)
+def _children(layer: keras.Layer) -> list[keras.Layer]:
+    return list(layer._flatten_layers(include_self=False, recursive=False))
 
 
-def _is(part, name):
-    return part == name or re.fullmatch(rf"{re.escape(name)}_\d+", part)
+def _is(part: str, name: str) -> bool:
+    return re.fullmatch(rf"{re.escape(name)}(_\d+)?", part) is not None

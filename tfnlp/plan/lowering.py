@@ -1,22 +1,30 @@
-"""A training step as StableHLO, the text that a TPU's compiler reads."""
+"""A training step as StableHLO, the input of a TPU's compiler."""
+
+from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+import keras
 import tensorflow as tf
 
 from tfnlp.plan.layers import layer_of
 
+if TYPE_CHECKING:
+    from tfnlp.plan.steps import PlannedStep
+
 
 class Refused(ValueError):
-    """The compiler has no way to do what the step asks for."""
+    """Raised for an operation that the compiler does not support."""
 
 
-def lower(step):
-    """StableHLO of a `PlannedStep`: forward and backward pass, clipping, update.
+def lower(step: PlannedStep) -> str:
+    """Return StableHLO of a `PlannedStep`: forward and backward pass, clipping, update.
 
     Raises:
-        Refused: for an operation that XLA lacks, naming it and the layer that asked for it.
+        Refused: for an operation that XLA lacks, with its name and its layer.
     """
     try:
         return lower_function(step.function, step.specs)
@@ -24,17 +32,17 @@ def lower(step):
         raise refused(str(error), step.model) from error
 
 
-def lower_function(function, specs):
-    """StableHLO of a function of tensors; `specs` are `tf.TensorSpec`s."""
+def lower_function(function: Callable, specs: Sequence[tf.TensorSpec]) -> str:
+    """Return StableHLO of a function of tensors; `specs` are `tf.TensorSpec`s."""
     compiled = tf.function(function, jit_compile=True, autograph=False)
     with warnings.catch_warnings():
-        # The trainer wants dense gradients, also of large tables; that is part of the plan.
+        # The trainer makes all gradients dense, those of large tables, too.
         warnings.filterwarnings("ignore", "Converting sparse IndexedSlices")
         return compiled.experimental_get_compiler_ir(*specs)(stage="stablehlo")
 
 
-def refused(message, model):
-    """`Refused` with what `message`, from TensorFlow or the TPU's compiler, says of the place.
+def refused(message: str, model: keras.Model) -> Refused:
+    """Return a `Refused` that names the place in `message`, from TensorFlow or the compiler.
 
     TensorFlow's bridge writes `{{node a/b/Op}}`, the compiler `op_name="a/b/Op"` or `loc("...")`.
     """
@@ -48,6 +56,6 @@ def refused(message, model):
     return Refused(f"{where}: a TPU's compiler refuses {what}: {_short(message)}")
 
 
-def _short(message, limit=300):
+def _short(message: str, limit: int = 300) -> str:
     message = " ".join(message.split())
     return message if len(message) <= limit else f"{message[:limit]}..."

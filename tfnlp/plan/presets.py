@@ -1,6 +1,13 @@
-"""The published models by name, and the steps in which they are trained."""
+"""The published models by name, and their training steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from tfnlp.plan.search import power_of_two
+
+if TYPE_CHECKING:
+    from tfnlp.plan.steps import PlannedStep
 
 # Name of the sizes in `tfnlp.models`, default length.
 MODELS = {
@@ -18,9 +25,9 @@ class Preset:
 
     Args:
         name: one of `MODELS`.
-        length: tokens a row; None: the published.
-        vocab_size: None: the published.
-        predictions: BERT's masked positions a row; None: 15 %.
+        length: tokens per row; None: the published number.
+        vocab_size: None: the published number.
+        predictions: BERT's masked positions per row; None: 15 %.
         samples: ELMo's sampled words; 0: the full softmax.
         options: of `tfnlp.plan.steps.planned_step`, and `dropout` and `bf16`.
 
@@ -30,7 +37,13 @@ class Preset:
     """
 
     def __init__(
-        self, name, length=None, vocab_size=None, predictions=None, samples=None, **options
+        self,
+        name: str,
+        length: int | None = None,
+        vocab_size: int | None = None,
+        predictions: int | None = None,
+        samples: int | None = None,
+        **options: Any,
     ):
         from tfnlp import models
 
@@ -64,8 +77,8 @@ class Preset:
             )
         self.predictions = predictions
 
-    def step(self, batch):
-        """The `PlannedStep` of one device with `batch` rows."""
+    def step(self, batch: int) -> PlannedStep:
+        """Return the `PlannedStep` of one device with `batch` rows."""
         from tfnlp.plan import steps
 
         if self.family == "bert":
@@ -77,11 +90,11 @@ class Preset:
             self.sizes, batch, self.length, self.vocab_size, self.samples, **self.options
         )
 
-    def guess(self, memory, fixed):
-        """A batch that might fill `memory` bytes, of which `fixed` are taken whatever it is.
+    def guess(self, memory: float, fixed: float) -> int:
+        """Return a batch that may fill `memory` bytes, of which `fixed` do not depend on it.
 
-        Of a Transformer: `L T H (34 + 5 A T / H)` bytes a row and the logits (Korthikanti et al.
-        2022, eq. 2). Of ELMo: gates and states of the LSTMs, the convolutions of its characters.
+        For a Transformer: `L T H (34 + 5 A T / H)` bytes a row and the logits (Korthikanti et al.
+        2022, eq. 2). For ELMo: gates and states of the LSTMs, the convolutions of its characters.
         """
         s, length = self.sizes, self.length
         if self.family == "elmo":

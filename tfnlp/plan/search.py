@@ -1,23 +1,27 @@
-"""The largest batch that fits, with as few compilations as may be: each takes minutes."""
+"""Search for the largest batch that fits, with few compilations: each takes minutes."""
+
+from collections.abc import Callable, Mapping
 
 _LARGEST = 2**20
 
 
-def largest_batch(needed, guess, fixed, usable):
-    """The largest power of two b for which `needed(b)` stays within `usable`.
+def largest_batch(
+    needed: Callable[[int], tuple[bool, int]], guess: int, fixed: float, usable: float
+) -> int:
+    """Return the largest power of two b that fits according to `needed(b)`.
 
-    What a step needs is nearly linear in the batch, so every answer, that of a batch which does
-    not fit included, moves the guess; the end is always a batch that was compiled and fits beside
-    its double that was compiled and does not.
+    The memory of a step is nearly linear in the batch, so every result, also that of a batch which
+    does not fit, improves the guess. At the end one batch was compiled and fits, and its double was
+    compiled and does not.
 
     Args:
-        needed: function of the batch to `(fits, bytes)`.
-        guess: where to begin, a power of two.
-        fixed: bytes that don't depend on the batch, roughly.
-        usable: bytes that there are, roughly.
+        needed: function of the batch that returns `(fits, bytes)`.
+        guess: the first batch, a power of two.
+        fixed: bytes that do not depend on the batch, roughly.
+        usable: bytes that are available, roughly.
 
     Returns:
-        the batch, or 0 if not even 1 fits.
+        The batch, or 0 if not even 1 fits.
     """
     known = {}
     low, high = 0, 2 * _LARGEST  # fits, does not
@@ -34,18 +38,17 @@ def largest_batch(needed, guess, fixed, usable):
     return low
 
 
-def _predicted(known, fixed, usable):
-    """The largest power of two that should fit, by the line through two known sizes."""
+def _predicted(known: Mapping[int, int], fixed: float, usable: float) -> int:
+    """Return the largest power of two that should fit, by the line through two known sizes."""
     (batch, size), *others = sorted(known.items(), key=lambda item: abs(item[1] - usable))
     slope = (size - fixed) / batch
     if others and others[0][1] != size:
         slope = (size - others[0][1]) / (batch - others[0][0])
     if slope <= 0:
         return _LARGEST if size < usable else 1
-    room = batch + (usable - size) / slope
-    return power_of_two(room)
+    return power_of_two(batch + (usable - size) / slope)
 
 
-def power_of_two(number):
-    """The largest power of two that is not above `number`; 1 below 2."""
+def power_of_two(number: float) -> int:
+    """Return the largest power of two that is not above `number`; 1 below 2."""
     return min(1 << max(0, int(number).bit_length() - 1), _LARGEST)

@@ -1,10 +1,13 @@
-"""The training steps of BERT, ELMo and GPT as their commands run them, with nothing in them.
+"""The training steps of BERT, ELMo and GPT with uninitialised weights.
 
 Only shapes matter to a compiler: weights and optimizer slots are made without being filled, so a
 model of a billion weights takes neither time nor the host's memory.
 """
 
+import contextlib
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -13,8 +16,10 @@ import tensorflow as tf
 from tfnlp import models, training
 from tfnlp.data import masked_positions
 from tfnlp.models.elmo import MAX_CHARACTERS
-from tfnlp.tasks import BertPretraining, ElmoPretraining, GPTPretraining
+from tfnlp.tasks import BertPretraining, ElmoPretraining, GPTPretraining, Task
 from tfnlp.training.step import Step
+
+Sizes = Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,28 +31,28 @@ class PlannedStep:
         function: of the tensors that `specs` describe; updates weights and slots in place.
         specs: tuple of `tf.TensorSpec`.
         optimizer: built.
-        state: what else lives on the device, a list of tensors or variables.
+        state: further tensors and variables on the device.
     """
 
     model: keras.Model
-    function: object
-    specs: tuple
-    optimizer: object
+    function: Callable
+    specs: tuple[tf.TensorSpec, ...]
+    optimizer: Any
     state: tuple
 
     @property
-    def parameters(self):
+    def parameters(self) -> int:
         """Number of trained weights."""
         return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
     @property
-    def gradient_bytes(self):
-        """What replicas hand one another in a step."""
+    def gradient_bytes(self) -> int:
+        """Bytes of the gradients, which replicas exchange in a step."""
         return sum(_bytes(v) for v in self.model.trainable_variables)
 
     @property
-    def argument_bytes(self):
-        """Bytes by kind of what the step reads from outside, without the padding of tiles."""
+    def argument_bytes(self) -> dict[str, int]:
+        """Bytes of the step's arguments by kind, without the padding of tiles."""
         return {
             "weights": self.gradient_bytes,
             "slots": sum(_bytes(v) for v in self.optimizer.slots.values()),
@@ -56,13 +61,13 @@ class PlannedStep:
         }
 
 
-def _bytes(x):
+def _bytes(x: Any) -> int:
     return int(np.prod(x.shape)) * tf.as_dtype(x.dtype).size
 
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """How a family is trained; the defaults of `tfnlp pretrain`."""
+    """Optimizer and schedule of a family."""
 
     optimizer: str
     weight_decay: float
@@ -76,18 +81,26 @@ GPT = Recipe("adamw", 0.01, 1.0, "cosine", 2.5e-4)
 ELMO = Recipe("adagrad", 0.0, 10.0, "constant", 0.2)
 
 
-def bert_step(sizes, batch, length, predictions=None, dropout=0.1, bf16=True, **options):
-    """Masked LM and next sentence on `batch` rows of `length` tokens.
+def bert_step(
+    sizes: Sizes,
+    batch: int,
+    length: int,
+    predictions: int | None = None,
+    dropout: float = 0.1,
+    bf16: bool = True,
+    **options: Any,
+) -> PlannedStep:
+    """Return the step of masked LM and next sentence on `batch` rows of `length` tokens.
 
     Args:
         sizes: arguments of `tfnlp.models.bert`.
-        predictions: masked positions a row; None: 15 %, at most 20 at length 128 (the paper's).
+        predictions: masked positions per row; None: 15 %, at most 20 at length 128 (the paper's).
         dropout: rate of all dropouts.
         bf16: matrix products in bfloat16.
         options: see `planned_step`.
     """
     predictions = predictions or masked_positions(length)
-    with _nothing_filled():
+    with _uninitialised():
         encoder = models.bert(
             **sizes, dropout=dropout, attention_dropout=dropout, dtype=_policy(bf16)
         )
@@ -109,9 +122,16 @@ def bert_step(sizes, batch, length, predictions=None, dropout=0.1, bf16=True, **
     )
 
 
-def gpt_step(sizes, batch, length, dropout=0.1, bf16=True, **options):
-    """The next token on `batch` rows of `length`; arguments as of `bert_step`."""
-    with _nothing_filled():
+def gpt_step(
+    sizes: Sizes,
+    batch: int,
+    length: int,
+    dropout: float = 0.1,
+    bf16: bool = True,
+    **options: Any,
+) -> PlannedStep:
+    """Return the step of language modelling; arguments as of `bert_step`."""
+    with _uninitialised():
         encoder = models.gpt(
             **sizes, dropout=dropout, attention_dropout=dropout, dtype=_policy(bf16)
         )
@@ -130,19 +150,28 @@ def gpt_step(sizes, batch, length, dropout=0.1, bf16=True, **options):
     )
 
 
-def elmo_step(sizes, batch, length, vocab_size, samples=8192, dropout=0.1, bf16=True, **options):
-    """Both language models on `batch` windows of `length` words.
+def elmo_step(
+    sizes: Sizes,
+    batch: int,
+    length: int,
+    vocab_size: int,
+    samples: int = 8192,
+    dropout: float = 0.1,
+    bf16: bool = True,
+    **options: Any,
+) -> PlannedStep:
+    """Return the step of both language models on `batch` windows of `length` words.
 
-    Words that come twice go through the character network twice: that it looks at distinct words
-    only is for devices whose shapes may depend on the data, see `ElmoPretraining`.
+    A word that occurs twice goes through the character network twice: distinct words alone make
+    shapes that depend on the data, which a TPU does not allow, see `ElmoPretraining`.
 
     Args:
         sizes: arguments of `tfnlp.models.elmo`.
         vocab_size: words of the softmax.
-        samples: of the sampled softmax; 0: the full one.
+        samples: words of the sampled softmax; 0: the full one.
         dropout, bf16, options: as of `bert_step`.
     """
-    with _nothing_filled():
+    with _uninitialised():
         encoder = models.elmo(**sizes, dropout=dropout, dtype=_policy(bf16))
         pretrainer = models.elmo_pretrainer(encoder, vocab_size, samples or None, dropout=dropout)
         characters = np.zeros((vocab_size, MAX_CHARACTERS), "int16")
@@ -162,54 +191,63 @@ def elmo_step(sizes, batch, length, vocab_size, samples=8192, dropout=0.1, bf16=
     )
 
 
-def planned_step(task, batch, recipe, *, optimizer=None, accumulation=1, loss_scale=1.0, state=()):
-    """`Step.train` of one replica as a function of tensors alone.
+def planned_step(
+    task: Task,
+    batch: Mapping[str, tf.TensorSpec],
+    recipe: Recipe,
+    *,
+    optimizer: str | None = None,
+    accumulation: int = 1,
+    loss_scale: float = 1.0,
+    state: Sequence[Any] = (),
+) -> PlannedStep:
+    """Return `Step.train` of one replica as a function of tensors alone.
 
     Args:
         task: see `tfnlp.tasks`.
         batch: dict of `tf.TensorSpec`.
         recipe: a `Recipe`.
-        optimizer: its name, instead of the recipe's.
+        optimizer: name of another optimizer than the recipe's.
         accumulation, loss_scale: of `tfnlp.training.Trainer`.
         state: tensors and variables that the task keeps on the device.
     """
     built = training.optimizer(optimizer or recipe.optimizer, recipe.weight_decay)
-    with _nothing_filled():
+    with _uninitialised():
         built.build(task.model.trainable_variables)
-    steps = 1_000_000  # of the schedule; any number: it is a constant of the program
+    steps = 1_000_000  # of the schedule; any number, as it is a constant of the program
     step = Step(
         task,
         built,
         training.schedule(recipe.schedule, recipe.learning_rate, steps, steps // 100),
         recipe.clip_norm,
         accumulation,
-        jit_compile=False,  # what calls it is compiled
+        jit_compile=False,  # its caller is compiled
         seed=0,
         replicas=1,
         loss_scale=loss_scale,
     )
     names = list(batch)
 
-    def train(number, *tensors):
+    def train(number: tf.Tensor, *tensors: tf.Tensor) -> Any:
         return step.train(dict(zip(names, tensors, strict=True)), number)
 
     specs = (tf.TensorSpec((), "int64"), *batch.values())
     return PlannedStep(task.model, train, specs, built, tuple(state))
 
 
-def _policy(bf16):
+def _policy(bf16: bool) -> str:
     return "mixed_bfloat16" if bf16 else "float32"
 
 
-def _nothing_filled():
-    """A scope in which variables get memory that no one has written to, or yet asked for."""
+def _uninitialised() -> contextlib.AbstractContextManager:
+    """Return a scope in which variables get memory that is not initialised."""
 
-    def make(next_creator, **kwargs):
+    def make(next_creator: Callable, **kwargs: Any) -> tf.Variable:
         value = kwargs["initial_value"]
         if callable(value):
-            with tf.Graph().as_default():  # to learn what would come out, without computing it
+            with tf.Graph().as_default():  # for shape and type, without computing it
                 value = value()
-        if value.shape.rank:  # scalars may decide something
+        if value.shape.rank:  # the value of a scalar may matter
             kwargs["initial_value"] = tf.raw_ops.Empty(
                 shape=value.shape.as_list(), dtype=value.dtype, init=False
             )
