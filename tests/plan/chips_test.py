@@ -1,4 +1,4 @@
-"""Topologies: how many replicas, and what is wrong with others."""
+"""Topologies: their replicas, and errors for invalid ones."""
 
 import pytest
 
@@ -12,6 +12,7 @@ from tfnlp.plan.chips import CHIPS, parse_topology
 def test_replicas(text, replicas):
     topology = parse_topology(text)
     assert topology.devices == replicas and str(topology) == text
+    assert CHIPS["v5e"].ridge == pytest.approx(197e3 / 819)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,3 @@ def test_errors(text, message):
     with pytest.raises(ValueError, match=message) as error:
         parse_topology(text)
     assert text in str(error.value) and "\n" not in str(error.value)
-
-
-def test_ridge_of_a_v5e():
-    assert CHIPS["v5e"].ridge == pytest.approx(197e3 / 819)

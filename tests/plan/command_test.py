@@ -1,4 +1,4 @@
-"""`tfnlp plan`: what it prints, and its errors in one line; the compiler is played here."""
+"""`tfnlp plan`: its output, and errors in one line; with a fake compiler."""
 
 import json
 
@@ -18,8 +18,8 @@ def tfnlp(*arguments):
 
 
 @pytest.fixture
-def played(monkeypatch):
-    """A compiler to which a row costs 1 GiB; returns the programs that it was given."""
+def fake_compiler(monkeypatch):
+    """A fake compiler for which a row needs 1 GiB; returns the rows of each program."""
     given = []
 
     def compile_for(chip, stablehlo, *, cache, time_limit, keep):
@@ -42,11 +42,11 @@ def played(monkeypatch):
     return given
 
 
-def test_table_of_a_batch(played, capsys, tmp_path):
+def test_table_of_a_batch(fake_compiler, capsys, tmp_path):
     file = tmp_path / "plan.json"
     assert tfnlp(*TINY, "--batch", 64, "--topology", "v5e:2x4", "--json", file) == 0
     out, err = capsys.readouterr()
-    assert played == [8] and "compiling bert-tiny, 8 x 16" in err
+    assert fake_compiler == [8] and "compiling bert-tiny, 8 x 16" in err
     assert "64 x 16 on v5e:2x4: 8 on each of 8 replicas" in out
     assert "fits: 9.50 GiB of 15.75 GiB" in out
     assert "temporaries 8.00 GiB" in out and "results" not in out
@@ -59,27 +59,24 @@ def test_table_of_a_batch(played, capsys, tmp_path):
     assert result["all_reduce_bytes"] == 2 * 4 * result["parameters"] * 7 // 8
 
 
-def test_memory_bound(played, capsys):
-    assert tfnlp(*TINY, "--batch", 10, "--topology", "v5e:1x1") == 0
-    out = capsys.readouterr().out
-    assert "memory: 200 FLOP/byte" in out
-    assert "12.21 ms a step" in out  # 10e9 / 819e9
-
-
-def test_search(played, capsys):
+def test_search(fake_compiler, capsys):
     assert tfnlp(*TINY) == 0
     assert "largest batch that fits: 8 a replica, 64 in all" in capsys.readouterr().out
-    assert {8, 16} <= set(played) and len(played) <= 4
+    assert {8, 16} <= set(fake_compiler) and len(fake_compiler) <= 4
 
 
-def test_out_of_memory(played, capsys):
+def test_out_of_memory(fake_compiler, capsys):
     assert tfnlp(*TINY, "--batch", 128) == 0
     out = capsys.readouterr().out
     assert "OUT OF MEMORY: at least 16.00 GiB, available are 15.75 GiB" in out
     assert "ms a step" not in out
 
 
-def test_arguments_count_beside_temporaries(played, capsys):
+def test_arguments_and_temporaries_count(fake_compiler, capsys):
+    assert tfnlp(*TINY, "--batch", 10, "--topology", "v5e:1x1") == 0
+    out = capsys.readouterr().out
+    assert "memory: 200 FLOP/byte" in out
+    assert "12.21 ms a step" in out  # 10e9 / 819e9
     assert tfnlp(*TINY, "--batch", 15, "--topology", "v5e:1x1") == 0
     out = capsys.readouterr().out
     assert "OUT OF MEMORY: 16.50 GiB, available are 15.75 GiB" in out
@@ -114,7 +111,7 @@ def test_an_unknown_model(capsys):
     assert "invalid choice: 'bert-enormous'" in capsys.readouterr().err
 
 
-def test_refusal(played, capsys, monkeypatch):
+def test_refusal(fake_compiler, capsys, monkeypatch):
     message = 'INTERNAL: cannot: metadata={op_name="bert_pretrainer/layer_0/attention/MatMul"}'
     monkeypatch.setattr(compiler, "compile_for", lambda *a, **k: Compiled(0, refusal=message))
     assert tfnlp(*TINY, "--batch", 8) == 1

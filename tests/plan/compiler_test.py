@@ -1,4 +1,4 @@
-"""Toy steps through the TPU's real compiler, against numbers that need none."""
+"""Toy steps through the TPU's compiler, against figures computed from shapes."""
 
 import gzip
 import importlib.util
@@ -16,10 +16,16 @@ from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.lowering import lower, lower_function
 
 pytestmark = pytest.mark.timeout(1200)
-needs_compiler = pytest.mark.skipif(
+without_compiler = pytest.mark.skipif(
     not all(importlib.util.find_spec(p) for p in ("jax", "libtpu")),
     reason="needs the TPU's compiler: pip install -e '.[tpu-plan]'",
 )
+
+
+def needs_compiler(test):
+    return pytest.mark.slow(without_compiler(test))
+
+
 V5E = CHIPS["v5e"]
 HIDDEN, LENGTH = 128, 16
 TRANSFORMER = dict(
@@ -42,7 +48,7 @@ def elmo(batch, samples):
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory):
-    """Function of a maker of a step to the step and what it compiles to, compiled once."""
+    """Function that returns a step and its compiled program, compiled once."""
     cache, made = tmp_path_factory.mktemp("plans"), {}
 
     def plan(name, maker, *args):
@@ -68,17 +74,17 @@ CASES = {
 def test_memory(name, planned):
     step, compiled = planned(name, *CASES[name])
     assert compiled.fits
-    # What is read from outside: weights, slots, the batch, counted from their shapes. Tiles and
-    # the alignment of each array add to it.
+    # The arguments: weights, slots, the batch, counted from their shapes. Tiles and the alignment
+    # of each array add to it.
     trained = sum(int(np.prod(v.shape)) for v in step.model.trainable_variables)
     slots = 2 if name in ("bert", "gpt") else 1
     batch = sum(np.prod(s.shape) * s.dtype.size for s in step.specs)
     least = 4 * trained * (1 + slots) + batch
     assert least <= compiled.memory["argument"] < 1.35 * least
-    # Every weight and slot comes out where it went in; what else comes out are a few scalars.
+    # Weights and slots are updated in place; the other outputs are a few scalars.
     assert compiled.memory["alias"] >= 4 * trained * (1 + slots)
     assert compiled.memory["output"] - compiled.memory["alias"] < 16384
-    # So small a step keeps its temporaries inside the chip; the program itself takes some HBM.
+    # The temporaries of this small step stay inside the chip; the program itself takes some HBM.
     assert compiled.total > compiled.memory["argument"]
 
 
@@ -86,7 +92,7 @@ def test_memory(name, planned):
 @pytest.mark.parametrize("name", ["bert", "gpt"])
 def test_work_of_a_transformer(name, planned):
     step, compiled = planned(name, *CASES[name])
-    # 2 FLOP a weight and token forwards, 4 backwards; the table only in the head's product.
+    # 2 FLOP per weight and token forwards, 4 backwards; the table only in the head's product.
     tokens, predictions = 8 * LENGTH, 8 * (4 if name == "bert" else LENGTH)
     block = 4 * HIDDEN**2 + 2 * HIDDEN * 256
     flops = 6 * (block * tokens + 256 * HIDDEN * predictions)
@@ -105,7 +111,7 @@ def test_work_of_a_transformer(name, planned):
 def test_work_of_an_elmo_counts_every_step_of_its_loops(planned):
     _, compiled = planned("elmo", *CASES["elmo"])
     # Recurrent product and projection, two directions, 4 steps of 8 rows, forwards and backwards;
-    # the weights' gradients are taken outside the loops, and the loops' first steps are no extra.
+    # the weights' gradients are computed outside the loops.
     a_step = 2 * 2 * 8 * (128 * 4 * 128 + 128 * 128)
     assert compiled.loop_flops in (0, 2 * 3 * a_step)  # 0: the compiler has unrolled them
     words, full = 2 * 4 * 8, planned("elmo-full", *CASES["elmo-full"])[1]
@@ -117,7 +123,7 @@ def test_work_of_an_elmo_counts_every_step_of_its_loops(planned):
 
 @needs_compiler
 def test_more_rows_need_more_memory(tmp_path):
-    """The toy steps' temporaries stay inside the chip; these rows are too many for that."""
+    """Temporaries of the toy steps stay inside the chip; those of so many rows do not."""
 
     def compiled(rows):
         def gradient(x, w):
@@ -130,7 +136,7 @@ def test_more_rows_need_more_memory(tmp_path):
         return compile_for(V5E, lower_function(gradient, specs), cache=tmp_path)
 
     few, many = compiled(2**17), compiled(2**18)
-    # tanh(x w) of every row is kept for the way back; forwards 2 products, backwards 3.
+    # tanh(x w) of every row is kept for the backward pass; 2 products forwards, 3 backwards.
     assert few.memory["temp"] >= 2**17 * 512 * 2
     assert many.memory["temp"] == pytest.approx(2 * few.memory["temp"], rel=0.1)
     assert few.matrix_flops == 5 * 2 * 2**17 * 512**2
@@ -146,25 +152,25 @@ def test_a_table_larger_than_the_chip(tmp_path):
     compiled = compile_for(V5E, text, cache=tmp_path)
     assert not compiled.fits and compiled.refusal is None
     table = 40_000_000 * 128 * 4
-    assert compiled.total == pytest.approx(2 * table, rel=0.01)  # it and its double
-    # What does not fit is remembered, too.
+    assert compiled.total == pytest.approx(2 * table, rel=0.01)  # it and the result
+    # A program that does not fit is cached, too.
     assert len(list(tmp_path.iterdir())) == 1
     assert compile_for(V5E, text, cache=tmp_path, time_limit=1e-3) == compiled
 
 
 @needs_compiler
-def test_what_was_compiled_before_needs_no_process(planned, monkeypatch, tmp_path):
+def test_a_cached_program_starts_no_process(planned, monkeypatch, tmp_path):
     step, compiled = planned("gpt", *CASES["gpt"])
 
     def forbidden(*args, **kwargs):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(subprocess, "Popen", forbidden)
-    again = gpt(8)  # built anew: TensorFlow's names have other numbers
+    again = gpt(8)  # built again: TensorFlow numbers its names differently
     kept = tmp_path / "program"
     assert compile_for(V5E, lower(again), cache=planned.cache, keep=kept) == compiled
     assert kept.read_text().startswith("HloModule")
-    with pytest.raises(AssertionError, match="a process"):  # another chip is another answer
+    with pytest.raises(AssertionError, match="a process"):  # not cached for another chip
         compile_for(CHIPS["v6e"], lower(step), cache=planned.cache)
 
 
@@ -180,16 +186,16 @@ def test_refusal_of_the_compiler_itself(tmp_path):
 
 @pytest.fixture
 def compiler_is(monkeypatch):
-    """Puts a Python program in the compiler's place."""
+    """Function that replaces the compiler by a Python program."""
     popen = subprocess.Popen
 
-    def put(program):
+    def replace(program):
         monkeypatch.setattr(compiler, "_versions", lambda: {"jax": "0"})
         monkeypatch.setattr(
             subprocess, "Popen", lambda _, **more: popen([sys.executable, "-c", program], **more)
         )
 
-    return put
+    return replace
 
 
 def test_a_compiler_that_hangs_is_stopped(compiler_is):

@@ -1,4 +1,4 @@
-"""The work of a compiled program, against numbers worked out by hand."""
+"""Costs of a compiled program, against values computed by hand."""
 
 import pytest
 
@@ -46,7 +46,7 @@ body=%body
 """
 
 
-def test_loops_count_as_often_as_they_run():
+def test_every_pass_of_a_loop_counts():
     costs = program_costs(PROGRAM)
     product = 2 * 16 * 256 * 256
     assert costs["matrix_flops"] == 20 * product
@@ -54,9 +54,9 @@ def test_loops_count_as_often_as_they_run():
     assert costs["cycles"] == 20 * 1000
 
 
-def test_bytes_are_those_that_pass_hbm():
-    # In the body x is read and c written, w lies inside the chip; comparing reads the counter.
-    # Outside, 8 rows are read and written, and a is read into the chip.
+def test_only_bytes_of_hbm_count():
+    # In the body x is read and c written, w is inside the chip; the condition reads the counter.
+    # Outside the loop, 8 rows are read and written, and a is read into the chip.
     matrix, rows = 16 * 256 * 4, 8 * 256 * 4
     assert program_costs(PROGRAM)["hbm_bytes"] == 20 * (2 * matrix + 4) + 2 * rows + matrix
 

@@ -1,4 +1,4 @@
-"""An operation that a TPU can't do is named with the layer that asked for it."""
+"""Errors for an operation that a TPU lacks name the operation and its layer."""
 
 import keras
 import pytest

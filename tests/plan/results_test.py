@@ -1,4 +1,4 @@
-"""The table of plans that docs/plan.md shows is that of the results that were kept."""
+"""The stored results of plans are consistent, and docs/plan.md shows them."""
 
 import json
 
@@ -8,7 +8,7 @@ from benchmarks import plan
 from tfnlp.plan.chips import CHIPS
 
 
-def test_kept_results_follow_from_their_parts():
+def test_stored_results_are_consistent():
     results = json.loads(plan.RESULTS.read_text())
     assert set(results) <= set(plan.PLANS)
     chip = CHIPS["v5e"]
@@ -22,7 +22,7 @@ def test_kept_results_follow_from_their_parts():
         }
         assert result["bound_by"] == max(seconds, key=seconds.get)
         assert result["floor_seconds"] == pytest.approx(max(seconds.values()))
-        # The batch was compiled, and so was its double, which does not fit.
+        # The batch fits, and its double was compiled and does not.
         verdicts = {r["batch_per_replica"]: r["verdict"] for r in result["compiled"]}
         assert verdicts[result["batch_per_replica"]] == "fits"
         assert verdicts[2 * result["batch_per_replica"]] == "out of memory"

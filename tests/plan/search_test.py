@@ -1,4 +1,4 @@
-"""The search ends beside the edge, and does not compile more than it must."""
+"""The search finds the largest batch with few compilations."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_it_finds_the_largest_power_of_two(row, base, guess):
     calls.clear()
     assert largest_batch(needed, guess, fixed=base, usable=usable) == expected
     assert len(calls) == len(set(calls)) <= 4
-    assert {expected, 2 * expected} <= set(calls)  # both sides of the edge were tried
+    assert {expected, 2 * expected} <= set(calls)  # both sides of the limit were tried
 
 
 def test_nothing_fits():
@@ -33,7 +33,7 @@ def test_nothing_fits():
     assert calls[-1] == 1
 
 
-def test_a_size_that_hardly_grows_is_no_reason_to_stop():
+def test_a_size_that_does_not_grow():
     assert largest_batch(lambda b: (b <= 32, 10), 4, fixed=0, usable=1000) == 32
 
 
