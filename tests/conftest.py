@@ -19,7 +19,7 @@ tf.config.set_logical_device_configuration(
 )
 
 # Helpers whose `assert` statements explain their failures as those of test modules do.
-pytest.register_assert_rewrite("tests.cli.every_task", "tests.cli.toy_tasks")
+pytest.register_assert_rewrite("tests.cli.command", "tests.cli.toy_tasks")
 
 
 @pytest.fixture(autouse=True)

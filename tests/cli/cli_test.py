@@ -3,25 +3,17 @@
 import gzip
 import json
 import os
-import pathlib
 import subprocess
-import sys
 
 import pytest
 
-from tests.support import run_python
+from tests.cli.command import RUN, error, tfnlp
+from tests.support import ROOT, run_python, start_python
 from tfnlp import books
-from tfnlp.cli import main, parse
 from tfnlp.text import SPECIAL_TOKENS
 
-ROOT = pathlib.Path(__file__).parents[2]
 TOY = ["--size", "tiny", "--num-layers", "1", "--hidden-size", "16", "--num-heads", "2"]
 TOY += ["--seq-length", "16", "--batch-size", "8", "--steps", "4", "--steps-per-call", "2"]
-
-
-def tfnlp(*arguments):
-    """The exit code of `tfnlp ARGUMENTS`."""
-    return main(parse(["tfnlp", *map(str, arguments)]))
 
 
 def pretrain(text, output, *more):
@@ -46,13 +38,7 @@ def run(text, tmp_path_factory):
 
 
 def test_run_leaves_what_it_promises(run):
-    assert sorted(os.listdir(run)) == [
-        "checkpoints",
-        "config.json",
-        "curve.png",
-        "logs",
-        "vocab.txt",
-    ]
+    assert sorted(os.listdir(run)) == RUN
     assert (run / "curve.png").read_bytes()[:4] == b"\x89PNG"
     lines = (run / "vocab.txt").read_text().split("\n")
     assert lines[:5] == list(SPECIAL_TOKENS) and len(lines) == 301
@@ -92,18 +78,14 @@ def test_predict_judges_pairs(run, capsys):
     assert 0 < probability < 1
 
 
-def test_export_writes_the_pair(run, tmp_path):
-    assert tfnlp("export", "--model", run, "--output", tmp_path / "m", "--seq-length", 16) == 0
+@pytest.mark.slow
+def test_export_and_its_script_write_the_pair(run, tmp_path):
+    flags = ["--model", run, "--output", tmp_path / "m"]
+    run_python(ROOT / "export" / "bert.py", *flags, "--seq_length", "16")
+    assert tfnlp("export", *flags, "--seq-length", "16") == 1
+    assert tfnlp("export", *flags, "--seq-length", "16", "--overwrite") == 0
     for name in ("encoder", "preprocessor"):
         assert (tmp_path / "m" / name / "saved_model.pb").exists()
-    assert tfnlp("export", "--model", run, "--output", tmp_path / "m") == 1
-    assert tfnlp("export", "--model", run, "--output", tmp_path / "m", "--overwrite") == 0
-
-
-def test_export_script_does_the_same(run, tmp_path):
-    flags = ["--model", run, "--output", tmp_path / "m", "--seq_length", "16"]
-    run_python(ROOT / "export" / "bert.py", *flags)
-    assert (tmp_path / "m" / "encoder" / "saved_model.pb").exists()
 
 
 def test_same_command_resumes_and_another_setting_is_refused(run, text, capsys):
@@ -113,8 +95,8 @@ def test_same_command_resumes_and_another_setting_is_refused(run, text, capsys):
     assert sorted(os.listdir(run / "checkpoints")) == before
     capsys.readouterr()
     assert pretrain(text, run, "--vocab", vocab, "--learning-rate", "0.1") == 1
-    error = capsys.readouterr().err
-    assert "training.learning_rate was 0.0005, now 0.1" in error and "another --output" in error
+    line = error(capsys)
+    assert "training.learning_rate was 0.0005, now 0.1" in line and "another --output" in line
 
 
 def test_profile_of_some_steps(run, text, tmp_path):
@@ -150,8 +132,7 @@ def test_bad_text_is_named_in_one_line_and_nothing_is_written(name, tmp_path, ca
     (tmp_path / "text").mkdir()
     source = make(tmp_path / "text")
     assert pretrain(source, tmp_path / "run") == 1
-    error = capsys.readouterr().err.strip().split("\n")[-1]
-    assert error.startswith("tfnlp: error: ") and said in error
+    assert said in error(capsys)
     assert not (tmp_path / "run").exists()
 
 
@@ -167,8 +148,8 @@ def test_bad_text_is_named_in_one_line_and_nothing_is_written(name, tmp_path, ca
 def test_bad_vocabulary_is_named(vocabulary, said, text, tmp_path, capsys):
     path = write(tmp_path / "vocab.txt", vocabulary)
     assert pretrain(text, tmp_path / "run", "--vocab", path) == 1
-    error = capsys.readouterr().err
-    assert "vocab.txt" in error and said in error and len(error.strip().split("\n")) == 1
+    line = error(capsys)
+    assert "vocab.txt" in line and said in line
     assert not (tmp_path / "run").exists()
 
 
@@ -186,8 +167,7 @@ def test_bad_vocabulary_is_named(vocabulary, said, text, tmp_path, capsys):
 )
 def test_bad_settings_are_named(more, said, text, tmp_path, capsys):
     assert pretrain(text, tmp_path / "run", "--vocab-size", 300, *more) == 1
-    error = capsys.readouterr().err.strip().split("\n")[-1]
-    assert error.startswith("tfnlp: error: ") and said in error
+    assert said in error(capsys)
 
 
 @pytest.mark.parametrize(
@@ -201,28 +181,19 @@ def test_bad_settings_are_named(more, said, text, tmp_path, capsys):
 def test_model_that_is_not_there_is_named(command, text, tmp_path, capsys):
     known = {"MODEL": tmp_path / "nothing", "TEXT": text, "OUT": tmp_path / "out"}
     assert tfnlp(*[known.get(word, word) for word in command]) == 1
-    assert str(tmp_path / "nothing") in capsys.readouterr().err
+    assert str(tmp_path / "nothing") in error(capsys)
     assert not (tmp_path / "out").exists()
 
 
 def test_text_without_a_mask_and_text_too_long(run, capsys):
     assert tfnlp("predict", "bert", "--model", run, "no mask here") == 1
-    assert "has no [MASK]" in capsys.readouterr().err
+    assert "has no [MASK]" in error(capsys)
     assert tfnlp("predict", "bert", "--model", run, "[MASK] " + "a " * 600) == 1
-    assert "the model reads 512" in capsys.readouterr().err
-
-
-def test_google_checkpoint_goes_all_the_way(tmp_path, capsys):
-    from tests.support import golden
-
-    model = golden("bert_google_tf_generated")
-    assert tfnlp("export", "--model", model, "--output", tmp_path / "m", "--seq-length", 32) == 0
-    assert (tmp_path / "m" / "encoder" / "saved_model.pb").exists()
+    assert "the model reads 512" in error(capsys)
 
 
 FULL = """
 import resource, signal, sys
-from tfnlp.cli import main, parse
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
 sys.exit(main(parse(sys.argv[1:])))
@@ -244,15 +215,8 @@ def test_full_disk_is_one_line_and_nothing_half_written(text, tmp_path):
 def test_help_and_package_import_are_light():
     code = "import sys, tfnlp, tfnlp.cli; print([m for m in sys.modules if m in HEAVY])"
     heavy = "HEAVY = {'tensorflow', 'keras', 'numpy', 'tensorflow_text', 'matplotlib'}; "
-    done = subprocess.run(
-        [sys.executable, "-c", heavy + code], capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert done.stdout.strip() == "[]"
-    done = subprocess.run(
-        [sys.executable, "-m", "tfnlp", "--help"], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.returncode == 0 and "pretrain" in done.stdout
-    done = subprocess.run(
-        [sys.executable, "-m", "tfnlp", "dance"], capture_output=True, text=True, cwd=ROOT
-    )
-    assert done.returncode != 0 and "dance" in done.stderr
+    assert run_python(heavy + code).stdout.strip() == "[]"
+    help = start_python("-m", "tfnlp", "--help", stdout=subprocess.PIPE)
+    assert "pretrain" in help.communicate()[0] and help.returncode == 0
+    wrong = start_python("-m", "tfnlp", "dance", stderr=subprocess.PIPE)
+    assert "dance" in wrong.communicate()[1] and wrong.returncode == 2

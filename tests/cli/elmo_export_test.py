@@ -1,37 +1,26 @@
 """`tfnlp export` of an ELMo: a run or bilm-tf's files to a module, or to bilm-tf's files."""
 
-import json
 import os
-import pathlib
 
 import h5py
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.support import golden, run_python
-from tfnlp.cli import main, parse
-from tfnlp.commands.loading import kind_of, load_elmo
+from tests.cli.command import checkpoint, error, tfnlp
+from tests.support import ROOT, golden, run_python
+from tfnlp.convert import load_elmo
 from tfnlp.text import character_ids
 
-ROOT = pathlib.Path(__file__).parents[2]
 BILM = "elmo_bilm_tf"
 SENTENCE = "the cat sat on a mat ."
 
 
-def tfnlp(*arguments):
-    """The exit code of `tfnlp ARGUMENTS`."""
-    return main(parse(["tfnlp", *map(str, arguments)]))
-
-
 def failed(capsys, *arguments):
-    """What `tfnlp ARGUMENTS` complains about, in one line."""
+    """Return the error of `tfnlp ARGUMENTS`."""
     capsys.readouterr()
     assert tfnlp(*arguments) == 1
-    (line,) = capsys.readouterr().err.strip().split("\n")
-    assert line.startswith("tfnlp: error: ")
-    return line
+    return error(capsys)
 
 
 @pytest.fixture(scope="module")
@@ -49,28 +38,28 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
-def vectors(model):
-    return load_elmo(model).encoder({"character_ids": character_ids([SENTENCE.split()])})
+@pytest.fixture(scope="module")
+def bilm(run):
+    """The run as bilm-tf's files."""
+    assert tfnlp("export", "--model", run, "--output", run / "bilm", "--format", "bilm") == 0
+    return run / "bilm"
 
 
-def test_kind_of_model(run, tmp_path):
-    assert kind_of(run) == kind_of(golden(BILM)) == "elmo"
-    for other in (golden("bert_google_tf_tiny"), tmp_path, tmp_path / "nothing"):
-        assert kind_of(other) == "bert"
-    (tmp_path / "config.json").write_text(json.dumps({"tfnlp": "1", "model": "bert"}))
-    assert kind_of(tmp_path) == "bert"
+def vectors(folder):
+    """Return the outputs for SENTENCE of the ELMo in a folder of bilm-tf's files."""
+    return load_elmo(folder).encoder({"character_ids": character_ids([SENTENCE.split()])})
 
 
-def test_run_to_module_that_trains_everything(run, tmp_path, capsys):
+def test_run_to_module_that_trains_everything(run, bilm, tmp_path, capsys):
     path = tmp_path / "m"
     command = ["export", "--model", run, "--output", path]
     assert tfnlp(*command, "--trainable", "all", "--l2", "0.5") == 0
     assert f"module: {path}" in capsys.readouterr().out
     module = tf.saved_model.load(str(path))
-    want = vectors(run)
+    want = vectors(bilm)
     for name, got in module(tf.constant([SENTENCE])).items():
         np.testing.assert_allclose(got, want[name], atol=2e-6)
-    assert len(module.trainable_variables) == len(load_elmo(run).encoder.trainable_variables)
+    assert len(module.trainable_variables) == len(load_elmo(bilm).encoder.trainable_variables)
     (loss,) = module.regularization_losses
     (scalars,) = [v for v in module.trainable_variables if v.shape == (3,)]
     scalars.assign([1.0, 2.0, 0.0])
@@ -92,20 +81,15 @@ def test_bilm_checkpoint_to_module_with_the_cache_of_a_run(run, tmp_path):
         np.testing.assert_allclose(got, want[name], atol=2e-6)
 
 
-def test_run_to_bilm_format_and_back(run, tmp_path, capsys):
-    command = ["export", "--model", run, "--output", tmp_path / "m", "--format", "bilm"]
-    assert tfnlp(*command) == 0
-    assert f"checkpoint: {tmp_path / 'm'}" in capsys.readouterr().out
-    assert sorted(os.listdir(tmp_path / "m")) == ["options.json", "weights.hdf5"]
-    assert kind_of(tmp_path / "m") == "elmo"
-    before, after = vectors(run), vectors(tmp_path / "m")
-    for name in ("word_emb", "lstm_outputs1", "lstm_outputs2"):
-        np.testing.assert_array_equal(after[name], before[name])
-    with h5py.File(tmp_path / "m" / "weights.hdf5") as file:  # the words' softmax goes along
-        softmax = load_elmo(run).pretrainer.get_layer("softmax")
-        np.testing.assert_array_equal(file["softmax/W"], keras.ops.convert_to_numpy(softmax.kernel))
+def test_run_to_bilm_format(run, bilm, capsys):
+    assert sorted(os.listdir(bilm)) == ["options.json", "weights.hdf5"]
+    with h5py.File(bilm / "weights.hdf5") as file:  # the words' softmax goes along
+        kernel = checkpoint(run, "best")["model/softmax/kernel"]
+        np.testing.assert_array_equal(file["softmax/W"], kernel)
+    command = ["export", "--model", run, "--output", bilm, "--format", "bilm"]
     assert "holds ['options.json', 'weights.hdf5']" in failed(capsys, *command)
     assert tfnlp(*command, "--overwrite") == 0
+    assert f"checkpoint: {bilm}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -120,8 +104,8 @@ def test_run_to_bilm_format_and_back(run, tmp_path, capsys):
 )
 def test_bad_settings_are_named(more, said, tmp_path, capsys):
     model = golden(BILM)
-    error = failed(capsys, "export", "--model", model, "--output", tmp_path / "m", *more)
-    assert said.format(model=model) in error
+    line = failed(capsys, "export", "--model", model, "--output", tmp_path / "m", *more)
+    assert said.format(model=model) in line
     assert os.listdir(tmp_path) == []
 
 
@@ -129,11 +113,11 @@ def test_bad_settings_are_named(more, said, tmp_path, capsys):
 def test_arguments_of_an_elmo_are_refused_for_a_bert(name, tmp_path, capsys):
     value = {"trainable": "mix", "cache": "x", "l2": "0", "format": "savedmodel"}[name]
     model = golden("bert_google_tf_tiny")
-    error = failed(
+    line = failed(
         capsys, "export", "--model", model, "--output", tmp_path / "m", f"--{name}", value
     )
     kinds = "an ELMo, a GPT or word vectors" if name == "format" else "an ELMo"
-    assert f"--{name} is for {kinds}; {model} is a BERT" in error
+    assert f"--{name} is for {kinds}; {model} is a BERT" in line
 
 
 def test_weights_without_options(tmp_path, capsys):

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-from tests.cli.cli_test import tfnlp
+from tests.cli.command import tfnlp
 from tests.support import golden, traced
 from tfnlp.convert import load_elmo
 from tfnlp.text import character_ids

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.cli.cli_test import pretrain as pretrain_bert
-from tests.cli.cli_test import tfnlp
+from tests.cli.command import RUN, error, tfnlp, write_texts
 from tests.support import golden
-from tfnlp import books
+from tfnlp.convert import load_elmo
 from tfnlp.text import read_words
 
 TOY = ["--size", "mini", "--units", "12", "--projection-size", "8", "--num-layers", "1"]
@@ -38,22 +38,10 @@ def evaluate(run, text, capsys, *more):
     return json.loads(capsys.readouterr().out)
 
 
-def said(capsys):
-    """The one line of an error."""
-    lines = capsys.readouterr().err.strip().split("\n")
-    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
-    return lines[-1]
-
-
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     """A training text, a sentence a line, and a held-out one."""
-    folder = tmp_path_factory.mktemp("text")
-    words = books.path().read_text(encoding="utf-8")[:30_000].split()
-    lines = [" ".join(words[i : i + 11]) for i in range(0, len(words), 11)]
-    (folder / "train.txt").write_text("\n".join(lines[:-60]) + "\n", encoding="utf-8")
-    (folder / "valid.txt").write_text("\n".join(lines[-60:]) + "\n", encoding="utf-8")
-    return folder / "train.txt", folder / "valid.txt"
+    return write_texts(tmp_path_factory.mktemp("text"), 30_000, words=11, held_out=60)
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +56,7 @@ def run(texts, tmp_path_factory):
 
 def test_run_leaves_all_that_its_model_is_made_of(run):
     folder, _ = run
-    assert sorted(os.listdir(folder)) == [
-        "checkpoints",
-        "config.json",
-        "curve.png",
-        "logs",
-        "vocab.txt",
-    ]
+    assert sorted(os.listdir(folder)) == RUN
     words = read_words(folder / "vocab.txt")
     assert len(words) == 300 and words[:3] == ["<S>", "</S>", "<UNK>"]
     config = json.loads((folder / "config.json").read_text())
@@ -126,7 +108,7 @@ def test_evaluate_says_what_training_said(run, texts, capsys):
 )
 def test_what_only_a_bert_is_asked_is_refused(option, message, run, texts, capsys):
     assert tfnlp("evaluate", "--model", run[0], "--input", texts[1], option, "3") == 1
-    assert message in said(capsys)
+    assert message in error(capsys)
 
 
 def test_changed_settings_are_refused_and_restart_starts_anew(run, texts, tmp_path, capsys):
@@ -139,17 +121,17 @@ def test_changed_settings_are_refused_and_restart_starts_anew(run, texts, tmp_pa
         (["--units", "13"], "arguments.units was 12, now 13"),
     ):
         assert pretrain(train, folder, *command, *change) == 1
-        assert message in said(capsys)
+        assert message in error(capsys)
     # Another text: the vocabulary is the run's, the corpus is not.
     assert pretrain(valid, folder, *command) == 1
-    assert "corpus.crc32" in said(capsys)
+    assert "corpus.crc32" in error(capsys)
     kept = tmp_path / "run"
     shutil.copytree(folder, kept)
     # What is asked for can't be had: the run must survive.
     assert pretrain("nowhere.txt", kept, *command, "--restart") == 1
     assert pretrain(train, kept, *command, "--restart", "--window", "5000") == 1
     assert pretrain(train, kept, *command, "--restart", "--from", kept) == 1
-    assert "--from and --output are the same folder" in said(capsys)
+    assert "--from and --output are the same folder" in error(capsys)
     assert (kept / "checkpoints" / "step-0000000004").exists()
 
     assert pretrain(train, kept, *command[:4], "--min-count", "9", "--restart") == 0
@@ -187,7 +169,7 @@ def test_going_on_from_a_run(run, texts, tmp_path, capsys):
         (["--units", "13"], "--units can't be changed when going on --from"),
     ):
         assert pretrain(train, tmp_path / "other", *command, *option, size=[]) == 1
-        assert message in said(capsys)
+        assert message in error(capsys)
     assert not (tmp_path / "other").exists()
 
 
@@ -204,9 +186,9 @@ def test_going_on_from_a_bilm_tf_checkpoint(texts, tmp_path, capsys):
     # Its file has no softmax over words; a new one knows next to nothing.
     assert size / 3 < before[0] < 3 * size
 
-    from tfnlp.commands.loading import load_elmo
-
-    ours, theirs = load_elmo(tmp_path / "run").encoder, load_elmo(source).encoder
+    export = ["export", "--model", tmp_path / "run", "--output", tmp_path / "bilm"]
+    assert tfnlp(*export, "--format", "bilm") == 0
+    ours, theirs = load_elmo(tmp_path / "bilm").encoder, load_elmo(source).encoder
     for a, b in zip(ours.trainable_weights, theirs.trainable_weights, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-4)
 
@@ -257,7 +239,7 @@ def test_bad_text_is_named_and_nothing_is_written(name, tmp_path, capsys):
     if data is not None:
         path.write_bytes(data)
     assert pretrain(path, tmp_path / "run") == 1
-    assert message in said(capsys)
+    assert message in error(capsys)
     assert not (tmp_path / "run").exists()
 
 
@@ -285,7 +267,7 @@ def test_bad_text_is_named_and_nothing_is_written(name, tmp_path, capsys):
 def test_bad_settings_are_named_and_nothing_is_written(more, message, texts, tmp_path, capsys):
     size = [] if "--from" in more else TOY
     assert pretrain(texts[0], tmp_path / "run", *more, size=size) == 1
-    assert message in said(capsys)
+    assert message in error(capsys)
     assert not (tmp_path / "run").exists()
 
 
@@ -294,18 +276,18 @@ def test_models_are_not_taken_for_one_another(run, texts, tmp_path, capsys):
     bert = tmp_path / "bert"
     assert pretrain_bert(train, bert, "--vocab-size", "300", "--steps", "1") == 0
     assert pretrain(train, tmp_path / "run", "--from", bert, size=[]) == 1
-    assert "is a run of bert, expected one of elmo" in said(capsys)
+    assert "is a run of bert, expected one of elmo" in error(capsys)
     assert pretrain(train, tmp_path / "run", "--vocab", bert / "vocab.txt") == 1
-    assert "lacks <S>, </S>, <UNK>" in said(capsys)
+    assert "lacks <S>, </S>, <UNK>" in error(capsys)
     assert not (tmp_path / "run").exists()
     # A BERT's folder is refused as a place for an ELMo, and left as it is.
     before = sorted(p.name for p in pathlib.Path(bert).rglob("*"))
     assert pretrain(train, bert) == 1
-    assert "bert" in said(capsys)
+    assert "bert" in error(capsys)
     assert sorted(p.name for p in pathlib.Path(bert).rglob("*")) == before
     assert tfnlp("evaluate", "--model", bert, "--input", valid, "--tokenize") == 1
-    assert "--tokenize is for an ELMo" in said(capsys)
+    assert "--tokenize is for an ELMo" in error(capsys)
     assert tfnlp("predict", "bert", "--model", run[0], "a [MASK]") == 1
-    assert "is a run of elmo" in said(capsys)
+    assert "is a run of elmo" in error(capsys)
     assert tfnlp("evaluate", "--model", golden("elmo_bilm_tf"), "--input", valid) == 1
-    assert "does not say which words it predicts" in said(capsys)
+    assert "does not say which words it predicts" in error(capsys)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.cli.cli_test import tfnlp
+from tests.cli.command import tfnlp
 from tests.cli.toy_tasks import backbone
 from tests.support import golden
 from tfnlp import hub
-from tfnlp.commands.loading import load_bert, load_gpt
+from tfnlp.convert import load_bert, load_gpt
 
 pytestmark = [
     pytest.mark.timeout(900),  # exports trace much; a busy machine takes its time

@@ -9,10 +9,11 @@ import shutil
 import numpy as np
 import pytest
 
-from tests.cli.cli_test import tfnlp
+from tests.cli.command import RUN, checkpoint, error, tfnlp, weights
 from tests.support import golden, run_python
 from tfnlp import books
-from tfnlp.commands.loading import kind_of, load_bert
+from tfnlp.convert import load_bert
+from tfnlp.text import read_vocabulary
 
 TOY = ["--num-layers", "1", "--hidden-size", "16", "--num-heads", "2", "--max-positions", "24"]
 TRAINING = ["--seq-length", "16", "--batch-size", "8", "--steps-per-call", "2"]
@@ -23,17 +24,6 @@ GOOGLE = golden("bert_google_tf_generated")
 def fill(model, text, output, *more):
     command = ["finetune", "fill", "--model", model, "--train", text, "--output", output]
     return tfnlp(*command, *TRAINING, *more)
-
-
-def said(capsys):
-    """The one line of an error."""
-    lines = capsys.readouterr().err.strip().split("\n")
-    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
-    return lines[-1]
-
-
-def weights(model):
-    return load_bert(model).pretrainer.get_weights()
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +55,10 @@ def run(pretrained, texts, tmp_path_factory):
 
 
 def test_the_result_is_a_bert_run(run, pretrained):
-    assert kind_of(run) == "bert"
-    names = ["checkpoints", "config.json", "curve.png", "logs", "vocab.txt"]
-    assert sorted(os.listdir(run)) == names
+    assert sorted(os.listdir(run)) == RUN
     assert (run / "vocab.txt").read_bytes() == (pretrained / "vocab.txt").read_bytes()
     config, before = (json.loads((f / "config.json").read_text()) for f in (run, pretrained))
+    assert config["model"] == "bert"
     assert config["training"]["from"] == str(pretrained)
     assert before["arguments"].items() <= config["arguments"].items()
     assert config["text"] == before["text"] and config["heads"]["next_sentence"]
@@ -113,7 +102,7 @@ def test_a_run_cut_short_ends_where_it_would_have(run, pretrained, texts, tmp_pa
     for a, b in zip(weights(run), weights(again), strict=True):
         np.testing.assert_array_equal(a, b)
     assert fill(pretrained, texts / "own.txt", again, "--layout", "lines", "--steps", "8") == 1
-    assert "holds a run with other settings" in said(capsys)
+    assert "holds a run with other settings" in error(capsys)
 
 
 def test_lines_that_are_documents_have_no_next_sentences(pretrained, texts, tmp_path, capsys):
@@ -122,11 +111,10 @@ def test_lines_that_are_documents_have_no_next_sentences(pretrained, texts, tmp_
     captured = capsys.readouterr()
     assert "next sentences are left out" in captured.err
     assert "next-sentence accuracy" not in captured.out
-    loaded = load_bert(tmp_path / "run")
-    assert "next_sentence_logits" not in loaded.pretrainer.output
-    assert "pooled_output" in loaded.encoder.output  # stays as it was
+    names = " ".join(checkpoint(tmp_path / "run"))
+    assert "next_sentence_head" not in names and "pooler" in names  # the encoder stays as it was
     assert tfnlp("predict", "bert", "--model", tmp_path / "run", "a", "--pair", "b") == 1
-    assert "no next-sentence head" in said(capsys)
+    assert "no next-sentence head" in error(capsys)
 
 
 def test_going_on_with_a_checkpoint_of_google(texts, tmp_path, capsys):
@@ -136,11 +124,12 @@ def test_going_on_with_a_checkpoint_of_google(texts, tmp_path, capsys):
     config = json.loads((tmp_path / "run/config.json").read_text())
     assert config["training"]["seq_length"] == 40  # its positions
     assert config["training"]["learning_rate"] == 3e-4
-    loaded, before = load_bert(tmp_path / "run"), load_bert(GOOGLE)
-    assert loaded.tokenizer.vocabulary == before.tokenizer.vocabulary
-    assert loaded.tokenizer.lowercase == before.tokenizer.lowercase
-    for a, b in zip(weights(tmp_path / "run"), weights(GOOGLE), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-3)  # two small updates away
+    before, after = load_bert(GOOGLE), checkpoint(tmp_path / "run", "best")
+    assert config["text"]["lowercase"] == before.tokenizer.lowercase
+    assert read_vocabulary(tmp_path / "run/vocab.txt") == list(before.tokenizer.vocabulary)
+    for variable in before.pretrainer.weights:
+        found = after[f"model/{variable.path}"]
+        np.testing.assert_allclose(found, variable, atol=2e-3)  # two small updates away
     assert tfnlp("predict", "bert", "--model", tmp_path / "run", "the [MASK]") == 0
 
 
@@ -184,9 +173,9 @@ def test_export_refuses(run, tmp_path, capsys):
         (["--fill", "--top", "0"], "top=0 must be at least 1"),
     ):
         assert tfnlp(*export, *more) == 1
-        assert message in said(capsys)
+        assert message in error(capsys)
     assert tfnlp("export", "--model", golden("gpt2_openai_tf"), *export[3:], "--fill") == 1
-    assert "--fill is for a BERT; " in said(capsys)
+    assert "--fill is for a BERT; " in error(capsys)
     assert not (tmp_path / "out").exists()
 
 
@@ -203,23 +192,23 @@ def test_export_refuses(run, tmp_path, capsys):
 )
 def test_what_it_refuses_and_writes_nothing(pretrained, texts, tmp_path, capsys, more, message):
     assert fill(pretrained, texts / "own.txt", tmp_path / "run", *more) == 1
-    assert message in said(capsys)
+    assert message in error(capsys)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_model_without_the_head(texts, tmp_path, capsys, monkeypatch):
     bare = dataclasses.replace(load_bert(GOOGLE), pretrainer=None)
-    monkeypatch.setattr("tfnlp.commands.loading.load_bert", lambda path: bare)
+    monkeypatch.setattr("tfnlp.convert.load_bert", lambda path, **_: bare)
     assert fill(GOOGLE, texts / "own.txt", tmp_path / "run") == 1
-    assert "has no masked-LM head to go on with" in said(capsys)
+    assert "has no masked-LM head to go on with" in error(capsys)
     assert tfnlp("export", "--model", GOOGLE, "--output", tmp_path / "out", "--fill") == 1
-    assert "the model has no masked-LM head" in said(capsys)
+    assert "the model has no masked-LM head" in error(capsys)
     assert not os.listdir(tmp_path)
 
 
 def test_its_own_model_is_no_output(run, texts, capsys):
     assert fill(run, texts / "own.txt", run, "--restart") == 1
-    assert "is the model that training starts from; give a new folder" in said(capsys)
+    assert "is the model that training starts from; give a new folder" in error(capsys)
     assert (run / "checkpoints").exists()
 
 
@@ -232,7 +221,7 @@ def test_pretrain_from_does_the_same(run, pretrained, texts, tmp_path, capsys):
         (["--cased"], "--cased can't be given with --from"),
     ):
         assert tfnlp(*command, *more) == 1
-        assert message in said(capsys)
+        assert message in error(capsys)
     assert tfnlp(*command, "--warmup", "0.06", "--learning-rate", "3e-4") == 0
     options = ["--layout", "lines", "--steps", "2"]
     assert fill(pretrained, texts / "own.txt", tmp_path / "fill", *options) == 0

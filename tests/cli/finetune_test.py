@@ -9,38 +9,26 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.cli.cli_test import tfnlp
+from tests.cli.command import checkpoint, error, tfnlp
 from tests.cli.toy_tasks import (
     TRAINING,
     assert_served,
     backbone,
     finetuned,
     inputs_of,
-    read_in_clean_process,
+    read_without_tfnlp,
     write_toys,
 )
 from tests.support import ROOT, run_python, start_python
-from tfnlp.commands import finetune
-from tfnlp.models import FEATURES
+from tfnlp.convert import load_bert
 
-pytestmark = pytest.mark.timeout(1200)  # several trainings a test
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
 BERT = backbone("bert", None)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     return write_toys(tmp_path_factory.mktemp("toys"))
-
-
-def said(capsys):
-    """The one line of an error."""
-    lines = capsys.readouterr().err.strip().split("\n")
-    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
-    return lines[-1]
-
-
-def test_the_choices_of_features_are_those_of_the_models():
-    assert finetune.FEATURES == tuple(FEATURES)
 
 
 def test_six_choices_and_two_seeds_in_one_command(files, tmp_path, capsys):
@@ -111,7 +99,7 @@ def test_exported_module_as_backbone(kind, files, tmp_path):
     predictions = finetuned(name, exported, files, folder)
     assert tfnlp("export", "--model", folder, "--output", tmp_path / "module") == 0
     asked = {name: (tmp_path / "module", inputs_of(name, files[name][-1]))}
-    said = read_in_clean_process(tmp_path, asked)
+    said = read_without_tfnlp(tmp_path, asked)
     assert_served(name, said[name], predictions)
 
 
@@ -128,7 +116,7 @@ def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
     assert tfnlp(*predict) == 0
     assert capsys.readouterr().out.strip().split("\n") == lines
     assert tfnlp(*predict, "only one") == 1
-    assert "2 for each example" in said(capsys)
+    assert "2 for each example" in error(capsys)
 
     flags = ["--model", run, "--output", tmp_path / "module"]
     run_python(ROOT / "export" / "task.py", *flags)
@@ -142,12 +130,12 @@ def test_frozen_layers_and_layers_that_thaw(files, tmp_path):
     run = tmp_path / "run"
     more = ["--freeze", "1", "--unfreeze-every", "0.4", "--layer-decay", "0.5"]
     assert tfnlp(*command, *more, "--output", run) == 0
-    from tfnlp.commands.loading import load_bert
-    from tfnlp.commands.task_models import load_task_run
-
-    before = {v.path: v.numpy() for v in load_bert(BERT).encoder.weights}
-    after = {v.path: v.numpy() for v in load_task_run(run).task_model.model.weights}
-    moved = {path for path, value in before.items() if not np.array_equal(value, after[path])}
+    after = checkpoint(run, "best")
+    moved = {
+        variable.path
+        for variable in load_bert(BERT).encoder.weights
+        if not np.array_equal(variable, after[f"model/{variable.path}"])
+    }
     assert not any("embedding" in path for path in moved)
     assert any(path.startswith("layer_1/") for path in moved)
 
@@ -168,7 +156,7 @@ def test_arguments_that_cannot_be(arguments, words, files, tmp_path, capsys):
     run = tmp_path / "run"
     command = ["finetune", "classify", "--model", BERT, *files["classify"]]
     assert tfnlp(*command, "--output", run, *arguments) == 1
-    assert words in said(capsys)
+    assert words in error(capsys)
     assert not (run / "checkpoints").exists()
 
 
@@ -181,7 +169,7 @@ def test_bad_rows_stop_or_are_counted(files, tmp_path, capsys):
     command += [*TRAINING, "--output", tmp_path / "run"]
     assert tfnlp(*command) == 1
     number = len(good.splitlines()) + 1
-    assert f"{train}, line {number}" in said(capsys)
+    assert f"{train}, line {number}" in error(capsys)
     assert not (tmp_path / "run").exists()
     assert tfnlp(*command, "--skip-bad-rows") == 0
     assert f"1 rows left out, the first of them: {train}, line {number}" in capsys.readouterr().err
@@ -192,12 +180,12 @@ def test_what_a_folder_is_not(files, tmp_path, capsys):
     command = ["finetune", "classify", "--model", BERT, *files["classify"], *TRAINING]
     assert tfnlp(*command, "--output", run) == 0
     assert tfnlp(*command, "--output", run, "--learning-rate", "0.1") == 1
-    assert "other settings" in said(capsys) and (run / "results.json").exists()
+    assert "other settings" in error(capsys) and (run / "results.json").exists()
     again = ["finetune", "classify", "--model", run, *files["classify"]]
     assert tfnlp(*again, "--output", tmp_path / "again") == 1
-    assert "fine-tuned already" in said(capsys)
+    assert "fine-tuned already" in error(capsys)
     assert tfnlp("predict", "task", "--model", BERT, "a text") == 1
-    assert "config.json" in said(capsys)
+    assert "config.json" in error(capsys)
     (run / "results.json").write_text("{")
     assert tfnlp("predict", "task", "--model", run, "a text") == 1
-    assert "results.json" in said(capsys)
+    assert "results.json" in error(capsys)

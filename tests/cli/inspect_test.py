@@ -7,14 +7,9 @@ import shutil
 import pytest
 import tensorflow as tf
 
+from tests.cli.command import tfnlp
 from tests.hub.inspection_modules import list_module, odd
 from tfnlp import hub
-from tfnlp.cli import main, parse
-
-
-def tfnlp(*arguments):
-    """The exit code of `tfnlp ARGUMENTS`."""
-    return main(parse(["tfnlp", *map(str, arguments)]))
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 import base64
 import html.parser
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -136,54 +134,43 @@ def test_page_is_alone_and_safe(task, tmp_path):
     assert sorted(p.name for p in (tmp_path / "new/report").iterdir()) == [
         "index.html", "predictions.jsonl"
     ]
-
-
-@pytest.mark.parametrize("task", EXAMPLES)
-def test_predictions_are_the_examples(task, tmp_path):
-    written(tmp_path, task)
-    lines = (tmp_path / "predictions.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
-    assert len(rows) == len(EXAMPLES[task])
-    for row, example in zip(rows, EXAMPLES[task], strict=True):
-        assert row.keys() == example.keys()
-        assert row["predicted"] == example["predicted"]
+    lines = (tmp_path / "new/report/predictions.jsonl").read_text().splitlines()
+    for row, example in zip(map(json.loads, lines), EXAMPLES[task], strict=True):
+        assert row.keys() == example.keys() and row["predicted"] == example["predicted"]
         if task == "classify":
             assert row["probabilities"] == pytest.approx(example["probabilities"])
 
 
 @pytest.mark.parametrize(
-    "task, row",
+    "task, baseline, wrong, worst",
     [
-        ("classify", ["accuracy", "0.3333", "0.6667 (always “no”, the commonest)"]),
-        ("similarity", ["mse", "6.8000", "4.6667 (always the mean, 3.0000)"]),
-        ("choose", ["accuracy", "0.3333", "1.0000 (always choice 1, the commonest)"]),
-        ("answer", ["f1", "50.00", "50.00 (never an answer)"]),
-        ("tag", ["accuracy", "0.3333", "0.5000 (always “O”, the commonest)"]),
-    ],
-)
-def test_baseline(task, row, tmp_path):
-    assert row in Page(written(tmp_path, task)).rows
-
-
-@pytest.mark.parametrize(
-    "task, first",
-    [
-        ("classify", ["no", "yes", "0.0100", EVIL]),
-        ("similarity", ["5.00", "0.50", "-4.50", "a\n" + EVIL]),
-        ("choose", ["stem", f"0.250  good end\n0.750  {EVIL}"]),
         (
-            "answer",
-            ["When did " + EVIL, "(no answer)", "1066", "9.50", CONTEXT],
+            "classify", ["accuracy", "0.3333", "0.6667 (always “no”, the commonest)"],
+            2, ["no", "yes", "0.0100", EVIL],
         ),
-        ("tag", ["3 of 3", "of $ O $ $$ $ x O $$ "]),
+        (
+            "similarity", ["mse", "6.8000", "4.6667 (always the mean, 3.0000)"],
+            2, ["5.00", "0.50", "-4.50", "a\n" + EVIL],
+        ),
+        (
+            "choose", ["accuracy", "0.3333", "1.0000 (always choice 1, the commonest)"],
+            1, ["stem", f"0.250  good end\n0.750  {EVIL}"],
+        ),
+        (
+            "answer", ["f1", "50.00", "50.00 (never an answer)"],
+            2, ["When did " + EVIL, "(no answer)", "1066", "9.50", CONTEXT],
+        ),
+        (
+            "tag", ["accuracy", "0.3333", "0.5000 (always “O”, the commonest)"],
+            2, ["3 of 3", "of $ O $ $$ $ x O $$ "],
+        ),
     ],
-)
-def test_the_worst_error_comes_first(task, first, tmp_path):
+)  # fmt: skip
+def test_baselines_and_errors_the_worst_first(task, baseline, wrong, worst, tmp_path):
     rows = Page(written(tmp_path, task)).rows
-    head = report_errors.worst(task, EXAMPLES[task])["head"]
-    assert rows[rows.index(head) + 1] == first
-    wrong = {"classify": 2, "similarity": 2, "choose": 1, "answer": 2, "tag": 2}[task]
-    assert len(rows) - rows.index(head) - 1 == wrong
+    assert baseline in rows
+    head = rows.index(report_errors.worst(task, EXAMPLES[task])["head"])
+    assert rows[head + 1] == worst and len(rows) - head - 1 == wrong
 
 
 def test_thirty_errors_are_shown(tmp_path):
@@ -271,14 +258,3 @@ def test_refused(task, examples, message, tmp_path):
             examples=examples,
         )
     assert not (tmp_path / "report").exists()
-
-
-def test_import_stays_light():
-    program = (
-        "import sys, tfnlp.commands.report\n"
-        "print([n for n in ('numpy', 'sklearn', 'matplotlib', 'jinja2') if n in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
-    )
-    assert done.stdout.strip() == "[]"

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 
-from tests.cli.cli_test import tfnlp
+from tests.cli.command import tfnlp
 from tests.hub import gpt_toy
 from tests.support import golden, run_python
 from tfnlp import convert, models
@@ -150,7 +150,7 @@ def assert_alike(one, other):
             np.testing.assert_allclose(*flat, atol=2e-4, err_msg=key)
 
 
-def read_in_clean_process(folder, modules):
+def read_without_tfnlp(folder, modules):
     """What exported modules say in a process that can't import tfnlp.
 
     Args:

@@ -5,10 +5,10 @@ import os
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from tests.cli.cli_test import tfnlp
-from tfnlp import books, models
-from tfnlp.commands.word_vectors import load_vectors
+from tests.cli.command import error, tfnlp, write_texts
+from tfnlp import models
 from tfnlp.training.run import restore_weights
 
 TOY = ["--dimension", "8", "--window", "2", "--samples", "6", "--block", "8", "--batch-size", "16"]
@@ -17,13 +17,6 @@ TOY += ["--min-count", "2", "--layout", "lines", "--steps", "12", "--steps-per-c
 
 def pretrain(text, output, *more):
     return tfnlp("pretrain", "word2vec", "--input", text, "--output", output, *TOY, *more)
-
-
-def said(capsys):
-    """The one line of an error."""
-    lines = capsys.readouterr().err.strip().split("\n")
-    assert lines[-1].startswith("tfnlp: error: ") and "Traceback" not in "".join(lines)
-    return lines[-1]
 
 
 def tables(run):
@@ -38,11 +31,7 @@ def tables(run):
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
     """A chapter of a book, a sentence a line."""
-    path = tmp_path_factory.mktemp("text") / "book.txt"
-    words = books.path().read_text(encoding="utf-8")[:40_000].split()
-    lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return write_texts(tmp_path_factory.mktemp("text"), 40_000, words=9, held_out=1)[0]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +91,7 @@ def test_cbow_and_a_vocabulary_that_is_given(text, tmp_path, capsys):
     counts = (tmp_path / "run" / "counts.txt").read_text().split()
     assert len(counts) == 12 and counts[-1] == "0"
     assert pretrain(text, tmp_path / "run", *more, "--window", "3") == 1
-    assert "arguments.window was 2, now 3" in said(capsys)
+    assert "arguments.window was 2, now 3" in error(capsys)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +110,7 @@ def test_cbow_and_a_vocabulary_that_is_given(text, tmp_path, capsys):
 )
 def test_bad_settings_are_named_and_nothing_is_written(more, message, text, tmp_path, capsys):
     assert pretrain(text, tmp_path / "run", *more) == 1
-    assert message in said(capsys)
+    assert message in error(capsys)
     assert not (tmp_path / "run").exists()
 
 
@@ -129,25 +118,27 @@ def test_a_vocabulary_of_several_words_a_line_is_refused(text, tmp_path, capsys)
     vocab = tmp_path / "vocab.txt"
     vocab.write_text("the\nhe said\n")
     assert pretrain(text, tmp_path / "run", "--vocab", vocab) == 1
-    assert "'he said' in line 2; expected one word" in said(capsys)
+    assert "'he said' in line 2; expected one word" in error(capsys)
 
 
 def test_subwords_give_unseen_words_vectors(text, tmp_path, capsys):
     run = tmp_path / "run"
     more = ["--tokenize", "--lowercase", "--subwords", "--buckets", 500]
     assert pretrain(text, run, *more) == 0
-    vectors = load_vectors(run)
-    config = json.loads((run / "config.json").read_text())
-    model = models.word2vec(**config["arguments"])
+    known = (run / "vocab.txt").read_text(encoding="utf-8").split()
+    model = models.word2vec(**json.loads((run / "config.json").read_text())["arguments"])
     restore_weights(run, model)
-    words = ("mary", "garden", "the")
-    ids = np.array([[vectors.index[word] for word in words]], "int32")
+    words = ["mary", "garden", "the"]
+    ids = np.array([[known.index(word) for word in words]], "int32")
     trained = model.get_layer("word_embedding")(ids)[0]
-    for word, expected in zip(words, trained, strict=True):
-        np.testing.assert_allclose(vectors.vector(word), expected, atol=1e-6)
-    assert "gardening" not in vectors and vectors.vector("gardening").shape == (8,)
-    similar = dict(vectors.most_similar(["gardenn"], count=len(vectors.words)))
-    ranks = sorted(similar, key=similar.get, reverse=True)
-    assert ranks.index("garden") < len(ranks) / 20  # it shares most of the n-grams
+    export = ["export", "--model", run, "--output", tmp_path / "module", "--combiner", "sum"]
+    assert tfnlp(*export) == 0
+    module = tf.saved_model.load(str(tmp_path / "module"))
+    np.testing.assert_allclose(module(tf.constant(words)), trained, atol=1e-6)
+    assert np.abs(module(tf.constant(["gardening"]))).min() > 0
+    capsys.readouterr()
+    predict = ["predict", "word2vec", "--model", run, "gardenn", "--top", len(known) // 20]
+    assert tfnlp(*predict) == 0
+    assert "garden" in capsys.readouterr().out.split()  # it shares most of the n-grams
     assert pretrain(text, tmp_path / "bad", "--subwords", "--min-n", 7) == 1
-    assert "--min-n 7 must be at least 1 and at most --max-n 6" in said(capsys)
+    assert "--min-n 7 must be at least 1 and at most --max-n 6" in error(capsys)

@@ -7,22 +7,19 @@ import subprocess
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from tests.cli.command import checkpoint, write_texts
 from tests.support import start_python
 from tests.training.scale_test import addresses
-from tfnlp import books
 
 TOY = "--size mini --num-layers 1 --hidden-size 16 --num-heads 2 --seq-length 16 --batch-size 8"
 TOY += " --steps 12 --steps-per-call 1 --evaluate-every 2 --evaluate-batches 1 --vocab-size 300"
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "book.txt"
-    path.write_text(books.path().read_text(encoding="utf-8")[:30_000], encoding="utf-8")
-    return path
+    return write_texts(tmp_path_factory.mktemp("text"), 30_000, words=11, held_out=60)[0]
 
 
 def start(text, run, places, index, *more):
@@ -56,18 +53,6 @@ def end(processes):
     return said
 
 
-def weights(run):
-    """All that the last checkpoint holds, by name."""
-    checkpoints = sorted((run / "checkpoints").glob("step-*"))
-    assert checkpoints[-1].name == "step-0000000012"
-    reader = tf.train.load_checkpoint(str(checkpoints[-1] / "variables"))
-    return {
-        name: reader.get_tensor(name)
-        for name in reader.get_variable_to_shape_map()
-        if "OBJECT_GRAPH" not in name
-    }
-
-
 @pytest.fixture(scope="module")
 def whole(text, tmp_path_factory):
     """A run of two workers that nothing happens to."""
@@ -93,7 +78,8 @@ def test_a_killed_worker_comes_back_and_the_weights_are_the_same(whole, text, tm
     wait_for(workers[0], f"worker 1 ({places[1]}) does not answer any more; starting again")
     workers[1] = start(text, run, places, 1, "--restart")
     end(workers)
-    one, other = weights(whole), weights(run)
+    assert {max(os.listdir(r / "checkpoints")) for r in (whole, run)} == {"step-0000000012"}
+    one, other = checkpoint(whole), checkpoint(run)
     assert set(one) == set(other) and len(one) > 20
     for name, value in one.items():
         np.testing.assert_array_equal(other[name], value, err_msg=name)

@@ -22,7 +22,7 @@ from tests.colab.notebooks import (  # noqa: E402
     text,
 )
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def held_out_sentences(count):

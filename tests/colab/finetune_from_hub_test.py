@@ -11,7 +11,7 @@ from tfnlp import books, hub
 pytest.importorskip("nbclient")
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 LABELS = ["narrator", "spoken", "scrambled"]
 METHODS = ["commonest label", "words", "words and pairs"]
 METHODS += [f"BERT {name}" for name in ("frozen", "fine-tuned", "from scratch")]

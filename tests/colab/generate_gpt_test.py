@@ -9,7 +9,7 @@ import tensorflow_text  # noqa: F401  exported tokenizers have its operations
 pytest.importorskip("nbclient")
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def test_gpt_is_trained_writes_and_is_exported(tmp_path):

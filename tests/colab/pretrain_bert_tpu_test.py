@@ -10,7 +10,7 @@ import tensorflow_text  # noqa: F401  exported tokenizers have its operations
 pytest.importorskip("nbclient")
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def guesses(folder, vocabulary, question):

@@ -13,7 +13,7 @@ from tests.support import start_python
 from tests.training.scale_run import STEPS
 
 MODELS = ("bert", "elmo", "gpt")
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 def addresses(count):

@@ -1,0 +1,151 @@
+"""The scripts of `benchmarks/`: they load, the quick ones run, and the n-gram model is right."""
+
+import collections
+import importlib
+import math
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import benchmarks
+from benchmarks import ngram, tasks
+from tfnlp import books
+
+SCRIPTS = sorted(path.stem for path in pathlib.Path(benchmarks.__path__[0]).glob("[!_]*.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_load(name):
+    try:
+        importlib.import_module(f"benchmarks.{name}")
+    except ModuleNotFoundError as error:
+        if error.name.split(".")[0] in ("tfnlp", "benchmarks"):
+            raise
+        pytest.skip(f"needs {error.name}")
+
+
+@pytest.mark.slow
+def test_baselines_of_tasks(tmp_path, capsys):
+    """ "good" and "bad" decide SST-2, shared words STS-B."""
+    folder = tmp_path / "data"
+    (folder / "cls/sst2").mkdir(parents=True)
+    (folder / "pair/stsb").mkdir(parents=True)
+    lines = [f"{i % 2} a {'good' if i % 2 else 'bad'} film number {i}\n" for i in range(20)]
+    (folder / "cls/sst2/train.txt").write_text("".join(lines) + "0 a bad one\n")
+    (folder / "cls/sst2/dev.txt").write_text("1 good number\n0 bad one\n1 a good film\n1 so good\n")
+    rows = [(5.0, "a b c", "a b c"), (0.0, "a b c", "x y z"), (2.5, "d e a b", "d e x y")]
+    text = "".join(f"g\tf\ty\t0\t{score}\t{a}\t{b}\n" for score, a, b in rows)
+    for part in ("train", "dev"):
+        (folder / f"pair/stsb/sts-{part}.tsv").write_text(text)
+    command = [str(folder), "--baselines-only", "--output", str(tmp_path / "runs")]
+    assert tasks.main([*command, "--sets", "sst2", "stsb"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    # 11 of 21 labels are "0", which is right for one of the four.
+    assert lines[2].startswith("| sst2 | classify | accuracy | 21 | 4 | 25.0 | 100.0 |")
+    assert lines[3].startswith("| stsb | similarity | pearson | 3 | 3 | 0.0 | ")
+    assert tasks.main([*command, "--sets", "cola"]) == 1
+    assert capsys.readouterr().err.startswith("tasks: error: ")
+
+
+class Textbook:
+    """Interpolated modified Kneser-Ney over tuples of words, by the definitions."""
+
+    def __init__(self, sentences):
+        self.tables = [collections.defaultdict(collections.Counter) for _ in range(3)]
+        before = collections.defaultdict(set)  # n-gram: the words seen before it
+        counts = collections.Counter()
+        for sentence in sentences:
+            words = ["BEGIN", *sentence, "END"]
+            for n in (1, 2, 3):
+                for i in range(len(words) - n + 1):
+                    gram = tuple(words[i : i + n])
+                    counts[gram] += 1
+                    if i:
+                        before[gram].add(words[i - 1])
+        for gram, count in counts.items():
+            if gram == ("BEGIN",):
+                continue
+            if len(gram) < 3 and gram[0] != "BEGIN":
+                count = len(before[gram])
+            self.tables[len(gram) - 1][gram[:-1]][gram[-1]] = count
+        self.discounts = [self.estimate(table) for table in self.tables]
+        self.vocabulary = {w for s in sentences for w in s} | {"<UNK>", "END"}
+
+    @staticmethod
+    def estimate(table):
+        n = collections.Counter(count for row in table.values() for count in row.values())
+        if not (n[1] and n[2] and n[3]):
+            return 0.5, 1.0, 1.5
+        y = n[1] / (n[1] + 2 * n[2])
+        found = 1 - 2 * y * n[2] / n[1], 2 - 3 * y * n[3] / n[2], 3 - 4 * y * n[4] / n[3]
+        return found if all(0 < d <= i for i, d in enumerate(found, 1)) else (0.5, 1.0, 1.5)
+
+    def probability(self, word, context):
+        """p(word | context), a tuple of at most two words."""
+        one, two, many = self.discounts[len(context)]
+        lower = self.probability(word, context[1:]) if context else 1 / len(self.vocabulary)
+        row = self.tables[len(context)].get(context)
+        if row is None:
+            return lower
+        ones = sum(count == 1 for count in row.values())
+        twos = sum(count == 2 for count in row.values())
+        gamma = one * ones + two * twos + many * (len(row) - ones - twos)
+        count = row[word] if word in row else 0
+        discount = {0: 0, 1: one, 2: two}.get(count, many)
+        return (max(count - discount, 0) + gamma * lower) / sum(row.values())
+
+    def loss(self, sentences):
+        """The mean of -log p of each predicted token."""
+        losses = []
+        for sentence in sentences:
+            words = ["BEGIN", *sentence, "END"]
+            for i in range(1, len(words)):
+                context = tuple(words[max(i - 2, 0) : i])
+                losses.append(-math.log(self.probability(words[i], context)))
+        return np.mean(losses)
+
+
+def test_ngram_equals_the_textbook_in_both_directions(tmp_path, capsys):
+    lines = books.path("the_secret_garden").read_text(encoding="utf-8").lower().splitlines()
+    tokens = [words for line in lines if (words := re.findall(r"\w+|[^\w\s]", line))]
+    texts = {"train": tokens[:1200], "valid": tokens[1200:1400]}
+    arguments = ["--max-vocab", "500"]
+    for name, sentences in texts.items():
+        path = tmp_path / f"{name}.txt"
+        path.write_text("".join(" ".join(s) + "\n" for s in sentences), encoding="utf-8")
+        arguments += [f"--{name}", str(path)]
+    assert ngram.main(arguments) == 0
+    (row,) = [x for x in capsys.readouterr().out.splitlines() if x.startswith("trigram")]
+
+    counts = collections.Counter(word for s in texts["train"] for word in s)
+    kept = {word for word, _ in counts.most_common(500)}
+    train, held = ([[w if w in kept else "<UNK>" for w in s] for s in t] for t in texts.values())
+    forward = Textbook(train).loss(held)
+    backward = Textbook([s[::-1] for s in train]).loss([s[::-1] for s in held])
+    expected = np.exp([forward, backward, (forward + backward) / 2])
+    found = [float(x.replace(",", "")) for x in row.split()[1:]]
+    assert found == pytest.approx(expected, abs=0.006)
+
+
+def test_ngram_by_hand(tmp_path, capsys):
+    """Two sentences, `a b` and `a`, with the discounts 0.5, 1 and 1.5 (no count of 3 occurs).
+
+    Words seen before: a 1, b 1, end 2 (a, b); so p(a) = p(b) = .5/4 + 2/4 * 1/4 = .25,
+    p(end) = 1/4 + 2/4 * 1/4 = .375, p(UNK) = .125. Behind BEGIN, a is seen twice:
+    p(a) = (2 - 1)/2 + 1/2 * .25 = .625. Behind a: p(b) = .5/2 + 1/2 * .25 = .375. Behind b:
+    p(end) = .5/1 + .5 * .375 = .6875.
+    """
+    (tmp_path / "train.txt").write_text("a b\na\n")
+    (tmp_path / "valid.txt").write_text("a b\nb\nnew\n")
+    text, words = ngram.read_training([str(tmp_path / "train.txt")])
+    trigram = ngram.KneserNeyTrigram(text, text.max() + 1)
+    rows = ngram.trigrams(ngram.read([str(tmp_path / "valid.txt")], words))
+    second = 0.5 / 2 + 1 / 2 * 0.375  # b behind BEGIN a
+    third = 0.5 / 1 + 0.5 * 0.6875  # end behind a b
+    expected = [0.625, second, third, 0.5 * 0.25, 0.6875, 0.5 * 0.125, 0.375]
+    np.testing.assert_allclose(trigram.probabilities(rows), expected, rtol=1e-14)
+    assert ngram.main(["--train", "none.txt", "--valid", "none.txt"]) == 1
+    assert capsys.readouterr().err == "ngram: error: none.txt: No such file or directory\n"

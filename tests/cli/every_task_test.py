@@ -1,0 +1,40 @@
+"""Every task from its files to a served model, with a backbone of a few weights of each family."""
+
+import pytest
+
+from tests.cli.command import tfnlp
+from tests.cli.toy_tasks import (
+    TASKS,
+    assert_evaluated_and_predicted,
+    assert_served,
+    backbone,
+    finetuned,
+    inputs_of,
+    read_without_tfnlp,
+    write_toys,
+)
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+
+@pytest.mark.parametrize("kind", ["bert", "elmo", "gpt"])
+def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
+    files = write_toys(tmp_path)
+    model = backbone(kind, tmp_path)
+    predictions, asked = {}, {}
+    for name in TASKS:
+        folder = tmp_path / name
+        run, module = folder / "run", folder / "module"
+        predictions[name] = finetuned(name, model, files, run)
+        # Evaluation and prediction are the same for every backbone; one task shows that it loads.
+        if kind == "bert" or name == "pair":
+            assert_evaluated_and_predicted(name, run, files, predictions[name], folder, capsys)
+        assert tfnlp("export", "--model", run, "--output", module) == 0
+        asked[name] = module, inputs_of(name, files[name][-1])
+
+    said = read_without_tfnlp(tmp_path, asked)
+    for name in TASKS:
+        assert_served(name, said[name], predictions[name])
+        assert said[name]["labels"] == said[name]["labels_asset"]
+    assert said["tag"]["labels"] == ["B-x", "I-x", "O"]
+    assert said["pair"]["labels"] == ["no", "yes"]

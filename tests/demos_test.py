@@ -1,0 +1,49 @@
+"""The demos of the Makefile, shortened: they run to their end and show what they should."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def run_demo(script, folder, **settings):
+    """Return what a script of `examples/` printed; `settings` shorten it."""
+    executables = pathlib.Path(sys.executable).parent
+    done = subprocess.run(
+        ["bash", ROOT / "examples" / script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "BIN": str(executables), "DEMO": str(folder), **settings},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bert(tmp_path):
+    shown = run_demo("demo.sh", tmp_path, STEPS="20")
+    assert "nearest to: The robin sang in the tree." in shown
+    assert "Mary went into the [MASK]" in shown
+    for name in ("run/curve.png", "attention.png"):
+        assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
+        assert str(tmp_path / name) in shown
+
+
+def test_elmo(tmp_path):
+    shown = run_demo("demo_elmo.sh", tmp_path, EPOCHS="0.02")
+    assert "full softmax, after" in shown
+    assert "She [left] the room ." in shown and "He turned to the [left] ." in shown
+    assert "moved 4 scalars of the mix" in shown
+    assert (tmp_path / "elmo/curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_gpt(tmp_path):
+    shown = run_demo("demo_gpt.sh", tmp_path, EPOCHS="0.04")
+    assert "a token" in shown and "Mary opened the door" in shown
+    assert shown.count("The robin") >= 2 and "after five updates" in shown
+    assert (tmp_path / "gpt/curve.png").read_bytes()[:4] == b"\x89PNG"

@@ -1,0 +1,80 @@
+"""What each package may import, and that importing one stays light."""
+
+import ast
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+
+import tfnlp
+from tests.support import run_python
+
+SOURCE = pathlib.Path(tfnlp.__file__).parent
+# From the ground up: a package imports only from those before it.
+ORDER = [
+    "layers", "models", "text", "data", "tasks", "training", "convert", "hub", "families", "runs",
+    "plan", "cli",
+]  # fmt: skip
+# The command line; `commands` is its older half.
+COMMAND_LINE = ("cli", "commands", "__main__")
+
+
+def files_of(package: str) -> list[pathlib.Path]:
+    """Return the Python files of a package or module of tfnlp; none if it does not exist."""
+    module = SOURCE / f"{package}.py"
+    return sorted((SOURCE / package).glob("**/*.py")) or [module] * module.exists()
+
+
+def imported(path: pathlib.Path) -> Iterator[str]:
+    """Yield the names of all that a file imports, at its top or inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("package", ["layers", "models"])
+def test_layers_and_models_import_keras_only(package):
+    roots = {name.split(".")[0] for file in files_of(package) for name in imported(file)}
+    foreign = {"tensorflow", "tensorflow_text", "tensorflow_hub", "jax", "torch", "tf_keras"}
+    assert "keras" in roots and not roots & foreign
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_packages_import_only_from_those_before_them(package):
+    later = ORDER[ORDER.index(package) + 1 :]
+    for file in files_of(package):
+        for name in imported(file):
+            wrong = [p for p in later if f"{name}.".startswith(f"tfnlp.{p}.")]
+            assert not wrong, f"{file.relative_to(SOURCE)} imports {name}"
+
+
+def test_the_command_line_alone_parses_arguments_and_nothing_imports_it():
+    allowed = {file for package in COMMAND_LINE for file in files_of(package)}
+    for file in sorted(set(SOURCE.glob("**/*.py")) - allowed):
+        roots = {name.split(".")[0] for name in imported(file)}
+        assert not roots & {"argparse", "absl"}, file.relative_to(SOURCE)
+    for file in sorted(set(SOURCE.glob("**/*.py")) - {*files_of("__main__"), *files_of("cli")}):
+        for name in imported(file):
+            assert not f"{name}.".startswith("tfnlp.cli."), f"{file.relative_to(SOURCE)}: {name}"
+
+
+@pytest.mark.slow
+def test_import_stays_light():
+    """One process imports one package after the other."""
+    heavy = ["tensorflow_datasets", "tensorflow_hub", "tensorflow_text", "tensorflow", "keras"]
+    allowed = {
+        "tfnlp": [],
+        "tfnlp.layers": ["tensorflow", "keras"],
+        "tfnlp.models": ["tensorflow", "keras"],
+        "tfnlp.data": ["tensorflow_text", "tensorflow", "keras"],
+    }
+    program = "import importlib, sys\n"
+    program += f"for package in {list(allowed)}:\n"
+    program += "    importlib.import_module(package)\n"
+    program += f"    print(package, *[name for name in {heavy} if name in sys.modules])"
+    lines = run_python(program).stdout.splitlines()
+    assert lines == [" ".join([package, *names]) for package, names in allowed.items()]
