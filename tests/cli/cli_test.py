@@ -153,47 +153,9 @@ def test_bad_vocabulary_is_named(vocabulary, said, text, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(
-    "more, said",
-    [
-        (["--seq-length", "600", "--max-positions", "512"], "--seq-length 600 is longer"),
-        (["--hidden-size", "17"], "--hidden-size 17 is not a multiple of --num-heads 2"),
-        (["--seq-length", "4"], "seq_length"),
-        (["--batch-size", "9", "--accumulation", "2"], "batch of 9 does not divide"),
-        (["--warmup", "3"], "--warmup 3"),
-        (["--steps", "0"], "steps"),
-        (["--valid", "nowhere.txt"], "nowhere.txt"),
-    ],
-)
-def test_bad_settings_are_named(more, said, text, tmp_path, capsys):
-    assert pretrain(text, tmp_path / "run", "--vocab-size", 300, *more) == 1
-    assert said in error(capsys)
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["evaluate", "--model", "MODEL", "--input", "TEXT"],
-        ["export", "--model", "MODEL", "--output", "OUT"],
-        ["predict", "bert", "--model", "MODEL", "a [MASK]"],
-    ],
-)
-def test_model_that_is_not_there_is_named(command, text, tmp_path, capsys):
-    known = {"MODEL": tmp_path / "nothing", "TEXT": text, "OUT": tmp_path / "out"}
-    assert tfnlp(*[known.get(word, word) for word in command]) == 1
-    assert str(tmp_path / "nothing") in error(capsys)
-    assert not (tmp_path / "out").exists()
-
-
-def test_text_without_a_mask_and_text_too_long(run, capsys):
-    assert tfnlp("predict", "bert", "--model", run, "no mask here") == 1
-    assert "has no [MASK]" in error(capsys)
-    assert tfnlp("predict", "bert", "--model", run, "[MASK] " + "a " * 600) == 1
-    assert "the model reads 512" in error(capsys)
-
-
 FULL = """
 import resource, signal, sys
+from tfnlp.cli import main, parse
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (30000, 30000))
 sys.exit(main(parse(sys.argv[1:])))

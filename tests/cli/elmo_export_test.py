@@ -92,40 +92,6 @@ def test_run_to_bilm_format(run, bilm, capsys):
     assert f"checkpoint: {bilm}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "more, said",
-    [
-        (["--seq-length", "8"], "--seq-length is for a BERT or a GPT; {model} is an ELMo"),
-        (["--format", "bilm", "--l2", "0.1"], "--l2 is for a SavedModel, not for --format bilm"),
-        (["--trainable", "all", "--cache", "x"], 'cache needs trainable="mix"'),
-        (["--cache", "nowhere.txt"], "cache nowhere.txt does not exist"),
-        (["--l2", "-1"], "l2=-1.0 must be at least 0"),
-    ],
-)
-def test_bad_settings_are_named(more, said, tmp_path, capsys):
-    model = golden(BILM)
-    line = failed(capsys, "export", "--model", model, "--output", tmp_path / "m", *more)
-    assert said.format(model=model) in line
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("name", ["trainable", "cache", "l2", "format"])
-def test_arguments_of_an_elmo_are_refused_for_a_bert(name, tmp_path, capsys):
-    value = {"trainable": "mix", "cache": "x", "l2": "0", "format": "savedmodel"}[name]
-    model = golden("bert_google_tf_tiny")
-    line = failed(
-        capsys, "export", "--model", model, "--output", tmp_path / "m", f"--{name}", value
-    )
-    kinds = "an ELMo, a GPT or word vectors" if name == "format" else "an ELMo"
-    assert f"--{name} is for {kinds}; {model} is a BERT" in line
-
-
-def test_weights_without_options(tmp_path, capsys):
-    (tmp_path / "weights.hdf5").write_bytes(b"")
-    command = ["export", "--model", tmp_path, "--output", tmp_path / "m"]
-    assert "holds no *options*.json" in failed(capsys, *command)
-
-
 def test_export_script_does_the_same(tmp_path):
     (tmp_path / "words.txt").write_text("the\ncat\n")
     flags = ["--model", golden(BILM), "--output", tmp_path / "m"]

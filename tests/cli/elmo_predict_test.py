@@ -85,26 +85,3 @@ def test_hdf5_has_a_dataset_a_line(sentences, carry, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == [output]
     assert predict("--input", sentences, "--hdf5", output) == 1  # never overwritten
     assert "exists" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ([], "nothing to do"),
-        (["--word", "bank", "the bank"], "--corpus"),
-        (["--word", "bank", "--corpus", "TEXT"], "sentences that hold it"),
-        (["--word", "bank", "--corpus", "TEXT", "a river"], "not a word of 'a river'"),
-        (["--word", "zyx", "--corpus", "TEXT", "--same", "a zyx"], "does not hold the word"),
-        (["--word", "a", "--corpus", "TEXT", "--layer", "top", "a b"], "choose one of word_emb"),
-        (["--word", "a", "--corpus", "missing.txt", "a b"], "no such file: missing.txt"),
-        (["--hdf5", "out.hdf5"], "needs --input"),
-        (["--hdf5", "out.hdf5", "--input", "missing.txt"], "missing.txt"),
-        (["--hdf5", "nowhere/out.hdf5", "--input", "TEXT"], "nowhere"),
-    ],
-)
-def test_bad_input_gets_one_line(sentences, arguments, message, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert predict(*[sentences if a == "TEXT" else a for a in arguments]) == 1
-    error = capsys.readouterr().err.strip().split("\n")[-1]
-    assert error.startswith("tfnlp: error: ") and message in error
-    assert list(tmp_path.iterdir()) == []

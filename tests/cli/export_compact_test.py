@@ -1,6 +1,5 @@
 """`tfnlp export --weights` and `--litert`."""
 
-import os
 
 import numpy as np
 import pytest
@@ -90,20 +89,3 @@ def test_litert_leaves_the_pair_of_a_gpt_as_it_is(tmp_path, capsys, monkeypatch)
     assert tfnlp(*command, "--litert", tmp_path / "x.tflite") == 1
     assert "x.tflite exists; choose another file" in capsys.readouterr().err
     assert len(asked) == 1
-
-
-@pytest.mark.parametrize("flag", ["weights", "litert"])
-@pytest.mark.parametrize("kind", ["elmo", "fill", "huggingface"])
-def test_where_they_are_not_for(kind, flag, tmp_path, capsys):
-    model = golden("elmo_bilm_tf" if kind == "elmo" else "bert_google_tf_generated")
-    more, said = [], f"--{flag} is for a BERT or a GPT; {model} is an ELMo"
-    if kind == "fill":
-        more, said = ["--fill"], f"--{flag} is for the pair, not for --fill"
-    if kind == "huggingface":
-        model, more = backbone("gpt", tmp_path), ["--format", "huggingface"]
-        said = f"--{flag} is for SavedModels, not for --format huggingface"
-    value = {"weights": "int8", "litert": tmp_path / "x"}[flag]
-    command = ["export", "--model", model, "--output", tmp_path / "m", *more]
-    assert tfnlp(*command, f"--{flag}", value) == 1
-    assert said in capsys.readouterr().err
-    assert not {"m", "x"} & set(os.listdir(tmp_path))

@@ -165,37 +165,6 @@ def test_export_says_what_predict_says(run, tmp_path, capsys):
     assert filled == [f"The garden {best[0]} in the {best[1]}", f"[CLS] was {best[2]}"]
 
 
-def test_export_refuses(run, tmp_path, capsys):
-    export = ["export", "--model", run, "--output", tmp_path / "out"]
-    for more, message in (
-        (["--fill", "--seq-length", "8"], "--seq-length is for the pair"),
-        (["--top", "3"], "--top is for --fill"),
-        (["--fill", "--top", "0"], "top=0 must be at least 1"),
-    ):
-        assert tfnlp(*export, *more) == 1
-        assert message in error(capsys)
-    assert tfnlp("export", "--model", golden("gpt2_openai_tf"), *export[3:], "--fill") == 1
-    assert "--fill is for a BERT; " in error(capsys)
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        (["--seq-length", "25"], "--seq-length 25 is longer than the model's 24 positions"),
-        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
-        (["--dev", "nowhere.txt"], "nowhere.txt"),
-        (["--model", "nowhere"], "nowhere"),
-        (["--model", golden("gpt2_openai_tf")], "is a GPT; only a BERT fills masked words"),
-        (["--model", golden("elmo_bilm_tf")], "is an ELMo; only a BERT fills masked words"),
-    ],
-)
-def test_what_it_refuses_and_writes_nothing(pretrained, texts, tmp_path, capsys, more, message):
-    assert fill(pretrained, texts / "own.txt", tmp_path / "run", *more) == 1
-    assert message in error(capsys)
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_model_without_the_head(texts, tmp_path, capsys, monkeypatch):
     bare = dataclasses.replace(load_bert(GOOGLE), pretrainer=None)
     monkeypatch.setattr("tfnlp.convert.load_bert", lambda path, **_: bare)

@@ -140,26 +140,6 @@ def test_frozen_layers_and_layers_that_thaw(files, tmp_path):
     assert any(path.startswith("layer_1/") for path in moved)
 
 
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (["--learning-rate", "0"], "--learning-rate 0.0 must be above 0"),
-        (["--seeds", "1", "1"], "must be distinct"),
-        (["--metric", "bleu"], "--metric bleu is not among accuracy"),
-        (["--max-length", "4000"], "longer than the"),
-        (["--text", "nothing"], "nothing"),
-        (["--freeze", "9"], "leaves nothing to train"),
-        (["--accumulation", "3"], "multiple of 3"),
-    ],
-)
-def test_arguments_that_cannot_be(arguments, words, files, tmp_path, capsys):
-    run = tmp_path / "run"
-    command = ["finetune", "classify", "--model", BERT, *files["classify"]]
-    assert tfnlp(*command, "--output", run, *arguments) == 1
-    assert words in error(capsys)
-    assert not (run / "checkpoints").exists()
-
-
 def test_bad_rows_stop_or_are_counted(files, tmp_path, capsys):
     train = tmp_path / "train.jsonl"
     good = files["classify"][1].read_text()

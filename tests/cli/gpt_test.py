@@ -133,22 +133,6 @@ def test_predict_continues_a_text(run, capsys):
     assert capsys.readouterr().out == greedy
 
 
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        (["--temperature", "-1"], "temperature=-1.0 must be 0 or more"),
-        (["--top-p", "0"], "top_p=0.0 must be above 0"),
-        (["--top-k", "-2"], "top_k=-2 must be 0"),
-        (["--max-new-tokens", "0"], "--max-new-tokens 0 must be at least 1"),
-        (["--max-new-tokens", "600"], "are more than the model's 512 positions"),
-        (["--beams", "2", "--samples", "2"], "give one of them"),
-    ],
-)
-def test_predict_refuses(run, capsys, more, message):
-    assert tfnlp("predict", "gpt", "--model", run, "Mary", *more) == 1
-    assert message in error(capsys)
-
-
 def test_export_for_tensorflow_and_for_hugging_face(run, tmp_path, capsys):
     export = ["export", "--model", run, "--output"]
     assert tfnlp(*export, tmp_path / "modules", "--seq-length", "8") == 0
@@ -177,30 +161,6 @@ print(written["text"].numpy()[0].decode())
     command[3] = tmp_path / "hf"
     assert tfnlp(*command, "--temperature", "0") == 0
     assert capsys.readouterr().out == text
-    for option, message in (
-        (["--format", "bilm"], "--format bilm is not for a GPT"),
-        (["--cache", "x"], "--cache is for an ELMo; "),
-    ):
-        assert tfnlp(*export, tmp_path / "other", *option) == 1
-        assert message in error(capsys)
-    assert not (tmp_path / "other").exists()
-
-
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        (["--seq-length", "600", "--max-positions", "512"], "longer than the model's 512"),
-        (["--hidden-size", "15"], "--hidden-size 15 is not a multiple of --num-heads 2"),
-        (["--vocab-size", "100"], "vocab_size=100"),
-        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
-        (["--vocab", "nowhere"], "nowhere"),
-        (["--seq-length", "100000"], "fewer than a window of 100000"),
-    ],
-)
-def test_pretrain_refuses_and_writes_nothing(texts, tmp_path, capsys, more, message):
-    assert pretrain(texts[0], tmp_path / "run", *more) == 1
-    assert message in error(capsys)
-    assert not (tmp_path / "run").exists()
 
 
 def test_other_settings_need_another_folder(run, texts, capsys):
@@ -214,15 +174,3 @@ def test_broken_vocabulary_of_a_run(run, tmp_path, capsys):
     (tmp_path / "run/vocab/encoder.json").write_text('{"a": 0', encoding="utf-8")
     assert tfnlp("predict", "gpt", "--model", tmp_path / "run", "Mary") == 1
     assert "encoder.json" in error(capsys)
-
-
-def test_evaluate_and_stride(run, texts, capsys):
-    command = ["evaluate", "--model", run, "--input", texts[1], "--layout", "lines"]
-    for more, message in (
-        (["--stride", "17"], "stride must lie in [1, 16]"),
-        (["--batches", "3"], "--batches is for BERT; "),
-        (["--tokenize"], "--tokenize is for an ELMo; "),
-        (["--seq-length", "513"], "--seq-length 513 must be from 1 to the model's 512"),
-    ):
-        assert tfnlp(*command, *more) == 1
-        assert message in error(capsys)

@@ -119,20 +119,6 @@ def test_a_run_cut_short_ends_where_it_would_have(files, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(
-    "command, message",
-    [
-        (["--attention", "none", "--input-feeding"], "--input-feeding needs --attention"),
-        (["--max-tokens", 1], "no pair is shorter than --max-tokens 1"),
-        (["--hidden-size", 0], "--hidden-size 0 must be at least 1"),
-    ],
-)
-def test_bad_arguments_take_one_line(files, tmp_path, command, message, capsys):
-    assert pretrain("seq2seq", files, tmp_path / "run", *command) == 1
-    assert message in error(capsys)
-    assert not (tmp_path / "run").exists()
-
-
 def test_evaluate_wants_two_files(run, files, capsys):
     assert tfnlp("evaluate", "--model", run, "--input", files["valid", "source"]) == 1
     assert "give --source and --target" in error(capsys)

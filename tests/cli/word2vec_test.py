@@ -94,33 +94,6 @@ def test_cbow_and_a_vocabulary_that_is_given(text, tmp_path, capsys):
     assert "arguments.window was 2, now 3" in error(capsys)
 
 
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        (["--dimension", "0"], "--dimension 0 must be at least 1"),
-        (["--window", "0"], "--window 0 must be at least 1"),
-        (["--negatives", "0"], "--negatives 0.0 must be above 0"),
-        (["--sample", "-1"], "--sample -1.0 must be 0 or more"),
-        (["--epochs", "0"], "--epochs 0.0 must be above 0"),
-        (["--min-count", "99999"], "min_count=99999"),
-        (["--batch-size", "9999"], "too few for one batch of 9999 blocks"),
-        (["--vocab", "nowhere.txt"], "nowhere.txt"),
-        (["--accumulation", "3"], "does not divide by"),
-    ],
-)
-def test_bad_settings_are_named_and_nothing_is_written(more, message, text, tmp_path, capsys):
-    assert pretrain(text, tmp_path / "run", *more) == 1
-    assert message in error(capsys)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_vocabulary_of_several_words_a_line_is_refused(text, tmp_path, capsys):
-    vocab = tmp_path / "vocab.txt"
-    vocab.write_text("the\nhe said\n")
-    assert pretrain(text, tmp_path / "run", "--vocab", vocab) == 1
-    assert "'he said' in line 2; expected one word" in error(capsys)
-
-
 def test_subwords_give_unseen_words_vectors(text, tmp_path, capsys):
     run = tmp_path / "run"
     more = ["--tokenize", "--lowercase", "--subwords", "--buckets", 500]
@@ -140,5 +113,3 @@ def test_subwords_give_unseen_words_vectors(text, tmp_path, capsys):
     predict = ["predict", "word2vec", "--model", run, "gardenn", "--top", len(known) // 20]
     assert tfnlp(*predict) == 0
     assert "garden" in capsys.readouterr().out.split()  # it shares most of the n-grams
-    assert pretrain(text, tmp_path / "bad", "--subwords", "--min-n", 7) == 1
-    assert "--min-n 7 must be at least 1 and at most --max-n 6" in error(capsys)
