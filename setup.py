@@ -37,6 +37,7 @@ setup(
         "jinja2",
         "matplotlib",
         "numpy",
+        "pyfive>=1.3",
         "sacrebleu>=2.3",
         "safetensors",
         "scikit-learn",

@@ -16,7 +16,6 @@ from tests.convert.checkpoints import (
 )
 from tests.support import golden
 from tfnlp.convert import google_tensors, huggingface_tensors, load_bert, save_huggingface
-from tfnlp.convert.bert.config import config_of, weight_shapes
 from tfnlp.models import bert, bert_pretrainer
 
 TINY = dict(
@@ -99,17 +98,6 @@ def test_bfloat16_weights_are_widened(tmp_path):
     assert {a.dtype for a in arrays.values()} == {np.dtype("float32")}
 
 
-@pytest.mark.parametrize("pooler, masked_lm, next_sentence",
-                         [(True, True, True), (False, True, False), (True, False, False)])
-def test_expected_shapes_are_the_models(pooler, masked_lm, next_sentence):
-    model = encoder = bert(**TINY, num_segments=3, pooler=pooler)
-    if masked_lm or next_sentence:
-        model = bert_pretrainer(encoder, masked_lm=masked_lm, next_sentence=next_sentence)
-    config = config_of(model)
-    shapes = weight_shapes(config, masked_lm, next_sentence)
-    assert shapes == {v.path: tuple(v.shape) for v in model.weights}
-
-
 def test_refusals(tmp_path):
     import keras
 
@@ -131,7 +119,7 @@ def test_existing_folders_are_kept(tmp_path):
     model = bert(**TINY)
     (tmp_path / "empty").mkdir()
     save_huggingface(model, tmp_path / "empty")
-    with pytest.raises(FileExistsError, match="exists; choose another folder"):
+    with pytest.raises(FileExistsError, match="exists and holds .*; choose another folder"):
         save_huggingface(model, tmp_path / "empty")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty"]
 

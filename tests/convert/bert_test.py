@@ -253,7 +253,7 @@ def test_config_and_vocabulary_from_elsewhere(tmp_path):
     converted = load_bert(weights, config_file=tmp_path / "other.json")
     assert converted.vocabulary is None and converted.lowercase is None
     with pytest.raises(ValueError, match="no vocab.txt"):
-        converted.tokenizer
+        _ = converted.tokenizer
     vocab = golden(GENERATED) / "vocab.txt"
     converted = load_bert(weights, config_file=tmp_path / "other.json", vocab=vocab)
     assert converted.vocabulary == str(vocab) and converted.lowercase is True

@@ -7,7 +7,7 @@ import h5py
 import numpy as np
 import pytest
 
-import tfnlp.convert.elmo
+import tfnlp.convert.elmo.loading
 from tests.convert.elmo_reference import random_arrays, small_options, write
 from tfnlp.convert import load_elmo
 
@@ -16,13 +16,10 @@ CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
 
 @pytest.fixture
 def no_model(monkeypatch):
-    """Fails the test if a model is built."""
-
-    def refuse(*args, **kwargs):
-        pytest.fail("a model was built")
-
-    monkeypatch.setattr(tfnlp.convert.elmo, "elmo", refuse)
-    monkeypatch.setattr(tfnlp.convert.elmo, "elmo_pretrainer", refuse)
+    """Fails the test if a model is made of the weights."""
+    monkeypatch.setattr(
+        tfnlp.convert.elmo.loading, "Pretrained", lambda *_: pytest.fail("a model was made")
+    )
 
 
 def fails(pattern, error=ValueError, path=None, **arguments):
@@ -195,7 +192,7 @@ def test_files_that_are_not_hdf5(folder, no_model):
         weights.write_bytes(text)
         fails("weights.hdf5 is not an HDF5 file", path=folder)
     weights.write_bytes(content[: len(content) // 2])
-    fails("weights.hdf5 is truncated, corrupt .*it was truncated", path=folder)
+    fails("weights.hdf5 is truncated, corrupt", path=folder)
 
 
 def test_datasets_without_data_of_their_own(folder, no_model, tmp_path):
@@ -205,14 +202,7 @@ def test_datasets_without_data_of_their_own(folder, no_model, tmp_path):
         del file["char_embed"], file["CNN/b_cnn_0"]
         file.create_dataset("CNN/b_cnn_0", (2,), "f4")  # as a dump that was interrupted
         file.create_dataset("char_embed", (261, 3), "f4", external=str(tmp_path / "raw"))
-    fails(r"no data of its own for 2 datasets \(CNN/b_cnn_0, char_embed\)", path=folder)
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        del file["char_embed"], file["CNN/b_cnn_0"]
-        file["CNN/b_cnn_0"] = np.ones(2, "f4")
-        file["char_embed"] = h5py.ExternalLink(str(tmp_path / "other.hdf5"), "x")
-    with h5py.File(tmp_path / "other.hdf5", "w") as file:
-        file["x"] = np.ones((261, 3), "f4")
-    fails("weights.hdf5 links to other files or has groups of a newer .* h5py's def", path=folder)
+    fails(r"no data of its own for 2 datasets .'CNN/b_cnn_0', 'char_embed'", path=folder)
 
 
 def test_which_files_are_taken(folder, tmp_path):

@@ -22,11 +22,11 @@ from tests.convert.gpt_checkpoints import (
 )
 from tests.support import golden
 from tfnlp.convert import load_gpt
-from tfnlp.convert.formats.mapping import stored_shapes
-from tfnlp.convert.gpt import openai as gpt_openai
-from tfnlp.convert.gpt.config import weight_shapes
+from tfnlp.convert.gpt import openai_gpt1
+from tfnlp.convert.mapping import stored_shapes
 from tfnlp.models import gpt
 from tfnlp.models.gpt import GPT
+from tfnlp.models.shapes import weight_shapes
 
 TABLES = {GPT1: "transformer.tokens_embed.weight", GPT2: "transformer.wte.weight"}
 
@@ -183,11 +183,11 @@ def test_published_shapes_are_the_published_model(tmp_path):
     for number, part in enumerate(np.array_split(np.empty(size, np.bool_), 10)):
         path = tmp_path / f"params_{number}.npy"
         np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=part.shape)
-    tensors = gpt_openai.open_pieces(tmp_path)
-    config = gpt_openai.read_sizes(tmp_path, tensors)
+    tensors = openai_gpt1.open_pieces(tmp_path)
+    config = openai_gpt1.read_sizes(tmp_path, tensors)
     assert {key: config[key] for key in GPT} == GPT
-    stored = stored_shapes(gpt_openai.rows(config), weight_shapes(config))
-    expected = {name: gpt_openai.stored_shape(name, shape) for name, shape in stored.items()}
+    stored = stored_shapes(openai_gpt1.rows(config), weight_shapes(gpt, config))
+    expected = {name: openai_gpt1.stored_shape(name, shape) for name, shape in stored.items()}
     assert tensors.shapes == expected
     assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
 
@@ -281,7 +281,7 @@ def test_vocabulary_is_found(tmp_path):
     converted = load_gpt(folder)
     assert converted.vocabulary is None
     with pytest.raises(ValueError, match="no vocabulary beside it; pass vocab= to load_gpt"):
-        converted.tokenizer
+        _ = converted.tokenizer
     pairs = (
         ("encoder.json", "vocab.bpe"),
         ("encoder_bpe_40000.json", "vocab_40000.bpe"),
@@ -303,4 +303,4 @@ def test_vocabulary_is_found(tmp_path):
 def test_vocabulary_of_another_model(originals):
     """The fixture has some entries of the published vocabulary, far beyond its 356 rows."""
     with pytest.raises(ValueError, match="has ids up to 13434, but the model's vocab_size is 356"):
-        originals[GPT2].tokenizer
+        _ = originals[GPT2].tokenizer

@@ -58,7 +58,7 @@ def test_text_is_as_the_formats_say(tmp_path):
     assert (tmp_path / "binary").read_bytes() == binary
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.data(), st.sampled_from(FORMATS))
 def test_any_words_and_numbers(tmp_path_factory, data, format):
     words = data.draw(st.lists(WORDS.filter(lambda w: w[0] != "\ufeff"), min_size=1, max_size=4,
@@ -110,6 +110,9 @@ def test_odd_but_right(tmp_path):
         got = read_word_vectors(path)
         assert got.words == words
         np.testing.assert_array_equal(got.vectors, [[1, 2, 3], [4, 5, 6]])
+    # A binary file whose numbers are printable characters.
+    path.write_bytes(b"1 2\n0  kA[ kA[\n")
+    assert read_word_vectors(path).vectors.tolist() == [[5.444245568828211e16] * 2]
     # No line ends between the rows, as gensim writes.
     rows = [b"a " + struct.pack("<2f", 1e-3, 2), b"b " + struct.pack("<2f", 3, 4.7)]
     path.write_bytes(b"2 2\n" + b"".join(rows))
@@ -167,7 +170,7 @@ def test_broken_files(data, packed, tmp_path):
 def test_gzip_that_ends_too_early(tmp_path):
     write_word_vectors(tmp_path / "all.gz", make())
     (tmp_path / "cut.gz").write_bytes((tmp_path / "all.gz").read_bytes()[:-30])
-    assert "is broken" in fault(tmp_path / "cut.gz")
+    assert "is damaged" in fault(tmp_path / "cut.gz")
 
 
 def test_text_that_is_not_utf8(tmp_path):
@@ -233,7 +236,7 @@ def test_nothing_half_written_stays(tmp_path, monkeypatch):
 def test_words_that_can_not_be_written(word, tmp_path):
     vectors = WordVectors([word], np.ones((1, 2), "float32"))
     for format in FORMATS:
-        with pytest.raises(ValueError, match="which .* has no way to write"):
+        with pytest.raises(ValueError, match="which .* can't hold"):
             write_word_vectors(tmp_path / "file", vectors, format)
     with pytest.raises(ValueError, match="format='npy' must be one of word2vec"):
         write_word_vectors(tmp_path / "file", make(), "npy")

@@ -84,18 +84,16 @@ def best_name(path, runs):
 def _check_model(path, kind, config, where):
     """The numbers in a model of `kind` with the arguments that the config states in `where`."""
     from tfnlp import models
-    from tfnlp.convert import elmo_hdf5
-    from tfnlp.convert.bert import config as bert_config
-    from tfnlp.convert.gpt import config as gpt_config
+    from tfnlp.models.shapes import weight_shapes
 
-    arguments = _check_section(path, config, where, getattr(models, kind), {"name", "dtype"})
-    if kind == "elmo":
-        return _count(elmo_hdf5.dataset_shapes(arguments, None))
-    if arguments["hidden_size"] % arguments["num_heads"]:
+    build = getattr(models, kind)
+    arguments = _check_section(path, config, where, build, {"name", "dtype"})
+    if kind != "elmo" and arguments["hidden_size"] % arguments["num_heads"]:
         _fail(path, f"{where}.num_heads", arguments["num_heads"], "a divisor of hidden_size")
-    if kind == "gpt":
-        return _count(gpt_config.weight_shapes(arguments))
-    return _count(bert_config.weight_shapes(arguments, False, False))
+    try:
+        return _count(weight_shapes(build, arguments))
+    except ValueError as error:
+        raise ValueError(f"{path} has {where} that do not fit together: {error}") from error
 
 
 def _check_translation(path, kind, config):

@@ -1,8 +1,9 @@
-"""Other people's checkpoints to tfnlp models, and back."""
+"""Conversion of published checkpoints to tfnlp models, and back."""
 
 from tfnlp.convert.bert.loading import load_bert
 from tfnlp.convert.bert.saving import google_tensors, huggingface_tensors, save_huggingface
-from tfnlp.convert.elmo import load_elmo, save_elmo
+from tfnlp.convert.elmo.loading import load_elmo
+from tfnlp.convert.elmo.saving import save_elmo
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.gpt.loading import load_gpt

@@ -1,6 +1,13 @@
-"""BERT's configuration: `bert_config.json` and `config.json` to the arguments of `bert`, and
-back from a model."""
+"""Conversion of BERT's configuration files to the arguments of `bert`, and back from a model."""
 
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import keras
+
+from tfnlp.convert.config_values import check_fixed, read_number, read_size
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import shown
 
@@ -27,49 +34,33 @@ ACTIVATIONS = {
     "gelu_tanh": "gelu_tanh",
     "relu": "relu",
 }
-# What a model of another kind says, and the only value that BERT has.
+# Keys that tell other models apart, and the only value that BERT has.
 _FIXED = {"model_type": "bert", "position_embedding_type": "absolute", "is_decoder": False}
 
 
-def read_config(path, activation=None):
-    """The arguments of `tfnlp.models.bert` that a configuration file states.
+def read_config(path: pathlib.Path, activation: str | None = None) -> dict[str, Any]:
+    """Return the arguments of `tfnlp.models.bert` that a configuration file states.
 
     Args:
         path: `bert_config.json` (Google) or `config.json` (Hugging Face).
-        activation: takes the place of the file's `hidden_act`.
+        activation: replaces the file's `hidden_act`.
 
     Raises:
         ValueError: for a file that is not JSON, a size that is absent or not a positive whole
             number, a rate out of its range, an unknown activation, a model that is not BERT.
     """
     config = read_json(path)
-    for key, only in _FIXED.items():
-        if config.get(key, only) != only:
-            raise ValueError(
-                f"{path} has {key}={shown(config[key])}, but load_bert reads {key}={only!r} only"
-            )
-    arguments = {}
-    for key, argument in SIZES.items():
-        if key not in config:
-            raise ValueError(f"{path} lacks {key}; is it the configuration of a BERT?")
-        value = config[key]
-        if type(value) is not int or not 1 <= value < 2**31:
-            raise ValueError(
-                f"{path} has {key}={shown(value)}; expected a whole number from 1 to below 2^31"
-            )
-        arguments[argument] = value
+    check_fixed(path, config, _FIXED, "load_bert")
+    arguments: dict[str, Any] = {
+        argument: read_size(path, config, key, "BERT") for key, argument in SIZES.items()
+    }
     if arguments["hidden_size"] % arguments["num_heads"]:
         raise ValueError(
             f"{path} has hidden_size={shown(config['hidden_size'])}, which is not a multiple of "
             f"num_attention_heads={shown(config['num_attention_heads'])}"
         )
-    for key, (argument, default, low, high) in NUMBERS.items():
-        value = config.get(key, default)
-        if type(value) not in (int, float) or not low <= value < high:
-            raise ValueError(
-                f"{path} has {key}={shown(value)}; expected a number from {low} to below {high}"
-            )
-        arguments[argument] = float(value)
+    for key, (argument, *limits) in NUMBERS.items():
+        arguments[argument] = read_number(path, config, key, *limits)
     stated = config.get("hidden_act", "gelu")
     if activation is None and (type(stated) is not str or stated not in ACTIVATIONS):
         raise ValueError(
@@ -80,8 +71,8 @@ def read_config(path, activation=None):
     return arguments
 
 
-def config_of(model):
-    """The arguments of `tfnlp.models.bert` that made `model` (an encoder or a pretrainer).
+def config_of(model: keras.Model) -> dict[str, Any]:
+    """Return the arguments of `tfnlp.models.bert` that made `model` (an encoder or a pretrainer).
 
     Raises:
         ValueError: if `model` is not a BERT.
@@ -108,41 +99,3 @@ def config_of(model):
         "activation": block.activation,
         "pooler": "pooler" in layers,
     }
-
-
-def weight_shapes(config, masked_lm, next_sentence):
-    """Dict of every weight's path to its shape, without building the model.
-
-    A checkpoint is compared with it first, so that a configuration of absurd sizes allocates
-    nothing.
-    """
-    hidden, wide = config["hidden_size"], config["intermediate_size"]
-    shapes = {
-        "token_embedding/embeddings": (config["vocab_size"], hidden),
-        "position_embedding/embeddings": (config["max_positions"], hidden),
-        "segment_embedding/embeddings": (config["num_segments"], hidden),
-    }
-
-    def norm(path):
-        shapes[f"{path}/gamma"] = shapes[f"{path}/beta"] = (hidden,)
-
-    def dense(path, width, units):
-        shapes[f"{path}/kernel"], shapes[f"{path}/bias"] = (width, units), (units,)
-
-    norm("embedding_norm")
-    for i in range(config["num_layers"]):
-        dense(f"layer_{i}/attention/qkv", hidden, 3 * hidden)
-        dense(f"layer_{i}/attention/output", hidden, hidden)
-        norm(f"layer_{i}/attention_norm")
-        dense(f"layer_{i}/intermediate", hidden, wide)
-        dense(f"layer_{i}/output", wide, hidden)
-        norm(f"layer_{i}/output_norm")
-    if config["pooler"]:
-        dense("pooler/dense", hidden, hidden)
-    if masked_lm:
-        dense("masked_lm_head/dense", hidden, hidden)
-        norm("masked_lm_head/norm")
-        shapes["masked_lm_bias/bias"] = (config["vocab_size"],)
-    if next_sentence:
-        dense("next_sentence_head/dense", hidden, 2)
-    return shapes

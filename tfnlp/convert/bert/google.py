@@ -1,33 +1,37 @@
 """Names of Google's TensorFlow BERT checkpoints (google-research/bert, modeling.py)."""
 
+from __future__ import annotations
+
 import re
 
-from tfnlp.convert.formats.mapping import Row
+from tfnlp.convert.mapping import Row
 
 LAYER = re.compile(r"bert/encoder/layer_(\d+)/")
 POOLER, MASKED_LM, NEXT_SENTENCE = "bert/pooler/", "cls/predictions/", "cls/seq_relationship/"
 PREFIX = "bert/"
 
 
-def canonical(name):
-    """The name as the table below has it: Google's names come in one form only."""
+def canonical(name: str) -> str:
+    """Return the name in the table below: Google's names have one form only."""
     return name
 
 
-def rows(num_layers, pooler, masked_lm, next_sentence):
-    """Table of weight path to `Row`. Kernels are `[in, out]` as in Keras, except the
-    next-sentence head's, which is `[2, H]`."""
+def rows(num_layers: int, pooler: bool, masked_lm: bool, next_sentence: bool) -> dict[str, Row]:
+    """Return the table of weight path to `Row`.
+
+    Kernels are `[in, out]` as in Keras, except the next-sentence head's, which is `[2, H]`.
+    """
     table = {
         "token_embedding/embeddings": Row(("bert/embeddings/word_embeddings",)),
         "position_embedding/embeddings": Row(("bert/embeddings/position_embeddings",)),
         "segment_embedding/embeddings": Row(("bert/embeddings/token_type_embeddings",)),
     }
 
-    def norm(path, name):
+    def norm(path: str, name: str) -> None:
         for part in ("gamma", "beta"):
             table[f"{path}/{part}"] = Row((f"{name}/LayerNorm/{part}",))
 
-    def dense(path, *names):
+    def dense(path: str, *names: str) -> None:
         for part in ("kernel", "bias"):
             table[f"{path}/{part}"] = Row(tuple(f"{name}/{part}" for name in names))
 

@@ -1,14 +1,16 @@
 """Names of Hugging Face's BERT checkpoints (transformers, models/bert/modeling_bert.py)."""
 
+from __future__ import annotations
+
 import re
 
-from tfnlp.convert.formats.mapping import Row
+from tfnlp.convert.mapping import Row
 
 LAYER = re.compile(r"encoder\.layer\.(\d+)\.")
 POOLER, MASKED_LM, NEXT_SENTENCE = "pooler.", "cls.predictions.", "cls.seq_relationship."
 PREFIX = "embeddings."
 
-# Stored twice by some versions and once by others, under either name.
+# Some versions store these tensors twice, others once, under either name.
 COPIES = {
     "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
@@ -17,8 +19,8 @@ _BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 _LEGACY = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
-def canonical(name):
-    """The name as the table below has it (no `bert.`, no `gamma` and `beta`); None for buffers."""
+def canonical(name: str) -> str | None:
+    """Return the name in the table below (no `bert.`, `gamma` or `beta`); None for buffers."""
     name = name.removeprefix("bert.")
     for old, new in _LEGACY.items():
         if name.endswith(old):
@@ -26,19 +28,22 @@ def canonical(name):
     return None if name in _BUFFERS else name
 
 
-def rows(num_layers, pooler, masked_lm, next_sentence):
-    """Table of weight path to `Row`. PyTorch's kernels are `[out, in]`, Keras's transposed."""
+def rows(num_layers: int, pooler: bool, masked_lm: bool, next_sentence: bool) -> dict[str, Row]:
+    """Return the table of weight path to `Row`.
+
+    PyTorch's kernels are `[out, in]`, the transpose of Keras's.
+    """
     table = {
         "token_embedding/embeddings": Row(("embeddings.word_embeddings.weight",)),
         "position_embedding/embeddings": Row(("embeddings.position_embeddings.weight",)),
         "segment_embedding/embeddings": Row(("embeddings.token_type_embeddings.weight",)),
     }
 
-    def norm(path, name):
+    def norm(path: str, name: str) -> None:
         table[f"{path}/gamma"] = Row((f"{name}.LayerNorm.weight",))
         table[f"{path}/beta"] = Row((f"{name}.LayerNorm.bias",))
 
-    def dense(path, *names):
+    def dense(path: str, *names: str) -> None:
         table[f"{path}/kernel"] = Row(tuple(f"{name}.weight" for name in names), transposed=True)
         table[f"{path}/bias"] = Row(tuple(f"{name}.bias" for name in names))
 

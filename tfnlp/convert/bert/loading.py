@@ -1,68 +1,82 @@
 """Published BERT checkpoints as tfnlp models."""
 
+from __future__ import annotations
+
 import functools
 import os
 import pathlib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
+import keras
 import numpy as np
 
 from tfnlp.convert.bert import google as bert_google
 from tfnlp.convert.bert import huggingface as bert_huggingface
-from tfnlp.convert.bert.config import read_config, weight_shapes
-from tfnlp.convert.formats.folders import find_one, find_weights
-from tfnlp.convert.formats.mapping import assign, check_tensors, stored_shapes, weights_from_tensors
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.convert.bert.config import read_config
+from tfnlp.convert.bert.vocabulary import is_lowercase, vocabulary_lines
+from tfnlp.convert.folders import find_one, find_weights
+from tfnlp.convert.formats.tensors import Tensors, shown
 from tfnlp.convert.formats.weight_files import open_tensors
+from tfnlp.convert.mapping import (
+    assign,
+    check_layers,
+    check_tensors,
+    stored_shapes,
+    table_names,
+    weights_from_tensors,
+)
 from tfnlp.convert.pretrained import Pretrained
-from tfnlp.convert.vocabulary import is_lowercase, vocabulary_lines
 from tfnlp.models import bert, bert_pretrainer
+from tfnlp.models.shapes import weight_shapes
 
 if TYPE_CHECKING:
     from tfnlp.text import WordPieceTokenizer
 
 
 def load_bert(
-    path,
+    path: str | os.PathLike,
     *,
-    activation=None,
-    dropout=None,
-    attention_dropout=None,
-    seq_length=None,
-    max_predictions=None,
-    dtype=None,
-    config_file=None,
-    vocab=None,
-    lowercase=None,
-    ignore=(),
-):
-    """Loads a BERT that somebody else trained: Google's format or Hugging Face's.
+    activation: str | None = None,
+    dropout: float | None = None,
+    attention_dropout: float | None = None,
+    seq_length: int | None = None,
+    max_predictions: int | None = None,
+    dtype: Any = None,
+    config_file: str | os.PathLike | None = None,
+    vocab: str | os.PathLike | None = None,
+    lowercase: bool | None = None,
+    ignore: str | Sequence[str] = (),
+) -> Pretrained:
+    """Load a published BERT checkpoint: Google's format or Hugging Face's.
 
     The file is compared with its configuration tensor by tensor before a model is built, and
     read whole before a weight is assigned: an error leaves nothing half-loaded.
 
     Args:
         path: a local folder, or a weight file in it: the prefix of a TensorFlow checkpoint,
-            `.safetensors` or `pytorch_model.bin` (or the index of its shards), `.npz`. Beside it
-            lie `bert_config.json` or `config.json`, and mostly `vocab.txt`.
-        activation: "gelu" (erf), "gelu_tanh" or "relu" instead of what the configuration says.
+            `.safetensors` or `pytorch_model.bin` (or the index of its shards), `.npz`. The same
+            folder holds `bert_config.json` or `config.json`, and usually `vocab.txt`. Load only
+            TensorFlow checkpoints that you trust: a forged index file can end the process.
+        activation: "gelu" (erf), "gelu_tanh" or "relu" instead of the configuration's.
         dropout, attention_dropout: rates instead of the configuration's.
         seq_length, dtype: as in `bert`.
         max_predictions: as in `bert_pretrainer`.
-        config_file: the configuration, if it lies elsewhere.
-        vocab: the vocabulary, if it lies elsewhere.
-        lowercase: whether the vocabulary is for lower-cased text, if what is found out
-            (see `tfnlp.convert.vocabulary.is_lowercase`) is wrong.
+        config_file: the configuration, if it is elsewhere.
+        vocab: the vocabulary, if it is elsewhere.
+        lowercase: whether the vocabulary is for lower-cased text, instead of the answer of
+            `tfnlp.convert.bert.vocabulary.is_lowercase`.
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
     Returns:
         A `Pretrained`; its `pretrainer` has those heads that the checkpoint holds.
 
     Raises:
-        FileNotFoundError: for a file that is not there.
-        ValueError: for a damaged file, a configuration that makes no sense, tensors that are
-            missing, surplus or misshapen (all listed in one message), a vocabulary that is
-            longer than the embedding table.
+        FileNotFoundError: for a file that does not exist.
+        ValueError: for a damaged file, an invalid configuration, tensors that are missing, surplus
+            or misshapen (all listed in one message), a vocabulary that is longer than the
+            embedding table.
     """
     weights_path = find_weights(path)
     folder = weights_path.parent
@@ -80,22 +94,12 @@ def load_bert(
     vocabulary, lowercase = _vocabulary(folder, vocab, lowercase, config["vocab_size"])
 
     tensors = open_tensors(weights_path)
-    weights, pooler, masked_lm, next_sentence = _read(
-        tensors, config, config_path, [ignore] if isinstance(ignore, str) else list(ignore)
-    )
-    config["pooler"] = pooler
+    ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+    weights, heads = _read(tensors, config, config_path, ignore)
     encoder = model = bert(**config, seq_length=seq_length, dtype=dtype)
     pretrainer = None
-    if masked_lm or next_sentence:
-        pretrainer = model = bert_pretrainer(
-            encoder,
-            activation=config["activation"],
-            norm_epsilon=config["norm_epsilon"],
-            initializer_range=config["initializer_range"],
-            masked_lm=masked_lm,
-            next_sentence=next_sentence,
-            max_predictions=max_predictions,
-        )
+    if any(heads.values()):
+        pretrainer = model = _pretrainer(encoder, config, heads, max_predictions)
     assign(model, weights)
     return Pretrained(
         encoder,
@@ -108,7 +112,23 @@ def load_bert(
     )
 
 
-def _tokenizer(vocabulary: str | None, lowercase: bool | None) -> "WordPieceTokenizer":
+def _pretrainer(
+    encoder: keras.Model,
+    config: dict[str, Any],
+    heads: dict[str, bool],
+    max_predictions: int | None = None,
+) -> keras.Model:
+    return bert_pretrainer(
+        encoder,
+        activation=config["activation"],
+        norm_epsilon=config["norm_epsilon"],
+        initializer_range=config["initializer_range"],
+        max_predictions=max_predictions,
+        **heads,
+    )
+
+
+def _tokenizer(vocabulary: str | None, lowercase: bool | None) -> WordPieceTokenizer:
     from tfnlp.text import WordPieceTokenizer
 
     if vocabulary is None:
@@ -116,7 +136,13 @@ def _tokenizer(vocabulary: str | None, lowercase: bool | None) -> "WordPieceToke
     return WordPieceTokenizer(vocabulary, lowercase=lowercase)
 
 
-def _vocabulary(folder, vocab, lowercase, vocab_size):
+def _vocabulary(
+    folder: pathlib.Path,
+    vocab: str | os.PathLike | None,
+    lowercase: bool | None,
+    vocab_size: int,
+) -> tuple[str | None, bool | None]:
+    """Return the path of the vocabulary and whether it is for lower-cased text."""
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / "vocab.txt"
     if vocab is None and not path.exists():
         return None, lowercase
@@ -131,26 +157,31 @@ def _vocabulary(folder, vocab, lowercase, vocab_size):
     return str(path), lowercase
 
 
-def _read(tensors, config, config_path, ignore):
-    """Checks the file against the configuration, then reads it: the weights, and which of
-    pooler, masked-LM head and next-sentence head there are."""
+def _read(
+    tensors: Tensors, config: dict[str, Any], config_path: pathlib.Path, ignore: Sequence[str]
+) -> tuple[dict[str, np.ndarray], dict[str, bool]]:
+    """Compare the file with the configuration, then read it.
+
+    Returns:
+        The weights, and the heads as arguments of `bert_pretrainer`; `config["pooler"]` is set.
+    """
     form, names = _recognise(tensors, ignore)
-    held = len({found[1] for found in map(form.LAYER.match, names) if found})
-    if held != config["num_layers"]:
-        # First, because a table of a billion layers could not even be listed.
-        raise ValueError(
-            f"{config_path} asks for num_hidden_layers={config['num_layers']}, but "
-            f"{tensors.path} holds {held} layers; do the files belong together?"
-        )
+    layers = config["num_layers"]
+    check_layers(tensors, names, form.LAYER, config_path, "num_hidden_layers", layers)
     copies = _separate_copies(form, names)
 
-    def has(prefix):
+    def has(prefix: str) -> bool:
         return any(name.startswith(prefix) for name in names)
 
-    masked_lm, next_sentence = has(form.MASKED_LM), has(form.NEXT_SENTENCE)
-    pooler = has(form.POOLER) or next_sentence  # the next-sentence head needs the pooler
-    rows = form.rows(config["num_layers"], pooler, masked_lm, next_sentence)
-    shapes = weight_shapes({**config, "pooler": pooler}, masked_lm, next_sentence)
+    heads = {"masked_lm": has(form.MASKED_LM), "next_sentence": has(form.NEXT_SENTENCE)}
+    config["pooler"] = has(form.POOLER) or heads["next_sentence"]  # that head needs the pooler
+
+    def build(**arguments: Any) -> keras.Model:
+        encoder = bert(**arguments)
+        return _pretrainer(encoder, config, heads) if any(heads.values()) else encoder
+
+    rows = form.rows(layers, config["pooler"], **heads)
+    shapes = weight_shapes(build, config)
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
     check_tensors(tensors, names, stored_shapes(rows, shapes), hint)
     for copy, name in copies.items():
@@ -159,35 +190,28 @@ def _read(tensors, config, config_path, ignore):
                 f"{tensors.path} has different values in {shown(copy)} and {shown(name)}; tfnlp's "
                 "BERT shares one array between them"
             )
-    weights = weights_from_tensors(rows, lambda name: tensors[names[name]])
-    return weights, pooler, masked_lm, next_sentence
+    return weights_from_tensors(rows, lambda name: tensors[names[name]]), heads
 
 
-def _recognise(tensors, ignore):
-    """The module of the file's format, and a dict of its names there to those in the file."""
-    kept = [name for name in tensors if not any(name.startswith(i) for i in ignore)]
+def _recognise(tensors: Tensors, ignore: Sequence[str]) -> tuple[ModuleType, dict[str, str]]:
+    """Return the module of the file's format, and a dict of its names to those in the file."""
     for form in (bert_google, bert_huggingface):
-        names = {}
-        for original in kept:
-            name = form.canonical(original)
-            if name in names:
-                raise ValueError(
-                    f"{tensors.path} holds one tensor twice, as {shown(names[name])} and as "
-                    f"{shown(original)}; `ignore` can leave one out"
-                )
-            if name is not None:
-                names[name] = original
+        names = table_names(tensors, form.canonical, ignore)
         if any(name.startswith(form.PREFIX) for name in names):
             return form, names
     raise ValueError(
         f"{tensors.path} holds no BERT: expected names that begin with 'bert/' (Google) or with "
-        f"'bert.embeddings.' or 'embeddings.' (Hugging Face), found {shown(kept[:3])}"
+        f"'bert.embeddings.' or 'embeddings.' (Hugging Face), found {shown(list(tensors)[:3])}"
     )
 
 
-def _separate_copies(form, names):
-    """Takes out of `names` what Hugging Face stores twice; a dict of copy to original names."""
-    copies = {}
+def _separate_copies(form: ModuleType, names: dict[str, str]) -> dict[str, str]:
+    """Remove the tensors that Hugging Face stores twice from `names`.
+
+    Returns:
+        dict of the name of a copy in the file to the name of the original there.
+    """
+    copies: dict[str, str] = {}
     if form is bert_huggingface:
         for copy, name in bert_huggingface.COPIES.items():
             if copy in names:

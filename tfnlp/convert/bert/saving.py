@@ -1,24 +1,28 @@
-"""tfnlp's BERT for others to load: as arrays by published names, or as a Hugging Face folder."""
+"""tfnlp's BERT as arrays by published names, or as a Hugging Face folder."""
 
-import json
+from __future__ import annotations
+
 import os
 import pathlib
 import shutil
-import uuid
+from types import ModuleType
+from typing import Any
 
-from safetensors import SafetensorError
+import keras
+import numpy as np
 from safetensors.numpy import save_file
 
 from tfnlp.convert.bert import google as bert_google
 from tfnlp.convert.bert import huggingface as bert_huggingface
 from tfnlp.convert.bert.config import ACTIVATIONS, NUMBERS, SIZES, config_of
-from tfnlp.convert.formats.mapping import tensors_from_weights
-from tfnlp.convert.formats.tensors import reason
-from tfnlp.convert.vocabulary import vocabulary_lines
+from tfnlp.convert.bert.vocabulary import vocabulary_lines
+from tfnlp.convert.folders import new_folder
+from tfnlp.convert.formats.json_files import write_json
+from tfnlp.convert.mapping import tensors_from_weights
 
 
-def google_tensors(model):
-    """Dict of the names in Google's checkpoints to float32 arrays.
+def google_tensors(model: keras.Model) -> dict[str, np.ndarray]:
+    """Return a dict of the names in Google's checkpoints to float32 arrays.
 
     Args:
         model: an encoder made by `bert` or a model made by `bert_pretrainer`.
@@ -29,8 +33,8 @@ def google_tensors(model):
     return _tensors(bert_google, model)
 
 
-def huggingface_tensors(model):
-    """Dict of Hugging Face's names to float32 arrays, kernels transposed as PyTorch has them.
+def huggingface_tensors(model: keras.Model) -> dict[str, np.ndarray]:
+    """Return a dict of Hugging Face's names to float32 arrays, with PyTorch's transposed kernels.
 
     With heads the encoder's names begin with `bert.`, as in `BertForPreTraining`; without, they
     are those of `BertModel`.
@@ -47,9 +51,16 @@ def huggingface_tensors(model):
     return {n if n.startswith("cls.") else f"bert.{n}": array for n, array in tensors.items()}
 
 
-def save_huggingface(model, directory, vocabulary=None, lowercase=None):
-    """Writes `model.safetensors`, `config.json` and, with a vocabulary, `vocab.txt` and
-    `tokenizer_config.json`, the folder that `from_pretrained` and `load_bert` read.
+def save_huggingface(
+    model: keras.Model,
+    directory: str | os.PathLike,
+    vocabulary: str | os.PathLike | None = None,
+    lowercase: bool | None = None,
+) -> None:
+    """Write the folder that `from_pretrained` and `load_bert` read.
+
+    It holds `model.safetensors`, `config.json` and, with a vocabulary, `vocab.txt` and
+    `tokenizer_config.json`.
 
     Args:
         model: an encoder made by `bert` or a model made by `bert_pretrainer`.
@@ -61,7 +72,7 @@ def save_huggingface(model, directory, vocabulary=None, lowercase=None):
         ValueError: if `model` is not a BERT, the vocabulary is longer than its table, or
             `lowercase` is not given with it.
         FileExistsError: if `directory` exists and is not empty.
-        OSError: if it can't be written; nothing half-written stays.
+        OSError: if it can't be written; no incomplete folder is left.
     """
     config = config_of(model)
     if vocabulary is not None:
@@ -73,43 +84,34 @@ def save_huggingface(model, directory, vocabulary=None, lowercase=None):
             )
         if type(lowercase) is not bool:
             raise ValueError(f"lowercase={lowercase!r}: a vocabulary needs lowercase=True or False")
-    directory = os.path.abspath(os.fspath(directory))
-    if os.path.exists(directory) and not (os.path.isdir(directory) and not os.listdir(directory)):
-        raise FileExistsError(f"{directory} exists; choose another folder")
-    partial = f"{directory}.partial-{uuid.uuid4().hex[:8]}"
-    try:
-        os.makedirs(partial)
+    stated = _huggingface_config(config, model)
+    with new_folder(directory) as folder:
         save_file(
             huggingface_tensors(model),
-            os.path.join(partial, "model.safetensors"),
+            os.path.join(folder, "model.safetensors"),
             metadata={"format": "pt"},  # `from_pretrained` refuses a file without it
         )
-        _write_json(os.path.join(partial, "config.json"), _huggingface_config(config, model))
+        write_json(os.path.join(folder, "config.json"), stated)
         if vocabulary is not None:
-            shutil.copyfile(vocabulary, os.path.join(partial, "vocab.txt"))
-            _write_json(
-                os.path.join(partial, "tokenizer_config.json"),
+            shutil.copyfile(vocabulary, os.path.join(folder, "vocab.txt"))
+            write_json(
+                os.path.join(folder, "tokenizer_config.json"),
                 {"do_lower_case": lowercase, "tokenizer_class": "BertTokenizer"},
             )
-        os.rename(partial, directory)  # takes the place of an empty folder
-    except SafetensorError as error:
-        raise OSError(f"{directory} could not be written ({reason(error)})") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
-def _heads(model):
+def _heads(model: keras.Model) -> tuple[bool, bool]:
     names = {layer.name for layer in model.layers}
     return "masked_lm_head" in names, "next_sentence_head" in names
 
 
-def _tensors(form, model):
+def _tensors(form: ModuleType, model: keras.Model) -> dict[str, np.ndarray]:
     config = config_of(model)
     rows = form.rows(config["num_layers"], config["pooler"], *_heads(model))
-    return tensors_from_weights(rows, {w.path: w.numpy() for w in model.weights})
+    return tensors_from_weights(rows, model)
 
 
-def _huggingface_config(config, model):
+def _huggingface_config(config: dict[str, Any], model: keras.Model) -> dict[str, Any]:
     architecture = {
         (True, True): "BertForPreTraining",
         (True, False): "BertForMaskedLM",
@@ -131,9 +133,3 @@ def _huggingface_config(config, model):
         "hidden_act": activations[config["activation"]],
         "pad_token_id": 0,
     }
-
-
-def _write_json(path, value):
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2)
-        file.write("\n")

@@ -1,1 +1,1 @@
-"""File formats of weights and vectors: each reader returns named numpy arrays."""
+"""Readers of file formats: each gives arrays by name, and knows no model."""

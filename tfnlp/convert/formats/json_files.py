@@ -1,23 +1,25 @@
-"""JSON files that somebody else wrote."""
+"""JSON files of checkpoints."""
+
+from __future__ import annotations
 
 import json
+import os
+import pathlib
+from typing import Any
 
 from tfnlp.convert.formats.tensors import Refused, reason, shown
 
 
-def read_json(path, kind=dict):
-    """A JSON file that holds an object (`kind` dict) or an array (list).
-
-    Args:
-        path: a `pathlib.Path`.
+def read_json(path: pathlib.Path, kind: type = dict) -> Any:
+    """Read a JSON file that holds an object (`kind` dict) or an array (list).
 
     Raises:
         ValueError: one line that names the file, if it is not JSON, holds something else, or an
             object has a key twice with different values: readers would not agree on it.
     """
 
-    def members(pairs):
-        found = {}
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found and found[key] != value:
                 raise Refused(f"{path} has the key {shown(key)} twice, with different values")
@@ -36,3 +38,10 @@ def read_json(path, kind=dict):
             f"{'an object' if kind is dict else 'an array'}"
         )
     return value
+
+
+def write_json(path: str | os.PathLike, value: Any) -> None:
+    """Write a JSON file, indented by 2."""
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file, indent=2)
+        file.write("\n")

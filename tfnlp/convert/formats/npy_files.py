@@ -1,21 +1,25 @@
-"""NumPy's files: `.npz`, and the header of `.npy`. Nothing is ever unpickled."""
+"""NumPy's files: `.npz`, and the header of `.npy`. Nothing is unpickled."""
+
+from __future__ import annotations
 
 import math
+import pathlib
 import zipfile
+from typing import IO
 
 import numpy as np
 
 from tfnlp.convert.formats.tensors import Refused, Tensors, reading, shown
 
-# What numpy writes. The others can need gigabytes to take a few bytes apart.
+# The methods of numpy. The others can need gigabytes to decompress a few bytes.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-def npy_header(stream, size):
-    """`(shape, dtype, offset of the data)` of the `.npy` file of `size` bytes in `stream`.
+def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Return `(shape, dtype, offset of the data)` of the `.npy` file of `size` bytes in `stream`.
 
     Raises:
-        ValueError, EOFError, ...: if it is damaged (for `reading` to name the file).
+        ValueError, EOFError, ...: if it is damaged; call it inside `reading`, which names the file.
     """
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
@@ -31,11 +35,12 @@ def npy_header(stream, size):
     return shape, dtype, offset
 
 
-def open_npz(path):
-    """The arrays of a `.npz` file as `Tensors`.
+def open_npz(path: pathlib.Path) -> Tensors:
+    """Open a `.npz` file.
 
     Raises:
-        ValueError: if it is damaged or holds pickled objects; also while an array is read.
+        ValueError: if it is damaged or holds pickled objects; also while an array is read
+            from the result.
     """
     members, entries = {}, {}
     with reading(path), zipfile.ZipFile(path) as archive:
@@ -50,11 +55,11 @@ def open_npz(path):
             if dtype.hasobject:
                 raise Refused(
                     f"{path} holds pickled objects ({shown(name)}), which could run code and are "
-                    "never loaded; save plain float arrays"
+                    "not loaded; save plain float arrays"
                 )
             members[name], entries[name] = member, (shape, dtype.name)
 
-    def read(name):
+    def read(name: str) -> np.ndarray:
         with zipfile.ZipFile(path) as archive, archive.open(members[name]) as stream:
             return np.lib.format.read_array(stream, allow_pickle=False)
 

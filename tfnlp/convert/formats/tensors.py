@@ -1,9 +1,12 @@
-"""What every reader of weight files gives: names to arrays, with no claim of a file believed."""
+"""Named tensors of a weight file, and the errors of the readers of such files."""
+
+from __future__ import annotations
 
 import contextlib
 import math
+import os
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -12,16 +15,16 @@ _BYTES = {"bool": 1, "bfloat16": 2}
 _BYTES |= {f"{kind}{8 * n}": n for kind in ("int", "uint") for n in (1, 2, 4, 8)}
 _BYTES |= {f"float{8 * n}": n for n in (2, 4, 8)}
 MOST_AXES = 32  # the product of any number of sizes could take hours
-# Trained weights can hardly be compressed; a file that says it holds more than this many times its
-# own size, beyond a mebibyte, is made to fill the memory.
+# Trained weights can hardly be compressed: a file that lists more than this many times its own
+# size, and more than a mebibyte, is damaged or made to fill the memory.
 _EXPANSION, _FREE = 100, 1 << 20
 
 
 class Refused(ValueError):
-    """What a reader does not read, for a reason that the message, which names the file, gives."""
+    """A file that a reader does not accept; the message names the file and the reason."""
 
 
-class Tensors(Mapping):
+class Tensors(Mapping[str, np.ndarray]):
     """The tensors of a file: `tensors[name]` reads one, `shapes` and `dtypes` cost nothing.
 
     Floating point tensors of any width are given as float32, integers and booleans as they are;
@@ -34,10 +37,16 @@ class Tensors(Mapping):
         held: the size of the file or files in bytes.
 
     Raises:
-        ValueError: for a shape that makes no sense, or tensors far larger than the files.
+        ValueError: for an impossible shape, or tensors far larger than the files.
     """
 
-    def __init__(self, path, entries, read, held):
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        entries: Mapping[str, tuple[tuple[int, ...], str]],
+        read: Callable[[str], np.ndarray],
+        held: int,
+    ) -> None:
         self.path = str(path)
         self.shapes = {name: tuple(map(int, shape)) for name, (shape, _) in entries.items()}
         self.dtypes = {name: dtype for name, (_, dtype) in entries.items()}
@@ -55,28 +64,32 @@ class Tensors(Mapping):
                 "for weights; fetch it again"
             )
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.shapes:
             raise KeyError(name)
         shape, dtype = self.shapes[name], self.dtypes[name]
         if dtype not in _BYTES:
             raise Refused(f"{self.path} holds {dtype} in {shown(name)}; expected numbers")
-        with reading(self.path):
+        with reading(self.path, name):
             array = np.asarray(self._read(name))
             if array.shape != shape:
-                raise ValueError(f"{shown(name)} has shape {array.shape}, listed as {shape}")
+                raise ValueError(f"it has shape {array.shape}, listed as {shape}")
         return array.astype(np.float32) if dtype in FLOATS else array
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.shapes)
 
 
 @contextlib.contextmanager
-def reading(path):
-    """Whatever a reader of a damaged file raises becomes one line that names the file."""
+def reading(path: str | os.PathLike, name: str | None = None) -> Iterator[None]:
+    """Turn any error of reading a damaged file into a ValueError of one line.
+
+    The line names the file and, if given, the tensor. Errors of the operating system pass, and so
+    does `Refused`.
+    """
     try:
         yield
     except Refused:
@@ -84,21 +97,22 @@ def reading(path):
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
             raise
+        where = "" if name is None else f"in {shown(name)}: "
         raise ValueError(
             f"{path} is truncated, corrupt or not of the format its name says "
-            f"({reason(error)}); fetch it again"
+            f"({where}{reason(error)}); fetch it again"
         ) from error
 
 
-def reason(error):
-    """The first line of an exception's message, cut to a readable length."""
+def reason(error: Exception) -> str:
+    """Return the type of an exception and the first line of its message, cut if it is long."""
     lines = str(error).strip().split("\n")
     line = "".join(char if char.isprintable() else "?" for char in lines[0][:200])
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
 
 
-def shown(value):
-    """A value from a file for a message: it may be anything, of any length and depth."""
+def shown(value: object) -> str:
+    """Return the text of a value from a file for a message, cut if it is long or deep."""
     return _REPR.repr(value)
 
 

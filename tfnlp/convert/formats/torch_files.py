@@ -1,32 +1,38 @@
 """PyTorch's weight files, read without torch.
 
-`torch.save` writes the raw numbers of each storage, and a pickle that says which tensors lie where
+`torch.save` writes the raw numbers of each storage, and a pickle that states where each tensor is
 in them (`tfnlp.convert.formats.torch_pickle` reads it). There are two containers: a zip file
-(torch 1.6 and later), and the older one, five pickles and the storages one after the other
+(torch 1.6 and later), and the older one, five pickles followed by the storages
 (torch/serialization.py, `_legacy_save`).
 """
 
+from __future__ import annotations
+
 import io
 import math
+import pathlib
 import struct
 import zipfile
 import zlib
+from typing import Any
 
 import numpy as np
 
 from tfnlp.convert.formats.tensors import Refused, Tensors, reading, shown
-from tfnlp.convert.formats.torch_pickle import StoredTensor, follow, of_type
+from tfnlp.convert.formats.torch_pickle import Storage, StoredTensor, of_type, read_pickle
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of the older container
 _MOST_PICKLED = 1 << 19  # bytes; a model of 400 tensors takes about 100,000
+# Key of each storage to the place where it begins in the file, and its checksum.
+Places = dict[str, tuple[int, int | None]]
 
 
-def open_torch(path):
-    """A `pytorch_model.bin`, or any file that `torch.save` made of a flat dict of tensors.
+def open_torch(path: pathlib.Path) -> Tensors:
+    """Open a `pytorch_model.bin`, or any file that `torch.save` made of a flat dict of tensors.
 
     Raises:
-        ValueError: if it is damaged, holds something else, or would have to call any other function
-            to be read; also while a tensor is read.
+        ValueError: if it is damaged, holds something else, or can't be read without a call of any
+            other function; also while a tensor is read from the result.
     """
     with reading(path):
         content = np.memmap(path, np.uint8, "r")
@@ -43,7 +49,7 @@ def open_torch(path):
     entries = {name: (t.shape, t.storage.dtype.name) for name, t in state.items()}
     checked = set()
 
-    def read(name):
+    def read(name: str) -> np.ndarray:
         storage, offset, shape, strides = state[name]
         begin, checksum = places[storage.key]
         raw = content[begin : begin + storage.size]
@@ -54,7 +60,7 @@ def open_torch(path):
         if not math.prod(shape):
             return np.zeros(shape, storage.dtype)
         numbers = raw.view(storage.dtype)[offset:]
-        # Along an axis of one there is nowhere to step, however far.
+        # An axis of one has no step; its stride may be anything.
         steps = [
             step * storage.dtype.itemsize if n > 1 else 0
             for n, step in zip(shape, strides, strict=True)
@@ -64,16 +70,16 @@ def open_torch(path):
     return Tensors(path, entries, read, content.size)
 
 
-def _check(name, tensor):
-    """Whether all of a tensor lies in its storage."""
+def _check(name: str, tensor: StoredTensor) -> None:
+    """Raise ValueError if a part of a tensor is outside its storage."""
     storage, offset, shape, strides = tensor
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     if math.prod(shape) and last >= storage.count:
         raise ValueError(f"{shown(name)} reaches beyond the end of its storage")
 
 
-def _read_zip(path, content):
-    """What the pickle in a zip file makes, and of each storage where it lies and its checksum."""
+def _read_zip(path: pathlib.Path, content: np.ndarray) -> tuple[Any, Places]:
+    """Return the value of the pickle in a zip file, and the places of the storages."""
     with zipfile.ZipFile(path) as archive:
         members = {}
         for member in archive.infolist():
@@ -90,8 +96,8 @@ def _read_zip(path, content):
         order = _small(content, members[f"{folder}byteorder"])
         if order != b"little":
             raise ValueError(f"its byte order is {order[:10]!r}; only b'little' is read")
-    storages = {}
-    state = follow(io.BytesIO(_small(content, members[pickles[0]])), storages, path)
+    storages: dict[str, Storage] = {}
+    state = read_pickle(io.BytesIO(_small(content, members[pickles[0]])), storages, path)
     places = {}
     for key, storage in storages.items():
         begin, end = _place(content, members[f"{folder}data/{key}"])
@@ -101,18 +107,18 @@ def _read_zip(path, content):
     return state, places
 
 
-def _place(content, member):
-    """Where in the file a member that is not compressed begins and ends."""
+def _place(content: np.ndarray, member: zipfile.ZipInfo) -> tuple[int, int]:
+    """Return where in the file a member that is not compressed begins and ends."""
     header = content[member.header_offset :][:30].tobytes()
     signature, name, extra = struct.unpack("<4s22xHH", header)
     begin = member.header_offset + 30 + name + extra
     end = begin + member.file_size
     if signature != b"PK\3\4" or member.compress_size != member.file_size or end > content.size:
-        raise ValueError(f"{shown(member.filename)} does not lie where the list of files says")
+        raise ValueError(f"{shown(member.filename)} is not where the list of files says")
     return begin, end
 
 
-def _small(content, member):
+def _small(content: np.ndarray, member: zipfile.ZipInfo) -> bytes:
     begin, end = _place(content, member)
     if end - begin > _MOST_PICKLED:
         raise ValueError(f"{shown(member.filename)} is longer than {_MOST_PICKLED} bytes")
@@ -122,17 +128,17 @@ def _small(content, member):
     return raw
 
 
-def _read_legacy(path, content):
-    """The same of the older container, which has no checksums."""
+def _read_legacy(path: pathlib.Path, content: np.ndarray) -> tuple[Any, Places]:
+    """Return the same as `_read_zip` for the older container, which has no checksums."""
     pickled = io.BytesIO(content[:_MOST_PICKLED].tobytes())
-    if follow(pickled, {}, path) != _MAGIC or follow(pickled, {}, path) != _PROTOCOL:
+    if read_pickle(pickled, {}, path) != _MAGIC or read_pickle(pickled, {}, path) != _PROTOCOL:
         raise ValueError("it does not begin as torch's files do")
-    system = follow(pickled, {}, path)
+    system = read_pickle(pickled, {}, path)
     if system["little_endian"] is not True:
         raise ValueError("its numbers are not little-endian")
-    storages = {}
-    state = follow(pickled, storages, path)
-    keys = of_type(follow(pickled, {}, path), list)
+    storages: dict[str, Storage] = {}
+    state = read_pickle(pickled, storages, path)
+    keys = of_type(read_pickle(pickled, {}, path), list)
     places, begin = {}, pickled.tell()
     for key in keys:
         (count,) = struct.unpack("<q", content[begin : begin + 8].tobytes())

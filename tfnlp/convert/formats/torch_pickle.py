@@ -1,12 +1,17 @@
 """The pickles of PyTorch's weight files, read without unpickling.
 
-A pickle is a program for a stack machine, which may call whatever can be imported. `pickletools`
-takes that program apart without running it, and here the few instructions that a dict of tensors
-needs are followed; any other, and any function but those that make up tensors, is refused.
+A pickle is a program for a stack machine, which can call any function that can be imported.
+`pickletools` decodes that program without running it. The few instructions that a dict of tensors
+needs are executed here; any other instruction, and any function but those that make tensors, is
+refused.
 """
 
+from __future__ import annotations
+
+import os
 import pickletools
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import IO, Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -44,40 +49,65 @@ class _Name(NamedTuple):
     name: str
 
 
-class _Storage(NamedTuple):
+class Storage(NamedTuple):
+    """The numbers that tensors share: `count` numbers under the name `key`."""
+
     key: str
     dtype: np.dtype
     count: int
 
     @property
-    def size(self):
+    def size(self) -> int:
+        """Bytes."""
         return self.count * self.dtype.itemsize
 
 
 class StoredTensor(NamedTuple):
-    """Where the numbers of a tensor lie; offset and strides count numbers, not bytes."""
+    """The place of a tensor in its storage; offset and strides count numbers, not bytes."""
 
-    storage: _Storage
+    storage: Storage
     offset: int
-    shape: tuple
-    strides: tuple
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
 
-def follow(stream, storages, path):
-    """The value that the pickle at the stream's position makes.
+def read_pickle(stream: IO[bytes], storages: dict[str, Storage], path: str | os.PathLike) -> Any:
+    """Return the value of the pickle at the stream's position.
 
     Args:
-        stream: is left behind the pickle.
-        storages: dict of key to `_Storage`, to be filled with those that it mentions.
-        path: for errors.
+        stream: the file; its position is behind the pickle afterwards.
+        storages: dict of key to `Storage`, to which those that the pickle mentions are added.
+        path: path of the file, for errors.
 
     Raises:
         Refused: for an instruction or a function that a dict of tensors does not need.
-        ValueError, IndexError, ...: for a damaged one (for `reading` to name the file).
+        ValueError, IndexError, ...: for a damaged one; call it inside `reading`.
     """
-    stack, below, memo = [], [], {}  # `below` holds the stacks under each mark
+    machine = _Machine(storages, path)
     for instruction, argument, _ in pickletools.genops(stream):
-        name = instruction.name
+        machine.execute(instruction.name, argument)
+    (value,) = machine.stack
+    return value
+
+
+class _Machine:
+    """The stack machine of pickle.
+
+    Attributes:
+        stack: the values above the last mark.
+        below: the stacks under each mark.
+        memo: values that later instructions refer to.
+    """
+
+    def __init__(self, storages: dict[str, Storage], path: str | os.PathLike) -> None:
+        self.stack: list[Any] = []
+        self.below: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+        self._storages, self._path = storages, path
+
+    def execute(self, name: str, argument: Any) -> None:
+        """Execute one instruction."""
+        stack = self.stack
         if name in _ARGUMENTS:
             stack.append(argument)
         elif name in _CONSTANTS:
@@ -85,72 +115,80 @@ def follow(stream, storages, path):
         elif name in _NEW:
             stack.append(_NEW[name]())
         elif name == "MARK":
-            below.append(stack)
-            stack = []
+            self.below.append(stack)
+            self.stack = []
         elif name in ("TUPLE", "SETITEMS", "APPENDS"):
-            values, stack = stack, below.pop()
+            self.stack = self.below.pop()
             if name == "TUPLE":
-                stack.append(tuple(values))
+                self.stack.append(tuple(stack))
             else:
-                _add(stack[-1], values)
+                _add(self.stack[-1], stack)
         elif name in _TUPLES:
             values = [stack.pop() for _ in range(_TUPLES[name])]
             stack.append(tuple(values[::-1]))
         elif name in ("BINPUT", "LONG_BINPUT"):
-            memo[argument] = stack[-1]
+            self.memo[argument] = stack[-1]
         elif name == "MEMOIZE":
-            memo[len(memo)] = stack[-1]
+            self.memo[len(self.memo)] = stack[-1]
         elif name in ("BINGET", "LONG_BINGET"):
-            stack.append(memo[argument])
+            stack.append(self.memo[argument])
         elif name == "SETITEM":
             values = [stack.pop(-2), stack.pop()]
             _add(of_type(stack[-1], dict), values)
         elif name == "APPEND":
             value = stack.pop()
             of_type(stack[-1], list).append(value)
-        elif name in ("GLOBAL", "STACK_GLOBAL"):
-            if name == "STACK_GLOBAL":
-                argument = f"{of_type(stack.pop(-2), str)} {of_type(stack.pop(), str)}"
-            wanted = argument.replace(" ", ".")
-            if wanted not in _KNOWN:
-                raise Refused(
-                    f"{path} calls for {shown(wanted)}, which a dict of plain tensors does not "
-                    "need; nothing of it was run. Save the model's `state_dict()`, or convert the "
-                    "file to model.safetensors where you trust it"
-                )
-            stack.append(_Name(wanted))
+        else:
+            self._make(name, argument)
+
+    def _make(self, name: str, argument: Any) -> None:
+        """Execute an instruction that names or calls a function."""
+        stack = self.stack
+        if name == "GLOBAL":
+            stack.append(self._known(argument))
+        elif name == "STACK_GLOBAL":
+            module, function = of_type(stack.pop(-2), str), of_type(stack.pop(), str)
+            stack.append(self._known(f"{module} {function}"))
         elif name == "REDUCE":
             arguments = of_type(stack.pop(), tuple)
-            stack.append(_make(of_type(stack.pop(), _Name).name, arguments))
+            stack.append(_result(of_type(stack.pop(), _Name).name, arguments))
         elif name == "BUILD":  # attributes of an OrderedDict: the version of each module
             stack.pop()
             of_type(stack[-1], dict)
         elif name == "BINPERSID":
-            stack.append(_storage(of_type(stack.pop(), tuple), storages))
+            stack.append(_storage(of_type(stack.pop(), tuple), self._storages))
         elif name not in ("PROTO", "FRAME", "STOP"):
             raise Refused(
-                f"{path} holds a pickle with the instruction {name}, which a dict of plain tensors "
-                "does not need; nothing of it was run. Save the model's `state_dict()`"
+                f"{self._path} holds a pickle with the instruction {name}, which a dict of plain "
+                "tensors does not need; nothing of it was run. Save the model's `state_dict()`"
             )
-    (value,) = stack
-    return value
+
+    def _known(self, function: str) -> _Name:
+        name = function.replace(" ", ".")
+        if name not in _KNOWN:
+            raise Refused(
+                f"{self._path} calls for {shown(name)}, which a dict of plain tensors does not "
+                "need; nothing of it was run. Save the model's `state_dict()`, or convert the "
+                "file to model.safetensors if you trust it"
+            )
+        return _Name(name)
 
 
-def of_type(value, kind):
-    """`value`, which must be of that type."""
+def of_type(value: Any, kind: type) -> Any:
+    """Return `value`; raise ValueError if it is not of that type."""
     if type(value) is not kind:
         raise ValueError(f"its pickle has a {type(value).__name__} in place of a {kind.__name__}")
     return value
 
 
-def _whole(value):
+def _whole(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**63:
         raise ValueError(f"its pickle has {shown(value)} in place of a number of elements")
     return value
 
 
-def _add(target, values):
-    """Values to a list, or names and values by turns to a dict."""
+def _add(target: list | dict, values: Sequence[Any]) -> None:
+    """Add values to a list, or alternating names and values to a dict."""
     if type(target) is list:
         target.extend(values)
         return
@@ -158,8 +196,8 @@ def _add(target, values):
     of_type(target, dict).update(zip(names, values[1::2], strict=True))
 
 
-def _make(name, arguments):
-    """What the function `name` makes of its arguments."""
+def _result(name: str, arguments: tuple) -> dict | StoredTensor:
+    """Return the result of the function `name`, without calling it."""
     if name == _DICT and arguments == ():
         return {}
     if name == _PARAMETER:
@@ -171,17 +209,17 @@ def _make(name, arguments):
     axes = {len(numbers) for numbers in sizes}
     if len(axes) > 1 or max(axes) > MOST_AXES:
         raise ValueError(f"its pickle has a tensor of {axes} axes")
-    return StoredTensor(of_type(storage, _Storage), _whole(offset), *sizes)
+    return StoredTensor(of_type(storage, Storage), _whole(offset), *sizes)
 
 
-def _storage(identity, storages):
-    """A storage as the pickle refers to it: `("storage", class, key, device, count)`."""
+def _storage(identity: tuple, storages: dict[str, Storage]) -> Storage:
+    """Return the storage that the pickle calls `("storage", class, key, device, count)`."""
     word, kind, key, _, count, *view = identity
     if word != "storage" or view not in ([], [None]):
-        raise ValueError("its pickle refers to something else than a whole storage")
+        raise ValueError("its pickle refers to something that is not a whole storage")
     if of_type(kind, _Name).name not in _STORAGES:
         raise ValueError(f"its pickle has {kind.name} in place of a kind of storage")
-    storage = _Storage(of_type(key, str), _STORAGES[kind.name], _whole(count))
+    storage = Storage(of_type(key, str), _STORAGES[kind.name], _whole(count))
     if storages.setdefault(key, storage) != storage:
         raise ValueError(f"its pickle has two kinds of storage {shown(key)}")
     return storage

@@ -1,29 +1,27 @@
-"""Weight files of every format that there is a reader for."""
+"""Weight files of every format: the reader follows from the file's name."""
 
+from __future__ import annotations
+
+import os
 import pathlib
 import re
 
-import safetensors
-
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.npy_files import open_npz
+from tfnlp.convert.formats.safetensors_files import open_safetensors
 from tfnlp.convert.formats.tensorflow_files import open_tensorflow
-from tfnlp.convert.formats.tensors import Tensors, reading, shown
+from tfnlp.convert.formats.tensors import Tensors, shown
 from tfnlp.convert.formats.torch_files import open_torch
 
-_SAFE_DTYPES = {"BOOL": "bool", "BF16": "bfloat16"}
-_SAFE_DTYPES |= {f"F{bits}": f"float{bits}" for bits in (16, 32, 64)}
-_SAFE_DTYPES |= {f"I{bits}": f"int{bits}" for bits in (8, 16, 32, 64)}
-_SAFE_DTYPES |= {f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)}
 
-
-def open_tensors(path):
-    """Opens a weight file; the format follows from the name. Nothing in it is ever run.
+def open_tensors(path: str | os.PathLike) -> Tensors:
+    """Open a weight file; the format follows from the name. Nothing is unpickled.
 
     `*.safetensors`, `*.npz`, `*.bin`, `*.pt`, `*.pth` (PyTorch's, read without torch),
     `*.safetensors.index.json` and `*.bin.index.json` (shards), and anything else as the prefix (or
     the `.index` or `.data-...` file) of a TensorFlow checkpoint, whose optimizer slots and step
-    counters are left out.
+    counters are left out. Load only TensorFlow checkpoints that you trust: a forged index file can
+    end the process.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -33,7 +31,7 @@ def open_tensors(path):
     path = pathlib.Path(path)
     name = path.name
     if name.endswith((".safetensors.index.json", ".bin.index.json")):
-        return _shards(_existing(path))
+        return _open_shards(_existing(path))
     reader = _READERS.get(path.suffix)
     if reader is not None:
         return reader(_existing(path))
@@ -46,25 +44,14 @@ def open_tensors(path):
     return open_tensorflow(prefix)
 
 
-def _existing(path):
+def _existing(path: pathlib.Path) -> pathlib.Path:
     if not path.is_file():
         raise FileNotFoundError(f"weight file {path} does not exist")
     return path
 
 
-def _safetensors(path):
-    with reading(path):
-        file = safetensors.safe_open(str(path), framework="np")
-        slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-        entries = {
-            name: (s.get_shape(), _SAFE_DTYPES.get(s.get_dtype(), s.get_dtype()))
-            for name, s in slices.items()
-        }
-    return Tensors(path, entries, file.get_tensor, path.stat().st_size)
-
-
-def _shards(path):
-    """The tensors of several files, of which the index says which is where."""
+def _open_shards(path: pathlib.Path) -> Tensors:
+    """Open several files by an index that maps each tensor to the file that holds it."""
     ending = path.name.removesuffix(".index.json").rpartition(".")[2]
     places = read_json(path).get("weight_map")
     if not isinstance(places, dict):
@@ -92,7 +79,7 @@ def _shards(path):
 
 
 _READERS = {
-    ".safetensors": _safetensors,
+    ".safetensors": open_safetensors,
     ".npz": open_npz,
     ".bin": open_torch,
     ".pt": open_torch,

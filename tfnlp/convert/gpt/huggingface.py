@@ -1,63 +1,72 @@
-"""Names of Hugging Face's GPT and GPT-2 checkpoints (transformers, models/openai and models/gpt2).
-"""
+"""Names of Hugging Face's GPT and GPT-2 checkpoints (transformers, models/openai, models/gpt2)."""
 
+from __future__ import annotations
+
+import pathlib
 import re
+from collections.abc import Collection, Mapping
+from typing import Any
 
-from tfnlp.convert.formats.mapping import Row
 from tfnlp.convert.gpt.config import read_config
+from tfnlp.convert.mapping import Row, Shape
 
 LAYER = re.compile(r"h\.(\d+)\.")
 CONFIGURATION = "config.json"
 # by norm_first: GPT's, GPT-2's
 TOKENS = {False: "tokens_embed.weight", True: "wte.weight"}
 POSITIONS = {False: "positions_embed.weight", True: "wpe.weight"}
-# Stored twice by some versions and once by others, under either name.
+# Some versions store the table of tokens twice, others once, under either name.
 HEAD = "lm_head.weight"
 _BUFFERS = re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)")
 
 
-def recognises(names):
-    """Whether these are names of a GPT or a GPT-2."""
+def recognises(names: Collection[str]) -> bool:
+    """Return whether these are names of a GPT or a GPT-2."""
     return _is_norm_first(names) is not None
 
 
-def _is_norm_first(names):
+def _is_norm_first(names: Collection[str]) -> bool | None:
     for norm_first in (False, True):
         if TOKENS[norm_first] in names or POSITIONS[norm_first] in names:
             return norm_first
     return None
 
 
-def canonical(name):
-    """The name as the table below has it (no `transformer.`); None for buffers, the causal mask
-    and the numbers of the positions."""
+def canonical(name: str) -> str | None:
+    """Return the name in the table below (no `transformer.`).
+
+    None for buffers: the causal mask and the numbers of the positions.
+    """
     name = name.removeprefix("transformer.")
     return None if _BUFFERS.fullmatch(name) else name
 
 
-def configuration(path, names):
-    """The arguments of `gpt` that the configuration at `path` states."""
+def configuration(path: pathlib.Path, names: Collection[str]) -> dict[str, Any]:
+    """Return the arguments of `gpt` that the configuration at `path` states."""
     return read_config(path, _is_norm_first(names))
 
 
-def stored_shape(name, shape):
-    """Kernels are `[in, out]` as in Keras: these two models are not built of PyTorch's `Linear`."""
+def stored_shape(name: str, shape: Shape) -> Shape:
+    """Return the stored shape of a tensor.
+
+    Kernels are `[in, out]` as in Keras: these two models do not use PyTorch's `Linear`.
+    """
     return shape
 
 
-def rows(config):
-    """Table of weight path to `Row`."""
+def rows(config: Mapping[str, Any]) -> dict[str, Row]:
+    """Return the table of weight path to `Row`."""
     norm_first = config["norm_first"]
     table = {
         "token_embedding/embeddings": Row((TOKENS[norm_first],)),
         "position_embedding/embeddings": Row((POSITIONS[norm_first],)),
     }
 
-    def norm(path, name):
+    def norm(path: str, name: str) -> None:
         table[f"{path}/gamma"] = Row((f"{name}.weight",))
         table[f"{path}/beta"] = Row((f"{name}.bias",))
 
-    def dense(path, name):
+    def dense(path: str, name: str) -> None:
         table[f"{path}/kernel"] = Row((f"{name}.weight",))
         table[f"{path}/bias"] = Row((f"{name}.bias",))
 

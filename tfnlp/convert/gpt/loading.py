@@ -1,53 +1,67 @@
 """Published GPT and GPT-2 checkpoints as tfnlp models."""
 
+from __future__ import annotations
+
 import functools
+import os
 import pathlib
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfnlp.convert.formats.folders import find_one, find_weights
-from tfnlp.convert.formats.mapping import assign, check_tensors, stored_shapes, weights_from_tensors
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.convert.folders import find_one, find_weights
+from tfnlp.convert.formats.tensors import Tensors, shown
 from tfnlp.convert.formats.weight_files import open_tensors
-from tfnlp.convert.gpt import gpt2_openai
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
-from tfnlp.convert.gpt import openai as gpt_openai
-from tfnlp.convert.gpt.config import weight_shapes
+from tfnlp.convert.gpt import openai_gpt1, openai_gpt2
+from tfnlp.convert.mapping import (
+    assign,
+    check_layers,
+    check_tensors,
+    stored_shapes,
+    table_names,
+    weights_from_tensors,
+)
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.models import gpt, gpt_pretrainer
+from tfnlp.models.shapes import weight_shapes
 
 if TYPE_CHECKING:
     from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
+Loaded = tuple[dict[str, Any], dict[str, np.ndarray]]  # configuration and weights
+
 
 def load_gpt(
-    path,
+    path: str | os.PathLike,
     *,
-    dropout=None,
-    attention_dropout=None,
-    seq_length=None,
-    dtype=None,
-    vocab=None,
-    ignore=(),
-):
-    """Loads a GPT or GPT-2 that somebody else trained: OpenAI's formats or Hugging Face's.
+    dropout: float | None = None,
+    attention_dropout: float | None = None,
+    seq_length: int | None = None,
+    dtype: Any = None,
+    vocab: str | os.PathLike | None = None,
+    ignore: str | Sequence[str] = (),
+) -> Pretrained:
+    """Load a published GPT or GPT-2 checkpoint: OpenAI's formats or Hugging Face's.
 
     The file is compared with its configuration tensor by tensor before a model is built, and
     read whole before a weight is assigned: an error leaves nothing half-loaded.
 
-    OpenAI's codes say nothing of dropout beside the weights: 0.1 is taken, as in GPT, section 4.1.
-    Of Hugging Face's rates `resid_pdrop` becomes `dropout`, `attn_pdrop` `attention_dropout`.
+    OpenAI's files state no dropout: 0.1 is taken, as in GPT, section 4.1. Of Hugging Face's rates
+    `resid_pdrop` becomes `dropout`, `attn_pdrop` `attention_dropout`.
 
     Args:
         path: a local folder, or a weight file in it. OpenAI's GPT: `params_shapes.json`,
             `params_0.npy`, ... (and `hparams.json` with `n_head` where it is not 12). OpenAI's
             GPT-2: a TensorFlow checkpoint and `hparams.json`. Hugging Face's `openai-gpt` and
             `gpt2`: `.safetensors` or `pytorch_model.bin` (or the index of its shards), or `.npz`,
-            and `config.json`.
+            and `config.json`. Load only TensorFlow checkpoints that you trust: a forged index file
+            can end the process.
         dropout, attention_dropout: rates instead of the configuration's.
         seq_length, dtype: as in `gpt`.
-        vocab: folder of the vocabulary, if it lies elsewhere: `encoder.json` and `vocab.bpe`,
+        vocab: folder of the vocabulary, if it is elsewhere: `encoder.json` and `vocab.bpe`,
             `encoder_bpe_40000.json` and `vocab_40000.bpe`, or `vocab.json` and `merges.txt`.
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
@@ -55,14 +69,14 @@ def load_gpt(
         A `Pretrained`; the head of its `pretrainer` has no weights of its own.
 
     Raises:
-        FileNotFoundError: for a file that is not there.
-        ValueError: for a damaged file, a configuration that makes no sense or that `gpt` has no
-            place for, tensors that are missing, surplus or misshapen (all listed in one message),
-            an output table that is not the input's.
+        FileNotFoundError: for a file that does not exist.
+        ValueError: for a damaged file, a configuration that is invalid or that `gpt` can't have,
+            tensors that are missing, surplus or misshapen (all listed in one message), an output
+            table that differs from the input's.
     """
     path = pathlib.Path(path)
     ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    folder = gpt_openai.find_pieces(path)
+    folder = openai_gpt1.find_pieces(path)
     if folder is None:
         weights_path = find_weights(path)
         folder = weights_path.parent
@@ -86,7 +100,7 @@ def load_gpt(
     )
 
 
-def _tokenizer(vocabulary: str | None, vocab_size: int) -> "GPTTokenizer | GPT2Tokenizer":
+def _tokenizer(vocabulary: str | None, vocab_size: int) -> GPTTokenizer | GPT2Tokenizer:
     from tfnlp.text import gpt_tokenizer, read_bpe
 
     if vocabulary is None:
@@ -100,7 +114,8 @@ def _tokenizer(vocabulary: str | None, vocab_size: int) -> "GPTTokenizer | GPT2T
     return gpt_tokenizer((tokens, merges))
 
 
-def _vocabulary(folder, vocab):
+def _vocabulary(folder: pathlib.Path, vocab: str | os.PathLike | None) -> str | None:
+    """Return the folder of the vocabulary, or None if `vocab` is None and there is none."""
     from tfnlp.text.byte_pairs.files import FILE_NAMES
 
     folder = folder if vocab is None else pathlib.Path(vocab)
@@ -112,27 +127,21 @@ def _vocabulary(folder, vocab):
     raise FileNotFoundError(f"vocab {folder} holds no vocabulary; looked for {pairs}")
 
 
-def _read_pieces(folder, ignore):
-    """The configuration and the weights of OpenAI's GPT."""
-    tensors = gpt_openai.open_pieces(folder)
-    config = gpt_openai.read_sizes(folder, tensors)
-    names = {name: name for name in tensors if not name.startswith(ignore)}
-    hint = f"the names follow from the order in {gpt_openai.SHAPES}"
-    return config, _weights(gpt_openai, tensors, names, config, hint)
+def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
+    """Read OpenAI's GPT."""
+    tensors = openai_gpt1.open_pieces(folder)
+    config = openai_gpt1.read_sizes(folder, tensors)
+    names = table_names(tensors, str, ignore)
+    hint = f"the names follow from the order in {openai_gpt1.SHAPES}"
+    return config, _weights(openai_gpt1, tensors, names, config, hint)
 
 
-def _read(tensors, folder, ignore):
-    """The configuration and the weights of any other file."""
+def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
+    """Read a checkpoint of any other format."""
     form, names = _recognise(tensors, ignore)
     config_path = find_one(folder, (form.CONFIGURATION,), "configuration")
     config = form.configuration(config_path, names)
-    held = len({found[1] for found in map(form.LAYER.match, names) if found})
-    if held != config["num_layers"]:
-        # First, because a table of a billion layers could not even be listed.
-        raise ValueError(
-            f"{config_path} asks for n_layer={config['num_layers']}, but {tensors.path} holds "
-            f"{held} layers; do the files belong together?"
-        )
+    check_layers(tensors, names, form.LAYER, config_path, "n_layer", config["num_layers"])
     copy = _separate_head(form, names, config)
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
     weights = _weights(form, tensors, names, config, hint)
@@ -144,40 +153,35 @@ def _read(tensors, folder, ignore):
     return config, weights
 
 
-def _weights(form, tensors, names, config, hint):
-    """Checks the file against the configuration, then reads it: dict of weight path to array."""
+def _weights(
+    form: ModuleType, tensors: Tensors, names: dict[str, str], config: dict[str, Any], hint: str
+) -> dict[str, np.ndarray]:
+    """Compare the file with the configuration, then read it: dict of weight path to array."""
     rows = form.rows(config)
-    shapes = stored_shapes(rows, weight_shapes(config))
+    shapes = stored_shapes(rows, weight_shapes(gpt, config))
     expected = {name: form.stored_shape(name, shape) for name, shape in shapes.items()}
     check_tensors(tensors, names, expected, hint)
     return weights_from_tensors(rows, lambda name: tensors[names[name]].reshape(shapes[name]))
 
 
-def _recognise(tensors, ignore):
-    """The module of the file's format, and a dict of its names there to those in the file."""
-    kept = [name for name in tensors if not name.startswith(ignore)]
-    for form in (gpt2_openai, gpt_huggingface):
-        names = {}
-        for original in kept:
-            name = form.canonical(original)
-            if name in names:
-                raise ValueError(
-                    f"{tensors.path} holds one tensor twice, as {shown(names[name])} and as "
-                    f"{shown(original)}; `ignore` can leave one out"
-                )
-            if name is not None:
-                names[name] = original
+def _recognise(tensors: Tensors, ignore: Sequence[str]) -> tuple[ModuleType, dict[str, str]]:
+    """Return the module of the file's format, and a dict of its names to those in the file."""
+    for form in (openai_gpt2, gpt_huggingface):
+        names = table_names(tensors, form.canonical, ignore)
         if form.recognises(names):
             return form, names
     raise ValueError(
         f"{tensors.path} holds no GPT: expected 'model/wte' (OpenAI's GPT-2), 'wte.weight' or "
-        f"'tokens_embed.weight' (Hugging Face's GPT-2 and GPT), found {shown(kept[:3])}"
+        f"'tokens_embed.weight' (Hugging Face's GPT-2 and GPT), found {shown(list(tensors)[:3])}"
     )
 
 
-def _separate_head(form, names, config):
-    """Takes the output table, which Hugging Face may store too, out of `names`: its name in the
-    file if it is a second copy, None if it stands for the input's or there is none."""
+def _separate_head(form: ModuleType, names: dict[str, str], config: dict[str, Any]) -> str | None:
+    """Remove the output table, which some of Hugging Face's files hold, from `names`.
+
+    Returns:
+        Its name in the file if the input's table is there too, None if there is one table only.
+    """
     if form is not gpt_huggingface or gpt_huggingface.HEAD not in names:
         return None
     original = names.pop(gpt_huggingface.HEAD)

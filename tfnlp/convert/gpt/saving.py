@@ -1,17 +1,21 @@
-"""tfnlp's GPT and GPT-2 for others to load: a Hugging Face folder."""
+"""tfnlp's GPT and GPT-2 as a Hugging Face folder."""
 
-import json
+from __future__ import annotations
+
 import os
-import shutil
-import uuid
+from typing import TYPE_CHECKING, Any
 
-from safetensors import SafetensorError
+import keras
 from safetensors.numpy import save_file
 
-from tfnlp.convert.formats.mapping import tensors_from_weights
-from tfnlp.convert.formats.tensors import reason
+from tfnlp.convert.folders import new_folder
+from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt.config import ACTIVATIONS, MODEL_TYPES, NUMBERS, SIZES, config_of
+from tfnlp.convert.mapping import tensors_from_weights
+
+if TYPE_CHECKING:
+    from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 # What `save_gpt` writes; the last three with a tokenizer only.
 FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer_config.json")
@@ -19,9 +23,16 @@ _CLASSES = {False: "OpenAIGPT", True: "GPT2"}  # by norm_first
 _TOKENIZERS = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}
 
 
-def save_gpt(directory, model, tokenizer=None, overwrite=False):
-    """Writes `model.safetensors`, `config.json` and, with a tokenizer, `vocab.json`, `merges.txt`
-    and `tokenizer_config.json`, the folder that `from_pretrained` and `load_gpt` read.
+def save_gpt(
+    directory: str | os.PathLike,
+    model: keras.Model,
+    tokenizer: GPTTokenizer | GPT2Tokenizer | None = None,
+    overwrite: bool = False,
+) -> None:
+    """Write the folder that `from_pretrained` and `load_gpt` read.
+
+    It holds `model.safetensors`, `config.json` and, with a tokenizer, `vocab.json`, `merges.txt`
+    and `tokenizer_config.json`.
 
     A GPT is written as `openai-gpt`, a model with `norm_first` as `gpt2`; a pretrainer as the
     class with the language-model head, an encoder as the one without. The head's table is the
@@ -31,13 +42,13 @@ def save_gpt(directory, model, tokenizer=None, overwrite=False):
         directory: a folder that does not exist yet, or is empty.
         model: an encoder made by `gpt` or a model made by `gpt_pretrainer`.
         tokenizer: a `GPTTokenizer` or `GPT2Tokenizer`.
-        overwrite: replace a folder that holds what `save_gpt` writes and nothing else.
+        overwrite: replace a folder that holds files of `save_gpt` and nothing else.
 
     Raises:
-        ValueError: if `model` is not a GPT or Hugging Face's can't hold it, or the tokenizer has
-            more tokens than its table.
+        ValueError: if `model` is not a GPT or Hugging Face's format can't hold it, or the
+            tokenizer has more tokens than its table.
         FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; nothing half-written stays.
+        OSError: if it can't be written; what was there before is unchanged.
     """
     config = config_of(model)
     head = "lm_logits" in model.output
@@ -48,35 +59,19 @@ def save_gpt(directory, model, tokenizer=None, overwrite=False):
             f"{config['vocab_size']}"
         )
     rows = gpt_huggingface.rows(config)
-    tensors = tensors_from_weights(rows, {w.path: w.numpy() for w in model.weights})
     prefix = "transformer." if head else ""
-    directory = os.path.realpath(os.fspath(directory))
-    _check_free(directory, overwrite)
-    partial, old = (f"{directory}.{word}-{uuid.uuid4().hex[:8]}" for word in ("partial", "old"))
-    try:
-        os.makedirs(partial)
-        save_file(
-            {prefix + name: array for name, array in tensors.items()},
-            os.path.join(partial, "model.safetensors"),
-            metadata={"format": "pt"},  # `from_pretrained` refuses a file without it
-        )
-        _write_json(os.path.join(partial, "config.json"), stated)
+    tensors = {prefix + name: a for name, a in tensors_from_weights(rows, model).items()}
+    with new_folder(directory, FILES, overwrite) as folder:
+        # `from_pretrained` refuses a file without this metadata.
+        save_file(tensors, os.path.join(folder, FILES[1]), metadata={"format": "pt"})
+        write_json(os.path.join(folder, FILES[0]), stated)
         if tokenizer is not None:
-            _write_tokenizer(partial, tokenizer, config["max_positions"])
-        if os.path.exists(directory):
-            os.rename(directory, old)
-        os.rename(partial, directory)
-    except (OSError, SafetensorError) as error:
-        if os.path.exists(old):
-            os.rename(old, directory)
-        raise OSError(f"{directory} could not be written ({reason(error)})") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if os.path.exists(directory):
-            shutil.rmtree(old, ignore_errors=True)
+            _write_tokenizer(folder, tokenizer, config["max_positions"])
 
 
-def _huggingface_config(config, head, tokenizer):
+def _huggingface_config(
+    config: dict[str, Any], head: bool, tokenizer: GPTTokenizer | GPT2Tokenizer | None
+) -> dict[str, Any]:
     norm_first, hidden = config["norm_first"], config["hidden_size"]
     wide = config["intermediate_size"]
     activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS[norm_first].items())}
@@ -109,7 +104,9 @@ def _huggingface_config(config, head, tokenizer):
     return stated
 
 
-def _write_tokenizer(folder, tokenizer, max_positions):
+def _write_tokenizer(
+    folder: str, tokenizer: GPTTokenizer | GPT2Tokenizer, max_positions: int
+) -> None:
     from tfnlp.text import write_bpe
 
     write_bpe(folder, tokenizer.vocabulary, tokenizer.merges)
@@ -120,21 +117,4 @@ def _write_tokenizer(folder, tokenizer, max_positions):
         "tokenizer_class": _TOKENIZERS[tokenizer.kind],
         "model_max_length": max_positions,
     }
-    _write_json(os.path.join(folder, "tokenizer_config.json"), settings)
-
-
-def _check_free(directory, overwrite):
-    if not os.path.exists(directory):
-        return
-    held = sorted(os.listdir(directory)) if os.path.isdir(directory) else None
-    if held is None or set(held) - set(FILES):
-        other = f" and holds {sorted(set(held) - set(FILES))[:5]}" if held else ""
-        raise FileExistsError(f"{directory} exists{other}; choose another folder")
-    if held and not overwrite:
-        raise FileExistsError(f"{directory} holds {held}; choose another folder, or overwrite=True")
-
-
-def _write_json(path, value):
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(value, file, indent=2)
-        file.write("\n")
+    write_json(os.path.join(folder, "tokenizer_config.json"), settings)

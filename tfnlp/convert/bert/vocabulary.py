@@ -1,8 +1,11 @@
-"""A checkpoint's vocabulary file, and whether its text was lower-cased."""
+"""BERT's vocabulary file, and whether its text was lower-cased."""
+
+from __future__ import annotations
 
 import os
 import pathlib
 import re
+from collections.abc import Iterable
 
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import shown
@@ -11,8 +14,8 @@ _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)
 
 
-def vocabulary_lines(path):
-    """The lines of a `vocab.txt`; whether they make a vocabulary is for the tokenizer to say.
+def vocabulary_lines(path: pathlib.Path) -> list[str]:
+    """Return the lines of a `vocab.txt`; the tokenizer checks whether they make a vocabulary.
 
     Raises:
         FileNotFoundError: if it does not exist.
@@ -29,8 +32,8 @@ def vocabulary_lines(path):
     return tokens if tokens[-1] else tokens[:-1]
 
 
-def is_lowercase(folder, path, tokens):
-    """Whether text is lower-cased before it is looked up in this vocabulary.
+def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]) -> bool:
+    """Return whether text is lower-cased before it is looked up in this vocabulary.
 
     The first of these decides: `do_lower_case` in `tokenizer_config.json`; "uncased" or "cased"
     in the name of the vocabulary, then of its folder; whether a token other than the special

@@ -1,48 +1,58 @@
 """Names of OpenAI's TensorFlow GPT-2 checkpoints (openai/gpt-2, src/model.py)."""
 
-import re
+from __future__ import annotations
 
-from tfnlp.convert.formats.mapping import Row
+import pathlib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from tfnlp.convert.gpt.config import read_hparams
+from tfnlp.convert.mapping import Row, Shape
 
 LAYER = re.compile(r"model/h(\d+)/")
 CONFIGURATION = "hparams.json"
 
 
-def recognises(names):
-    """Whether these are names of a GPT-2."""
+def recognises(names: Collection[str]) -> bool:
+    """Return whether these are names of a GPT-2."""
     return any(name in ("model/wte", "model/wpe") or LAYER.match(name) for name in names)
 
 
-def canonical(name):
-    """The name as the table below has it: OpenAI's names come in one form only."""
+def canonical(name: str) -> str:
+    """Return the name in the table below: OpenAI's names have one form only."""
     return name
 
 
-def configuration(path, names):
-    """The arguments of `gpt` that the configuration at `path` states."""
+def configuration(path: pathlib.Path, names: Collection[str]) -> dict[str, Any]:
+    """Return the arguments of `gpt` that the configuration at `path` states."""
     return read_hparams(path)
 
 
-def stored_shape(name, shape):
-    """Kernels are those of convolutions of width 1, `[1, in, out]`."""
+def stored_shape(name: str, shape: Shape) -> Shape:
+    """Return the stored shape of a tensor.
+
+    Kernels are those of convolutions of width 1, `[1, in, out]`.
+    """
     return (1, *shape) if name.endswith("/w") else shape
 
 
-def block_rows(num_layers, prefix):
-    """Table of weight path to `Row` for the blocks, in the order in which OpenAI's code makes
-    them: GPT and GPT-2 call them the same."""
+def block_rows(num_layers: int, prefix: str) -> dict[str, Row]:
+    """Return the table of weight path to `Row` for the blocks.
+
+    The order is that in which OpenAI's code makes them. GPT and GPT-2 have the same names.
+    """
     table = {}
 
-    def norm(path, name):
+    def norm(path: str, name: str) -> None:
         table[f"{path}/gamma"], table[f"{path}/beta"] = Row((f"{name}/g",)), Row((f"{name}/b",))
 
-    def dense(path, name):
+    def dense(path: str, name: str) -> None:
         table[f"{path}/kernel"], table[f"{path}/bias"] = Row((f"{name}/w",)), Row((f"{name}/b",))
 
     for i in range(num_layers):
         path, name = f"layer_{i}", f"{prefix}h{i}"
-        # [H, 3H], the last axis ordered by query, key and value, then heads, then columns: ours.
+        # [H, 3H], the last axis ordered by query, key and value, then heads, then columns, as here.
         dense(f"{path}/attention/qkv", f"{name}/attn/c_attn")
         dense(f"{path}/attention/output", f"{name}/attn/c_proj")
         norm(f"{path}/attention_norm", f"{name}/ln_1")
@@ -52,8 +62,8 @@ def block_rows(num_layers, prefix):
     return table
 
 
-def rows(config):
-    """Table of weight path to `Row`."""
+def rows(config: Mapping[str, Any]) -> dict[str, Row]:
+    """Return the table of weight path to `Row`."""
     return {
         "position_embedding/embeddings": Row(("model/wpe",)),
         "token_embedding/embeddings": Row(("model/wte",)),

@@ -1,18 +1,26 @@
-"""ELMo's `options.json`, as bilm-tf and AllenNLP have it, to the arguments of `elmo` and back."""
+"""Conversion of ELMo's `options.json` (bilm-tf, AllenNLP) to the arguments of `elmo`, and back."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
 
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import shown
 
-CHARACTERS = 262  # at inference; a training run says 261, which counts no padding: the same table
+CHARACTERS = 262  # at inference; 261 in training, which counts no padding: the same table
 MAX_CHARACTERS = 50
 ACTIVATIONS = ("relu", "tanh")
 _NONE = object()  # the key may not be absent
 
-# key: argument, lowest, highest, what its absence means (to bilm-tf too)
+# key: argument, lowest, highest, default (that of bilm-tf)
 _WHOLE = {
     "lstm.dim": ("units", 1, 2**31 - 1, _NONE),
     "lstm.projection_dim": ("projection_size", 1, 2**31 - 1, _NONE),
-    # No more than can be listed when the weights don't match.
+    # Not more layers than can be compared with the file.
     "lstm.n_layers": ("num_layers", 1, 1000, 1),
     "char_cnn.n_highway": ("num_highway", 0, 1000, 0),
     "char_cnn.embedding.dim": ("embedding_size", 1, 2**31 - 1, _NONE),
@@ -20,22 +28,20 @@ _WHOLE = {
 _CLIPS = {"lstm.cell_clip": "cell_clip", "lstm.proj_clip": "projection_clip"}
 
 
-def read_options(path):
-    """The arguments of `tfnlp.models.elmo` that an options file states.
+def read_options(path: pathlib.Path) -> dict[str, Any]:
+    """Return the arguments of `tfnlp.models.elmo` that an options file states.
 
-    Clips of null or 0 mean none. Keys that are not about the model, such as those of the training
-    run, are passed over.
-
-    Args:
-        path: a `pathlib.Path`.
+    Clips of null or 0 mean none. Keys that do not describe the model, such as those of the training
+    run, are ignored.
 
     Raises:
-        ValueError: one line that lists all that is wrong in the file.
+        ValueError: one line that lists all faults of the file.
     """
     options = read_json(path)
-    found, faults = {}, []
+    found: dict[str, Any] = {}
+    faults: list[str] = []
 
-    def take(key, valid, expected, default=_NONE):
+    def take(key: str, valid: Callable[[Any], bool], expected: str, default: Any = _NONE) -> Any:
         value = options
         for part in key.split("."):
             value = value.get(part, _NONE) if isinstance(value, dict) else _NONE
@@ -89,8 +95,8 @@ def read_options(path):
     return {**found, "num_characters": CHARACTERS, "filters": tuple(map(tuple, filters))}
 
 
-def config_of(encoder):
-    """The arguments of `tfnlp.models.elmo` that decide about the weights of `encoder`.
+def config_of(encoder: keras.Model) -> dict[str, Any]:
+    """Return the arguments of `tfnlp.models.elmo` that determine the weights of `encoder`.
 
     Raises:
         ValueError: if it is not an encoder made by `elmo`.
@@ -114,8 +120,8 @@ def config_of(encoder):
     }
 
 
-def options_of(config):
-    """The options that `read_options` turns into `config`, as a dict.
+def options_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that `read_options` converts to `config`.
 
     Raises:
         ValueError: if bilm-tf has no such model.
@@ -152,15 +158,15 @@ def options_of(config):
     }
 
 
-def _whole(value):
+def _whole(value: Any) -> bool:
     return type(value) is int
 
 
-def _clip(value):
+def _clip(value: Any) -> bool:
     return type(value) in (int, float) and 0 <= value <= 1e6
 
 
-def _filter(pair):
+def _filter(pair: Any) -> bool:
     return (
         isinstance(pair, list)
         and len(pair) == 2

@@ -1,108 +1,29 @@
-"""Reading word2vec's text and binary files and GloVe's, and saying where they are broken."""
+"""Readers of word2vec's text and binary files and of GloVe's."""
 
-import gzip
-import os
+from __future__ import annotations
+
 import re
 import warnings
-import zlib
+from collections.abc import Callable
 
 import numpy as np
 
+from tfnlp.convert.formats.byte_source import ByteSource
 from tfnlp.convert.formats.tensors import shown
 
-_MOST = 1032  # bytes that gzip can make of one
-_LONGEST = 1 << 26  # bytes of a line; more is no line
-_BLOCK = 1 << 20
 _HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
+WordTable = tuple[list[str], np.ndarray]  # words, and vectors float32 [V, D]
 
 
-class Source:
-    """A file, unpacked if it was packed with gzip, with as many of its next bytes as one likes.
-
-    Attributes:
-      path: of the file.
-      limit: bytes that it may hold at most.
-
-    Raises:
-      FileNotFoundError: there is no such file.
-    """
-
-    def __init__(self, path):
-        self.path = os.fspath(path)
-        if not os.path.isfile(self.path):
-            problem = "is a folder" if os.path.isdir(self.path) else "does not exist"
-            raise FileNotFoundError(f"file of word vectors {self.path} {problem}")
-        self._file = open(self.path, "rb")
-        self.limit = os.path.getsize(self.path)
-        packed = self._file.read(2) == b"\x1f\x8b"
-        self._file.seek(0)
-        if packed:
-            self._file, self.limit = gzip.GzipFile(fileobj=self._file), self.limit * _MOST
-        self._ahead, self._at = b"", 0  # bytes read, and how many of them were handed out
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        self._file.close()
-
-    def rewind(self):
-        """Back to the beginning."""
-        self._file.seek(0)
-        self._ahead, self._at = b"", 0
-
-    def peek(self, size):
-        """The next `size` bytes, or fewer at the end, which stay."""
-        while len(self._ahead) - self._at < size and self._fill(size):
-            pass
-        return self._ahead[self._at : self._at + size]
-
-    def read(self, size):
-        """The next `size` bytes, or fewer at the end."""
-        data = self.peek(size)
-        self._at += len(data)
-        return data
-
-    def until(self, mark, longest=_LONGEST):
-        """The bytes before the next `mark`, one byte, which is passed over; all that is left if
-        there is none; None at the end."""
-        searched = 0
-        while (place := self._ahead.find(mark, self._at + searched)) < 0:
-            searched = len(self._ahead) - self._at
-            if searched > longest or not self._fill(_BLOCK):
-                return self.read(searched) or None
-        data, self._at = self._ahead[self._at : place], place + 1
-        return data
-
-    def lines(self):
-        """The lines that are left, without their ends."""
-        while (line := self.until(b"\n")) is not None:
-            if len(line) > _LONGEST:
-                raise ValueError(f"{self.path} has a line of more than {_LONGEST} bytes")
-            yield line
-
-    def _fill(self, size):
-        """Whether there were more bytes to read ahead."""
-        more = self._more(max(_BLOCK, size))
-        self._ahead, self._at = self._ahead[self._at :] + more, 0
-        return bool(more)
-
-    def _more(self, size):
-        try:
-            return self._file.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(f"{self.path} is broken: {error}; get it once more") from error
-
-
-def size_of_header(line):
-    """(V, D) of a first line that states them, or None."""
+def header_sizes(line: bytes) -> tuple[int, int] | None:
+    """Return (V, D) if a file's first line states them, else None."""
     match = _HEADER.fullmatch(line)
     return (int(match[1]), int(match[2])) if match else None
 
 
-def read_text(source):
-    """Words and vectors of lines of text, with or without a header; see `read_word_vectors`."""
-    path, header = source.path, size_of_header(source.until(b"\n"))
+def read_text(source: ByteSource) -> WordTable:
+    """Read lines of text, with or without a header; see `read_word_vectors`."""
+    path, header = source.path, header_sizes(source.until(b"\n"))
     source.rewind()
     first = 1
     if header:
@@ -113,7 +34,7 @@ def read_text(source):
         count, size = _measure(source)
     words, vectors = {}, np.empty([count, size], np.float32)
     with warnings.catch_warnings():
-        # What numpy says of numbers that end too early.
+        # numpy warns of a line that is not numbers only.
         warnings.simplefilter("error", DeprecationWarning)
         for number, line in enumerate(source.lines(), start=first):
             row = number - first
@@ -137,15 +58,15 @@ def read_text(source):
             vectors[row] = values
     if len(words) < count:
         raise ValueError(
-            f"{path} ends after {len(words)} of the {count} words that its first line states; get "
-            "it once more"
+            f"{path} ends after {len(words)} of the {count} words that its first line states; "
+            "fetch it again"
         )
     _check_finite(path, vectors, lambda row: f"line {row + first}")
     return list(words), vectors
 
 
-def _measure(source):
-    """(V, D) of a file without a header, which is read once for it."""
+def _measure(source: ByteSource) -> tuple[int, int]:
+    """Return (V, D) of a file without a header, which is read once for that."""
     line = source.until(b"\n")
     size = len(line.split()) - 1
     source.rewind()
@@ -154,11 +75,11 @@ def _measure(source):
         blank = 0 if line.strip() else blank + 1
         count += 1
     source.rewind()
-    return count - blank, size  # empty lines at the end are none
+    return count - blank, size  # without empty lines at the end
 
 
-def _row(path, number, line, size):
-    """The word and the numbers of a line."""
+def _row(path: str, number: int, line: bytes, size: int) -> tuple[str, np.ndarray]:
+    """Return the word and the numbers of a line."""
     word, _, numbers = line.partition(b" ")
     values = _numbers(numbers)
     if values is None or len(values) != size:
@@ -172,16 +93,16 @@ def _row(path, number, line, size):
     return _decoded(word, f"{path}, line {number}"), values
 
 
-def _numbers(data):
-    """float32 of numbers with space between, or None if there is anything else."""
+def _numbers(data: bytes) -> np.ndarray | None:
+    """Return float32 for numbers separated by spaces, or None if there is anything else."""
     try:
         return np.fromstring(data, np.float32, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
 
 
-def _fault(line, size):
-    """What is wrong with a line."""
+def _fault(line: bytes, size: int) -> str:
+    """Return a description of what is wrong with a line."""
     fields = line.split()[1:]
     if len(fields) < size:
         return f"has {len(fields)} numbers behind its word; expected {size}"
@@ -195,10 +116,10 @@ def _fault(line, size):
     return f"is not a word and {size} numbers"
 
 
-def read_binary(source):
-    """Words and vectors of word2vec's binary file; see `read_word_vectors`."""
+def read_binary(source: ByteSource) -> WordTable:
+    """Read word2vec's binary file; see `read_word_vectors`."""
     path = source.path
-    count, size = _possible(source, size_of_header(source.until(b"\n")), 4)
+    count, size = _possible(source, header_sizes(source.until(b"\n")), 4)
     words, vectors = {}, np.empty([count, size], np.float32)
     for row in range(count):
         if source.peek(1) == b"\n":  # of the vector before
@@ -207,8 +128,8 @@ def read_binary(source):
         data = b"" if word is None else source.read(4 * size)
         if len(data) < 4 * size:
             raise ValueError(
-                f"{path} ends within word {row + 1} of the {count} that its first line states; get "
-                "it once more"
+                f"{path} ends within word {row + 1} of the {count} that its first line states; "
+                "fetch it again"
             )
         word = _decoded(word, f"{path}, word {row + 1}")
         if not word:
@@ -227,8 +148,8 @@ def read_binary(source):
     return list(words), vectors
 
 
-def _possible(source, header, bytes_a_number):
-    """(V, D) if a file can hold as many numbers."""
+def _possible(source: ByteSource, header: tuple[int, int], bytes_a_number: int) -> tuple[int, int]:
+    """Return (V, D) if the file can hold as many numbers, else raise ValueError."""
     count, size = header
     if not (count and size):
         raise ValueError(
@@ -242,7 +163,7 @@ def _possible(source, header, bytes_a_number):
     return count, size
 
 
-def _decoded(word, where):
+def _decoded(word: bytes, where: str) -> str:
     try:
         return word.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -251,8 +172,8 @@ def _decoded(word, where):
         ) from error
 
 
-def _check_finite(path, vectors, where):
-    """Raises ValueError for what is not a number or infinite; row by row, to stay small."""
+def _check_finite(path: str, vectors: np.ndarray, where: Callable[[int], str]) -> None:
+    """Raise ValueError for a number that is not finite; by blocks of rows, to save memory."""
     for first in range(0, len(vectors), 65536):
         finite = np.isfinite(vectors[first : first + 65536]).all(1)
         if not finite.all():

@@ -8,15 +8,18 @@
     bool quantized                                                                     (old: none)
     int64 rows columns, float32 [rows, columns]: words, then buckets of n-grams
 
-What follows, the output matrix, is left alone. All numbers are little-endian. The end of a
-sentence, `</s>`, has its own vector alone, as in fastText now; in files without a magic number it
-was averaged with n-grams.
+The output matrix, which follows, is not read. All numbers are little-endian. The end of a sentence,
+`</s>`, has its own vector only, as in fastText now; in files without a magic number it was averaged
+with n-grams.
 """
+
+from __future__ import annotations
 
 import struct
 
 import numpy as np
 
+from tfnlp.convert.formats.byte_source import ByteSource
 from tfnlp.convert.formats.tensors import shown
 from tfnlp.text.words.subwords import Subwords
 from tfnlp.text.words.vectors import WordVectors
@@ -28,16 +31,16 @@ _SUPERVISED = 3
 _BLOCK = 1 << 26  # bytes of a matrix read at once
 
 
-def is_fasttext(head):
-    """Whether a file that begins with the bytes `head` is such a model."""
+def is_fasttext(head: bytes) -> bool:
+    """Return whether a file that begins with the bytes `head` is such a model."""
     if len(head) < 8 + _ARGUMENTS.size:
         return False
     magic, version = struct.unpack_from("<2i", head)
-    return magic == _MAGIC and 0 < version < 1000 or _makes_sense(head)
+    return magic == _MAGIC and 0 < version < 1000 or _are_arguments(head)
 
 
-def _makes_sense(head):
-    """Whether bytes may be the arguments of a file without a magic number."""
+def _are_arguments(head: bytes) -> bool:
+    """Return whether bytes can be the arguments of a file without a magic number."""
     dim, ws, epoch, _, neg, ngrams, loss, model, bucket, minn, maxn, _, t = _ARGUMENTS.unpack_from(
         head
     )
@@ -56,15 +59,15 @@ def _makes_sense(head):
     )
 
 
-def read_fasttext(source):
-    """The `WordVectors` in a file, labels left out.
+def read_fasttext(source: ByteSource) -> WordVectors:
+    """Read the words and vectors of a file, without labels.
 
     Args:
-      source: `tfnlp.convert.formats.word_vectors_files.Source` at its beginning.
+        source: the file, at its beginning.
 
     Raises:
-      ValueError: one line that says what is wrong: another version, a quantized or pruned model, a
-        file that ends too early, words that are not UTF-8.
+        ValueError: in one line, for another version, a quantized or pruned model, a file that ends
+            too early, words that are not UTF-8.
     """
     new = struct.unpack("<i", source.peek(4))[0] == _MAGIC
     version = _unpack(source, "<2i")[1] if new else None
@@ -73,7 +76,7 @@ def read_fasttext(source):
     arguments = _ARGUMENTS.unpack(_exactly(source, _ARGUMENTS.size))
     dim, model, bucket, min_n, max_n = (arguments[i] for i in (0, 7, 8, 9, 10))
     if version == 11 and model == _SUPERVISED:
-        max_n = 0  # what old models of this kind meant
+        max_n = 0  # old models of this kind have no n-grams
     size, count, _, _ = _unpack(source, "<3i q")
     if new and _unpack(source, "<q")[0] > 0:
         raise ValueError(f"{source.path} is pruned; expected a whole model (.bin, not .ftz)")
@@ -89,7 +92,7 @@ def read_fasttext(source):
             f"{bucket} n-grams of {dim} numbers"
         )
     if 4 * rows * columns > source.limit:
-        raise ValueError(f"{source.path} ends before its vectors do; get it once more")
+        raise ValueError(f"{source.path} ends before its vectors do; fetch it again")
     matrix = _matrix(source, rows, columns)
     if not np.isfinite(matrix).all():
         raise ValueError(f"{source.path} holds numbers that are not finite")
@@ -99,8 +102,8 @@ def read_fasttext(source):
     return WordVectors(words, subwords.vectors(words, matrix[: len(words)]), counts, subwords)
 
 
-def _words(source, size):
-    """The words and how often each was seen; a dictionary has its labels behind them."""
+def _words(source: ByteSource, size: int) -> tuple[list[str], np.ndarray]:
+    """Return the words and their counts; labels follow the words in the file."""
     words, counts = [], []
     for number in range(size):
         word = source.until(b"\0", 1 << 20)
@@ -117,7 +120,7 @@ def _words(source, size):
     return words, np.array(counts, np.int64)
 
 
-def _matrix(source, rows, columns):
+def _matrix(source: ByteSource, rows: int, columns: int) -> np.ndarray:
     matrix = np.empty([rows * columns], np.float32)
     step = _BLOCK // 4
     for first in range(0, rows * columns, step):
@@ -126,12 +129,12 @@ def _matrix(source, rows, columns):
     return matrix.reshape(rows, columns)
 
 
-def _unpack(source, format):
+def _unpack(source: ByteSource, format: str) -> tuple:
     return struct.unpack(format, _exactly(source, struct.calcsize(format)))
 
 
-def _exactly(source, size):
+def _exactly(source: ByteSource, size: int) -> bytes:
     data = source.read(size)
     if len(data) < size:
-        raise ValueError(f"{source.path} ends too early for a fastText model; get it once more")
+        raise ValueError(f"{source.path} ends too early for a fastText model; fetch it again")
     return data

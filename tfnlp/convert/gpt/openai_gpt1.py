@@ -1,41 +1,46 @@
-"""OpenAI's GPT as its authors published it (openai/finetune-transformer-lm, `model/`).
+"""OpenAI's own format of GPT (openai/finetune-transformer-lm, `model/`).
 
-All weights stand one after the other in one vector that is cut, with no regard to where a weight
-ends, into `params_0.npy`, `params_1.npy`, ...; `params_shapes.json` lists their shapes in order:
+All weights are concatenated into one vector, which is cut into pieces of any length:
+`params_0.npy`, `params_1.npy`, ...; `params_shapes.json` lists the shapes of the weights in order:
 positions, tokens, then the weights of each block.
 """
 
+from __future__ import annotations
+
 import math
+import pathlib
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.formats.mapping import Row
 from tfnlp.convert.formats.npy_files import npy_header
 from tfnlp.convert.formats.tensors import FLOATS, Tensors, reading
-from tfnlp.convert.gpt import gpt2_openai
+from tfnlp.convert.gpt import openai_gpt2
 from tfnlp.convert.gpt.config import complete
+from tfnlp.convert.mapping import Row
 
 CONFIGURATION = "hparams.json"
 SHAPES = "params_shapes.json"
 _PIECE = re.compile(r"params_(\d+)\.npy")
 _MOST_AXES = 3
-_IN_LAYER = len(gpt2_openai.block_rows(1, ""))  # 12 tensors
-stored_shape = gpt2_openai.stored_shape
+_IN_LAYER = len(openai_gpt2.block_rows(1, ""))  # 12 tensors
+stored_shape = openai_gpt2.stored_shape
 
 
-def rows(config):
-    """Table of weight path to `Row`, in the file's order."""
+def rows(config: Mapping[str, Any]) -> dict[str, Row]:
+    """Return the table of weight path to `Row`, in the file's order."""
     return {
         "position_embedding/embeddings": Row(("pos",)),
         "token_embedding/embeddings": Row(("we",)),
-        **gpt2_openai.block_rows(config["num_layers"], ""),
+        **openai_gpt2.block_rows(config["num_layers"], ""),
     }
 
 
-def find_pieces(path):
-    """The folder of the pieces, of which `path` is the folder or a file; None if there are none."""
+def find_pieces(path: pathlib.Path) -> pathlib.Path | None:
+    """Return the folder of the pieces if `path` is it or a file in it, else None."""
     if path.is_dir():
         held = any(f.name == SHAPES or _PIECE.fullmatch(f.name) for f in path.iterdir())
         return path if held else None
@@ -43,13 +48,13 @@ def find_pieces(path):
     return path.parent if named and path.is_file() else None
 
 
-def open_pieces(folder):
-    """The pieces of a folder as `Tensors` by name.
+def open_pieces(folder: pathlib.Path) -> Tensors:
+    """Open the pieces in a folder.
 
     Raises:
         FileNotFoundError: if `params_shapes.json` or one of the pieces is missing.
-        ValueError: if a piece is damaged or no vector of floats, the shapes make no sense, or the
-            pieces hold another number of floats than the shapes say.
+        ValueError: if a piece is damaged or not a vector of floats, the shapes are invalid, or the
+            pieces hold another number of floats than the shapes state.
     """
     shapes = _read_shapes(folder / SHAPES)
     pieces = _pieces(folder)
@@ -66,7 +71,7 @@ def open_pieces(folder):
     table = zip(names, shapes, sizes, ends, strict=True)
     spans = {name: (end - size, end, shape) for name, shape, size, end in table}
 
-    def read(name):
+    def read(name: str) -> np.ndarray:
         first, last, shape = spans[name]
         parts, start = [], 0
         for piece in pieces:
@@ -78,12 +83,14 @@ def open_pieces(folder):
     return Tensors(folder / SHAPES, entries, read, sum(piece.nbytes for piece in pieces))
 
 
-def read_sizes(folder, tensors):
-    """The arguments of `tfnlp.models.gpt`: the sizes are those of the tensors; the number of
-    heads is in `hparams.json`, or 12 as in the published model.
+def read_sizes(folder: pathlib.Path, tensors: Tensors) -> dict[str, Any]:
+    """Return the arguments of `tfnlp.models.gpt`.
+
+    The sizes are those of the tensors; the number of heads is in `hparams.json`, or 12 as in the
+    published model.
 
     Raises:
-        ValueError: if `hparams.json` disagrees with the shapes, or makes no sense.
+        ValueError: if `hparams.json` disagrees with the shapes, or is invalid.
     """
     shapes = tensors.shapes
     for name, rank in (("pos", 2), ("we", 2), ("h0/mlp/c_fc/w", 3)):
@@ -103,14 +110,14 @@ def read_sizes(folder, tensors):
     return complete(path, read_json(path) if path.is_file() else {}, sizes)
 
 
-def _read_shapes(path):
+def _read_shapes(path: pathlib.Path) -> list[tuple[int, ...]]:
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} does not exist; the pieces params_0.npy, ... can't be told apart without it"
+            f"{path} does not exist; the pieces params_0.npy, ... have no names without it"
         )
     shapes = read_json(path, list)
 
-    def is_shape(shape):
+    def is_shape(shape: Any) -> bool:
         # A product of any number of sizes could be too long even to be printed.
         return (
             isinstance(shape, list)
@@ -127,8 +134,8 @@ def _read_shapes(path):
     return [tuple(shape) for shape in shapes]
 
 
-def _pieces(folder):
-    """The vectors, mapped into memory."""
+def _pieces(folder: pathlib.Path) -> list[np.ndarray]:
+    """Return the vectors, mapped into memory."""
     numbers = {int(m[1]) for m in map(_PIECE.fullmatch, (f.name for f in folder.iterdir())) if m}
     for number in range(max(numbers, default=0) + 1):
         if number not in numbers:

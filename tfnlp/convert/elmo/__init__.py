@@ -1,0 +1,1 @@
+"""ELMo checkpoints of bilm-tf, which AllenNLP reads too."""

@@ -1,0 +1,119 @@
+"""Folders of checkpoints: which files are read, and how a new folder is written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import re
+from collections.abc import Collection, Iterator
+
+from safetensors import SafetensorError
+
+from tfnlp.convert.formats.tensors import reason
+from tfnlp.files import written_whole
+
+WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "*.index",
+    "*.npz",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+# The first line of the text that TensorFlow writes beside its checkpoints.
+_LATEST = re.compile(rb'\s*model_checkpoint_path: "([^"\\]*)"')
+
+
+def find_weights(path: str | os.PathLike) -> pathlib.Path:
+    """Return the weight file that `path` means.
+
+    That is the file or TensorFlow prefix itself or, of a folder, the first of `model.safetensors`
+    (or its shards), a TensorFlow checkpoint, an `.npz`, `pytorch_model.bin` (or its shards).
+
+    Raises:
+        FileNotFoundError: if there is none; the message lists the names that were looked for.
+        ValueError: if there are several and none is marked as the latest.
+    """
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        prefix_index = path.with_name(path.name + ".index")
+        if not path.exists() and not prefix_index.exists():
+            raise FileNotFoundError(f"there is no folder, file or TensorFlow checkpoint {path}")
+        return path
+    files = sorted(file for file in path.iterdir() if file.is_file())
+    for pattern in WEIGHTS:
+        # No glob: a folder's own name may hold brackets.
+        found = [
+            f
+            for f in files
+            if (f.name.endswith(pattern[1:]) if "*" in pattern else f.name == pattern)
+        ]
+        if len(found) > 1:
+            return _latest(path, found)
+        if found:
+            return found[0]
+    raise FileNotFoundError(f"{path} holds no weights; looked for {', '.join(WEIGHTS)}")
+
+
+def _latest(folder: pathlib.Path, found: list[pathlib.Path]) -> pathlib.Path:
+    """Return the checkpoint that TensorFlow's `checkpoint` file calls the latest."""
+    state = folder / "checkpoint"
+    stated = _LATEST.match(state.read_bytes()) if state.is_file() else None
+    if stated:
+        # The name alone: the path is where it was written, and may lead anywhere.
+        latest = stated[1].rpartition(b"/")[2].decode(errors="replace") + ".index"
+        for path in found:
+            if path.name == latest:
+                return path
+    raise ValueError(
+        f"{folder} holds {len(found)} weight files ({', '.join(f.name for f in found[:5])}); "
+        "give the path of one of them"
+    )
+
+
+def find_one(folder: pathlib.Path, names: Collection[str], what: str) -> pathlib.Path:
+    """Return the first of the files `names` in `folder`.
+
+    Raises:
+        FileNotFoundError: if none of them exists.
+    """
+    for name in names:
+        if (folder / name).is_file():
+            return folder / name
+    raise FileNotFoundError(f"{folder} holds no {what}; looked for {', '.join(names)}")
+
+
+@contextlib.contextmanager
+def new_folder(
+    directory: str | os.PathLike, files: Collection[str] = (), overwrite: bool = False
+) -> Iterator[str]:
+    """Yield a temporary folder to write to, which becomes `directory` if the block succeeds.
+
+    Args:
+        directory: a folder that does not exist yet, or is empty.
+        files: names of the files that are written.
+        overwrite: replace a folder that holds some of `files` and nothing else.
+
+    Raises:
+        FileExistsError: if `directory` exists and may not be replaced.
+        OSError: if it can't be written; what was there before is unchanged.
+    """
+    directory = os.path.realpath(os.fspath(directory))
+    if os.path.exists(directory):
+        held = sorted(os.listdir(directory)) if os.path.isdir(directory) else None
+        others = set(held or ()) - set(files)
+        if held is None or others:
+            contents = f" and holds {sorted(others)[:5]}" if others else ""
+            raise FileExistsError(f"{directory} exists{contents}; choose another folder")
+        if held and not overwrite:
+            raise FileExistsError(
+                f"{directory} holds {held}; choose another folder, or overwrite=True"
+            )
+    try:
+        os.makedirs(os.path.dirname(directory), exist_ok=True)
+        with written_whole(directory) as folder:
+            os.makedirs(folder)
+            yield folder
+    except (OSError, RuntimeError, SafetensorError) as error:  # h5py raises RuntimeError
+        raise OSError(f"{directory} could not be written ({reason(error)})") from error

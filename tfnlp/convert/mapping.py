@@ -1,0 +1,161 @@
+"""Conversion between the tensors of a checkpoint and the weights of a model by tables of names."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from tfnlp.convert.formats.tensors import FLOATS, Tensors, shown
+
+_LISTED = 10  # faults that a message spells out
+Shape = tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """How one weight is stored: as one tensor, or as several side by side on the last axis.
+
+    Attributes:
+        names: the tensors' names.
+        transposed: whether each of them is stored as the transpose.
+    """
+
+    names: tuple[str, ...]
+    transposed: bool = False
+
+
+def table_names(
+    tensors: Tensors, canonical: Callable[[str], str | None], ignore: Sequence[str]
+) -> dict[str, str]:
+    """Return a dict of the name in a table to the name in the file.
+
+    Args:
+        tensors: the file.
+        canonical: function of a name in the file that returns the name in the table, or None for a
+            tensor that is no weight.
+        ignore: beginnings of the names of tensors to leave out.
+
+    Raises:
+        ValueError: if two tensors have the same name in the table.
+    """
+    names: dict[str, str] = {}
+    for original in tensors:
+        name = None if original.startswith(tuple(ignore)) else canonical(original)
+        if name is None:
+            continue
+        if name in names:
+            raise ValueError(
+                f"{tensors.path} holds one tensor twice, as {shown(names[name])} and as "
+                f"{shown(original)}; `ignore` can leave one out"
+            )
+        names[name] = original
+    return names
+
+
+def check_layers(
+    tensors: Tensors,
+    names: Mapping[str, str],
+    layer: re.Pattern[str],
+    config_path: pathlib.Path,
+    key: str,
+    num_layers: int,
+) -> None:
+    """Raise ValueError if the file holds another number of layers than its configuration states.
+
+    Called before any table of names is made: that of a billion layers would fill the memory.
+
+    Args:
+        tensors: the file.
+        names: dict whose keys are the names in the table.
+        layer: matches the names of a layer's tensors; its group is the index.
+        config_path: path of the configuration, for the message.
+        key: the name of the number there, for the message.
+        num_layers: the number of layers that the configuration states.
+    """
+    held = len({found[1] for found in map(layer.match, names) if found})
+    if held != num_layers:
+        raise ValueError(
+            f"{config_path} asks for {key}={num_layers}, but {tensors.path} holds {held} layers; "
+            "do the files belong together?"
+        )
+
+
+def stored_shapes(rows: Mapping[str, Row], weight_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Return a dict of tensor name to the shape that the checkpoint must have for the weights."""
+    shapes = {}
+    for path, row in rows.items():
+        *lead, last = weight_shapes[path]
+        shape = (*lead, last // len(row.names))
+        shapes.update(dict.fromkeys(row.names, shape[::-1] if row.transposed else shape))
+    return shapes
+
+
+def check_tensors(
+    tensors: Tensors, names: Mapping[str, str], expected: Mapping[str, Shape], hint: str
+) -> None:
+    """Compare the tensors of a file with those that a model needs, before any is read.
+
+    Args:
+        tensors: the file.
+        names: dict of the name in the table to the name in the file.
+        expected: dict of the name in the table to the shape.
+        hint: what to do, the end of the message.
+
+    Raises:
+        ValueError: one line that lists missing, surplus and misshapen tensors.
+    """
+    faults = [
+        f"missing {shown(name)}, expected {list(shape)}"
+        for name, shape in expected.items()
+        if name not in names
+    ]
+    for name, original in names.items():
+        shape, dtype = tensors.shapes[original], tensors.dtypes[original]
+        if name not in expected:
+            faults.append(f"surplus {shown(original)}, found {list(shape)}")
+        elif shape != expected[name]:
+            faults.append(
+                f"misshapen {shown(original)}, found {list(shape)}, expected {list(expected[name])}"
+            )
+        elif dtype not in FLOATS:
+            faults.append(f"{shown(original)} has dtype {dtype[:40]}, expected floating point")
+    if faults:
+        listed = "; ".join(faults[:_LISTED])
+        more = f"; and {len(faults) - _LISTED} more" if len(faults) > _LISTED else ""
+        raise ValueError(
+            f"{tensors.path} does not fit the model in {len(faults)} tensors: {listed}{more} "
+            f"({hint})"
+        )
+
+
+def weights_from_tensors(
+    rows: Mapping[str, Row], read: Callable[[str], np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return a dict of weight path to array; `read(name)` returns a tensor of the table."""
+    weights = {}
+    for path, row in rows.items():
+        parts = [read(name) for name in row.names]
+        parts = [part.T if row.transposed else part for part in parts]
+        weights[path] = np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+    return weights
+
+
+def tensors_from_weights(rows: Mapping[str, Row], model: keras.Model) -> dict[str, np.ndarray]:
+    """Return a dict of tensor name to contiguous float32 array for the weights of `model`."""
+    weights, tensors = {weight.path: weight for weight in model.weights}, {}
+    for path, row in rows.items():
+        array = np.asarray(weights[path].numpy()).astype(np.float32)
+        parts = np.split(array, len(row.names), axis=-1)
+        for name, part in zip(row.names, parts, strict=True):
+            tensors[name] = np.ascontiguousarray(part.T if row.transposed else part)
+    return tensors
+
+
+def assign(model: keras.Model, weights: Mapping[str, np.ndarray]) -> None:
+    """Set every weight of `model` from a dict of path to array."""
+    for variable in model.weights:
+        variable.assign(weights[variable.path])
