@@ -1,5 +1,6 @@
 import glob
 import json
+import zlib
 
 import keras
 import numpy as np
@@ -166,6 +167,32 @@ def test_resume_is_bit_identical_with_dropout(tmp_path):
         np.testing.assert_array_equal(a, b)
     assert whole.train == halves.train
     assert whole.validation == halves.validation
+
+
+def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
+    train(toy_trainer(directory=tmp_path), 2)
+    same = toy_trainer(directory=tmp_path, jit_compile=True, steps_per_call=2)
+    train(same, 2)  # nothing left to do, and the same numbers
+    for arguments, text in (
+        (dict(optimizer=training.AdamW(beta_2=0.98)), r"optimizer.beta_2 was 0.999, now 0.98\)"),
+        (dict(optimizer=training.LAMB()), "optimizer.name was AdamW, now LAMB"),
+        (dict(learning_rate=training.linear(2e-2, 20, 2)), "learning_rate.0 was 0.005, now 0.01"),
+        (dict(clip_norm=None), r"\(clip_norm was 0.5, now None\); give the same"),
+        (dict(seed=1, accumulation=2), "accumulation was 1, now 2; seed was 0, now 1"),
+        (dict(layer_rates=training.LayerRates(0.5)), "layer_rates was None, now {'decay': 0.5"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            train(toy_trainer(directory=tmp_path, **arguments), 2)
+    with pytest.raises(ValueError, match="holds a run of 2 steps, more than steps=1"):
+        train(toy_trainer(directory=tmp_path), 1)
+    # A checkpoint of an earlier version has no settings: names and shapes must do.
+    path = tmp_path / "checkpoints" / "step-0000000002" / "state.json"
+    state = json.loads(json.loads(path.read_text())["state"])
+    del state["settings"]
+    text = json.dumps(state)
+    path.write_text(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
+    resumed = toy_trainer(directory=tmp_path, clip_norm=None)
+    assert resumed.fit(ToyBatches(), 2, progress=False).state() == same.history.state()
 
 
 def test_early_stopping_survives_a_restart(tmp_path):

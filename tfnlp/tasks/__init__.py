@@ -5,6 +5,7 @@ from tfnlp.tasks.elmo_pretraining import ElmoPretraining
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
 from tfnlp.tasks.gpt_pretraining import GPTPretraining
+from tfnlp.tasks.keras_task import KerasTask
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.nnlm_pretraining import NNLMPretraining
 from tfnlp.tasks.prediction import predict, predictor
@@ -21,6 +22,7 @@ __all__ = [
     "FineTuning",
     "GPTFineTuning",
     "GPTPretraining",
+    "KerasTask",
     "NNLMPretraining",
     "Task",
     "TaskEncoder",

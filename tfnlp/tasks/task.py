@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -28,6 +29,19 @@ class Task:
     def __init__(self, model: keras.Model):
         self.model = model
         self.state: dict[str, tf.Variable] = {}
+
+    def as_dict(self, batch: Any) -> Batch:
+        """Return a batch, as the data gives it, as a flat dict of tensors `[B, ...]`.
+
+        Raises:
+            ValueError: for a batch of another form.
+        """
+        if not isinstance(batch, Mapping):
+            raise ValueError(
+                f"a batch of {type(self).__name__} must be a dict of tensors by name, not "
+                f"{type(batch).__name__}"
+            )
+        return batch
 
     def inputs(self, batch: Batch) -> Tensors:
         """Return the model's inputs from a batch (state included)."""

@@ -1,4 +1,4 @@
-"""Strategy, optimizers, schedules, the trainer, checkpoints."""
+"""Strategies, optimizers, schedules, the trainer and checkpoints."""
 
 from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints

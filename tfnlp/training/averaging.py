@@ -1,7 +1,11 @@
-"""One set of weights from the last checkpoints of a run."""
+"""The mean of the weights of a run's last checkpoints."""
 
+from __future__ import annotations
+
+import os
 import re
 
+import numpy as np
 import tensorflow as tf
 
 from tfnlp.training.checkpoints import Checkpoints, read_state
@@ -9,19 +13,19 @@ from tfnlp.training.checkpoints import Checkpoints, read_state
 _KEY = re.compile(r"^variables/(model\.S.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
 
 
-def average_checkpoints(run, last=5):
-    """Writes the mean of the weights of the last checkpoints (Vaswani et al. 2017, section 6.1).
+def average_checkpoints(run: str | os.PathLike[str], last: int = 5) -> str:
+    """Write the mean of the weights of the last checkpoints (Vaswani et al. 2017, section 6.1).
 
-    The mean is a whole checkpoint of its own kind beside the others, without the optimizer;
-    `restore_weights(run, model, average=True)` reads it. It replaces an earlier one. The run is
-    left as it was: it resumes from its last step, and its best checkpoint stays the best.
+    The mean is a checkpoint of its own kind beside the others, without the optimizer;
+    `restore_weights(run, model, average=True)` reads it. It replaces an earlier one. The run does
+    not change: it resumes from its last step, and its best checkpoint stays the best.
 
     Args:
         run: a run's folder; it must have kept enough checkpoints.
         last: K, how many to average.
 
     Returns:
-        path of the new checkpoint.
+        The path of the new checkpoint.
 
     Raises:
         ValueError: for `last` < 1, fewer checkpoints than that, or one that can't be read.
@@ -52,8 +56,8 @@ def average_checkpoints(run, last=5):
     return Checkpoints(folder, variables).save(step, state, kind="average")
 
 
-def _weights(path):
-    """The model's weights in a checkpoint: dict of name to array."""
+def _weights(path: str) -> dict[str, np.ndarray]:
+    """Return the model's weights in a checkpoint by name."""
     try:
         reader = tf.train.load_checkpoint(tf.io.gfile.join(path, "variables"))
         weights = {}
@@ -62,7 +66,7 @@ def _weights(path):
                 # TensorFlow writes "/" in a name as ".S" and "." as "..".
                 name = re.sub(r"\.([S.])", lambda m: "/" if m[1] == "S" else ".", match[1])
                 weights[name] = reader.get_tensor(key)
-    except Exception as error:  # damage shows as OpError, IndexError, RuntimeError, ...
+    except Exception as error:  # damage raises OpError, IndexError, RuntimeError, ...
         first_line = str(error).strip().split("\n")[0]
         raise ValueError(f"checkpoint {path} cannot be read: {first_line}") from error
     return weights

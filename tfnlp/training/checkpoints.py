@@ -1,10 +1,16 @@
 """Checkpoints that are written whole or not at all, and read only if they are whole."""
 
+from __future__ import annotations
+
 import json
+import os
 import re
 import warnings
 import zlib
+from collections.abc import Mapping
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tfnlp.files import is_remote
@@ -14,35 +20,40 @@ _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
 
 
 class Checkpoints:
-    """A folder of checkpoints: the last `keep` ones, the best one and, if asked for, a mean.
+    """A folder of checkpoints: the last `keep` ones, the best one and an optional mean.
 
     A checkpoint is a folder `step-0000001000` (or `best-...`, `average-...`) with TensorFlow's
-    tensor bundle, which carries a checksum for each tensor, and `state.json`, which carries its
-    own. It is written under another name and renamed when complete.
+    tensor bundle, which has a checksum for each tensor, and `state.json`, which has its own. It is
+    written under another name and renamed when complete.
 
     Args:
         directory: any path that `tf.io.gfile` takes.
         variables: dict of name to `tf.Variable`; what is saved and restored.
-        keep: how many of the last checkpoints stay.
+        keep: how many of the last checkpoints to keep.
 
     Raises:
         ValueError: for `keep` < 1.
     """
 
-    def __init__(self, directory, variables, keep=3):
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        variables: Mapping[str, tf.Variable],
+        keep: int = 3,
+    ) -> None:
         if keep < 1:
             raise ValueError(f"keep={keep} must be at least 1")
         self.directory, self.keep = str(directory), keep
         self._checkpoint = tf.train.Checkpoint(variables=dict(variables))
 
-    def save(self, step, state, kind="step"):
-        """Writes the variables and the JSON-able `state`; returns the path.
+    def save(self, step: int, state: Mapping[str, Any], kind: str = "step") -> str:
+        """Write the variables and the `state`, which JSON can hold; return the path.
 
-        Of the kinds "best" and "average" the newest alone stays.
+        Only the newest of the kinds "best" and "average" is kept.
 
         Raises:
-            OSError: if it can't be written (a full disk, say); nothing half-written stays and
-                the earlier checkpoints are untouched.
+            OSError: if it can't be written (a full disk, for example); nothing incomplete is left
+                and the earlier checkpoints do not change.
         """
         final = tf.io.gfile.join(self.directory, f"{kind}-{step:010d}")
         partial = tf.io.gfile.join(self.directory, f"partial-{kind}-{step:010d}")
@@ -69,8 +80,8 @@ class Checkpoints:
             _remove(old)
         return final
 
-    def paths(self, kind="step"):
-        """`(step, path)` of the whole checkpoints of a kind, oldest first."""
+    def paths(self, kind: str = "step") -> list[tuple[int, str]]:
+        """Return `(step, path)` of the whole checkpoints of a kind, oldest first."""
         if not tf.io.gfile.exists(self.directory):
             return []
         found = []
@@ -81,8 +92,8 @@ class Checkpoints:
                 found.append((int(match[2]), path))
         return sorted(found)
 
-    def restore(self, path):
-        """Reads the variables of one checkpoint; returns its state.
+    def restore(self, path: str) -> dict[str, Any]:
+        """Read the variables of one checkpoint; return its state.
 
         Raises:
             ValueError: if a part is missing, truncated, altered, or of another shape.
@@ -90,19 +101,19 @@ class Checkpoints:
         state = read_state(path)
         try:
             status = self._checkpoint.read(tf.io.gfile.join(path, "variables"))
-            # A model is also restored without its optimizer; what is left over is no fault.
+            # A model is also restored without its optimizer: unused values are no error.
             status.assert_existing_objects_matched().expect_partial()
-        except Exception as error:  # damage shows as OpError, IndexError, KeyError, ...
+        except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
             raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
         return state
 
-    def restore_latest(self):
-        """Reads the newest checkpoint that is whole; returns its state, or None if there is none.
+    def restore_latest(self) -> dict[str, Any] | None:
+        """Read the newest checkpoint that is whole; return its state, or None if there is none.
 
         A corrupt one is skipped with a warning.
 
         Raises:
-            ValueError: if there are checkpoints, but not one can be read.
+            ValueError: if there are checkpoints, but none can be read.
         """
         paths = self.paths()
         for _, path in reversed(paths):
@@ -113,12 +124,13 @@ class Checkpoints:
         if paths:
             raise ValueError(
                 f"none of the {len(paths)} checkpoints in {self.directory} can be read; "
-                "was the model built with other sizes? Choose another directory to start afresh"
+                "was the model built with other sizes or layer names? Choose another directory to "
+                "start a new run"
             )
         return None
 
-    def restore_best(self):
-        """Reads the best checkpoint, or the latest where none is marked; returns its state."""
+    def restore_best(self) -> dict[str, Any] | None:
+        """Read the best checkpoint, or the latest if none is marked; return its state."""
         for _, path in reversed(self.paths("best")):
             try:
                 return self.restore(path)
@@ -126,8 +138,8 @@ class Checkpoints:
                 warnings.warn(f"{error}; using the latest checkpoint", stacklevel=2)
         return self.restore_latest()
 
-    def restore_average(self):
-        """Reads the mean of checkpoints; returns its state.
+    def restore_average(self) -> dict[str, Any]:
+        """Read the mean of checkpoints; return its state.
 
         Raises:
             FileNotFoundError: if there is none.
@@ -142,8 +154,8 @@ class Checkpoints:
         return self.restore(paths[-1][1])
 
 
-def read_state(path):
-    """The state of one checkpoint, and its step.
+def read_state(path: str) -> dict[str, Any]:
+    """Return the state of one checkpoint, and its step.
 
     Raises:
         ValueError: if it is missing, truncated or altered.
@@ -154,12 +166,12 @@ def read_state(path):
         if zlib.crc32(record["state"].encode()) != record["crc32"]:
             raise ValueError("state.json does not match its checksum")
         return json.loads(record["state"])
-    except Exception as error:  # damage shows as OpError, KeyError, TypeError, ...
+    except Exception as error:  # damage raises OpError, KeyError, TypeError, ...
         raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
 
 
-def model_variables(model):
-    """What a checkpoint keeps of a Keras model: dict of name to `tf.Variable`.
+def model_variables(model: keras.Model) -> dict[str, tf.Variable]:
+    """Return the variables of a Keras model that a checkpoint keeps, by name.
 
     Dropout seeds are not among them: they follow from the step (see `randomness`).
     """
@@ -167,8 +179,8 @@ def model_variables(model):
     return {f"model/{v.path}": v.value for v in model.variables if id(v) not in seeds}
 
 
-def _move(partial, final):
-    """Renames a folder; where there are files alone, as in `gs://`, one by one.
+def _move(partial: str, final: str) -> None:
+    """Rename a folder; file by file on an object store, as in `gs://`.
 
     `state.json`, without which nothing is read, comes last.
     """
@@ -181,10 +193,10 @@ def _move(partial, final):
     _remove(partial)
 
 
-def _remove(path):
+def _remove(path: str) -> None:
     if tf.io.gfile.exists(path):
         tf.io.gfile.rmtree(path)
 
 
-def _first_line(error):
+def _first_line(error: Exception) -> str:
     return str(getattr(error, "message", None) or error).strip().split("\n")[0]

@@ -1,16 +1,24 @@
-"""What a step computes: the floating-point operations of its matrix products, from its graph.
+"""The floating-point operations of a step's matrix products, counted in its graph.
 
-A multiply-add counts as two operations. Counted are matrix products, einsums of two operands and
-convolutions, forwards and backwards, that the results really need; all else (norms, softmaxes,
-the optimizer) is little beside them and never reaches the rate of a matrix product.
+A multiply-add counts as two operations. Matrix products, einsums of two operands and convolutions
+are counted, forwards and backwards, if the results depend on them. All else (norms, softmaxes, the
+optimizer) is small in comparison and never reaches the rate of a matrix product.
 
     [m, k] x [k, n]: 2 m k n, times the batch axes
     convolution to [B, h, w, n] with a kernel [y, x, c, n]: 2 B h w n y x c; its two gradients alike
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import tensorflow as tf
+
+Shape = list[int | None]
+Place = tuple[str, int, int, Shape]  # side, index, axis, the shape that has it
+Factor = int | tuple[str, int, int | None]
 
 _FLIPPED = {
     "MatMul": ("transpose_a", "transpose_b"),
@@ -18,7 +26,7 @@ _FLIPPED = {
     "BatchMatMulV2": ("adj_x", "adj_y"),
     "BatchMatMulV3": ("adj_x", "adj_y"),
 }
-# Where a convolution keeps its kernel and its (upstream gradient of the) result.
+# Where a convolution has its kernel and its result (or the gradient of its result).
 _CONVOLUTIONS = {
     "Conv2D": (("input", 1), ("output", 0)),
     "Conv2DBackpropInput": (("input", 1), ("input", 2)),
@@ -32,16 +40,17 @@ _CALLS = (
 
 
 @tf.autograph.experimental.do_not_convert
-def matmul_flops(tensors):
-    """Operations in the matrix products that `tensors`, of the graph being traced, depend on.
+def matmul_flops(tensors: Sequence[tf.Tensor]) -> tf.Tensor | None:
+    """Return the operations in the matrix products that `tensors` depend on.
 
-    Sizes that are known while tracing become one constant. A size that only the batch decides
-    (how many distinct words it has) and the turns of a loop are read when the graph runs, so the
-    count is exact then too. Of several branches the dearest is counted.
+    Call it while a graph is traced. Sizes that are known then become one constant. Sizes that
+    depend on the batch (its number of distinct words) and the iterations of a loop are read when
+    the graph runs, so the count is exact for them too. Of several branches the one with the most
+    operations is counted.
 
     Returns:
-        a float32 scalar; None in eager mode, for a tensor of unknown rank, or if a size inside of
-        a loop's body is not known.
+        A float32 scalar; None in eager mode, for a tensor of unknown rank, or if a size inside the
+        body of a loop is not known.
     """
     if tf.executing_eagerly():
         return None
@@ -64,15 +73,15 @@ def matmul_flops(tensors):
             inside = _inside(op.node_def, functions)
             if inside is None:
                 return None
-            if inside and op.type in _LOOPS:  # its first output counts the turns
+            if inside and op.type in _LOOPS:  # its first output counts the iterations
                 parts.append(float(inside) * tf.cast(op.outputs[0], "float32"))
             else:
                 constant += inside
     return tf.add_n([tf.constant(float(constant)), *parts])
 
 
-def _needed(tensors):
-    """Every operation of the graph that `tensors` are computed from."""
+def _needed(tensors: Sequence[tf.Tensor]) -> set[tf.Operation]:
+    """Return every operation of the graph that `tensors` are computed from."""
     found, waiting = set(), [t.op for t in tensors]
     while waiting:
         op = waiting.pop()
@@ -83,21 +92,23 @@ def _needed(tensors):
 
 
 class _Shapes:
-    """Shapes of an operation's inputs and outputs: lists with None for what is unknown."""
+    """Shapes of an operation's inputs and outputs: lists with None for unknown sizes."""
 
-    def __init__(self, inputs, outputs):
+    def __init__(self, inputs: Sequence[tf.Tensor], outputs: Sequence[tf.Tensor]) -> None:
         self._shapes = {"input": inputs, "output": outputs}
 
-    def __call__(self, side, index):
+    def __call__(self, side: str, index: int) -> Shape | None:
         shape = self._shapes[side][index].shape
         return None if shape.rank is None else shape.as_list()
 
 
-def _factors(kind, attribute, shapes):
-    """What to multiply, times two: sizes, or where to read them as (side, index, axis).
+def _factors(
+    kind: str, attribute: Callable[[str], Any], shapes: Callable[[str, int], Shape | None]
+) -> list[Factor] | None:
+    """Return half the operations as factors: sizes, or their places as (side, index, axis).
 
-    None: no matrix product. Axes count from the last one, which suits batch axes that are
-    broadcast; the axis None stands for an unknown rank.
+    None: no matrix product. Axes count from the last one, because batch axes are broadcast; the
+    axis None stands for an unknown rank.
     """
     if kind in _FLIPPED:
         flip_a, flip_b = (attribute(name) for name in _FLIPPED[kind])
@@ -136,20 +147,20 @@ def _factors(kind, attribute, shapes):
     return None
 
 
-def _either(*places):
-    """The size that several axes share: a number where one of them is known, else the first."""
+def _either(*places: Place) -> Factor:
+    """Return the size that several axes share: a number if one is known, else the first place."""
     known = [shape[axis] for _, _, axis, shape in places if shape[axis] is not None]
     return known[0] if known else places[0][:3]
 
 
-def _broadcast(*places):
-    """The size of a batch axis of two operands, of which one may be shorter or 1 there."""
+def _broadcast(*places: Place) -> Factor:
+    """Return the size of a batch axis of two operands, one of which may lack it or have 1."""
     places = [p for p in places if -p[2] <= len(p[3]) and p[3][p[2]] != 1]
     return _either(*places) if places else 1
 
 
-def _size(op, side, index, axis):
-    """A size that is known when the graph runs, float32."""
+def _size(op: tf.Operation, side: str, index: int, axis: int) -> tf.Tensor:
+    """Return a size that is known when the graph runs, float32."""
     tensor = (op.inputs if side == "input" else op.outputs)[index]
     others = tensor.shape.as_list()
     del others[axis]
@@ -159,8 +170,8 @@ def _size(op, side, index, axis):
     return tf.cast(tf.size(tensor, "int64") // math.prod(others), "float32")
 
 
-def _inside(node, functions):
-    """Operations in one call of what `node` calls, or in one turn of its loop; None: unknown."""
+def _inside(node: Any, functions: Mapping[str, Any]) -> int | None:
+    """Return the operations in one call of `node`, or one iteration of its loop; None: unknown."""
     names = []
     for value in node.attr.values():
         names += [f.name for f in (value.func, *value.list.func) if f.name]
@@ -168,7 +179,8 @@ def _inside(node, functions):
     return None if None in counts else max(counts)
 
 
-def _in_function(function, functions):
+def _in_function(function: Any, functions: Mapping[str, Any]) -> int | None:
+    """Return the operations in one call of a `FunctionDef`; None: unknown."""
     shapes = dict(
         zip(
             (argument.name for argument in function.signature.input_arg),
@@ -194,22 +206,23 @@ def _in_function(function, functions):
     return total
 
 
-def _attribute(node):
-    def get(name):
+def _attribute(node: Any) -> Callable[[str], Any]:
+    def get(name: str) -> Any:
         value = node.attr[name]
         return getattr(value, value.WhichOneof("value"))
 
     return get
 
 
-def _node_shapes(node, shapes):
-    """The shapes of a function's node; its inputs are `argument` or `node:output name:index`.
+def _node_shapes(node: Any, shapes: Mapping[str, Any]) -> Callable[[str, int], Shape | None]:
+    """Return the shapes of a function's node as a function of side and index.
 
-    The functions of a SavedModel come without shapes: those are unknown, as is the rank 0 that
-    TensorFlow then reads, for no product has it.
+    Inputs of a node are written `argument` or `node:output name:index`. The functions of a
+    SavedModel have no shapes: TensorFlow then reads rank 0, which no product has, so that rank
+    counts as unknown.
     """
 
-    def shape_of(side, index):
+    def shape_of(side: str, index: int) -> Shape | None:
         name, output = node.name, index
         if side == "input":
             name, *rest = node.input[index].split(":")
@@ -224,5 +237,5 @@ def _node_shapes(node, shapes):
     return shape_of
 
 
-def _text(value):
+def _text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else value

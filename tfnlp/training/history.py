@@ -1,13 +1,17 @@
-"""What was measured during a run; part of every checkpoint, so that a resumed run keeps it."""
+"""The measurements of a run; part of every checkpoint, so that a resumed run keeps them."""
+
+from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from tfnlp.training.step import means
 
-# What a held-out value's name holds where more of it is better.
-_BIGGER_IS_BETTER = (
-    "accuracy", "f1", "exact", "matthews", "pearson", "spearman", "precision", "recall"
-)
+Row = dict[str, Any]
+
+# Parts of the names of held-out values of which larger is better.
+_LARGER_IS_BETTER = tuple("accuracy f1 exact matthews pearson spearman precision recall".split())
 
 
 class History:
@@ -18,32 +22,37 @@ class History:
         pending: sums of the steps since the last training row.
     """
 
-    def __init__(self, train=(), validation=(), pending=None):
+    def __init__(
+        self,
+        train: Iterable[Row] = (),
+        validation: Iterable[Row] = (),
+        pending: Mapping[str, float] | None = None,
+    ) -> None:
         self.train, self.validation = list(train), list(validation)
         self.pending = dict(pending or {})
 
-    def state(self):
-        """A JSON-able dict of constructor arguments."""
+    def state(self) -> dict[str, Any]:
+        """Return the constructor arguments, as JSON can hold them."""
         return {"train": self.train, "validation": self.validation, "pending": self.pending}
 
-    def add(self, totals):
-        """Adds the sums of some steps to the row that is being gathered."""
+    def add(self, totals: Mapping[str, float]) -> None:
+        """Add the sums of some steps to the pending row."""
         for name, value in totals.items():
             self.pending[name] = self.pending.get(name, 0.0) + value
 
-    def flush(self, step):
-        """Ends the row that is being gathered; returns it."""
+    def flush(self, step: int) -> Row:
+        """End the pending row and return it."""
         row = means(self.pending)
         self.train.append({"step": step, **row})
         self.pending = {}
         return row
 
-    def add_validation(self, step, logs):
-        """Adds a row of held-out means."""
+    def add_validation(self, step: int, logs: Mapping[str, float]) -> None:
+        """Add a row of held-out means."""
         self.validation.append({"step": step, **logs})
 
-    def best_step(self, monitor):
-        """The step of the best held-out `monitor`, or None; of equals, the first.
+    def best_step(self, monitor: str) -> int | None:
+        """Return the step of the best held-out `monitor`, the first of equal ones; or None.
 
         Larger is better for names that hold "accuracy", "f1", "exact", "matthews", "pearson",
         "spearman", "precision" or "recall", smaller for all others; NaN is worst.
@@ -51,22 +60,22 @@ class History:
         rows = self._rows(monitor)
         if not rows:
             return None
-        sign = -1.0 if any(part in monitor for part in _BIGGER_IS_BETTER) else 1.0
+        sign = -1.0 if any(part in monitor for part in _LARGER_IS_BETTER) else 1.0
 
-        def order(row):
+        def order(row: Row) -> tuple[float, int]:
             value = sign * row[monitor]
             return (math.inf if math.isnan(value) else value, row["step"])
 
         return min(rows, key=order)["step"]
 
-    def stopped_early(self, monitor, patience):
-        """Whether the last `patience` evaluations brought nothing better."""
+    def stopped_early(self, monitor: str, patience: int | None) -> bool:
+        """Return whether none of the last `patience` evaluations was better."""
         if patience is None or not self.validation:
             return False
         steps = [row["step"] for row in self._rows(monitor)]
         return len(steps) - 1 - steps.index(self.best_step(monitor)) >= patience
 
-    def _rows(self, monitor):
+    def _rows(self, monitor: str) -> list[Row]:
         if self.validation and monitor not in self.validation[0]:
             names = sorted(set(self.validation[0]) - {"step"})
             raise ValueError(f"monitor={monitor!r} was not measured; choose one of {names}")

@@ -1,30 +1,35 @@
-"""How fast a run trains and what it waits for; for the eye alone.
+"""Speed of training and time spent waiting for data, for display only.
 
 Nothing measured here enters the history or a checkpoint: those of a resumed run are the same, bit
 for bit, as those of a run that was never stopped.
 """
 
+from __future__ import annotations
+
 import math
 import sys
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tfnlp.training.peak import matmul_dtype, matmul_rate
 
-_WORK = ("tokens", "flops", "waited")  # what a step's totals hold under `work/`
+_WORK = ("tokens", "flops", "waited")  # names under `work/` in a step's totals
 _HOST = "/device:CPU:0"
-_MEMORY = 10.0  # seconds that a recent figure looks back
-_AGAIN = 30.0  # seconds of training until the peak may be measured again
-MEASURE_AFTER = 3.0  # seconds of training before the peak is measured; shorter runs never pay
+_MEMORY = 10.0  # seconds over which recent figures are averaged
+_AGAIN = 30.0  # seconds of training before the peak may be measured again
+MEASURE_AFTER = 3.0  # seconds of training before the peak is measured; shorter runs don't
 
 
-def timed_next(iterator, after):
-    """The iterator's next batch, and the seconds, float32, that it was waited for.
+def timed_next(iterator: Iterator[Any], after: Sequence[tf.Tensor]) -> tuple[Any, tf.Tensor]:
+    """Return the iterator's next batch, and the seconds spent waiting for it, float32.
 
-    To be called in a `tf.function`. The clock starts when the tensors in `after`, of the step
-    before, are there. An accelerator may then still be at work, for it is told of steps ahead of
-    time; the seconds are those for which nothing could be given to it.
+    Call it in a `tf.function`. The clock starts when the tensors in `after`, of the step before,
+    are computed. An accelerator may still be busy then, because steps are enqueued ahead of time;
+    the seconds are those in which nothing could be enqueued.
     """
     with tf.control_dependencies(after):
         start = _now()
@@ -36,53 +41,59 @@ def timed_next(iterator, after):
         return batch, tf.cast(end - start, "float32")
 
 
-def _now():
+def _now() -> tf.Tensor:
     with tf.device(_HOST):  # accelerators have no clock
         return tf.timestamp()
 
 
 class Monitor:
-    """Sums up the training steps of one start of a run, and makes figures of the sums:
+    """Sums of the training steps of one start of a run, and figures computed from them:
 
     - `tokens_per_second`: real tokens, padding left out, of all workers (see `Task.tokens`);
     - `steps_per_second`;
     - `share_of_peak`: operations in the steps' matrix products (see `flops`) a second, over the
       rate that matrix products alone reach on the same devices (see `peak`);
-    - `input_wait`: share of the time for which no batch was there;
-    - `memory_gb`: most that a device had in use, in 10^9 bytes; on CPUs most of this process.
+    - `input_wait`: share of the time spent waiting for a batch;
+    - `memory_gb`: most memory that a device, or on CPUs this process, has used, in 10^9 bytes.
 
-    A figure that can't be had is left out. Time is that inside of training steps: evaluations and
-    checkpoints don't count, and neither does the first call, which traces and compiles.
+    Figures that can't be measured are left out. Only time inside training steps counts, not
+    evaluations and checkpoints, and not the first call, which traces and compiles.
 
     Args:
         strategy: the `tf.distribute.Strategy`.
         model: the Keras model that trains.
-        peak: whether to measure the peak (a few tenths of a second, as a rule once in a process).
+        peak: whether to measure the peak (a few tenths of a second, usually once in a process).
         clock: function without arguments to seconds.
     """
 
-    def __init__(self, strategy, model, peak=True, clock=time.perf_counter):
+    def __init__(
+        self,
+        strategy: tf.distribute.Strategy,
+        model: keras.Model,
+        peak: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._strategy, self._model, self._clock = strategy, model, clock
         values = strategy.experimental_local_results(model.variables[0].value)
         self._devices = tuple(value.device for value in values)
         self._measures_peak, self._peak, self._measured = peak, None, None
         self._row, self._recent = {}, {}
-        self._started = self._taken = 0.0  # when the last call began, and what it took
+        self._started = self._taken = 0.0  # when the last call began, and its duration
         self._seconds = None  # of all calls but the first
 
-    def __enter__(self):
-        """To be open while `train_steps` runs and its totals come."""
+    def __enter__(self) -> Monitor:
+        """Start the clock; keep it open while `train_steps` runs and its totals are read."""
         self._started = self._clock()
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self._taken = self._clock() - self._started
 
-    def take(self, totals):
-        """Takes what it sums up out of the totals of that call, a dict of floats.
+    def take(self, totals: Mapping[str, float]) -> dict[str, float]:
+        """Add the totals under `work/` of that call.
 
         Returns:
-            the rest of them, which belongs in the history.
+            The other totals, which belong in the history.
         """
         seconds = self._taken
         kept = {name: x for name, x in totals.items() if not name.startswith("work/")}
@@ -100,9 +111,9 @@ class Monitor:
             self._measure_peak()
         return kept
 
-    def _measure_peak(self):
+    def _measure_peak(self) -> None:
         first = self._measured is None
-        # A share above 1 says that the peak was measured while others were at work.
+        # A share above 1 shows that other processes were busy when the peak was measured.
         if first or (
             self._figures(self._recent).get("share_of_peak", 0.0) > 1.0
             and self._seconds - self._measured >= _AGAIN
@@ -111,16 +122,16 @@ class Monitor:
             dtype = matmul_dtype(self._model)
             self._peak = matmul_rate(self._strategy, self._devices, dtype, again=not first)
 
-    def recent(self):
-        """Figures of the last seconds: a dict of floats by name."""
+    def recent(self) -> dict[str, float]:
+        """Return figures of the last seconds by name."""
         return self._figures(self._recent)
 
-    def row(self):
-        """Figures since `row` was last called: a dict of floats by name."""
+    def row(self) -> dict[str, float]:
+        """Return figures since `row` was last called by name."""
         sums, self._row = self._row, {}
         return self._figures(sums)
 
-    def _figures(self, sums):
+    def _figures(self, sums: Mapping[str, float]) -> dict[str, float]:
         figures = {}
         if sums:
             seconds = max(sums["seconds"], 1e-9)
@@ -138,19 +149,19 @@ class Monitor:
         return figures
 
 
-def peak_memory(devices):
-    """Most bytes that one of the devices had in use, on CPUs this process; None: not known."""
+def peak_memory(devices: Sequence[str]) -> int | None:
+    """Return the most bytes that a device, or on CPUs this process, has used; None: not known."""
     specs = [tf.DeviceSpec.from_string(device) for device in devices]
     if all(spec.device_type == "CPU" for spec in specs):
         return _process_memory()
     try:
         names = [f"{spec.device_type}:{spec.device_index}" for spec in specs]
         return max(tf.config.experimental.get_memory_info(name)["peak"] for name in names)
-    except (ValueError, tf.errors.OpError):  # not every device keeps count
+    except (ValueError, tf.errors.OpError):  # not every device counts it
         return None
 
 
-def _process_memory():
+def _process_memory() -> int | None:
     try:
         import resource
     except ImportError:  # Windows

@@ -1,14 +1,23 @@
-"""Optimizers on `tf.distribute`'s public API: AdamW, LAMB, Adagrad, also by row.
+"""Optimizers on `tf.distribute`'s public API: AdamW, LAMB, Adagrad and row-wise Adagrad.
 
 Keras's own optimizers sum gradients over replicas a second time and clip before they sum; these
-take gradients that the trainer has already summed and clipped, and only apply them.
+apply gradients that the trainer has already summed and clipped. `KerasOptimizer` adapts those of
+Keras.
 """
 
-import re
+from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import keras
 import tensorflow as tf
 
-# Biases, and the scale and shift of layer norms, under the names that Keras gives them.
+Gradient = tf.Tensor | tf.IndexedSlices
+Scalars = Any  # a scalar tensor or a list of them
+
+# Keras's names of biases and of the scale and shift of layer norms.
 NOT_DECAYED = (r"(^|/)bias$", r"(^|/)gamma$", r"(^|/)beta$")
 
 
@@ -18,26 +27,31 @@ class Optimizer:
     Args:
         weight_decay: lambda.
         exclude: regular expressions; a variable whose `path` one of them matches is not decayed.
-            None takes the biases and layer-norm weights. A given pattern that matches nothing is
-            an error: an exclusion that does not exclude is worse than none.
+            None takes the biases and layer-norm weights. A given pattern that matches no variable
+            is an error.
 
     Attributes:
         takes_rows: whether a gradient may be a `tf.IndexedSlices` in which no row comes twice;
-            without weight decay the rows that it does not name stay as they are.
+            without weight decay the rows that it does not name do not change.
+        slots: dict of name to `tf.Variable`.
     """
 
-    slot_names = ()
+    slot_names: tuple[str, ...] = ()
     takes_rows = False
 
-    def __init__(self, weight_decay=0.0, exclude=None):
+    def __init__(self, weight_decay: float = 0.0, exclude: Sequence[str] | None = None) -> None:
         if weight_decay < 0:
             raise ValueError(f"weight_decay={weight_decay} must not be negative")
         self.weight_decay = weight_decay
         self.exclude = exclude
         self.slots = {}
 
-    def build(self, variables):
-        """Makes the slots of `variables` (Keras variables); call it in the strategy's scope."""
+    def build(self, variables: Sequence[keras.Variable]) -> None:
+        """Make the slots of `variables`; call it in the strategy's scope.
+
+        Raises:
+            ValueError: for an exclude pattern that matches no variable.
+        """
         patterns = NOT_DECAYED if self.exclude is None else self.exclude
         for pattern in patterns if self.exclude is not None else ():
             if not any(re.search(pattern, v.path) for v in variables):
@@ -59,27 +73,48 @@ class Optimizer:
             for name in self.slot_names
         }
 
-    def slot_value(self, name):
-        """What the slot called `name` holds before the first update."""
+    def slot_value(self, name: str) -> float:
+        """Return the value of the slot called `name` before the first update."""
         return 0.0
 
-    def slot_shape(self, shape):
-        """The shape of the slots of a variable."""
+    def slot_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape of the slots of a variable."""
         return shape
 
-    def scalars(self, rate, step):
-        """What the updates of all variables of one rate and step share, for `update`.
+    def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
+        """Return the arguments of `update` that variables of one rate and step share.
 
-        In a graph every constant is an operation: made for each variable anew they would be a
-        fifth of a small model's training step, which takes that much longer to trace.
+        In a graph every constant is an operation: one for each variable would be a fifth of the
+        operations of a small model's training step, which takes that much longer to trace.
         """
         return {"rate": rate, "decay": rate * self.weight_decay if self.weight_decay else None}
 
-    def apply(self, gradients, learning_rate, step):
-        """One update from `gradients`, dense but for `takes_rows`, in replica context; `step`
-        counts from 0.
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: Gradient,
+        decays: bool,
+        *slots: tf.Variable,
+        **scalars: Any,
+    ) -> None:
+        """Update one variable and its slots in place.
 
-        `learning_rate` and `step` are scalars or lists of them, one for each variable.
+        Args:
+            var: the variable.
+            gradient: of `var`.
+            decays: whether weight decay applies to it.
+            slots: in the order of `slot_names`.
+            scalars: from `scalars`.
+        """
+        raise NotImplementedError
+
+    def apply(self, gradients: Sequence[Gradient], learning_rate: Scalars, step: Scalars) -> None:
+        """Make one update, in replica context.
+
+        Args:
+            gradients: one for each variable, summed over replicas; dense, unless `takes_rows`.
+            learning_rate: a scalar, or a list of one for each variable.
+            step: number of updates before this one; a scalar, or a list of one for each variable.
         """
         strategy = tf.distribute.get_strategy()
         if strategy.num_replicas_in_sync == 1:
@@ -89,15 +124,28 @@ class Optimizer:
                 self._apply_all, args=(gradients, learning_rate, step)
             )
 
-    def _apply_all(self, strategy, gradients, learning_rate, step):
+    def _apply_all(
+        self,
+        strategy: tf.distribute.Strategy | None,
+        gradients: Sequence[Gradient],
+        learning_rate: Scalars,
+        step: Scalars,
+    ) -> None:
         count = len(self.variables)
         rates = learning_rate if isinstance(learning_rate, list) else [learning_rate] * count
         steps = step if isinstance(step, list) else [step] * count
         shared = {}
 
-        def update(var, gradient, rate, step, *slots, decays):
+        def update(
+            var: tf.Variable,
+            gradient: Gradient,
+            rate: tf.Tensor,
+            step: tf.Tensor,
+            *slots: tf.Variable,
+            decays: bool,
+        ) -> None:
             key = id(rate), id(step)  # each replica has its own
-            if key not in shared:  # both are kept, or else others could get their ids
+            if key not in shared:  # both are kept, so that no other object gets their ids
                 shared[key] = rate, step, self.scalars(rate, step)
             self.update(var, gradient, decays, *slots, **shared[key][-1])
 
@@ -125,25 +173,25 @@ class AdamW(Optimizer):
 
     def __init__(
         self,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
-        weight_decay=0.01,
-        exclude=None,
-        bias_correction=False,
-    ):
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        weight_decay: float = 0.01,
+        exclude: Sequence[str] | None = None,
+        bias_correction: bool = False,
+    ) -> None:
         super().__init__(weight_decay, exclude)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction = bias_correction
 
-    def scalars(self, rate, step):
+    def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
         powers = [tf.constant(0.0)] * 2
         if self.bias_correction:
             updates = tf.cast(step, "float32") + 1.0
             powers = [tf.pow(b, updates) for b in (self.beta_1, self.beta_2)]
         return {
             **super().scalars(rate, step),
-            # The kernel scales its rate by sqrt(1 - p2) / (1 - p1) with these powers: 0 means not.
+            # The kernel multiplies its rate by sqrt(1 - p2) / (1 - p1) with these powers p.
             "beta1_power": powers[0],
             "beta2_power": powers[1],
             "beta1": tf.constant(self.beta_1),
@@ -151,7 +199,17 @@ class AdamW(Optimizer):
             "epsilon": tf.constant(self.epsilon),
         }
 
-    def update(self, var, gradient, decays, m, v, rate, decay, **settings):
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: tf.Tensor,
+        decays: bool,
+        m: tf.Variable,
+        v: tf.Variable,
+        rate: tf.Tensor,
+        decay: tf.Tensor | None,
+        **settings: tf.Tensor,
+    ) -> None:
         if decays:
             var.assign_sub(decay * var)
         # One fused pass over w, m and v.
@@ -169,11 +227,18 @@ class LAMB(Optimizer):
 
     slot_names = ("m", "v")
 
-    def __init__(self, beta_1=0.9, beta_2=0.999, epsilon=1e-6, weight_decay=0.01, exclude=None):
+    def __init__(
+        self,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        weight_decay: float = 0.01,
+        exclude: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(weight_decay, exclude)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def scalars(self, rate, step):
+    def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
         updates = tf.cast(step, "float32") + 1.0
         betas = self.beta_1, self.beta_2
         return {
@@ -185,7 +250,20 @@ class LAMB(Optimizer):
             "epsilon": tf.constant(self.epsilon),
         }
 
-    def update(self, var, gradient, decays, m, v, rate, decay, keep, add, corrections, epsilon):
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: tf.Tensor,
+        decays: bool,
+        m: tf.Variable,
+        v: tf.Variable,
+        rate: tf.Tensor,
+        decay: tf.Tensor,
+        keep: list[tf.Tensor],
+        add: list[tf.Tensor],
+        corrections: list[tf.Tensor],
+        epsilon: tf.Tensor,
+    ) -> None:
         new_m = m.assign(keep[0] * m + add[0] * gradient)
         new_v = v.assign(keep[1] * v + add[1] * tf.square(gradient))
         u = (new_m / corrections[0]) / (tf.sqrt(new_v / corrections[1]) + epsilon)
@@ -205,16 +283,29 @@ class Adagrad(Optimizer):
 
     slot_names = ("accumulator",)
 
-    def __init__(self, initial_accumulator=1.0, weight_decay=0.0, exclude=None):
+    def __init__(
+        self,
+        initial_accumulator: float = 1.0,
+        weight_decay: float = 0.0,
+        exclude: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(weight_decay, exclude)
         if initial_accumulator <= 0:
             raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
         self.initial_accumulator = initial_accumulator
 
-    def slot_value(self, name):
+    def slot_value(self, name: str) -> float:
         return self.initial_accumulator
 
-    def update(self, var, gradient, decays, accumulator, rate, decay):
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: Gradient,
+        decays: bool,
+        accumulator: tf.Variable,
+        rate: tf.Tensor,
+        decay: tf.Tensor | None,
+    ) -> None:
         if decays:
             var.assign_sub(decay * var)
         tf.raw_ops.ResourceApplyAdagrad(
@@ -225,8 +316,8 @@ class Adagrad(Optimizer):
 class RowwiseAdagrad(Optimizer):
     """`a_r += mean(g_r^2)`, `w_r -= rate * g_r / sqrt(a_r)`: Adagrad with one number a row.
 
-    r is an index of the first axis, and the mean is over all others. For tables of which a step
-    touches few rows: with a gradient of these rows alone, no others are looked at.
+    r is an index of the first axis, and the mean is over all others. It suits tables of which a
+    step uses few rows: with a gradient of these rows alone, no other rows are read.
 
     Args:
         initial_accumulator: `a` before the first update.
@@ -235,19 +326,32 @@ class RowwiseAdagrad(Optimizer):
     slot_names = ("accumulator",)
     takes_rows = True
 
-    def __init__(self, initial_accumulator=1.0, weight_decay=0.0, exclude=None):
+    def __init__(
+        self,
+        initial_accumulator: float = 1.0,
+        weight_decay: float = 0.0,
+        exclude: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(weight_decay, exclude)
         if initial_accumulator <= 0:
             raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
         self.initial_accumulator = initial_accumulator
 
-    def slot_value(self, name):
+    def slot_value(self, name: str) -> float:
         return self.initial_accumulator
 
-    def slot_shape(self, shape):
+    def slot_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[:1], *[1] * (len(shape) - 1))
 
-    def update(self, var, gradient, decays, accumulator, rate, decay):
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: Gradient,
+        decays: bool,
+        accumulator: tf.Variable,
+        rate: tf.Tensor,
+        decay: tf.Tensor | None,
+    ) -> None:
         if decays:
             var.assign_sub(decay * var)
         rows = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
@@ -257,27 +361,41 @@ class RowwiseAdagrad(Optimizer):
         if rows is gradient:
             var.assign_sub(rate * rows * tf.math.rsqrt(accumulator.assign_add(squares)))
             return
-        # Every row is named once: it is read and written back, which is faster than subtracting
-        # in place.
+        # Every row is named once. To read it and write it back is faster than to subtract in place.
         total = tf.gather(accumulator, gradient.indices) + squares  # [rows, 1]
         new = tf.gather(var, gradient.indices) - rows * (rate * tf.math.rsqrt(total))
         for variable, values in ((accumulator, total), (var, new)):
             variable.scatter_update(tf.IndexedSlices(values, gradient.indices))
 
 
-def adam(weight_decay=0.0):
-    """Adam as the Transformer was trained with (Vaswani et al. 2017, section 5.3).
+def adam(weight_decay: float = 0.0) -> AdamW:
+    """Return the Adam that trained the Transformer (Vaswani et al. 2017, section 5.3).
 
-    `AdamW` with b2 = 0.98, epsilon = 1e-9 and bias correction, and nothing decays.
+    `AdamW` with b2 = 0.98, epsilon = 1e-9 and bias correction, by default without weight decay.
     """
     return AdamW(0.9, 0.98, 1e-9, weight_decay=weight_decay, bias_correction=True)
 
 
-def optimizer(name, weight_decay=None):
-    """The optimizer called `name`, with its paper's settings: "adam" (the Transformer's), "adamw",
-    "lamb", "adagrad" or "rowwise_adagrad"."""
-    makers = {"adam": adam, "adamw": AdamW, "lamb": LAMB, "adagrad": Adagrad}
-    makers["rowwise_adagrad"] = RowwiseAdagrad
-    if name not in makers:
-        raise ValueError(f"optimizer={name!r} is unknown; choose one of {sorted(makers)}")
-    return makers[name]() if weight_decay is None else makers[name](weight_decay=weight_decay)
+OPTIMIZERS = {
+    "adam": adam,
+    "adamw": AdamW,
+    "lamb": LAMB,
+    "adagrad": Adagrad,
+    "rowwise_adagrad": RowwiseAdagrad,
+}
+
+
+def optimizer(name: str, weight_decay: float | None = None) -> Optimizer:
+    """Return the optimizer called `name` with the settings of its paper.
+
+    Args:
+        name: "adam" (the Transformer's), "adamw", "lamb", "adagrad" or "rowwise_adagrad".
+        weight_decay: lambda; None: the optimizer's default.
+
+    Raises:
+        ValueError: for another name.
+    """
+    if name not in OPTIMIZERS:
+        raise ValueError(f"optimizer={name!r} is unknown; choose one of {sorted(OPTIMIZERS)}")
+    make = OPTIMIZERS[name]
+    return make() if weight_decay is None else make(weight_decay=weight_decay)

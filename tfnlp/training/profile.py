@@ -1,29 +1,32 @@
-"""A TensorFlow profile of a few steps: what ran when, operation by operation."""
+"""A TensorFlow profile of a few steps: the time of each operation."""
+
+from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Iterator
 
 import tensorflow as tf
 
 
 class Profile:
-    """Profiles whole calls into TensorFlow, so that it changes nothing of what is computed.
+    """A profile of whole calls into TensorFlow, which does not change the results.
 
-    The profile lies under `directory/logs/plugins/profile`, where TensorBoard's Profile tab (the
-    package tensorboard-plugin-profile) finds it. A call of several steps is one step there.
+    It is written to `directory/logs/plugins/profile`, where TensorBoard's Profile tab (the package
+    tensorboard-plugin-profile) finds it. A call of several steps is one step there.
 
     Args:
         directory: the run's, or None.
-        span: `(first, last)`: begin with the call in which so many steps of this start are made,
-            end with the one in which so many are; None profiles nothing. The first call traces
-            and compiles, so begin after it.
-        step: where this start begins.
+        span: `(first, last)`: begin with the call that makes step number `first` of this start,
+            end with the one that makes step number `last`; None profiles nothing. The first call
+            traces and compiles, so begin after it.
+        step: the first step of this start.
 
     Raises:
-        ValueError: for a span that is none, or without a directory.
+        ValueError: for an invalid span, or without a directory.
     """
 
-    def __init__(self, directory, span, step):
+    def __init__(self, directory: str | None, span: tuple[int, int] | None, step: int) -> None:
         self._span, self._running, self._done = span, False, span is None
         if span is None:
             return
@@ -36,8 +39,8 @@ class Profile:
         self._begin, self._end = step + first, step + last
 
     @contextlib.contextmanager
-    def of(self, step, end):
-        """To be open while a call runs that goes from `step` to `end`."""
+    def of(self, step: int, end: int) -> Iterator[None]:
+        """Profile, if it is due, the call in this block, which goes from `step` to `end`."""
         if self._done or (not self._running and step < self._begin):
             yield
             return
@@ -49,10 +52,10 @@ class Profile:
         if end >= self._end:
             self._stop()
 
-    def __enter__(self):
+    def __enter__(self) -> Profile:
         return self
 
-    def __exit__(self, kind, *_):
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._running:
             self._stop()
         elif kind is None and not self._done:
@@ -62,6 +65,6 @@ class Profile:
                 stacklevel=3,
             )
 
-    def _stop(self):
+    def _stop(self) -> None:
         tf.profiler.experimental.stop()
         self._running, self._done = False, True

@@ -1,16 +1,19 @@
-"""A progress bar on a terminal, a line now and then in a log file."""
+"""A progress bar on a terminal, and lines at intervals in a log file."""
+
+from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 from tqdm import tqdm
 
 _LOG_COLUMNS = 110  # of a line in a file
 _HEAD = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
-_LEAST_BAR = 10  # columns; below that there is none
+_LEAST_BAR = 10  # columns; a narrower bar is not shown
 
 
-def _count(x):
-    """Three digits: 950, 21.3k, 1.24M."""
+def _count(x: float) -> str:
+    """Return three digits: 950, 21.3k, 1.24M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if x >= size:
             x, suffix = x / size, unit
@@ -21,26 +24,26 @@ def _count(x):
     return f"{x:.{digits}f}{suffix}"
 
 
-def _size(x):
-    """Three digits: 0.83, 12.5, 431, 1.2e4."""
+def _size(x: float) -> str:
+    """Return three digits: 0.83, 12.5, 431, 1.2e4."""
     if 0 < abs(x) < 0.01 or abs(x) >= 1000:
         return _exponent(x)
     return f"{x:.{2 if abs(x) < 10 else 1 if abs(x) < 100 else 0}f}"
 
 
-def _share(x):
-    """.503, 1.000."""
+def _share(x: float) -> str:
+    """Return a share as .503, 1.000."""
     return f"{x:.3f}".removeprefix("0")
 
 
-def _exponent(x):
-    """4.1e-4."""
+def _exponent(x: float) -> str:
+    """Return a number as 4.1e-4."""
     digits, _, exponent = f"{x:.1e}".partition("e")
     return f"{digits}e{int(exponent)}"
 
 
-# What stands on the line, in this order, and what is left out first where it is too short: that
-# with the largest number.
+# The figures of the line, in this order. The ones with the largest numbers are left out first if
+# the line is too short.
 _SHOWN = {
     "loss": (0, lambda x: f"loss {x:.3f}"),
     "perplexity": (7, lambda x: f"ppl {_size(x)}"),
@@ -56,8 +59,8 @@ _SHOWN = {
 }
 
 
-def fitted(figures, columns):
-    """The figures that fit into so many columns, the important ones first: one string."""
+def fitted(figures: Mapping[str, float], columns: int) -> str:
+    """Return a string of the most important figures that fit into `columns`."""
     texts = {name: _SHOWN[name][1](x) for name, x in figures.items() if name in _SHOWN}
     kept, used = set(), 0
     for name in sorted(texts, key=lambda name: _SHOWN[name][0]):
@@ -68,32 +71,31 @@ def fitted(figures, columns):
 
 
 class _Line(tqdm):
-    """tqdm's clock and pace, with a line that is cut to the columns there are."""
+    """tqdm's clock and pace, with a line that is cut to the number of columns."""
 
-    figures = {}
+    figures: Mapping[str, float] = {}
 
-    def __str__(self):
+    def __str__(self) -> str:
         form = {**self.format_dict, "postfix": None, "prefix": ""}
         columns = form.pop("ncols") or _LOG_COLUMNS
         head = self.format_meter(**{**form, "bar_format": _HEAD})
         tail = fitted(self.figures, columns - len(head) - 1)
         tail = f" {tail}" if tail else ""
-        room = columns - len(head) - len(tail)
-        if room <= _LEAST_BAR:
+        if columns - len(head) - len(tail) <= _LEAST_BAR:
             return head + tail
         form["bar_format"] = _HEAD.replace("%", "%|{bar}|", 1)
         return self.format_meter(**form, ncols=columns - len(tail)) + tail
 
 
 class Progress:
-    """Shows steps, time left, the loss and how fast it goes on stderr.
+    """A display of steps, remaining time, loss and speed on stderr.
 
     Args:
         first, total: first step and number of steps.
         enabled: False shows nothing.
     """
 
-    def __init__(self, first, total, enabled=True):
+    def __init__(self, first: int, total: int, enabled: bool = True) -> None:
         terminal = sys.stderr.isatty()
         self.bar = _Line(
             initial=first,
@@ -106,20 +108,20 @@ class Progress:
             file=sys.stderr,
         )
 
-    def update(self, step, figures):
-        """Moves the bar to `step`; `figures` are floats by name, such as `loss`."""
+    def update(self, step: int, figures: Mapping[str, float]) -> None:
+        """Move the bar to `step`; `figures` are floats by name, such as `loss`."""
         self.bar.figures = figures
         self.bar.update(step - self.bar.n)
 
-    def note(self, step, logs):
-        """Prints a line with held-out values above the bar."""
+    def note(self, step: int, logs: Mapping[str, float]) -> None:
+        """Print a line with held-out values above the bar."""
         if not self.bar.disable:
             values = "  ".join(f"{name} {value:.4f}" for name, value in logs.items())
             self.bar.clear()
             tqdm.write(f"step {step} held out: {values}", file=sys.stderr)
 
-    def __enter__(self):
+    def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.bar.close()

@@ -1,11 +1,15 @@
 """Dropout masks as a pure function of (seed, step, micro-batch, replica).
 
-Keras keeps a seed variable in every dropout layer, counts it up at each call, gives every replica
-the same value and saves it in no checkpoint. Here the seeds of a step are drawn afresh from where
-the step stands, so nothing needs to be saved and no two replicas share a mask.
+Keras has a seed variable in every dropout layer, increments it at each call, gives every replica
+the same value and saves it in no checkpoint. Here the seeds of a step follow from its number, so
+nothing needs to be saved and no two replicas share a mask.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -13,13 +17,13 @@ import tensorflow as tf
 SEED_NAME = "seed_generator_state"
 
 
-def seed_variables(model):
-    """The seed variables of `model`'s layers, in the order of `model.variables`."""
+def seed_variables(model: keras.Model) -> list[keras.Variable]:
+    """Return the seed variables of `model`'s layers, in the order of `model.variables`."""
     return [v for v in model.variables if v.name == SEED_NAME]
 
 
-def step_seed(seed, step, micro_batch, replica):
-    """An int32 `[2]` seed for one micro-batch of one step on one replica."""
+def step_seed(seed: int, step: Any, micro_batch: Any, replica: Any) -> tf.Tensor:
+    """Return an int32 `[2]` seed for one micro-batch of one step on one replica."""
     root = tf.stack([tf.constant(seed, "int32"), tf.constant(0x5EED, "int32")])
     for value in (step, micro_batch, replica):
         root = tf.random.experimental.stateless_fold_in(root, tf.cast(value, "int32"))
@@ -27,13 +31,13 @@ def step_seed(seed, step, micro_batch, replica):
 
 
 @contextlib.contextmanager
-def seeded(model, seed):
-    """While open, random layers of `model` draw from `seed` (int32 `[2]`).
+def seeded(model: keras.Model, seed: tf.Tensor) -> Iterator[keras.StatelessScope]:
+    """Make the random layers of `model` draw from `seed` (int32 `[2]`) in this block.
 
-    Yields the Keras scope; its `losses` are what layers gave to `add_loss` while it was open.
+    Yields the Keras scope; its `losses` are those that layers pass to `add_loss` in the block.
 
-    Other state that a layer assigns while open (running averages, say) is written back to its
-    variable on the way out.
+    Other state that a layer assigns in the block (running averages, for example) is written back
+    to its variable at the end.
     """
     variables = seed_variables(model)
     values = tf.random.stateless_uniform(

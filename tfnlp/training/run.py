@@ -1,6 +1,6 @@
-"""A run's folder: what a pretraining run leaves behind, and how a model is made from it again.
+"""The folder of a pretraining run: its files, and how a model is restored from them.
 
-    RUN/config.json    the model's arguments, the vocabulary's casing, the training settings
+    RUN/config.json    arguments of the model, casing of the vocabulary, training settings
     RUN/vocab.txt      the vocabulary; a GPT's is the folder RUN/vocab
     RUN/checkpoints/   see `tfnlp.training.checkpoints`
     RUN/logs/          for TensorBoard
@@ -8,8 +8,13 @@
 RUN is any path that `tf.io.gfile` takes.
 """
 
-import json
+from __future__ import annotations
 
+import json
+import os
+from typing import Any
+
+import keras
 import tensorflow as tf
 
 from tfnlp.files import written_whole
@@ -18,9 +23,11 @@ from tfnlp.training.history import History
 
 CONFIG = "config.json"
 
+Path = str | os.PathLike[str]
 
-def is_run(directory):
-    """Whether `directory` was written by a tfnlp run."""
+
+def is_run(directory: Path) -> bool:
+    """Return whether `directory` was written by a tfnlp run."""
     try:
         read_config(directory)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -28,8 +35,8 @@ def is_run(directory):
     return True
 
 
-def delete_run(directory):
-    """Deletes what a run wrote in `directory`; anything else stays."""
+def delete_run(directory: Path) -> None:
+    """Delete the files that a run wrote in `directory`; no others."""
     if is_run(directory):
         for name in (CONFIG, "vocab.txt", "counts.txt", "curve.png"):
             if tf.io.gfile.exists(_join(directory, name)):
@@ -39,12 +46,13 @@ def delete_run(directory):
                 tf.io.gfile.rmtree(_join(directory, name))
 
 
-def write_config(directory, config):
-    """Writes `config` (JSON-able, with a key "tfnlp") whole or not at all.
+def write_config(directory: Path, config: dict[str, Any]) -> None:
+    """Write `config`, which JSON can hold and which has a key "tfnlp", whole or not at all.
 
     Raises:
-        ValueError: if another run with other settings is there; resuming it with these would
-            not end where the uninterrupted run ends.
+        ValueError: if a run with other settings is there; resumed with these it would not end
+            with the weights of an uninterrupted run.
+        OSError: if it can't be written.
     """
     path = _join(directory, CONFIG)
     if tf.io.gfile.exists(path):
@@ -57,7 +65,7 @@ def write_config(directory, config):
         return
     if tf.io.gfile.isdir(_join(directory, "checkpoints")):
         raise ValueError(
-            f"{directory} holds checkpoints but no {CONFIG} that says of what; delete it or give "
+            f"{directory} holds checkpoints but no {CONFIG} that describes them; delete it or give "
             "another --output"
         )
     try:
@@ -68,8 +76,8 @@ def write_config(directory, config):
         raise OSError(f"{path} can't be written: {error.message}") from error
 
 
-def read_config(directory):
-    """The configuration of the run in `directory`.
+def read_config(directory: Path) -> dict[str, Any]:
+    """Return the configuration of the run in `directory`.
 
     Raises:
         FileNotFoundError: if there is none.
@@ -90,10 +98,16 @@ def read_config(directory):
     return config
 
 
-def restore_weights(directory, model, best=True, average=False):
-    """Loads the best (or the latest) checkpoint of a run into `model`, or the mean of several.
+def restore_weights(
+    directory: Path, model: keras.Model, best: bool = True, average: bool = False
+) -> tuple[int, History]:
+    """Load a checkpoint of a run into `model`.
 
-    The mean is that which `average_checkpoints` wrote.
+    Args:
+        directory: the run's folder.
+        model: a Keras model with the run's arguments.
+        best: load the best checkpoint, if one is marked, else the latest.
+        average: load the mean that `average_checkpoints` wrote.
 
     Returns:
         `(step, History)`.
@@ -113,11 +127,11 @@ def restore_weights(directory, model, best=True, average=False):
     return state["step"], History(**state["history"])
 
 
-def _join(directory, name):
+def _join(directory: Path, name: str) -> str:
     return tf.io.gfile.join(str(directory), name)
 
 
-def _differences(old, new, prefix=""):
+def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
     found = []
     for key in sorted(set(old) | set(new)):
         a, b = old.get(key), new.get(key)

@@ -2,35 +2,41 @@
 
 Each function returns `rate(step)`, which takes an int scalar (0 before the first update) and
 returns a float32 scalar. With `w = warmup_steps` all of them rise as `peak * (step + 1) / w`
-while `step < w`; no update, the first and the last included, has a rate of 0.
+while `step < w`; no update, not even the first or the last, has a rate of 0.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
+Rate = Callable[[Any], tf.Tensor]
 
-def constant(peak, warmup_steps=0):
-    """`peak` after the warm-up."""
+
+def constant(peak: float, warmup_steps: int = 0) -> Rate:
+    """Return `peak` after the warm-up."""
     return _schedule(peak, warmup_steps, lambda step: tf.ones_like(step))
 
 
-def linear(peak, total_steps, warmup_steps=0, end=0.0):
-    """From `peak` to `end` on a straight line (BERT, GPT fine-tuning)."""
+def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
+    """Decay from `peak` to `end` on a straight line (BERT, GPT fine-tuning)."""
     _check(total_steps, warmup_steps)
 
-    def decay(step):
+    def decay(step: tf.Tensor) -> tf.Tensor:
         left = (total_steps - step) / max(1.0, total_steps - warmup_steps)
         return end / peak + (1.0 - end / peak) * tf.clip_by_value(left, 0.0, 1.0)
 
     return _schedule(peak, warmup_steps, decay)
 
 
-def cosine(peak, total_steps, warmup_steps=0, end=0.0):
-    """From `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
+def cosine(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
+    """Decay from `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
     _check(total_steps, warmup_steps)
 
-    def decay(step):
+    def decay(step: tf.Tensor) -> tf.Tensor:
         done = (step - warmup_steps) / max(1.0, total_steps - warmup_steps)
         wave = 0.5 * (1.0 + tf.cos(math.pi * tf.clip_by_value(done, 0.0, 1.0)))
         return end / peak + (1.0 - end / peak) * wave
@@ -38,25 +44,28 @@ def cosine(peak, total_steps, warmup_steps=0, end=0.0):
     return _schedule(peak, warmup_steps, decay)
 
 
-def inverse_sqrt(peak, warmup_steps):
-    """`peak * sqrt(w / (step + 1))` after the warm-up (Vaswani et al. 2017, eq. 3, up to scale)."""
+def inverse_sqrt(peak: float, warmup_steps: int) -> Rate:
+    """Return `peak * sqrt(w / (step + 1))` after the warm-up.
+
+    Vaswani et al. 2017, eq. 3, up to scale.
+    """
     if warmup_steps < 1:
         raise ValueError(f"warmup_steps={warmup_steps} must be at least 1 for inverse_sqrt")
     return _schedule(peak, warmup_steps, lambda step: tf.sqrt(warmup_steps / (step + 1.0)))
 
 
-def noam(hidden_size, warmup_steps, scale=1.0):
-    """`scale H^-0.5 min(n^-0.5, n w^-1.5)` at update n, from 1 (Vaswani et al. 2017, eq. 3).
+def noam(hidden_size: int, warmup_steps: int, scale: float = 1.0) -> Rate:
+    """Return `scale H^-0.5 min(n^-0.5, n w^-1.5)` at update n, from 1 (Vaswani et al. 2017, eq. 3).
 
-    That is `inverse_sqrt` with a peak of `scale (H w)^-0.5`, which the size of the model decides.
+    That is `inverse_sqrt` with a peak of `scale (H w)^-0.5`, where H is the model's hidden size.
     """
     if hidden_size < 1 or scale <= 0:
         raise ValueError(f"hidden_size={hidden_size} and scale={scale} must be positive")
     return inverse_sqrt(scale * (hidden_size * max(1, warmup_steps)) ** -0.5, warmup_steps)
 
 
-def schedule(name, peak, total_steps, warmup_steps=0):
-    """The schedule called `name`: "constant", "linear", "cosine" or "inverse_sqrt"."""
+def schedule(name: str, peak: float, total_steps: int, warmup_steps: int = 0) -> Rate:
+    """Return the schedule called `name`: "constant", "linear", "cosine" or "inverse_sqrt"."""
     makers = {
         "constant": lambda: constant(peak, warmup_steps),
         "linear": lambda: linear(peak, total_steps, warmup_steps),
@@ -68,18 +77,18 @@ def schedule(name, peak, total_steps, warmup_steps=0):
     return makers[name]()
 
 
-def _check(total_steps, warmup_steps):
+def _check(total_steps: int, warmup_steps: int) -> None:
     if total_steps < 1 or not 0 <= warmup_steps <= total_steps:
         raise ValueError(
             f"warmup_steps={warmup_steps} must lie between 0 and total_steps={total_steps}"
         )
 
 
-def _schedule(peak, warmup_steps, decay):
+def _schedule(peak: float, warmup_steps: int, decay: Callable[[tf.Tensor], tf.Tensor]) -> Rate:
     if peak <= 0:
         raise ValueError(f"learning rate {peak} must be positive")
 
-    def rate(step):
+    def rate(step: Any) -> tf.Tensor:
         step = tf.cast(step, "float32")
         rise = (step + 1.0) / max(1, warmup_steps)
         return peak * tf.where(step < warmup_steps, rise, decay(step))

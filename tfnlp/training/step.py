@@ -1,23 +1,36 @@
 """One training step, the same code on one device and on many.
 
-Order of events, which is what makes the numbers independent of how the batch is split:
-targets are counted over the global batch; every replica takes gradients of its share of
-`sum of losses / global count`, micro-batch by micro-batch; gradients are summed over replicas;
-only then is their global norm clipped; only then is the update applied.
+The order makes the numbers independent of how the batch is split: targets are counted over the
+global batch; every replica takes gradients of its share of `sum of losses / global count`,
+micro-batch by micro-batch; gradients are summed over replicas; only then is their global norm
+clipped; only then is the update applied.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from tfnlp.training.flops import matmul_flops
+from tfnlp.training.keras_optimizer import KerasOptimizer
+from tfnlp.training.layer_rates import LayerRates
+from tfnlp.training.optimizers import Gradient, Optimizer
 from tfnlp.training.randomness import seeded, step_seed
+
+if TYPE_CHECKING:
+    from tfnlp.tasks import Task
+
+Tensors = dict[str, tf.Tensor]
 
 
 class Step:
-    """Training and evaluation of one global batch, to be run by `strategy.run`.
+    """Training and evaluation of one global batch, for `strategy.run`.
 
     Args:
         task: see `tfnlp.tasks`; owns model, losses, metrics.
-        optimizer: from `tfnlp.training.optimizers`, built.
+        optimizer: of `tfnlp.training.optimizers` or a `KerasOptimizer`, built.
         rate: function of the step to the learning rate.
         clip_norm: largest global norm of the summed gradient, or None.
         accumulation: micro-batches that each replica's share is cut into.
@@ -30,23 +43,23 @@ class Step:
 
     def __init__(
         self,
-        task,
-        optimizer,
-        rate,
-        clip_norm,
-        accumulation,
-        jit_compile,
-        seed,
-        replicas,
-        loss_scale,
-        layer_rates=None,
-    ):
+        task: Task,
+        optimizer: Optimizer | KerasOptimizer,
+        rate: Callable[[tf.Tensor], tf.Tensor],
+        clip_norm: float | None,
+        accumulation: int,
+        jit_compile: bool,
+        seed: int,
+        replicas: int,
+        loss_scale: float,
+        layer_rates: LayerRates | None = None,
+    ) -> None:
         self.task, self.model = task, task.model
         self.optimizer, self.rate = optimizer, rate
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
         self.replicas, self.loss_scale = replicas, loss_scale
         self.layer_rates = layer_rates
-        # Sums over replicas and micro-batches, XLA and masks by layer are of dense tensors.
+        # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
             optimizer.takes_rows
             and replicas == accumulation == 1
@@ -55,14 +68,14 @@ class Step:
         )
         # Communication between replicas can't be compiled; the arithmetic before it can.
         self._gradients, self._sums = self._all_gradients, self._evaluation_sums
-        if jit_compile or replicas > 1:  # and is traced once for all of them
+        if jit_compile or replicas > 1:  # traced once for all replicas
             self._gradients, self._sums = (
                 tf.function(part, jit_compile=jit_compile or None, autograph=False)
                 for part in (self._gradients, self._sums)
             )
 
-    def train(self, batch, step):
-        """Updates the weights; returns global sums and counts as a dict of float32 scalars."""
+    def train(self, batch: Tensors, step: tf.Tensor) -> Tensors:
+        """Update the weights; return global sums and counts as a dict of float32 scalars."""
         context = tf.distribute.get_replica_context()
         counts = self._reduce(self.task.targets(batch))
         replica = context.replica_id_in_sync_group
@@ -87,37 +100,37 @@ class Step:
         totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
         return {name: tf.cast(value, "float32") for name, value in totals.items()}
 
-    def evaluate(self, batch, state):
-        """One batch without dropout and without an update.
+    def evaluate(self, batch: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
+        """Compute the sums of one batch, without dropout and without an update.
 
         Args:
             batch: this replica's share.
-            state: dict of what the batch before handed on, `[B, ...]` for the global batch.
+            state: state after the batch before, `[B, ...]` of the global batch.
 
         Returns:
-            global sums and counts, and the new state.
+            Global sums and counts, and the new state.
         """
         totals = _count_keys(self.task.targets(batch))
         sums, state = self._sums({**batch, **self._rows(state, batch)})
         return self._reduce({**totals, **sums}), self._all_rows(state)
 
-    def _rows(self, state, batch):
-        """The rows of `state` that belong to this replica's share of the batch."""
+    def _rows(self, state: Tensors, batch: Tensors) -> Tensors:
+        """Return the rows of `state` that belong to this replica's share of the batch."""
         if self.replicas == 1:
             return state
         size = tf.shape(next(iter(batch.values())))[0]
         first = tf.distribute.get_replica_context().replica_id_in_sync_group * size
         return {name: x[first : first + size] for name, x in state.items()}
 
-    def _all_rows(self, state):
-        """The rows of all replicas, in order."""
+    def _all_rows(self, state: Tensors) -> Tensors:
+        """Return the rows of all replicas, in order."""
         if self.replicas == 1:
             return state
         context = tf.distribute.get_replica_context()
         return {name: context.all_gather(x, axis=0) for name, x in state.items()}
 
-    def _keep(self, state):
-        """Every replica holds the state of all rows, as it holds all weights."""
+    def _keep(self, state: Tensors) -> None:
+        """Assign the state of all rows on every replica."""
         if self.replicas == 1:
             for name, value in state.items():
                 self.task.state[name].assign(value)
@@ -127,35 +140,39 @@ class Step:
                 _assign, args=(variables, list(state.values()))
             )
 
-    def _reduce(self, values):
+    def _reduce(self, values: Any) -> Any:
         if self.replicas == 1:
             return values
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
-    def _call_model(self, batch, training):
+    def _call_model(self, batch: Tensors, training: bool) -> Any:
         return self.model(self.task.inputs(batch), training=training)
 
-    def _state(self, outputs):
+    def _state(self, outputs: Any) -> Tensors:
         return {name: outputs[name] for name in self.task.state}
 
-    def _task_sums(self, batch, outputs):
+    def _task_sums(self, batch: Tensors, outputs: Any) -> Tensors:
         sums = {f"loss/{k}": v for k, v in self.task.losses(batch, outputs).items()}
         for name, (target, value) in self.task.metrics(batch, outputs).items():
             sums[f"metric/{name}/{target}"] = value
         return sums
 
-    def _evaluation_sums(self, batch):
+    def _evaluation_sums(self, batch: Tensors) -> tuple[Tensors, Tensors]:
         outputs = self._call_model(batch, training=False)
         return self._task_sums(batch, outputs), self._state(outputs)
 
-    def _all_gradients(self, batch, counts, step, replica):
-        """Gradients, sums and new state of this replica's share, over all its micro-batches."""
+    def _all_gradients(
+        self, batch: Tensors, counts: Tensors, step: tf.Tensor, replica: tf.Tensor
+    ) -> tuple[list[Gradient], Tensors, Tensors]:
+        """Return gradients, sums and new state of this replica's share, all micro-batches."""
         if self.accumulation == 1:
             return self._micro_gradients(batch, counts, step, 0, replica)
         parts = {k: split_rows(v, self.accumulation) for k, v in batch.items()}  # [A, B/A, ...]
 
-        def body(index, gradients, sums, state):
+        def body(
+            index: tf.Tensor, gradients: list[tf.Tensor], sums: Tensors, state: Tensors
+        ) -> tuple[Any, ...]:
             part = {k: v[index] for k, v in parts.items()}
             more, more_sums, new = self._micro_gradients(part, counts, step, index, replica)
             return (
@@ -177,7 +194,10 @@ class Step:
         state = {k: tf.reshape(x, tf.shape(batch[k])) for k, x in state.items()}  # [B, ...]
         return gradients, sums, state
 
-    def _micro_gradients(self, batch, counts, step, micro_batch, replica):
+    def _micro_gradients(
+        self, batch: Tensors, counts: Tensors, step: tf.Tensor, micro_batch: Any, replica: tf.Tensor
+    ) -> tuple[list[Gradient], Tensors, Tensors]:
+        """Return gradients, sums and new state of one micro-batch."""
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
@@ -194,14 +214,13 @@ class Step:
                 loss += tf.add_n(penalties) / (self.replicas * self.accumulation)
             loss *= self.loss_scale
         gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
-        # An embedding's gradient comes as rows, the same row several times; as a dense tensor
-        # its norm and its squares are those of the summed rows.
-        # Row by row they are, too, once every row is there once.
+        # An embedding's gradient has rows, and the same row several times. The norm and the squares
+        # must be those of the sum of equal rows: a dense tensor has it, and so has `sum_rows`.
         gradients = [sum_rows(g) if self.rows else tf.convert_to_tensor(g) for g in gradients]
         return gradients, {**sums, **self._work(batch, gradients, sums)}, self._state(outputs)
 
-    def _work(self, batch, gradients, sums):
-        """What was read and computed, for `Monitor` to make speeds of: float32 scalars."""
+    def _work(self, batch: Tensors, gradients: list[Gradient], sums: Tensors) -> Tensors:
+        """Return tokens read and operations computed, for `Monitor`: float32 scalars."""
         work = {
             "tokens": self.task.tokens(batch),
             "flops": matmul_flops([*gradients, *sums.values()]),
@@ -209,15 +228,15 @@ class Step:
         return {f"work/{name}": value for name, value in work.items() if value is not None}
 
 
-def split_rows(x, parts):
-    """`[B, ...]` as `[parts, B/parts, ...]`; of the other axes any may have an unknown length."""
+def split_rows(x: tf.Tensor, parts: int) -> tf.Tensor:
+    """Return `[B, ...]` as `[parts, B/parts, ...]`; other axes may have unknown lengths."""
     size = None if x.shape[0] is None else x.shape[0] // parts
     split = tf.reshape(x, tf.concat([[parts, -1], tf.shape(x)[1:]], 0))
     return tf.ensure_shape(split, [parts, size, *x.shape[1:]])
 
 
-def sum_rows(gradient):
-    """A gradient of rows with no row twice, in the order in which they come; others as they are."""
+def sum_rows(gradient: Gradient) -> Gradient:
+    """Return a gradient in which no row comes twice, in the order of first rows; or a dense one."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     rows, places = tf.unique(gradient.indices)
@@ -225,28 +244,30 @@ def sum_rows(gradient):
     return tf.IndexedSlices(values, rows, gradient.dense_shape)
 
 
-def _scaled(gradient, scale):
+def _scaled(gradient: Gradient, scale: tf.Tensor) -> Gradient:
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
     return gradient * scale
 
 
-def _assign(strategy, variables, values):
+def _assign(
+    strategy: tf.distribute.Strategy, variables: list[tf.Variable], values: list[tf.Tensor]
+) -> None:
     for variable, value in zip(variables, values, strict=True):
         strategy.extended.update(variable, lambda v, x: v.assign(x), args=(value,), group=False)
 
 
-def _with_part(x, index, part):
-    """`x` `[A, ...]` with `part` at `index`."""
+def _with_part(x: tf.Tensor, index: Any, part: tf.Tensor) -> tf.Tensor:
+    """Return `x` `[A, ...]` with `part` at `index`."""
     return tf.tensor_scatter_nd_update(x, [[index]], part[None])
 
 
-def _count_keys(counts):
+def _count_keys(counts: Tensors) -> Tensors:
     return {f"count/{name}": value for name, value in counts.items()}
 
 
-def means(totals):
-    """Readable means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ..."""
+def means(totals: Mapping[str, float]) -> dict[str, float]:
+    """Return means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ..."""
     logs, loss = {}, 0.0
     for key, value in totals.items():
         kind, _, rest = key.partition("/")

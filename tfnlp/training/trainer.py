@@ -1,112 +1,150 @@
-"""The training loop: steps, held-out evaluation, checkpoints, resume."""
+"""The trainer: fit, evaluate, checkpoints and resume of a task on any strategy."""
+
+from __future__ import annotations
 
 import json
-import math
+import os
+import warnings
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
+from tfnlp.training.arguments import Rate, as_optimizer, as_rate, as_task
+from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.cluster.shares import distribute, split_batch
 from tfnlp.training.cluster.workers import Workers, raises_worker_lost
 from tfnlp.training.history import History
-from tfnlp.training.interrupt import StopSignal
-from tfnlp.training.monitor import Monitor, timed_next
-from tfnlp.training.profile import Profile
-from tfnlp.training.progress import Progress
+from tfnlp.training.keras_optimizer import KerasOptimizer
+from tfnlp.training.layer_rates import LayerRates
+from tfnlp.training.loop import Intervals, Loop, Validation
+from tfnlp.training.monitor import timed_next
+from tfnlp.training.optimizers import Optimizer
+from tfnlp.training.settings import (
+    check_settings,
+    jsonable,
+    layer_rate_settings,
+    optimizer_settings,
+    rate_settings,
+)
 from tfnlp.training.step import Step, means
-from tfnlp.training.summaries import Summaries
+
+if TYPE_CHECKING:
+    from tfnlp.tasks import Task
+
+_NO_EXACT_RESUME = (
+    "data is a tf.data.Dataset: when this run is resumed, it starts again at the first batch; for "
+    "an exact resume give an object with `batch_size` and `dataset(first_step)`"
+)
 
 
 class Trainer:
-    """Trains a task, on one device or many, so that a killed run ends as if it had not been.
+    """Trains a task, on one device or many; a run that was killed and resumed ends the same.
 
-    Build the task's model inside `strategy.scope()`. Of several workers all do the same; the
-    first one alone writes and shows progress, and all must see what it writes.
+    Build the task's model inside `strategy.scope()`. With several workers all make the same calls;
+    the first one alone writes and shows progress, and all must see the files that it writes.
 
     Args:
-        task: see `tfnlp.tasks`.
-        optimizer: from `tfnlp.training.optimizers`.
-        learning_rate: a float, or a function of the step (see `tfnlp.training.schedules`).
+        task: see `tfnlp.tasks`; or a Keras model, with `loss`.
+        optimizer: from `tfnlp.training.optimizers`; a new `keras.optimizers.Optimizer`, made in
+            the strategy's scope; or a name: one that `tfnlp.training.optimizer` knows ("adam" is
+            the Transformer's), or else one of Keras.
+        learning_rate: a float, a function of the step (see `tfnlp.training.schedules`) or a
+            `keras.optimizers.schedules.LearningRateSchedule`. None: a Keras optimizer's own.
+        loss: of a Keras model, see `tfnlp.tasks.KerasTask`.
         strategy: a `tf.distribute.Strategy`; None takes the current one.
         clip_norm: clip the gradient, summed over replicas, to this global norm; None: don't.
-        accumulation: micro-batches a step on each replica, for batches that memory can't hold.
+        accumulation: micro-batches a step on each replica, for batches too large for the memory.
         steps_per_call: steps that run in one call into TensorFlow.
         jit_compile: compile forward and backward pass with XLA.
         seed: of dropout.
-        directory: where checkpoints and TensorBoard logs go; None keeps nothing.
-        keep: how many of the last checkpoints to keep; the best is kept besides.
-        loss_scale: the gradient is that of `loss_scale * loss`. Only the clipping and optimizers
-            whose step depends on the gradient's size (Adagrad's first ones) notice.
+        directory: where checkpoints and TensorBoard logs are written; None writes nothing.
+        keep: how many of the last checkpoints to keep, besides the best one.
+        loss_scale: the gradient is that of `loss_scale * loss`. This changes only the clipping and
+            optimizers whose step depends on the gradient's size (Adagrad's first ones).
         layer_rates: a `LayerRates`: rates by layer and frozen layers; None: one rate for all.
 
     Raises:
-        ValueError: for arguments out of range.
+        ValueError: for arguments out of range or of another type, and for a Keras optimizer that
+            clips, accumulates or scales by itself.
     """
 
     def __init__(
         self,
-        task,
-        optimizer,
-        learning_rate,
+        task: Task | keras.Model,
+        optimizer: Optimizer | keras.optimizers.Optimizer | str,
+        learning_rate: float | Rate | None = None,
         *,
-        strategy=None,
-        clip_norm=1.0,
-        accumulation=1,
-        steps_per_call=1,
-        jit_compile=False,
-        seed=0,
-        directory=None,
-        keep=3,
-        loss_scale=1.0,
-        layer_rates=None,
-    ):
+        loss: Any = None,
+        strategy: tf.distribute.Strategy | None = None,
+        clip_norm: float | None = 1.0,
+        accumulation: int = 1,
+        steps_per_call: int = 1,
+        jit_compile: bool = False,
+        seed: int = 0,
+        directory: str | os.PathLike[str] | None = None,
+        keep: int = 3,
+        loss_scale: float = 1.0,
+        layer_rates: LayerRates | None = None,
+    ) -> None:
         for name, value in (("accumulation", accumulation), ("steps_per_call", steps_per_call)):
             if value < 1:
                 raise ValueError(f"{name}={value} must be at least 1")
         if clip_norm is not None and clip_norm <= 0:
             raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
-        self.task, self.optimizer = task, optimizer
+        self.task = as_task(task, loss)
         self.strategy = strategy or tf.distribute.get_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
-        self.workers = Workers(self.strategy)
-        rate = learning_rate
-        if not callable(rate):
-            rate = lambda step: tf.constant(learning_rate, "float32")  # noqa: E731
-        replicas = self.strategy.num_replicas_in_sync
-
-        if layer_rates is not None:
-            layer_rates.build(task.model)
-        with self.strategy.scope():
-            optimizer.build(task.model.trainable_variables)
+        self.workers, self.history = Workers(self.strategy), History()
+        self._rate = as_rate(learning_rate)
+        self._build_optimizer(optimizer, layer_rates)
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
         self._body = Step(
-            task,
-            optimizer,
-            rate,
+            self.task,
+            self.optimizer,
+            self._rate or self.optimizer.rate,
             clip_norm,
             accumulation,
             jit_compile,
             seed,
-            replicas,
+            self.strategy.num_replicas_in_sync,
             loss_scale,
             layer_rates,
         )
-        self.history = History()
+        # What the numbers of a run depend on; the learning rate is added when it starts.
+        self._settings = {
+            "optimizer": optimizer_settings(self.optimizer),
+            "layer_rates": layer_rate_settings(layer_rates),
+            "clip_norm": clip_norm,
+            "accumulation": accumulation,
+            "loss_scale": loss_scale,
+            "seed": seed,
+        }
         self._checkpoints = None
         if self.directory is not None:
-            self._checkpoints = Checkpoints(
-                tf.io.gfile.join(self.directory, "checkpoints"), self._saved_variables(), keep
-            )
+            folder = tf.io.gfile.join(self.directory, "checkpoints")
+            self._checkpoints = Checkpoints(folder, self._saved_variables(), keep)
+
+    def _build_optimizer(self, optimizer: Any, layer_rates: LayerRates | None) -> None:
+        with self.strategy.scope():
+            self.optimizer = as_optimizer(optimizer, self._rate)
+        if layer_rates is not None:
+            if isinstance(self.optimizer, KerasOptimizer):
+                raise ValueError("layer_rates need an optimizer of tfnlp.training, not of Keras")
+            layer_rates.build(self.task.model)
+        with self.strategy.scope():
+            self.optimizer.build(self.task.model.trainable_variables)
 
     @property
-    def step(self):
+    def step(self) -> int:
         """Updates made so far."""
         return int(self._step)
 
-    def _saved_variables(self):
+    def _saved_variables(self) -> dict[str, tf.Variable]:
         slots = {f"optimizer/{name}": v for name, v in self.optimizer.slots.items()}
         state = {f"state/{name}": v for name, v in self.task.state.items()}
         return {**model_variables(self.task.model), **slots, **state, "step": self._step}
@@ -114,25 +152,28 @@ class Trainer:
     @raises_worker_lost
     def fit(
         self,
-        data,
-        steps,
+        data: StepData | tf.data.Dataset,
+        steps: int,
         *,
-        validation=None,
-        evaluate_every=None,
-        checkpoint_every=None,
-        log_every=None,
-        patience=None,
-        monitor="loss",
-        callbacks=(),
-        progress=True,
-        resume=True,
-        profile=None,
-    ):
-        """Trains until `steps` updates have been made, those of an earlier run included.
+        validation: Validation | None = None,
+        evaluate_every: int | None = None,
+        checkpoint_every: int | None = None,
+        log_every: int | None = None,
+        patience: int | None = None,
+        monitor: str = "loss",
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        progress: bool = True,
+        resume: bool = True,
+        profile: tuple[int, int] | None = None,
+    ) -> History:
+        """Train until `steps` updates have been made, those of an earlier start included.
 
         Args:
-            data: has `batch_size` (of the global batch) and `dataset(first_step)`, a
-                `tf.data.Dataset` of global batches that is a pure function of the step.
+            data: an object with `batch_size` (of the global batch) and `dataset(first_step)`, a
+                `tf.data.Dataset` of global batches that is a pure function of the step. Or a
+                `tf.data.Dataset` of global batches, which is repeated; a run that is resumed
+                starts again at its first batch. All workers must get the same batches in the same
+                order: shuffle with a seed.
             steps: total number of updates.
             validation: a finite iterable of batches; or a function without arguments that returns
                 a dict of held-out values, floats by name; or None.
@@ -142,7 +183,7 @@ class Trainer:
             patience: stop after so many evaluations without a better `monitor`; None: never.
             monitor: a held-out value by its name in the logs, without `val_`; whether larger is
                 better follows from the name, see `History.best_step`.
-            callbacks: Keras callbacks; an "epoch" is what lies between two evaluations.
+            callbacks: Keras callbacks; an "epoch" is the steps between two evaluations.
             progress: show a progress bar.
             resume: continue from the newest whole checkpoint in `directory`.
             profile: `(first, last)`: write a TensorFlow profile of the steps of this start that are
@@ -152,106 +193,64 @@ class Trainer:
             the `History`.
 
         Raises:
-            ValueError: for a batch that does not divide by replicas times accumulation.
+            ValueError: for other data; for a batch that does not divide by replicas times
+                accumulation; if the directory holds a run with other settings or more steps.
             FloatingPointError: if the loss is no longer a number; the last checkpoint is from
                 before that.
-            WorkerLost: if another worker stopped; all go on from the last checkpoint when they
+            KeyboardInterrupt: after SIGINT or SIGTERM, with a checkpoint.
+            WorkerLost: if another worker stopped; all continue from the last checkpoint when they
                 are started again.
         """
         if steps < 1:
             raise ValueError(f"steps={steps} must be at least 1")
         if patience is not None and validation is None:
             raise ValueError("patience needs `validation` data to watch")
-        self._check_batch(data.batch_size)
-        evaluate_every = evaluate_every or max(1, math.ceil(steps / 10))
-        checkpoint_every = checkpoint_every or evaluate_every
-        log_every = log_every or max(1, steps // 200)
+        batches = Batches(data, self.task)
+        self._check_batch(batches.batch_size)
+        if self._rate is not None:
+            self._settings["learning_rate"] = rate_settings(self._rate, steps)
         if self._checkpoints and resume:
-            self.restore()
-        first = self.step
-        profiled = Profile(self.directory, profile if self.workers.chief else None, first)
-        if self.history.stopped_early(monitor, patience):
-            steps = first
-        callbacks = keras.callbacks.CallbackList(
-            list(callbacks), add_history=False, add_progbar=False, model=self.task.model
+            if isinstance(data, tf.data.Dataset):
+                warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
+            self._resume(steps)
+        last = self.step if self.history.stopped_early(monitor, patience) else steps
+        loop = Loop(
+            self,
+            last,
+            Intervals.of(steps, evaluate_every, checkpoint_every, log_every),
+            validation=validation,
+            patience=patience,
+            monitor=monitor,
+            callbacks=callbacks,
+            progress=progress,
+            profile=profile,
         )
         self.task.model.stop_training = False
-        callbacks.on_train_begin()
-        iterator = iter(distribute(self.strategy, data, first)) if first < steps else None
-        chief = self.workers.chief
-        summaries = Summaries(self.directory if chief else None)
-        shown = chief and (progress or self.directory is not None)
-        speeds = Monitor(self.strategy, self.task.model, peak=shown)
-        bar = Progress(first, steps, progress and chief)
-        with StopSignal() as stop_signal, profiled, bar:
-            saved, interrupted = first, False
-            while (step := self.step) < steps:
-                if step % evaluate_every == 0 or step == first:
-                    callbacks.on_epoch_begin(step // evaluate_every)
-                boundaries = (evaluate_every, checkpoint_every, log_every)
-                stop_at = min(steps, step + self.steps_per_call)
-                stop_at = min(stop_at, *((step // n + 1) * n for n in boundaries))
-                callbacks.on_train_batch_begin(step)
-                with profiled.of(step, stop_at), speeds:
-                    count = stop_at - step
-                    totals = self.train_steps(
-                        iterator, 1 if self.steps_per_call == 1 else tf.constant(count)
-                    )
-                    totals = {name: float(value) for name, value in totals.items()}
-                totals = speeds.take(totals)
-                step = stop_at
-                logs = self.task.report(means(totals))
-                if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
-                    raise FloatingPointError(
-                        f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step "
-                        f"{step}; lower the learning rate or lengthen the warm-up"
-                    )
-                callbacks.on_train_batch_end(step - 1, logs)
-                bar.update(step, {**logs, **speeds.recent()})
-                self.history.add(totals)
-                if step % log_every == 0 or step == steps:
-                    row = self.history.flush(step)
-                    summaries.write("train", step, {**row, **speeds.row()})
-                if step % evaluate_every == 0 or step == steps:
-                    held_out = {}
-                    if validation is not None:
-                        held_out = self._held_out(validation)
-                        self.history.add_validation(step, held_out)
-                        summaries.write("validation", step, held_out)
-                        bar.note(step, held_out)
-                        if self._checkpoints and self.history.best_step(monitor) == step:
-                            self._save(best=True)
-                    logs.update({f"val_{k}": v for k, v in held_out.items()})
-                    callbacks.on_epoch_end((step - 1) // evaluate_every, logs)
-                # A worker that stopped alone would leave the others waiting for it.
-                said = self.workers.gather(stop_signal.received, self.task.model.stop_training)
-                interrupted, finished = said.any(axis=0)
-                stopping = (
-                    interrupted or finished or self.history.stopped_early(monitor, patience)
-                )
-                if self._checkpoints and (
-                    stopping or step % checkpoint_every == 0 or step == steps
-                ):
-                    self._save()
-                    saved = step
-                if stopping:
-                    break
-        callbacks.on_train_end()
+        loop.callbacks.on_train_begin()
+        iterator = None
+        if loop.first < last:
+            iterator = iter(distribute(self.strategy, batches, loop.first))
+        interrupted = loop.run(iterator)
+        loop.callbacks.on_train_end()
         if interrupted:
+            saved = loop.saved
             kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""
-            raise KeyboardInterrupt(f"stopped at step {self.step} of {steps}{kept}")
+            raise KeyboardInterrupt(f"stopped at step {self.step} of {last}{kept}")
         return self.history
 
-    def _held_out(self, validation):
-        if callable(validation):
-            return {name: float(value) for name, value in validation().items()}
-        return self.evaluate(validation)
-
     @raises_worker_lost
-    def evaluate(self, batches):
-        """Held-out means over all batches: a dict such as `{"loss": ..., "..._accuracy": ...}`."""
+    def evaluate(self, batches: Iterable[Any]) -> dict[str, float]:
+        """Return held-out means over all batches, such as `{"loss": ..., "..._accuracy": ...}`.
+
+        Raises:
+            ValueError: if there is no batch, or one does not divide by the replicas.
+        """
+        if isinstance(batches, tf.data.Dataset):
+            if batches.cardinality() == tf.data.INFINITE_CARDINALITY:
+                raise ValueError("held-out data is an endless tf.data.Dataset; use take(count)")
         totals, state = {}, None
         for batch in batches:
+            batch = self.task.as_dict(batch)
             size = next(iter(batch.values())).shape[0]
             self._check_batch(size, accumulation=1)
             if state is None:
@@ -264,8 +263,8 @@ class Trainer:
         return self.task.report(means(totals))
 
     @raises_worker_lost
-    def restore(self, best=False):
-        """Loads the newest whole checkpoint (or the best) and its history, if there is one.
+    def restore(self, best: bool = False) -> int:
+        """Load the newest whole checkpoint (or the best) and its history, if there is one.
 
         Returns:
             the step it was written at, or 0.
@@ -276,9 +275,7 @@ class Trainer:
         """
         if self._checkpoints is None:
             raise ValueError("restore() needs a Trainer with a directory")
-        state = (
-            self._checkpoints.restore_best() if best else self._checkpoints.restore_latest()
-        )
+        state = self._checkpoints.restore_best() if best else self._checkpoints.restore_latest()
         if state is not None:
             self.history = History(**state["history"])
         history = json.dumps(self.history.state(), sort_keys=True).encode()
@@ -291,24 +288,41 @@ class Trainer:
             )
         return self.step
 
-    def _save(self, best=False):
+    def save_checkpoint(self, best: bool = False) -> None:
+        """Write a checkpoint, as the best one if `best`; all workers must call it."""
         if self.workers.chief:
-            kind = "best" if best else "step"
-            self._checkpoints.save(self.step, {"history": self.history.state()}, kind)
-        self.workers.gather(self.step)  # no worker goes on, or reads it, before it is whole
+            state = {"history": self.history.state(), "settings": jsonable(self._settings)}
+            self._checkpoints.save(self.step, state, "best" if best else "step")
+        self.workers.gather(self.step)  # no worker continues, or reads it, before it is whole
 
-    def _check_batch(self, size, accumulation=None):
+    def _resume(self, steps: int) -> None:
+        """Load the newest checkpoint, if it is one of a run with these settings."""
+        check_settings(self.directory, self._checkpoints, jsonable(self._settings))
+        self.restore()
+        if self.step > steps:
+            raise ValueError(
+                f"{self.directory} holds a run of {self.step} steps, more than steps={steps}; "
+                "choose another directory to start a new one"
+            )
+
+    def _check_batch(self, size: int | None, accumulation: int | None = None) -> None:
         replicas = self.strategy.num_replicas_in_sync
         accumulation = self.accumulation if accumulation is None else accumulation
-        if size % (replicas * accumulation):
+        parts = replicas * accumulation
+        if parts > 1 and size is None:
+            raise ValueError(
+                f"data has batches of no fixed size, which {replicas} replicas x {accumulation} "
+                "accumulated micro-batches can't share; use batch(size, drop_remainder=True)"
+            )
+        if parts > 1 and size % parts:
             raise ValueError(
                 f"batch of {size} does not divide by {replicas} replicas x {accumulation} "
-                f"accumulated micro-batches; use a multiple of {replicas * accumulation}"
+                f"accumulated micro-batches; use a multiple of {parts}"
             )
 
     @tf.function(autograph=False)
-    def train_steps(self, iterator, count):
-        """Runs `count` steps on the next batches; returns the sums over them.
+    def train_steps(self, iterator: Iterator[Any], count: int | tf.Tensor) -> dict[str, tf.Tensor]:
+        """Run `count` steps on the next batches; return the sums over them.
 
         Args:
             iterator: of distributed batches.
@@ -318,14 +332,14 @@ class Trainer:
             return self._one_step(iterator, after=())
         names = []
 
-        def body(index, totals):
+        def body(index: tf.Tensor, totals: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             more = self._one_step(iterator, after=[totals])
             names[:] = more
-            # At first `totals` is one zero: how many there are shows when a step is traced.
+            # At first `totals` is one zero: how many there are is known once a step is traced.
             return index + 1, totals + tf.stack(list(more.values()))
 
-        # Written out: AutoGraph would turn all that a step calls into other source code first,
-        # which takes longer than tracing it.
+        # Written out: AutoGraph would first transform the source code of all functions that a step
+        # calls, which takes longer than tracing it.
         _, totals = tf.while_loop(
             lambda index, _: index < count,
             body,
@@ -334,7 +348,9 @@ class Trainer:
         )
         return {name: totals[index] for index, name in enumerate(names)}
 
-    def _one_step(self, iterator, after):
+    def _one_step(
+        self, iterator: Iterator[Any], after: Sequence[tf.Tensor]
+    ) -> dict[str, tf.Tensor]:
         batch, waited = timed_next(iterator, after)
         totals = self.strategy.run(self._body.train, args=(batch, self._step.read_value()))
         self._step.assign_add(1)
@@ -344,7 +360,7 @@ class Trainer:
 
     # Without `reduce_retracing` there would be a trace for each length of its batches.
     @tf.function(reduce_retracing=True, autograph=False)
-    def _evaluate_batch(self, batch, state):
+    def _evaluate_batch(self, batch: dict[str, Any], state: dict[str, tf.Tensor]) -> Any:
         # Every replica returns the same global sums and states.
         results = self.strategy.run(self._body.evaluate, args=(batch, state))
         return tf.nest.map_structure(

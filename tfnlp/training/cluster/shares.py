@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.training.batches import StepData
 from tfnlp.training.step import split_rows
-
-
-class StepData(Protocol):
-    """Training data whose batches are a pure function of the step.
-
-    Attributes:
-        batch_size: rows of the global batch.
-    """
-
-    batch_size: int
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return the global batches from `first_step` on."""
-        ...
 
 
 def split_batch(strategy: tf.distribute.Strategy, batch: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,252 @@
+"""Keras models, losses, optimizers and schedules, and `tf.data` in the trainer."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import tasks, training
+
+CLASSES, FEATURES = 5, 6
+LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def two_replicas():
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def model(dropout=0.0):
+    """The same weights, with the same names, at every call."""
+    keras.utils.set_random_seed(1)
+    x = keras.Input((FEATURES,), name="x")
+    y = keras.layers.Dense(8, activation="tanh", name="hidden")(x)
+    y = keras.layers.Dropout(dropout, name="dropout")(y)
+    return keras.Model(x, keras.layers.Dense(CLASSES, name="logits")(y), name="toy")
+
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(48, FEATURES)).astype("float32")
+Y = RANDOM.integers(0, CLASSES, 48).astype("int32")
+WEIGHTS = RANDOM.random(48).astype("float32")
+
+
+def dataset(size=16, weights=False):
+    parts = (X, Y, WEIGHTS) if weights else (X, Y)
+    return tf.data.Dataset.from_tensor_slices(parts).batch(size, drop_remainder=True)
+
+
+class StepBatches:
+    """The batches of `dataset` as a function of the step."""
+
+    batch_size = 16
+
+    def dataset(self, first_step=0):
+        return dataset().repeat().skip(first_step)
+
+
+def trainer(optimizer=keras.optimizers.AdamW, strategy=None, dropout=0.0, rate=None, **more):
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        made = optimizer if isinstance(optimizer, str) else optimizer(1e-2)
+        built = model(dropout)
+    more = {"loss": LOSS, "clip_norm": None, **more}
+    return training.Trainer(built, made, rate, strategy=strategy, **more)
+
+
+def train(made, steps=6, data=None, **arguments):
+    history = made.fit(data or StepBatches(), steps, log_every=1, progress=False, **arguments)
+    return history, made.task.model.get_weights()
+
+
+def assert_close(some, others, **tolerance):
+    for a, b in zip(some, others, strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def test_adamw_equals_model_fit():
+    reference = model()
+    reference.compile(keras.optimizers.AdamW(1e-2), LOSS)
+    losses = reference.fit(dataset(), epochs=2, verbose=0).history["loss"]
+    history, weights = train(trainer(), data=dataset())
+    assert_close(weights, reference.get_weights(), atol=1e-6)
+    means = [np.mean([row["loss"] for row in history.train[i : i + 3]]) for i in (0, 3)]
+    np.testing.assert_allclose(means, losses, rtol=1e-5)
+    assert history.train[0]["learning_rate"] == pytest.approx(1e-2)
+
+
+SPLITS = {
+    "two replicas": dict(strategy=two_replicas),
+    "two replicas, accumulated": dict(strategy=two_replicas, accumulation=2, steps_per_call=3),
+    "accumulated, XLA": dict(accumulation=4, jit_compile=True),
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+def test_every_split_of_the_batch_gives_the_same_weights(name):
+    arguments = dict(SPLITS[name])
+    strategy = arguments.pop("strategy", tf.distribute.get_strategy)()
+    clipped = dict(clip_norm=0.1, optimizer=keras.optimizers.Adagrad)
+    one, weights = train(trainer(**clipped))
+    assert min(row["gradient_norm"] for row in one.train) > 0.1  # so that clipping matters
+    assert_close(train(trainer(**clipped, strategy=strategy, **arguments))[1], weights, atol=1e-6)
+
+
+def test_repeated_rows_of_an_embedding_count_as_their_sum():
+    ids = np.array([[3, 3, 3, 1], [1, 3, 0, 3]], "int32")
+    embedding = keras.Sequential(
+        [keras.Input((4,), dtype="int32"), keras.layers.Embedding(5, 2), keras.layers.Flatten()]
+    )
+    before = embedding.get_weights()[0]
+    made = training.Trainer(
+        embedding,
+        keras.optimizers.Adagrad(0.1, initial_accumulator_value=0.5, epsilon=0.0),
+        loss=lambda targets, outputs: tf.reduce_sum(outputs, -1),
+        clip_norm=None,
+    )
+    made.fit(tf.data.Dataset.from_tensors((ids, ids)), 1, progress=False)
+    count = np.bincount(ids.ravel(), minlength=5)[:, None] / 2.0  # the gradient: a mean of 2 rows
+    want = before - 0.1 * count / np.sqrt(0.5 + count**2)
+    np.testing.assert_allclose(embedding.get_weights()[0], want, atol=1e-6)
+
+
+def test_resume_is_bit_identical(tmp_path):
+    def run(folder, steps):
+        schedule = keras.optimizers.schedules.CosineDecay(1e-2, 10)
+        made = trainer(keras.optimizers.Nadam, dropout=0.3, rate=schedule, directory=folder)
+        history, weights = train(made, steps)
+        return history.state(), weights
+
+    whole, weights = run(tmp_path / "whole", 6)
+    run(tmp_path / "halves", 3)
+    halves, resumed = run(tmp_path / "halves", 6)
+    assert whole == halves
+    for a, b in zip(weights, resumed, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def schedules():
+    """The same rates three times: ours, Keras's, and a function."""
+    keras_rate = keras.optimizers.schedules.PolynomialDecay(0.1, 10, end_learning_rate=0.0)
+    return [training.linear(0.1, 10), keras_rate, lambda step: 0.1 * (1 - step / 10)]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])  # Keras's, ours
+def test_every_form_of_a_schedule_gives_the_same_rates(optimizer):
+    results = [train(trainer(optimizer, rate=rate)) for rate in schedules()]
+    for history, weights in results:
+        rates = [row["learning_rate"] for row in history.train]
+        np.testing.assert_allclose(rates, 0.1 - 0.01 * np.arange(6), rtol=1e-5)
+        assert_close(weights, results[0][1], atol=1e-6)
+    if optimizer == "sgd":  # a schedule of the optimizer itself
+        own = keras.optimizers.SGD(schedules()[1])
+        assert_close(train(trainer(lambda _: own))[1], results[0][1], atol=1e-6)
+
+
+def test_loss_is_the_weighted_mean_over_the_global_batch():
+    reference = model()
+    losses = keras.losses.sparse_categorical_crossentropy(Y, reference(X), from_logits=True)
+    hits = np.argmax(reference(X), -1) == Y
+    task = tasks.KerasTask(
+        reference, LOSS, metrics={"accuracy": keras.metrics.sparse_categorical_accuracy}
+    )
+    made = training.Trainer(task, "sgd")
+    batches = [(X[:16], Y[:16]), (X[16:], Y[16:])]
+    logs = made.evaluate(batches)
+    assert logs["loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert logs["accuracy"] == pytest.approx(hits.mean(), rel=1e-5)
+    logs = made.evaluate(dataset(weights=True))
+    assert logs["loss"] == pytest.approx(np.average(losses, weights=WEIGHTS), rel=1e-5)
+    assert logs["accuracy"] == pytest.approx(np.average(hits, weights=WEIGHTS), rel=1e-5)
+
+
+def test_weights_may_be_those_of_each_target():
+    # Inputs by name, and targets [B, T] of which some do not count.
+    x = {name: keras.Input((3, 2), name=name) for name in ("a", "b")}
+    two = keras.Model(x, keras.layers.Dense(1)(keras.layers.Add()([x["a"], x["b"]]))[..., 0])
+    batch = {name: RANDOM.normal(size=(4, 3, 2)).astype("float32") for name in x}
+    targets = RANDOM.normal(size=(4, 3)).astype("float32")
+    weights = (RANDOM.random((4, 3)) < 0.6).astype("float32")
+    made = training.Trainer(two, "sgd", loss=lambda targets, outputs: tf.square(targets - outputs))
+    want = np.average((targets - two(batch).numpy()) ** 2, weights=weights)
+    as_dict = {**batch, "targets": targets, "sample_weight": weights}
+    for one in ((batch, targets, weights), as_dict):
+        assert made.evaluate([one])["loss"] == pytest.approx(want, rel=1e-5)
+    history = made.fit(tf.data.Dataset.from_tensors(as_dict), 2, log_every=1, progress=False)
+    assert history.train[0]["loss"] == pytest.approx(want, rel=1e-5)
+
+
+def test_a_dataset_is_said_to_restart_when_resumed(tmp_path):
+    with pytest.warns(UserWarning, match="starts again at the first batch"):
+        train(trainer(directory=tmp_path), 2, dataset())
+
+
+class Unbuilt(keras.Model):
+    pass
+
+
+@pytest.mark.parametrize(
+    "data, text",
+    [
+        ([(X, Y)], "data must be a tf.data.Dataset .* not list"),
+        (dataset().take(0), "without a batch"),
+        (tf.data.Dataset.from_tensors(X), r"must be \(inputs, targets\)"),
+        (tf.data.Dataset.from_tensors({"x": X}), r"keys \['x'\]"),
+        (tf.data.Dataset.from_tensors((X, (Y, Y))), "targets must be one tensor"),
+    ],
+)
+def test_other_data_is_refused(data, text):
+    with pytest.raises(ValueError, match=text):
+        trainer().fit(data, 1)
+
+
+def test_batches_of_no_fixed_size_are_refused_where_they_are_split():
+    data = tf.data.Dataset.from_tensor_slices((X, Y)).batch(20)
+    with pytest.raises(ValueError, match="no fixed size"):
+        trainer(accumulation=2).fit(data, 1)
+    train(trainer(), 3, data)
+    with pytest.raises(ValueError, match=r"endless tf.data.Dataset; use take"):
+        trainer().evaluate(data.repeat())
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (dict(clipnorm=1.0), "clipnorm=1.0: give the Trainer clip_norm"),
+        (dict(global_clipnorm=1.0), "global_clipnorm=1.0: give the Trainer clip_norm"),
+        (dict(gradient_accumulation_steps=2), "steps=2: give the Trainer accumulation"),
+        (dict(use_ema=True), "use_ema=True: average checkpoints"),
+        (dict(loss_scale_factor=8.0), "loss_scale_factor=8.0: train in"),
+    ],
+)
+def test_keras_optimizers_that_do_the_trainers_work_are_refused(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        trainer(lambda rate: keras.optimizers.SGD(rate, **arguments))
+
+
+def test_other_optimizers_rates_and_models_are_refused():
+    used = keras.optimizers.SGD(0.1)
+    train(trainer(lambda _: used), 1)
+    scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD())
+    for optimizer, text in ((used, "is in use"), (scaled, "wraps"), (3, "not int")):
+        with pytest.raises(ValueError, match=text):
+            trainer(lambda _, made=optimizer: made)
+    with pytest.raises(ValueError, match="'stairs' is unknown; choose one of adam"):
+        trainer("stairs")
+    with pytest.raises(ValueError, match="optimizer AdamW needs a learning_rate"):
+        trainer("adamw")
+    with pytest.raises(ValueError, match="learning_rate='fast' must be"):
+        trainer("adamw", rate="fast")
+    with pytest.raises(ValueError, match="SGD was made outside the strategy's scope"):
+        training.Trainer(model(), keras.optimizers.SGD(), loss=LOSS, strategy=two_replicas())
+    with pytest.raises(ValueError, match="layer_rates need an optimizer of tfnlp"):
+        trainer(layer_rates=training.LayerRates())
+    with pytest.raises(ValueError, match="task must be .* not Functional without loss"):
+        trainer(loss=None)
+    with pytest.raises(ValueError, match="not Unbuilt without loss"):
+        training.Trainer(Unbuilt(), "sgd")
+    with pytest.raises(ValueError, match="has no weights yet"):
+        training.Trainer(Unbuilt(), "sgd", loss=LOSS)
+    with pytest.raises(ValueError, match="loss='unknown' must be"):
+        trainer(loss="unknown")
+    with pytest.raises(ValueError, match="must return a loss for each example"):
+        train(trainer(loss=lambda targets, outputs: tf.reduce_mean(outputs)), 1)

@@ -1,0 +1,148 @@
+"""A task made of any Keras model and a loss function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfnlp.tasks.task import Task
+
+LossFunction = Callable[[Any, Any], Any]
+
+_FORMS = (
+    "(inputs, targets), (inputs, targets, sample_weight), or a dict of the inputs by name with "
+    "the keys 'targets' and, optionally, 'sample_weight'"
+)
+
+
+class KerasTask(Task):
+    """A Keras model with one output and a loss function of targets and outputs.
+
+    Batches are those of `keras.Model.fit`: `(inputs, targets)` or `(inputs, targets,
+    sample_weight)`. They can also be dicts of the model's inputs by name, with the keys `targets`
+    and, optionally, `sample_weight`.
+
+        loss = sum_i w_i l_i / sum_i w_i
+
+    i runs over the examples of the global batch, and l_i is the mean over all other axes of the
+    losses of example i. Without weights w_i is 1. With weights `[B, T, ...]` i runs over all
+    their axes. Keras calls this reduction `mean_with_sample_weight`.
+
+    Masks that layers pass on are not applied to the loss: give targets that do not count the
+    weight 0.
+
+    Args:
+        model: a built `keras.Model`; its output is one tensor `[B, ...]`.
+        loss: a name that `keras.losses.get` takes, a `keras.losses.Loss` (its reduction is not
+            used), or a function `(targets, outputs) -> losses [B, ...]`.
+        metrics: such functions by name, each averaged as the loss is.
+
+    Raises:
+        ValueError: for another model or loss.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        loss: str | keras.losses.Loss | LossFunction,
+        metrics: Mapping[str, LossFunction] | None = None,
+    ) -> None:
+        if not isinstance(model, keras.Model):
+            raise ValueError(f"model must be a keras.Model, not {type(model).__name__}")
+        if not model.variables:
+            raise ValueError(
+                f"model {model.name!r} has no weights yet: give it an Input, or call it once"
+            )
+        super().__init__(model)
+        self._loss, self._metrics = _unreduced(loss), dict(metrics or {})
+        self._structure = None
+
+    def as_dict(self, batch: Any) -> dict[str, Any]:
+        if isinstance(batch, Mapping):
+            if "targets" in batch:
+                return batch
+            raise ValueError(f"a batch must be {_FORMS}; this dict has the keys {list(batch)}")
+        if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
+            raise ValueError(f"a batch must be {_FORMS}, not {type(batch).__name__}")
+        inputs, targets, *weight = batch
+        if tf.nest.is_nested(targets):
+            raise ValueError(
+                f"targets must be one tensor, not {type(targets).__name__}; for several losses "
+                "write a subclass of tfnlp.tasks.Task"
+            )
+        self._structure = tf.nest.map_structure(lambda _: 0, inputs)
+        flat = {f"inputs:{i}": x for i, x in enumerate(tf.nest.flatten(inputs))}
+        flat["targets"] = targets
+        return {**flat, "sample_weight": weight[0]} if weight else flat
+
+    def inputs(self, batch: Mapping[str, Any]) -> Any:
+        if "inputs:0" not in batch:
+            return {k: v for k, v in batch.items() if k not in ("targets", "sample_weight")}
+        count = len(tf.nest.flatten(self._structure))
+        return tf.nest.pack_sequence_as(
+            self._structure, [batch[f"inputs:{i}"] for i in range(count)]
+        )
+
+    def targets(self, batch: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+        weights = batch.get("sample_weight")
+        if weights is None:
+            return {"target": tf.cast(tf.shape(batch["targets"])[0], "float32")}
+        return {"target": tf.reduce_sum(tf.cast(weights, "float32"))}
+
+    def losses(self, batch: Mapping[str, Any], outputs: Any) -> dict[str, tf.Tensor]:
+        return {"target": self._sum(self._loss, batch, outputs)}
+
+    def metrics(self, batch: Mapping[str, Any], outputs: Any) -> dict[str, tuple[str, tf.Tensor]]:
+        return {
+            name: ("target", self._sum(function, batch, outputs))
+            for name, function in self._metrics.items()
+        }
+
+    def _sum(self, function: LossFunction, batch: Mapping[str, Any], outputs: Any) -> tf.Tensor:
+        """Return the weighted sum of what `function` gives for each target, a float32 scalar."""
+        weights = batch.get("sample_weight")
+        if tf.nest.is_nested(outputs):
+            raise ValueError(
+                f"model {self.model.name!r} returns a {type(outputs).__name__}; a loss function "
+                "takes one tensor: write a subclass of tfnlp.tasks.Task"
+            )
+        if weights is None and getattr(outputs, "_keras_mask", None) is not None:
+            raise ValueError(
+                f"the outputs of model {self.model.name!r} have a mask, which is not applied to "
+                "the loss; give batches a sample_weight that is 0 for masked targets"
+            )
+        if outputs.dtype.is_floating:
+            outputs = tf.cast(outputs, "float32")
+        values = tf.cast(function(batch["targets"], outputs), "float32")
+        rank = 1 if weights is None else weights.shape.rank
+        if values.shape.rank < rank:
+            raise ValueError(
+                f"loss function {getattr(function, '__name__', function)!r} returns the shape "
+                f"{values.shape}; it must return a loss for each "
+                + ("example, [B, ...]" if rank == 1 else f"sample_weight {weights.shape}")
+            )
+        values = tf.reduce_mean(values, axis=list(range(rank, values.shape.rank)))
+        if weights is not None:
+            values *= tf.cast(weights, "float32")
+        return tf.reduce_sum(values)
+
+
+def _unreduced(loss: str | keras.losses.Loss | LossFunction) -> LossFunction:
+    """Return the function that gives a loss for each target."""
+    found = loss
+    if isinstance(loss, str):
+        try:
+            found = keras.losses.get(loss)
+        except ValueError:
+            found = None
+    if isinstance(found, keras.losses.Loss):
+        return found.call
+    if not callable(found):
+        raise ValueError(
+            f"loss={loss!r} must be the name of a Keras loss, a keras.losses.Loss or a function "
+            "(targets, outputs) -> losses"
+        )
+    return found

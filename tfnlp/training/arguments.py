@@ -1,0 +1,90 @@
+"""The forms in which a `Trainer` takes its task, its optimizer and its learning rate."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from tfnlp.training import optimizers
+from tfnlp.training.keras_optimizer import KerasOptimizer
+
+if TYPE_CHECKING:
+    from tfnlp.tasks import Task
+
+Rate = Callable[[Any], Any]
+
+
+def as_task(task: Any, loss: Any) -> Task:
+    """Return `task`, or the task of a Keras model and a loss.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    from tfnlp.tasks import KerasTask, Task
+
+    if isinstance(task, keras.Model) and loss is not None:
+        return KerasTask(task, loss)
+    if isinstance(task, Task) and loss is None:
+        return task
+    raise ValueError(
+        "task must be a tfnlp.tasks.Task without loss, or a keras.Model with loss, not "
+        f"{type(task).__name__} {'without' if loss is None else 'with'} loss"
+    )
+
+
+def as_rate(learning_rate: Any) -> Rate | None:
+    """Return a learning rate as a function of the step to a float32 scalar; None for None.
+
+    Raises:
+        ValueError: for anything but a float, a function and a Keras schedule.
+    """
+    if learning_rate is None:
+        return None
+    if callable(learning_rate):
+        return lambda step: tf.cast(learning_rate(step), "float32")
+    if not isinstance(learning_rate, numbers.Real) or not learning_rate >= 0:
+        raise ValueError(
+            f"learning_rate={learning_rate!r} must be a float of at least 0, a function of the "
+            "step or a Keras schedule"
+        )
+    return lambda step: tf.constant(learning_rate, "float32")
+
+
+def as_optimizer(optimizer: Any, rate: Rate | None) -> optimizers.Optimizer | KerasOptimizer:
+    """Return an optimizer for the trainer's step; call it in the strategy's scope.
+
+    Args:
+        optimizer: of `tfnlp.training` or of Keras, or a name.
+        rate: function of the step, or None.
+
+    Raises:
+        ValueError: for anything else, and for an optimizer without a learning rate.
+    """
+    if isinstance(optimizer, str):
+        optimizer = _named(optimizer)
+    if isinstance(optimizer, keras.optimizers.Optimizer):
+        return KerasOptimizer(optimizer, rate)
+    if not isinstance(optimizer, optimizers.Optimizer):
+        raise ValueError(
+            "optimizer must be one of tfnlp.training or of Keras, or a name, not "
+            f"{type(optimizer).__name__}"
+        )
+    if rate is None:
+        raise ValueError(f"optimizer {type(optimizer).__name__} needs a learning_rate")
+    return optimizer
+
+
+def _named(name: str) -> optimizers.Optimizer | keras.optimizers.Optimizer:
+    if name in optimizers.OPTIMIZERS:
+        return optimizers.optimizer(name)
+    try:
+        return keras.optimizers.get(name)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"optimizer={name!r} is unknown; choose one of {', '.join(optimizers.OPTIMIZERS)}, or "
+            "the name of a Keras optimizer"
+        ) from error

@@ -1,0 +1,168 @@
+"""The loop over training steps: evaluation, checkpoints, logs and callbacks between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from tfnlp.training.interrupt import StopSignal
+from tfnlp.training.monitor import Monitor
+from tfnlp.training.profile import Profile
+from tfnlp.training.progress import Progress
+from tfnlp.training.step import means
+from tfnlp.training.summaries import Summaries
+
+if TYPE_CHECKING:
+    from tfnlp.training.trainer import Trainer
+
+Validation = Iterable[Any] | Callable[[], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Steps between two evaluations, two checkpoints and two rows of the history."""
+
+    evaluate: int
+    checkpoint: int
+    log: int
+
+    @classmethod
+    def of(
+        cls, steps: int, evaluate: int | None, checkpoint: int | None, log: int | None
+    ) -> Intervals:
+        """Return the given numbers, or those of ten evaluations and 200 rows in `steps`."""
+        evaluate = evaluate or max(1, math.ceil(steps / 10))
+        return cls(evaluate, checkpoint or evaluate, log or max(1, steps // 200))
+
+    def next_stop(self, step: int) -> int:
+        """Return the first step after `step` at which one of them ends."""
+        return min((step // n + 1) * n for n in (self.evaluate, self.checkpoint, self.log))
+
+
+class Loop:
+    """The steps of one call of `Trainer.fit`.
+
+    Args:
+        trainer: the `Trainer`, at the first step.
+        steps: the number of updates at which the loop ends.
+        intervals: see `Intervals`.
+        validation, patience, monitor, callbacks, progress, profile: see `Trainer.fit`.
+
+    Attributes:
+        saved: the step of the last checkpoint.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        steps: int,
+        intervals: Intervals,
+        *,
+        validation: Validation | None,
+        patience: int | None,
+        monitor: str,
+        callbacks: Sequence[keras.callbacks.Callback],
+        progress: bool,
+        profile: tuple[int, int] | None,
+    ) -> None:
+        self.trainer, self.steps, self.intervals = trainer, steps, intervals
+        self.validation, self.patience, self.monitor = validation, patience, monitor
+        self.first = self.saved = trainer.step
+        self._model = trainer.task.model
+        chief, directory = trainer.workers.chief, trainer.directory
+        self._profile = Profile(directory, profile if chief else None, self.first)
+        self.callbacks = keras.callbacks.CallbackList(
+            list(callbacks), add_history=False, add_progbar=False, model=self._model
+        )
+        self._summaries = Summaries(directory if chief else None)
+        shown = chief and (progress or directory is not None)
+        self._speeds = Monitor(trainer.strategy, self._model, peak=shown)
+        self._bar = Progress(self.first, steps, progress and chief)
+
+    def run(self, iterator: Iterator[Any] | None) -> bool:
+        """Train until `steps` updates have been made, or a reason to stop.
+
+        Args:
+            iterator: of distributed batches; None if there is no step to make.
+
+        Returns:
+            whether a signal stopped it.
+        """
+        trainer, interrupted = self.trainer, False
+        with StopSignal() as signal, self._profile, self._bar:
+            while (step := trainer.step) < self.steps:
+                if step % self.intervals.evaluate == 0 or step == self.first:
+                    self.callbacks.on_epoch_begin(step // self.intervals.evaluate)
+                logs = self._train(iterator, step)
+                step = trainer.step
+                if self._is_due(step, self.intervals.evaluate):
+                    self._evaluate(step, logs)
+                # A worker that stopped alone would leave the others waiting for it.
+                told = trainer.workers.gather(signal.received, self._model.stop_training)
+                interrupted, finished = told.any(axis=0)
+                stopping = interrupted or finished or self._stopped_early()
+                if trainer.directory is not None and (
+                    stopping or self._is_due(step, self.intervals.checkpoint)
+                ):
+                    trainer.save_checkpoint()
+                    self.saved = step
+                if stopping:
+                    break
+        return bool(interrupted)
+
+    def _is_due(self, step: int, interval: int) -> bool:
+        return step % interval == 0 or step == self.steps
+
+    def _stopped_early(self) -> bool:
+        return self.trainer.history.stopped_early(self.monitor, self.patience)
+
+    def _train(self, iterator: Iterator[Any], step: int) -> dict[str, float]:
+        """Make the steps of one call into TensorFlow; return their means."""
+        trainer = self.trainer
+        end = min(self.steps, step + trainer.steps_per_call, self.intervals.next_stop(step))
+        self.callbacks.on_train_batch_begin(step)
+        with self._profile.of(step, end), self._speeds:
+            count = 1 if trainer.steps_per_call == 1 else tf.constant(end - step)
+            try:
+                totals = trainer.train_steps(iterator, count)
+            except tf.errors.OutOfRangeError as error:
+                raise ValueError(
+                    f"data ended after step {trainer.step} of {self.steps}; it must have a batch "
+                    "for every step"
+                ) from error
+            totals = {name: float(value) for name, value in totals.items()}
+        totals = self._speeds.take(totals)
+        logs = trainer.task.report(means(totals))
+        if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
+            raise FloatingPointError(
+                f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step {end}; "
+                "lower the learning rate or lengthen the warm-up"
+            )
+        self.callbacks.on_train_batch_end(end - 1, logs)
+        self._bar.update(end, {**logs, **self._speeds.recent()})
+        trainer.history.add(totals)
+        if self._is_due(end, self.intervals.log):
+            row = trainer.history.flush(end)
+            self._summaries.write("train", end, {**row, **self._speeds.row()})
+        return logs
+
+    def _evaluate(self, step: int, logs: dict[str, float]) -> None:
+        """Add a row of held-out means to the history, and save the weights if they are the best."""
+        trainer, held_out = self.trainer, {}
+        if self.validation is not None:
+            if callable(self.validation):
+                held_out = {name: float(value) for name, value in self.validation().items()}
+            else:
+                held_out = trainer.evaluate(self.validation)
+            trainer.history.add_validation(step, held_out)
+            self._summaries.write("validation", step, held_out)
+            self._bar.note(step, held_out)
+            if trainer.directory is not None and trainer.history.best_step(self.monitor) == step:
+                trainer.save_checkpoint(best=True)
+        logs.update({f"val_{name}": value for name, value in held_out.items()})
+        self.callbacks.on_epoch_end((step - 1) // self.intervals.evaluate, logs)
