@@ -4,6 +4,8 @@ import json
 import pathlib
 import re
 
+import pytest
+
 from tests.support import run_python
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -14,6 +16,7 @@ def blocks(language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_python_snippets_run_one_after_the_other(tmp_path):
     snippets = blocks("python")
     assert snippets

@@ -99,6 +99,7 @@ def test_same_command_resumes_and_another_setting_is_refused(run, text, capsys):
     assert "training.learning_rate was 0.0005, now 0.1" in line and "another --output" in line
 
 
+@pytest.mark.slow
 def test_profile_of_some_steps(run, text, tmp_path):
     more = ["--vocab", run.parent / "vocab.txt", "--steps", "24", "--profile"]
     assert pretrain(text, tmp_path / "run", *more) == 0
@@ -162,6 +163,7 @@ sys.exit(main(parse(sys.argv[1:])))
 """
 
 
+@pytest.mark.slow
 def test_full_disk_is_one_line_and_nothing_half_written(text, tmp_path):
     # A limit on file size fails the same writes as a full disk.
     command = ["tfnlp", "pretrain", "bert", "--input", text, "--output", tmp_path / "run"]

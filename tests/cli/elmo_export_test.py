@@ -12,6 +12,8 @@ from tests.support import ROOT, golden, run_python
 from tfnlp.convert import load_elmo
 from tfnlp.text import character_ids
 
+pytestmark = pytest.mark.slow
+
 BILM = "elmo_bilm_tf"
 SENTENCE = "the cat sat on a mat ."
 

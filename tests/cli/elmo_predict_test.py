@@ -40,6 +40,7 @@ def vectors(words):
     return x / np.linalg.norm(x, axis=-1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_neighbours_are_those_of_a_search_by_hand(sentences, capsys):
     query = "He said that the bank closed ."
     assert predict("--word", "bank", "--corpus", sentences, "--top", 3, query) == 0

@@ -16,6 +16,8 @@ from tests.support import golden
 from tfnlp.convert import load_elmo
 from tfnlp.text import read_words
 
+pytestmark = pytest.mark.slow
+
 TOY = ["--size", "mini", "--units", "12", "--projection-size", "8", "--num-layers", "1"]
 TRAINING = ["--batch-size", "8", "--window", "5", "--steps", "4", "--steps-per-call", "2"]
 TRAINING += ["--samples", "50", "--evaluate-batches", "3"]

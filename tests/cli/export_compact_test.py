@@ -12,6 +12,7 @@ from tfnlp import hub
 from tfnlp.convert import load_bert, load_gpt
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(900),  # exports trace much; a busy machine takes its time
     pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated"),
 ]

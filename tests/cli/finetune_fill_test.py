@@ -15,6 +15,8 @@ from tfnlp import books
 from tfnlp.convert import load_bert
 from tfnlp.text import read_vocabulary
 
+pytestmark = pytest.mark.slow
+
 TOY = ["--num-layers", "1", "--hidden-size", "16", "--num-heads", "2", "--max-positions", "24"]
 TRAINING = ["--seq-length", "16", "--batch-size", "8", "--steps-per-call", "2"]
 SHOWN = re.compile(r"held out (before|after \d+ steps): masked-LM accuracy ([\d.]+)")

@@ -15,6 +15,8 @@ from tfnlp import books
 from tfnlp.convert import load_gpt
 from tfnlp.text import GPT2Tokenizer, read_bpe
 
+pytestmark = pytest.mark.slow
+
 TOY = ["--hidden-size", "16", "--num-heads", "2", "--num-layers", "2"]
 TRAINING = ["--batch-size", "8", "--seq-length", "16", "--steps", "4", "--steps-per-call", "2"]
 TRAINING += ["--evaluate-batches", "3", "--layout", "lines"]

@@ -11,6 +11,8 @@ from sacrebleu import corpus_bleu
 from tests.cli.command import error, tfnlp, weights
 from tests.support import run_python
 
+pytestmark = pytest.mark.slow
+
 # A language with another word for each word, and another order: the last one comes first.
 WORDS = {"red": "rot", "dog": "Hund", "sees": "sieht", "big": "groß", "cat": "Katze", "the": "der"}
 TRAINING = ["--vocab-size", 300, "--batch-size", 32, "--steps-per-call", 10]

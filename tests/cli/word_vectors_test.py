@@ -201,6 +201,7 @@ def test_exports(run, file, tmp_path, capsys):
     assert module.variables[0].shape == (7, 4)
 
 
+@pytest.mark.slow
 def test_the_script_does_the_same(tmp_path):
     model = golden("word_vectors_gensim") / "fasttext.bin"
     flags = ["--model", model, "--output", tmp_path / "out"]

@@ -35,6 +35,7 @@ def padded(rows):
     return batch
 
 
+@pytest.mark.slow
 def test_recorded_outputs_of_bilm_tf():
     """Three texts of ten sentences are read side by side, the state of each carried on; recorded
     is the last layer, forward and backward."""

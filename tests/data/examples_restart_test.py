@@ -14,7 +14,7 @@ from tfnlp.data.shards.reading import BertShards, WindowShards
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
 
 pytest.importorskip("apache_beam")
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 # Runs the command, but kills the process when it is about to write its nth noted file.
 _KILLED = """

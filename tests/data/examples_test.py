@@ -113,6 +113,7 @@ def test_a_corpus_smaller_than_a_batch_goes_round(bert, corpus, batch_size):
         assert_same(shards.batch(step), pairs.batch(step))
 
 
+@pytest.mark.slow
 def test_gpt_batches_are_those_of_the_text(gpt, corpus):
     folder, manifest = gpt
     windows, valid = from_text("gpt", folder, documents_of(corpus, "gpt"), batch_size=4)
@@ -164,6 +165,7 @@ def test_counts_are_what_is_there(bert, gpt, corpus):
         assert not (folder / "work").exists()
 
 
+@pytest.mark.slow
 def test_two_workers_write_the_same_bytes(bert, corpus, tmp_path, capfd):
     folder, _ = bert
     make("bert", corpus, tmp_path / "two", "--workers", "2")

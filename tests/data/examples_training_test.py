@@ -16,7 +16,7 @@ from tests.data.examples_support import (
 from tfnlp.commands.example_batches import add_examples, open_bert, open_gpt, readable, settle
 
 pytest.importorskip("apache_beam")
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

@@ -99,6 +99,7 @@ def test_the_whole_configurations_can_be_read(case):
     assert survives(read, folder)
 
 
+@pytest.mark.slow
 def test_changed_values(case):
     folder, path, read = case
 

@@ -10,6 +10,8 @@ from tests.support import run_python
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
+pytestmark = pytest.mark.slow
+
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s"]
 
 

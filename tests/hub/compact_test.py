@@ -9,6 +9,8 @@ from tfnlp import hub
 from tfnlp.hub.saving import compact
 from tfnlp.hub.saving.probe import probe_batch, table_rows
 
+pytestmark = pytest.mark.slow
+
 ROWS, H = 300, 64
 
 

@@ -15,7 +15,8 @@ from tfnlp.hub.modules import word_cache
 from tfnlp.hub.modules.word_cache import read_cache_words
 from tfnlp.text import character_ids
 
-pytestmark = pytest.mark.timeout(900)  # the reader traces much; a busy machine takes its time
+# The reader traces much; a busy machine takes its time.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 LONG = "x" * 200
 VOCABULARY = "<S>\n</S>\n<UNK>\nthe\ncat\n北京\n"

@@ -11,7 +11,8 @@ from tests.support import run_python
 from tfnlp import hub, models
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
-pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
+# Exports trace much; a busy machine takes its time.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran"]
 SIZE = len(SPECIAL_TOKENS) + len(WORDS)

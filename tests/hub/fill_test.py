@@ -163,6 +163,7 @@ print(len(module.variables), len(module.trainable_variables))
 """
 
 
+@pytest.mark.slow
 def test_a_google_checkpoint_without_tfnlp(tmp_path):
     loaded = load_bert(golden("bert_google_tf_generated"))
     path = export_fill(tmp_path / "fill", loaded.pretrainer, loaded.tokenizer, top=3)

@@ -13,7 +13,8 @@ from tests.models.gpt_reference import H, L, talkative
 from tests.support import run_python
 from tfnlp import hub
 
-pytestmark = pytest.mark.timeout(900)  # the reader traces much; a busy machine takes its time
+# The reader traces much; a busy machine takes its time.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 SEQ_LENGTH = 12
 ROWS = [*TEXTS, "", "the " * 30]

@@ -222,6 +222,7 @@ def test_what_can_be_tuned_has_gradients(written, used, name):
         assert not (callable(module) and getattr(module, "trainable_variables", ()))
 
 
+@pytest.mark.slow
 def test_where_nothing_but_tensorflow_is(written):
     """The preprocessor's statements run, the gradient that was not saved is not there, and the
     operations of tensorflow_text are those that importing it registers."""

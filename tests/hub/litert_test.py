@@ -7,7 +7,10 @@ import tensorflow as tf
 
 from tfnlp import hub, models
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated"),
+]
 
 
 def run(path, **inputs):

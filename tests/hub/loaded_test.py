@@ -15,7 +15,8 @@ from tfnlp import hub, models, tasks, training
 from tfnlp.hub.loading.encoder import max_positions
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, read_vocabulary, write_vocabulary
 
-pytestmark = pytest.mark.timeout(900)  # exports trace much; a busy machine takes its time
+# Exports trace much; a busy machine takes its time.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "Cat", "cafe", "café", "."]
 SIZE = len(SPECIAL_TOKENS) + len(WORDS)

@@ -13,6 +13,8 @@ from tests.hub import makers
 from tests.hub.makers import LIBRARIES
 from tfnlp import hub
 
+pytestmark = pytest.mark.slow
+
 MAKERS = {
     "plain TensorFlow": makers.plain,
     "a list of inputs": lambda path: makers.plain(path, inputs=2),

@@ -18,7 +18,7 @@ import tf_keras
 from tests.hub import makers
 from tests.hub.makers import LIBRARIES
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 KEYS = ("input_word_ids", "input_mask", "input_type_ids")
 LENGTH = 12

@@ -4,10 +4,13 @@ import json
 import socket
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from tests.hub.bag import ROWS, SCALE, Bag, penalised_steps
 from tests.support import start_python
+
+pytestmark = pytest.mark.slow
 
 
 def test_two_workers_are_one(tmp_path):

@@ -100,6 +100,7 @@ def cut_at(tokens, stop_ids):
     return tokens
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.0, 1.5])
 def test_a_beam_is_what_plain_python_keeps(model, alpha):
     rows = sequences((4, 1, 6), seed=3, vocab_size=11)

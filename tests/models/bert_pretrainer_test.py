@@ -186,6 +186,7 @@ def training_step(model, inputs):
     return outputs["mlm_logits"], [tf.convert_to_tensor(g) for g in gradients]
 
 
+@pytest.mark.slow
 def test_xla_equals_eager():
     rng = np.random.default_rng(9)
     model = randomized(bert_pretrainer(bert(**{**SMALL, "num_layers": 2})), rng)
@@ -198,6 +199,7 @@ def test_xla_equals_eager():
         np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_compile_fit_save_load(tmp_path):
     rng = np.random.default_rng(10)
     model = bert_pretrainer(bert(**SMALL, dropout=0.0, attention_dropout=0.0))

@@ -162,6 +162,7 @@ def learnt(tmp_path_factory):
     return corpus, ngrams, whole
 
 
+@pytest.mark.slow
 def test_it_learns_what_there_is_to_learn(learnt):
     corpus, ngrams, whole = learnt
     results = whole.evaluate(ngrams.evaluation_batches())

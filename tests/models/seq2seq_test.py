@@ -238,6 +238,7 @@ def test_static_lengths():
     }
 
 
+@pytest.mark.slow
 def test_learns_to_turn_a_sequence_round():
     """Training, with the gradient written by hand, and translation after it."""
     keras.utils.set_random_seed(1)

@@ -91,6 +91,7 @@ def greedy_by_hand(model, rows, count):
     return [text[1:] for text in texts]
 
 
+@pytest.mark.slow
 def test_generate_and_one_beam_are_greedy(model):
     decoder = TransformerDecoder(model, START)
     want = greedy_by_hand(model, SOURCES, 5)
@@ -126,6 +127,7 @@ def test_beams_do_not_mix_up_rows_and_hypotheses(model):
         assert len(set(texts)) == 3 and (np.diff(got) <= 0).all()
 
 
+@pytest.mark.slow
 def test_a_graph_of_any_batch_and_length(model):
     decoder = TransformerDecoder(model, START)
 

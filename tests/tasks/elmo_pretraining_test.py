@@ -128,6 +128,7 @@ def sentence_losses(task, corpus):
     return sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [7, 11, 180])
 def test_perplexity_is_that_of_each_sentence_alone(task, window):
     corpus = toy_corpus()

@@ -71,6 +71,7 @@ def test_loss_and_accuracy_are_means_over_real_targets(tags):
     np.testing.assert_allclose(logs[f"{kind}_accuracy"], hits / count, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_tags_are_learnt_from_the_layers():
     scores = {}
     for layers in (False, True):

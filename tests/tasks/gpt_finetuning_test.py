@@ -131,6 +131,7 @@ def gradient_steps(strategy=None, batch_size=8, **arguments):
     return history.train, [v.numpy() for v in task.model.trainable_variables]
 
 
+@pytest.mark.slow
 def test_every_split_of_the_batch_gives_the_same_numbers():
     rows, weights = gradient_steps()
     two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -143,6 +144,7 @@ def test_every_split_of_the_batch_gives_the_same_numbers():
             assert a["gradient_norm"] > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_toy_task_is_learnt(kind):
     task = toy_task(kind, lm_weight=0.1)

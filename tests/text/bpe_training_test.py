@@ -76,6 +76,7 @@ print(json.dumps([train_bpe(json.loads(sys.argv[1]), 400, kind) for kind in ("gp
 """
 
 
+@pytest.mark.slow
 def test_same_texts_same_vocabulary():
     """In another process, too, whose hashes are seeded otherwise; the order of ties is fixed."""
     texts = [

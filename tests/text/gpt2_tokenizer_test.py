@@ -91,6 +91,7 @@ def test_fuzz_of_overlapping_merges(rows):
     ]
 
 
+@pytest.mark.slow
 @hypothesis.settings(FUZZ, max_examples=8)
 @hypothesis.given(data=st.data())
 def test_fuzz_of_merges_in_any_order(data):
@@ -207,6 +208,7 @@ print(json.dumps([ids.to_list(), [t.decode() for t in loaded.detokenize(ids).num
 """
 
 
+@pytest.mark.slow
 def test_save_load_save_load(tmp_path):
     folder = tmp_path / "vocabulary"
     write_bpe(folder, SMALL, MERGES)

@@ -93,6 +93,7 @@ def test_the_right_class(tmp_path):
         GPTTokenizer((TOKENS[1:], MERGES))
 
 
+@pytest.mark.slow
 def test_save_load_save_load(tmp_path):
     texts = ["Lower low", "", "low\néé"]
     obj = GPTTokenizer((TOKENS, MERGES))

@@ -80,6 +80,7 @@ def test_pure_function_of_the_seed():
     assert (first["masked_lm_positions"] != other["masked_lm_positions"]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_compiled(whole_words):
     """A graph draws as eager code does; XLA draws otherwise, but by the same rules."""

@@ -63,6 +63,7 @@ def test_casing():
     assert set(train_wordpiece(["Été Été"], 30)[5:]) >= {"e", "t", "##e", "ete"}
 
 
+@pytest.mark.slow
 def test_same_tokens_in_every_process_and_from_a_generator():
     """Where hashes are seeded otherwise, and words are counted in one thread instead of several."""
     words = [f"w{i * 7919 % 251:x}q{i:x}z" for i in range(400)]

@@ -100,6 +100,7 @@ FRAGMENTS = st.one_of(
 TEXTS = st.lists(st.lists(FRAGMENTS, max_size=12).map("".join), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @hypothesis.settings(derandomize=True, max_examples=200, deadline=None, database=None)
 @hypothesis.given(texts=TEXTS)
 def test_fuzz_against_plain_python(texts):

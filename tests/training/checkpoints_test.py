@@ -113,6 +113,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 def test_full_disk_leaves_the_earlier_checkpoint_and_nothing_half_written(tmp_path):
     # A limit on file size fails the same writes as a full disk.
     done = run_python(FULL_DISK, tmp_path)

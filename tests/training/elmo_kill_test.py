@@ -2,9 +2,12 @@ import signal
 import subprocess
 
 import numpy as np
+import pytest
 
 from tests.support import start_python
 from tests.training.elmo_toy import toy_windows
+
+pytestmark = pytest.mark.slow
 
 
 def start(directory, output):

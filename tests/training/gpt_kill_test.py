@@ -11,7 +11,7 @@ from tests.support import start_python
 from tests.training.gpt_killed_run import STEPS
 from tests.training.gpt_toy import held_out, toy_trainer, toy_windows, weights
 
-pytestmark = pytest.mark.timeout(900)  # a busy machine takes its time
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # a busy machine takes its time
 
 
 def two_replicas():

@@ -3,8 +3,11 @@ import signal
 import subprocess
 
 import numpy as np
+import pytest
 
 from tests.support import start_python
+
+pytestmark = pytest.mark.slow
 
 
 def start(directory, output):
