@@ -267,7 +267,7 @@ BAD = [  # task, name, content, where, why, how many good ones beside it
     ("tag", "a.conll", "a\tO\n\nb\tO\nc\nd\tO\n\ne\tO\n", "line 4", "expected 2 columns", 2),
     ("tag", "a.conll", "a\tO\n\nb\tO\n\tO\n", "line 4", "an empty word", 1),
     ("tag", "a.conllu", CONLLU + "\n\n1\tA\n", "line 9", "the ten columns of CoNLL-U", 2),
-    ("tag", "a.conllu", CONLLU + "\n\nx\tA" + "\t_" * 8, "line 9", "'x' is not an ID of CoNLL-U", 2),
+    ("tag", "a.conllu", CONLLU + "\n\nx\tA" + "\t_" * 8, "line 9", "'x' is not an ID", 2),
     ("tag", "a.conllu", CONLLU + "\n\n1\tA" + "\t_" * 8, "line 9", "'A' has no upos", 2),
     ("tag", "a.jsonl", '{"words": ["a"], "tags": []}\n{"words": ["a"], "tags": ["O"]}', "line 1",
      "a list of 1 tags, one for each word; got 0 tags", 1),

@@ -1,8 +1,8 @@
-"""Books in the public domain that ship with tfnlp, for trying things out without a download.
+"""Books in the public domain that ship with tfnlp, to try things out without a download.
 
 * `the_secret_garden`: Frances Hodgson Burnett, "The Secret Garden" (1911), the whole novel, 27
   chapters. First published in 1911 by an author who died in 1924, it is in the public domain in the
-  United States and wherever copyright ends 70 years after the author's death. UTF-8 text; blank
+  United States and in countries where copyright ends 70 years after the author's death. UTF-8 text; blank
   lines between paragraphs, several between chapters.
 """
 
@@ -10,10 +10,10 @@ import pathlib
 
 
 def path(name: str = "the_secret_garden") -> pathlib.Path:
-    """The file of a book, to be read with `tfnlp.data.read_documents`.
+    """Return the file of a book, for `tfnlp.data.read_documents`.
 
     Raises:
-        ValueError: there is no such book.
+        ValueError: an unknown book.
     """
     books = {file.stem: file for file in pathlib.Path(__file__).parent.glob("*.txt")}
     if name not in books:

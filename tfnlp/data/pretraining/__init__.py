@@ -1,1 +1,1 @@
-"""Batches of pretraining: sentence pairs, windows, n-grams and blocks of text."""
+"""Batches for pretraining: sentence pairs, windows, n-grams and blocks of text."""

@@ -1,4 +1,6 @@
-"""Sentence pairs to masked batches, `[CLS] A [SEP] B [SEP]`, within the TensorFlow graph."""
+"""Sentence pairs to masked batches, `[CLS] A [SEP] B [SEP]`, in the TensorFlow graph."""
+
+from typing import Any
 
 import tensorflow as tf
 
@@ -8,8 +10,9 @@ _SPECIAL = ("pad", "unk", "cls", "sep", "mask")  # never a random replacement
 
 
 class PairPacker:
-    """Packs the pairs of a batch and masks them with (seed, step); see `BertPairs`, whose arguments
-    these are.
+    """A function that packs the pairs of a batch and masks them with (seed, step).
+
+    Its arguments are those of `BertPairs`.
 
     Raises:
         ValueError: an argument out of its range.
@@ -17,7 +20,7 @@ class PairPacker:
 
     def __init__(
         self,
-        tokenizer,
+        tokenizer: Any,
         *,
         batch_size: int,
         seq_length: int,
@@ -25,7 +28,7 @@ class PairPacker:
         seed: int,
         mask_rate: float,
         whole_word: bool,
-    ):
+    ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         check_pairs(seq_length, seed)
@@ -45,10 +48,10 @@ class PairPacker:
     def __call__(
         self, tokens: tf.Tensor, rows: tf.Tensor, step: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """The batch.
+        """Return the batch.
 
         Args:
-            tokens: int32 [N], what A and B are ranges of.
+            tokens: int32 [N], of which A and B are ranges.
             rows: int64 [B, 6], as in `BertPairs.plan`.
             step: int64.
         """
@@ -60,7 +63,7 @@ class PairPacker:
         in_b = (place > first_sep) & (place < last_sep)
         is_token = in_a | in_b
         shift = tf.where(in_a, a_start - 1, b_start - first_sep - 1)
-        # Where no token belongs, any valid position will do.
+        # Any valid position, where there is no token.
         position = tf.where(is_token, place + shift, 0)  # [B, T]
         tokenizer = self.tokenizer
         special = tf.where(place > last_sep, tokenizer.pad_id, tokenizer.sep_id)
@@ -86,7 +89,7 @@ class PairPacker:
 
 
 def masked_positions(seq_length: int) -> int:
-    """Return the number of places for masked tokens in a sequence: 15 % of its length, rounded up.
+    """Return the number of masked positions of a sequence: 15 % of its length, rounded up.
 
     It is 20 for 128 tokens and 77 for 512, as in the reference code of BERT.
     """
@@ -94,7 +97,7 @@ def masked_positions(seq_length: int) -> int:
 
 
 def check_pairs(seq_length: int, seed: int) -> None:
-    """Raises ValueError for what no pairs can be drawn with."""
+    """Raise a ValueError if no pairs can be drawn with these arguments."""
     if seq_length < 8:
         raise ValueError(f"seq_length must be 8 or more, to hold two sentences; got {seq_length}")
     if not 0 <= seed < 2**31:

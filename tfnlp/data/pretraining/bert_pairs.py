@@ -1,12 +1,13 @@
-"""BERT's pretraining batches: masked sentence pairs, half of them torn apart.
+"""BERT's pretraining batches: masked pairs of sentences, half of them with a random second one.
 
 `tfnlp.data.pretraining.bert_sampling` draws the pairs. A pair is stored as two ranges of the flat
-token array, so a plan of an epoch is a small table, and putting batches together is one gather
-within the TensorFlow graph (`tfnlp.data.pretraining.bert_packing`).
+token array, so the plan of an epoch is a small table, and a batch is one gather in the
+TensorFlow graph (`tfnlp.data.pretraining.bert_packing`).
 """
 
 import threading
 import warnings
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,34 +16,34 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_packing import PairPacker
 from tfnlp.data.pretraining.bert_sampling import draw_pairs, partner_end, truncate
 
-_CACHED_PLANS = 2  # the epoch that ends and the one that begins
+_CACHED_PLANS = 2  # of the current epoch and of the next one, which tf.data prefetches
 
 
 class BertPairs:
     """Batches of packed pairs `[CLS] A [SEP] B [SEP]`, a pure function of (corpus, seed, step).
 
-    Step n belongs to epoch `n // steps_per_epoch`; nothing depends on which batches were asked for
-    before. A batch is a dict with B = batch_size, T = seq_length, P = max_predictions:
+    Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. A
+    batch is a dict with B = batch_size, T = seq_length, P = max_predictions:
 
         input_word_ids       int32   [B, T]  15 % masked as in the paper, padded
         input_mask           int32   [B, T]  1 for tokens, 0 for padding
         input_type_ids       int32   [B, T]  1 for B and its [SEP], else 0
         masked_lm_positions  int32   [B, P]  0 where unused
-        masked_lm_ids        int32   [B, P]  the tokens that stood there
-        masked_lm_weights    float32 [B, P]  1 for used places, else 0
+        masked_lm_ids        int32   [B, P]  the original tokens there
+        masked_lm_weights    float32 [B, P]  1 for used positions, else 0
         next_sentence_labels int32   [B]     0: B follows A; 1: B is random (Google's convention)
 
     Args:
-        corpus: what to make pairs of.
-        tokenizer: the one that made the corpus; gives `pad_id`, `unk_id`, `cls_id`, `sep_id`,
+        corpus: the text.
+        tokenizer: that of the corpus; has `pad_id`, `unk_id`, `cls_id`, `sep_id`,
             `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
         batch_size: B, over all devices.
         seq_length: T, 8 or more.
         max_predictions: P, at most T.
         seed: int in [0, 2^31).
         mask_rate: fraction of the tokens to predict.
-        short_seq_prob: fraction of the pairs with a random, shorter target length, so that
-            pretraining also sees what fine-tuning will bring.
+        short_seq_prob: fraction of the pairs with a random, shorter target length, as the texts of
+            fine-tuning are shorter than T.
         whole_word: mask all pieces of a word or none.
 
     Raises:
@@ -52,7 +53,7 @@ class BertPairs:
     def __init__(
         self,
         corpus: TokenizedCorpus,
-        tokenizer,
+        tokenizer: Any,
         *,
         batch_size: int,
         seq_length: int = 128,
@@ -61,7 +62,7 @@ class BertPairs:
         mask_rate: float = 0.15,
         short_seq_prob: float = 0.1,
         whole_word: bool = False,
-    ):
+    ) -> None:
         self._pack = PairPacker(
             tokenizer,
             batch_size=batch_size,
@@ -82,8 +83,8 @@ class BertPairs:
         self.seq_length = seq_length
         self.seed = seed
         self.short_seq_prob = short_seq_prob
-        self._lock = threading.Lock()  # tf.data asks from several threads
-        with tf.device("CPU:0"):  # where tf.data runs
+        self._lock = threading.Lock()  # tf.data calls from several threads
+        with tf.device("CPU:0"):  # the device of tf.data
             self._tokens = tf.constant(corpus.tokens)
         rows_spec = tf.TensorSpec([batch_size, 6], tf.int64)
         self._packed = tf.function(
@@ -96,24 +97,24 @@ class BertPairs:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; at least 1, for which a tiny corpus is gone round."""
+        """Whole batches in an epoch; 1 for a corpus smaller than a batch, whose pairs repeat."""
         return max(1, self.num_examples // self.batch_size)
 
     @property
     def random_share(self) -> float:
-        """How many of the pairs of epoch 0 are random."""
+        """Share of the pairs of epoch 0 that are random."""
         return float(self.plan(0)[:, 4].mean())
 
     def plan(self, epoch: int) -> np.ndarray:
-        """The pairs of an epoch in their order, drawn with (seed, epoch).
+        """Return the pairs of an epoch in their order, drawn with (seed, epoch).
 
-        Every epoch has `num_examples` pairs: where the walk gives more the rest is left out, where
-        it gives fewer the first ones come again. The last two plans are kept.
+        Every epoch has `num_examples` pairs: if more are drawn, the rest is left out; if fewer are
+        drawn, the first ones are repeated. The last two plans are kept.
 
         Returns:
             int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, is_random, target):
             A and B as ranges of `corpus.tokens`, cut to fit; whether B is random (1) or follows A
-            (0); and the number of tokens that was aimed at.
+            (0); and the target length in tokens.
         """
         with self._lock:
             if epoch not in self._plans:
@@ -124,15 +125,18 @@ class BertPairs:
             return self._plans[epoch]
 
     def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """The batch of a step, see the class."""
+        """Return the batch of a step, see the class."""
         with tf.device("CPU:0"):
             return self._packed(self._rows(step), step)
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
 
         @tf.autograph.experimental.do_not_convert
-        def element(step):
+        def element(step: tf.Tensor) -> dict[str, tf.Tensor]:
             rows = tf.numpy_function(self._rows, [step], tf.int64, stateful=False)
             return self._packed(tf.ensure_shape(rows, [self.batch_size, 6]), step)
 
@@ -141,19 +145,19 @@ class BertPairs:
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
-        """The first batches of epoch 0, `max_batches` or one epoch: the same set at every call."""
+        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
         if max_batches < 1:
             raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
         return self.dataset().take(min(max_batches, self.steps_per_epoch))
 
     def _rows(self, step: int) -> np.ndarray:
-        """The rows of the plan for a step, int64 [B, 6]."""
+        """Return the rows of the plan for a step, int64 [B, 6]."""
         epoch, position = divmod(int(step), self.steps_per_epoch)
         numbers = position * self.batch_size + np.arange(self.batch_size)
         return self.plan(epoch)[numbers % self.num_examples]
 
     def _draw(self, epoch: int) -> np.ndarray:
-        """Everything that is random about the pairs of an epoch; rows as in `plan`."""
+        """Draw the pairs of an epoch; rows as in `plan`."""
         starts = self.corpus.sentence_starts
         pairs = draw_pairs(
             starts,
@@ -176,7 +180,7 @@ class BertPairs:
 
 
 def check_corpus(num_sentences: int, num_documents: int, short_seq_prob: float) -> None:
-    """Raises ValueError where no pairs can be drawn; warns of a single document."""
+    """Raise a ValueError if no pairs can be drawn; warn of a corpus of a single document."""
     if not 0 <= short_seq_prob <= 1:
         raise ValueError(f"short_seq_prob must lie in [0, 1]; got {short_seq_prob}")
     if num_sentences < 2:

@@ -1,38 +1,38 @@
-"""Which sentences make a pair: the walk of BERT's pretraining through a corpus.
+"""Which sentences make a pair: BERT's sampling of sentence pairs from a corpus.
 
-Devlin et al. 2018, section 3.1 and appendix A.2; the walk follows the reference
+Devlin et al. 2018, section 3.1 and appendix A.2; the sampling follows the reference
 `create_pretraining_data.py` (`create_instances_from_document`). Two things differ. There, pairs and
-masks are written to disk, ten times over; here pairs are drawn afresh every epoch and masks every
-step. There, a lone sentence always gets a random partner, so that more than half of the pairs are
-random; here the label is a fair coin and a lone sentence is joined by its neighbour.
+masks are written to disk, ten times; here pairs are drawn anew in every epoch and masks in every
+step. There, a single sentence always gets a random partner, so that more than half of the pairs are
+random; here the label is a fair coin, and a single sentence is joined with its neighbour.
 
-All that is random about the pair that begins at sentence s of epoch e stands in eight 64-bit
-numbers: those from 8 s on that Philox gives with the key (seed, e). So any part of a corpus can be
-walked through alone, by whoever has it, and the pairs are those of the whole corpus; all that must
-be known of the rest is how many sentences each document has.
+The pair that begins at sentence s in epoch e depends on eight random 64-bit numbers: those from 8 s
+on of Philox with the key (seed, e). So the pairs of any part of a corpus can be drawn from that
+part alone and are the same as in the whole corpus; of the rest, only the number of sentences of
+each document is needed.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-_WORDS = 8  # random numbers a sentence, two blocks of Philox
-_BLOCK = 1 << 15  # sentences that are walked through at once, or one document
+_WORDS = 8  # random numbers per sentence, two blocks of Philox
+_BLOCK = 1 << 15  # sentences that are processed at once, or one document
 
 
 class Pairs(NamedTuple):
-    """Pairs before they are cut to fit, one a row; sentences are numbered over the corpus.
+    """Pairs before truncation, one per row; sentences are numbered over the corpus.
 
     Attributes:
-        place: int64, the sentence at which the walk stood.
-        key: uint64, places the pair in its epoch: pairs stand in the order of (key, place).
-        coins: uint64, decides where tokens are cut off, see `cut`.
+        place: int64, the sentence from which the pair was drawn.
+        key: uint64, its order in the epoch: pairs are sorted by (key, place).
+        coins: uint64, the random bits for `truncate`.
         a, a_end: int64, A is the sentences a to a_end - 1.
-        b, b_end: int64, B is the sentences b to b_end - 1; of a random B this is where its document
-            ends, see `partner_end`.
+        b, b_end: int64, B is the sentences b to b_end - 1; of a random B it is the end of its
+            document, see `partner_end`.
         is_random: bool.
-        target: int64, the number of tokens that was aimed at.
-        space: int64, how many of them A left for B, at least 1.
+        target: int64, the target length in tokens.
+        space: int64, how many of them A leaves for B, at least 1.
     """
 
     place: np.ndarray
@@ -57,12 +57,12 @@ def draw_pairs(
     seed: int,
     epoch: int,
 ) -> Pairs:
-    """The pairs of some documents of a corpus, in their order.
+    """Draw the pairs of some consecutive documents of a corpus, in their order.
 
     Args:
-        starts: int64 [n + 1], where the sentences of these documents start among their tokens.
-        documents: int64 [D + 1], where the documents of the corpus start among its sentences.
-        first: the number of the first of these documents, of which there are one or more.
+        starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
+        documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
+        first: the number of the first of these documents.
         seq_length, short_seq_prob, seed: see `BertPairs`.
         epoch: 0 or more.
     """
@@ -79,11 +79,20 @@ def draw_pairs(
     return Pairs(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def _draw_block(starts, documents, first, last, seq_length, short_seq_prob, seed, epoch):
-    """`walk` through the documents first to last - 1 at once.
+def _draw_block(
+    starts: np.ndarray,
+    documents: np.ndarray,
+    first: int,
+    last: int,
+    seq_length: int,
+    short_seq_prob: float,
+    seed: int,
+    epoch: int,
+) -> Pairs:
+    """Draw the pairs of the documents first to last - 1 at once.
 
-    What the walk would do is computed for every sentence at which it might stand, and the one loop
-    follows where it goes on from there.
+    The pair that would begin at each sentence is computed for all sentences; a loop then follows
+    the pairs from one to the next.
     """
     begin, count = documents[first], len(starts) - 1
     random = np.random.Philox(key=[seed, epoch], counter=_WORDS // 4 * int(begin))
@@ -96,13 +105,13 @@ def _draw_block(starts, documents, first, last, seq_length, short_seq_prob, seed
     sizes = np.diff(documents[first : last + 1])
     document = np.repeat(np.arange(first, last), sizes)
     here, end = documents[document] - begin, documents[document + 1] - begin
-    # The chunk is the sentences i to j - 1: up to the target or the document's end.
+    # The chunk is the sentences i to j - 1, up to the target length or the document's end.
     i = sentence
     j = np.searchsorted(starts, starts[:-1] + target)
     j = np.clip(j, sentence + 1, end)
     total = documents[-1]
-    torn = len(documents) > 2 or total > 2  # is there anywhere else to go?
-    is_random = (label < 0.5) & torn
+    possible = len(documents) > 2 or total > 2  # there is a place for a random B
+    is_random = (label < 0.5) & possible
     lone = (j - i == 1) & ~is_random
     i = i - (lone & (j == end) & (i > here))
     j = j + (lone & (j < end))
@@ -110,7 +119,7 @@ def _draw_block(starts, documents, first, last, seq_length, short_seq_prob, seed
     is_random |= j - i == 1
     if len(documents) == 2:
         is_random &= total - (a_end - i) - 1 >= 1
-    # What a random B leaves over of the chunk is put back.
+    # With a random B, the next pair begins at the rest of the chunk.
     follow = np.where(is_random, a_end, j).tolist()
     visited, at = [], 0
     while at < count:
@@ -135,13 +144,20 @@ def _draw_block(starts, documents, first, last, seq_length, short_seq_prob, seed
     )
 
 
-def _random_partners(documents, number, start, end, where, offset):
-    """Random places away from the sentences start to end - 1 of the documents `number`.
+def _random_partners(
+    documents: np.ndarray,
+    number: np.ndarray,
+    start: np.ndarray,
+    end: np.ndarray,
+    where: np.ndarray,
+    offset: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return random sentences that do not follow the sentences start to end - 1 of `number`.
 
     Returns:
-        (a sentence of another document, where that document ends). If there is no other document,
-        the sentence lies in the half of this one that is farthest from the given sentences, never
-        among them nor right after, if the document is long enough for that.
+        (a sentence of another document, the end of that document). In a corpus of one document, the
+        sentence is in the half of it that is farthest from the given sentences, and neither among
+        them nor right after them if the document is long enough.
     """
     if len(documents) > 2:
         other = (where * (len(documents) - 2)).astype(int)
@@ -150,7 +166,7 @@ def _random_partners(documents, number, start, end, where, offset):
         return first + (offset * (last - first)).astype(int), last
     total = documents[1]
     outside = total - (end - start) - 1
-    # Counted onwards from the one after next, around the end of the document.
+    # Counted from the sentence after the next one, and on from the start of the document.
     ahead = outside // 4 + (offset * -(-outside // 2)).astype(int)
     sentence = (end + 1 + ahead) % total
     return sentence, np.where(sentence < start, start, total)
@@ -159,10 +175,10 @@ def _random_partners(documents, number, start, end, where, offset):
 def partner_end(
     starts: np.ndarray, b: np.ndarray, limit: np.ndarray, space: np.ndarray
 ) -> np.ndarray:
-    """Where a random B ends: with the sentence that fills its space, or at `limit`.
+    """Return the end of each random B: the sentence that fills its space, or `limit`.
 
     Args:
-        starts: int64 [n + 1], where sentences start among their tokens.
+        starts: int64 [n + 1], the starts of sentences among their tokens.
         b, limit: int64 [N], numbers of these sentences.
         space: int64 [N], tokens.
     """
@@ -172,18 +188,19 @@ def partner_end(
 def truncate(
     lengths: np.ndarray, coins: np.ndarray, seq_length: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts the longer of A and B, token by token at either end, until the pair fits.
+    """Truncate the longer of A and B, token by token at a random end, until the pair fits.
 
-    Which tokens go is a coin for each, so the number cut in front is binomial; how many go needs
-    no loop: the longer one shrinks to what the other leaves, but not below half.
+    Each token is removed from the front or the back by a fair coin, so the number removed in front
+    is binomial. The number of removed tokens needs no loop: the longer one keeps what the other
+    leaves, but not less than half.
 
     Args:
         lengths: int64 [N, 2] of A and B.
-        coins: uint64 [N], from which the coins of a pair are drawn.
+        coins: uint64 [N], the seed of each pair's coins.
         seq_length: T, of which 3 are special tokens.
 
     Returns:
-        int64 [N, 2] tokens to cut in front, int64 [N, 2] tokens to keep behind them.
+        int64 [N, 2] tokens to remove in front, int64 [N, 2] tokens to keep after them.
     """
     longest = seq_length - 3
     keep_a = np.minimum(lengths[:, 0], np.maximum(-(-longest // 2), longest - lengths[:, 1]))
@@ -193,10 +210,11 @@ def truncate(
 
 
 def _heads(coins: np.ndarray, stream: int, count: np.ndarray) -> np.ndarray:
-    """How many of `count` tosses [N] come up heads: bits of SplitMix64, started at `coins` [N].
+    """Return the number of heads in `count` tosses [N].
 
-    Two streams, 0 and 1, take its numbers in turn (Steele et al. 2014, "Fast splittable
-    pseudorandom number generators", with the constants of its reference code).
+    The tosses are bits of SplitMix64, seeded with `coins` [N]. Two streams, 0 and 1, take its
+    numbers in turn (Steele et al. 2014, "Fast splittable pseudorandom number generators", with the
+    constants of its reference code).
     """
     heads = np.zeros(len(count), np.int64)
     rows, number = np.flatnonzero(count > 0), stream + 1

@@ -1,15 +1,17 @@
-"""Windows of text for bidirectional language models that carry their state from step to step.
+"""Windows of text for bidirectional language models that keep their state from step to step.
 
-Peters et al. 2018, section 3.1 and 3.4; the streams are bilm-tf's (`BidirectionalLMDataset`): a
-sentence w1 ... wn has n + 1 places in either direction,
+Peters et al. 2018, section 3.1 and 3.4. The streams are those of bilm-tf
+(`BidirectionalLMDataset`): a sentence w1 ... wn has n + 1 places in each direction,
 
     forward   reads <S> w1 ... wn     and predicts w1 ... wn </S>,
     backward  reads </S> wn ... w1    and predicts wn ... w1 <S>.
 
-The backward stream keeps the order of the sentences, so both have their borders at the same places.
-bilm-tf fills each row of a batch from a stream of its own, shuffled by file; here one stream is cut
-into rows, at other places every epoch, and nothing has to be remembered to resume.
+The backward stream keeps the order of the sentences, so sentences begin at the same places in both.
+bilm-tf fills each row of a batch from its own stream, shuffled by file. Here one stream is cut into
+rows, at other places in every epoch, so that a run can resume at any step.
 """
+
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -18,32 +20,32 @@ from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 
 RESETS = ("never", "document", "sentence")
 
-_SENTENCE, _DOCUMENT = 1, 2  # what begins at a place; a document begins with a sentence
+_SENTENCE, _DOCUMENT = 1, 2  # marks of places where one begins; a document also begins a sentence
 
 
 class LanguageModelWindows:
     """Batches of consecutive windows, a pure function of (corpus, seed, step).
 
-    The stream of all sentences has N = `corpus.num_tokens` places and is taken for a ring. An epoch
-    starts at a random place of it, drawn with (seed, epoch), and goes round once in B = batch_size
-    rows of N // B places. Step n of an epoch holds the places n T to (n + 1) T - 1 of each row, T =
-    window: row b of a batch goes on where row b of the batch before ended. What is left over, less
-    than B + B T places, is left out. A batch is a dict:
+    The stream of all sentences is a ring of N = `corpus.num_tokens` places. An epoch starts at a
+    random place, drawn with (seed, epoch), and reads the ring once in B = batch_size rows of N // B
+    places. Step n of an epoch has the places n T to (n + 1) T - 1 of each row, T = window: row b of
+    a batch continues row b of the batch before. The rest, fewer than B + B T places, is left out. A
+    batch is a dict:
 
         forward_ids       int32   [B, T]  indices into `corpus.lexicon`
         forward_targets   int32   [B, T]  below `corpus.vocab_size`; other words are <UNK>
         backward_ids      int32   [B, T]
         backward_targets  int32   [B, T]
         weights           float32 [B, T]  1 for targets, 0 for padding (in evaluation only)
-        resets            bool    [B, T]  unless reset is "never": True at the places before which
-                                          the state is to be zeroed, and where an epoch begins
+        resets            bool    [B, T]  unless reset is "never": True at places before which the
+                                          state becomes zero, and at the start of an epoch
 
     Args:
-        corpus: what to read.
+        corpus: the text.
         batch_size: B, over all devices.
         window: T.
         seed: int in [0, 2^63).
-        reset: where the state is forgotten: "never" (bilm-tf), or at the first place of every
+        reset: where the state becomes zero: "never" (bilm-tf), or at the start of every
             "document" or "sentence".
 
     Raises:
@@ -58,7 +60,7 @@ class LanguageModelWindows:
         window: int = 20,
         seed: int = 0,
         reset: str = "never",
-    ):
+    ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         if window < 1:
@@ -83,12 +85,12 @@ class LanguageModelWindows:
         self.reset = reset
         self.num_tokens = total
         self._marks = np.zeros(total, np.uint8)
-        # Every sentence before adds a place to the words before.
+        # Each sentence has one place more than words.
         starts = corpus.sentence_starts[:-1] + np.arange(corpus.num_sentences)
         self._marks[starts] = _SENTENCE
         self._marks[starts[corpus.document_starts[:-1]]] = _DOCUMENT
         lengths = np.diff(corpus.sentence_starts)
-        # Word i of the corpus is mirrored within its sentence, which ends before `end`.
+        # The position of word i when its sentence is reversed.
         mirror = np.repeat(corpus.sentence_starts[:-1] + corpus.sentence_starts[1:] - 1, lengths)
         mirror -= np.arange(corpus.num_words)
         self._forward = self._stream(corpus.ids, corpus.begin_id)
@@ -100,7 +102,7 @@ class LanguageModelWindows:
         return self.num_tokens // self.batch_size // self.window
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, see the class."""
+        """Return the batch of a step, see the class."""
         epoch, number = divmod(int(step), self.steps_per_epoch)
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         offset = rng.integers(self.num_tokens) + number * self.window
@@ -110,17 +112,20 @@ class LanguageModelWindows:
         return {**batch, "weights": np.ones([self.batch_size, self.window], np.float32)}
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
         return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """The windows of the stream from its begin, with every target once and the rest padding.
+        """Return the windows of the stream from its start, with every target once, then padding.
 
-        Here rows have ceil(N / B) places and all of them are used; padding has the id and the
-        target of `</S>`, weight 0, and comes behind all else in its row.
+        Rows have ceil(N / B) places, all of which are used. Padding is at the end of rows and has
+        the id and the target of `</S>` and weight 0.
 
         Args:
-            count: only so many batches, the first ones.
+            count: return only the first `count` batches.
 
         Returns:
             A finite dataset of known cardinality, the same at every call; shapes are static.
@@ -137,7 +142,7 @@ class LanguageModelWindows:
         return -(-self.num_tokens // self.batch_size)
 
     def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
-        """Batch `number` of the evaluation."""
+        """Return batch `number` of the evaluation."""
         within = int(number) * self.window + np.arange(self.window + 1)  # [T + 1]
         rows = np.arange(self.batch_size)[:, np.newaxis]
         places = rows * self._evaluation_row + within  # [B, T + 1]
@@ -148,13 +153,13 @@ class LanguageModelWindows:
         return {**batch, "weights": real.astype(np.float32)}
 
     def _stream(self, words: np.ndarray, begin: int) -> np.ndarray:
-        """What one direction reads: `words` int32 [W] with `begin` before every sentence, [N]."""
+        """Return the stream of a direction [N]: `words` int32 [W], `begin` before each sentence."""
         stream = np.full(self.num_tokens, begin, np.int32)
         stream[self._marks == 0] = words
         return stream
 
     def _gather(self, places: np.ndarray, first: bool) -> dict[str, np.ndarray]:
-        """The batch of places, int64 [B, T + 1] in [0, N), without its weights."""
+        """Return the batch of places, int64 [B, T + 1] in [0, N), without its weights."""
         corpus = self.corpus
         marks = self._marks[places]
         batch = {}
@@ -163,7 +168,7 @@ class LanguageModelWindows:
             ("backward", self._backward, corpus.begin_id),
         ):
             ids = stream[places]
-            # A place's target is read at the next one; before a new sentence it is this one's end.
+            # The target of a place is the next word; at the end of a sentence, its end mark.
             targets = np.where(marks[:, 1:], end, ids[:, 1:])
             targets[targets >= corpus.vocab_size] = corpus.unknown_id
             batch[f"{name}_ids"] = np.ascontiguousarray(ids[:, :-1])
@@ -174,13 +179,15 @@ class LanguageModelWindows:
             batch["resets"] = resets
         return batch
 
-    def _dataset(self, numbers: tf.data.Dataset, make) -> tf.data.Dataset:
-        """The dataset of `make(number)`."""
+    def _dataset(
+        self, numbers: tf.data.Dataset, make: Callable[[int], dict[str, np.ndarray]]
+    ) -> tf.data.Dataset:
+        """Return the dataset of `make(number)`."""
         example = make(0)
         names, types = list(example), [value.dtype for value in example.values()]
 
         @tf.autograph.experimental.do_not_convert
-        def element(number):
+        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
             values = tf.numpy_function(
                 lambda number: [make(number)[name] for name in names], [number], types, False
             )

@@ -1,6 +1,7 @@
-"""Each word of a corpus with the words before it: what an n-gram model is trained on."""
+"""Words of a corpus with the words before them, for n-gram models."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -9,21 +10,20 @@ from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 
 
 class Ngrams:
-    """Batches of n - 1 words and the word behind them, a pure function of (corpus, seed, step).
+    """Batches of n - 1 words and the word after them, a pure function of (corpus, seed, step).
 
     Every word of a sentence and its end `</S>` are targets, predicted from the words before them in
-    the sentence; where there are fewer than n - 1, `<S>` fills up. Words that are not in the
-    vocabulary are `<UNK>`. Each epoch takes all N targets once, in an order drawn with (seed,
-    epoch); the rows of all batches are these epochs one after the other. A batch is a dict with
+    the sentence, with `<S>` in front if there are fewer than n - 1. Words that are not in the
+    vocabulary are `<UNK>`. Each epoch has all N targets once, in an order drawn with (seed, epoch);
+    batches are rows of these epochs one after the other. A batch is a dict with
     B = batch_size:
 
         input_word_ids  int32   [B, n - 1]  the farthest word first
         targets         int32   [B]
-        weights         float32 [B]         1, or 0 for what fills up the end of an evaluation
+        weights         float32 [B]         1; 0 for padding at the end of an evaluation
 
     Args:
-        corpus: what to read; it takes 4 bytes a word more, and 8 a target for the order of an
-            epoch.
+        corpus: the text. 4 bytes per word are added, and 8 per target for the order of an epoch.
         context: n - 1.
         batch_size: B, over all devices.
         seed: int in [0, 2^63).
@@ -34,7 +34,7 @@ class Ngrams:
 
     def __init__(
         self, corpus: LanguageModelCorpus, *, context: int, batch_size: int, seed: int = 0
-    ):
+    ) -> None:
         if context < 1:
             raise ValueError(f"context must be 1 or more; got {context}")
         if batch_size < 1:
@@ -43,7 +43,7 @@ class Ngrams:
             raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
         self.corpus, self.context, self.batch_size, self.seed = corpus, context, batch_size, seed
         self.num_tokens = corpus.num_tokens
-        # A row of all sentences, `<S>` n - 1 times before and `</S>` behind each.
+        # All sentences in one row, each with n - 1 times `<S>` before it and `</S>` after it.
         lengths = np.diff(corpus.sentence_starts)
         ends = np.cumsum(lengths + context + 1)
         self._stream = np.full(ends[-1], corpus.begin_id, np.int32)
@@ -58,11 +58,11 @@ class Ngrams:
 
     @property
     def steps_per_epoch(self) -> float:
-        """Batches that hold as many targets as the corpus has."""
+        """Targets of the corpus divided by the batch size."""
         return self.num_tokens / self.batch_size
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, see the class."""
+        """Return the batch of a step, see the class."""
         rows = int(step) * self.batch_size + np.arange(self.batch_size)
         epochs, places = np.divmod(rows, self.num_tokens)
         chosen = np.empty(self.batch_size, np.int64)
@@ -72,17 +72,20 @@ class Ngrams:
         return self._gather(chosen, np.ones(self.batch_size, np.float32))
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
         return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """Every target once, in the order of the text, and the rest of the last batch padding.
+        """Return every target once, in the order of the text; the last batch is padded.
 
         Args:
-            count: at most so many batches, spread evenly over the text; None: all.
+            count: largest number of batches, taken evenly from the text; None: all.
 
         Raises:
-            ValueError: for a count below 1.
+            ValueError: a count below 1.
         """
         if count is not None and count < 1:
             raise ValueError(f"count must be None, 1 or more; got {count}")
@@ -98,12 +101,12 @@ class Ngrams:
         return self._gather(np.minimum(rows, self.num_tokens - 1), real.astype(np.float32))
 
     def _draw(self, epoch: int) -> np.ndarray:
-        """The order of an epoch, int64 [N]."""
+        """Draw the order of an epoch, int64 [N]."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         return rng.permutation(self.num_tokens)
 
     def _gather(self, rows: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
-        """The targets `rows` [B] and what stands before them."""
+        """Return the targets `rows` [B] and the words before them."""
         places = self._targets[rows]
         before = places[:, np.newaxis] + np.arange(-self.context, 0)  # [B, n - 1]
         return {
@@ -112,12 +115,14 @@ class Ngrams:
             "weights": weights,
         }
 
-    def _dataset(self, numbers: tf.data.Dataset, function) -> tf.data.Dataset:
+    def _dataset(
+        self, numbers: tf.data.Dataset, function: Callable[[int], dict[str, np.ndarray]]
+    ) -> tf.data.Dataset:
         names = ["input_word_ids", "targets", "weights"]
         shapes = [[self.batch_size, self.context], [self.batch_size], [self.batch_size]]
 
         @tf.autograph.experimental.do_not_convert
-        def element(number):
+        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
             values = tf.numpy_function(
                 lambda number: list(function(number).values()),
                 [number],

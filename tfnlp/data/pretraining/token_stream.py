@@ -1,6 +1,7 @@
-"""A tokenized corpus as one stream, and windows of it: what a left-to-right model is trained on."""
+"""A tokenized corpus as one stream, and windows of it, for left-to-right language models."""
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -9,12 +10,15 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 
 
 def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.ndarray:
-    """All documents in one row: their sentences (lines, paragraphs) with `newline_id` between them,
-    `end_id` before the first document and after each.
+    """Return all documents as one row of tokens.
+
+    `newline_id` is between the sentences (lines, paragraphs) of a document; `end_id` is before the
+    first document and after each document.
 
     Args:
-        corpus: of N tokens in S sentences.
-        newline_id, end_id: tokens.
+        corpus: N tokens in S sentences.
+        newline_id: the token between sentences.
+        end_id: the token between documents.
 
     Returns:
         int32 `[1 + N + S]`.
@@ -30,7 +34,7 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
 
 
 def check_windows(window: int, seed: int) -> None:
-    """Raises ValueError for what no windows can be drawn with."""
+    """Raise a ValueError if no windows can be drawn with these arguments."""
     if window < 1:
         raise ValueError(f"window must be 1 or more; got {window}")
     if not 0 <= seed < 2**31:
@@ -38,10 +42,10 @@ def check_windows(window: int, seed: int) -> None:
 
 
 def count_windows(length: int, window: int) -> int:
-    """How many windows an epoch of a stream has, however it is shifted.
+    """Return the number of windows in an epoch of a stream, the same for every shift.
 
     Raises:
-        ValueError: for a stream that is shorter than a window.
+        ValueError: the stream is shorter than a window.
     """
     if length <= window:
         raise ValueError(
@@ -52,16 +56,19 @@ def count_windows(length: int, window: int) -> int:
 
 
 def window_shift(length: int, window: int, seed: int, epoch: int) -> int:
-    """Where the first window of an epoch starts in a stream of so many tokens."""
+    """Return the start of the first window of an epoch in a stream of `length` tokens."""
     spare = length - 1 - count_windows(length, window) * window
     rng = np.random.Generator(np.random.Philox(key=[seed, epoch]))
     return int(rng.integers(0, min(window - 1, spare) + 1))
 
 
 def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
-    """The keys uint64 of the windows first to last - 1 of an epoch, whose order is that of (key,
-    number): numbers of Philox, so that any part of them can be had alone."""
-    skip = first % 4  # a block of Philox is four numbers, and the first block is the shift's
+    """Return the keys, uint64, of the windows first to last - 1 of an epoch.
+
+    The windows of an epoch are sorted by (key, number). The keys are numbers of Philox, any part of
+    which can be computed alone.
+    """
+    skip = first % 4  # a block of Philox is four numbers; the first block is that of the shift
     random = np.random.Philox(key=[seed, epoch], counter=1 + first // 4)
     return random.random_raw(skip + last - first)[skip:]
 
@@ -69,13 +76,12 @@ def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
 class TokenWindows:
     """Windows of T tokens and the tokens that follow, a pure function of (stream, seed, step).
 
-    Windows lie one behind the other and go through documents' ends, so that no place is lost to
-    padding. Each epoch shifts them by a number below T and shuffles them, both drawn with
-    (seed, epoch); the rows of all batches are these epochs one after the other. A batch is a dict
-    with B = batch_size:
+    Windows follow each other and cross the ends of documents, so that there is no padding. Each
+    epoch shifts them by a number below T and shuffles them, both drawn with (seed, epoch); batches
+    are rows of these epochs one after the other. A batch is a dict with B = batch_size:
 
         input_word_ids  int32   [B, T]
-        input_mask      int32   [B, T]  1 for tokens; 0 for what fills up the end of an evaluation
+        input_mask      int32   [B, T]  1 for tokens; 0 for padding at the end of an evaluation
         targets         int32   [B, T]  the next token
         weights         float32 [B, T]  1 for targets that count, else 0
 
@@ -86,10 +92,10 @@ class TokenWindows:
         seed: int in [0, 2^31).
 
     Raises:
-        ValueError: for an argument out of its range, or a stream that is shorter than a window.
+        ValueError: an argument out of its range, or a stream that is shorter than a window.
     """
 
-    def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0):
+    def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         check_windows(window, seed)
@@ -99,34 +105,34 @@ class TokenWindows:
 
     @property
     def steps_per_epoch(self) -> float:
-        """Batches that hold as many windows as an epoch has."""
+        """Windows of an epoch divided by the batch size."""
         return self.windows_per_epoch / self.batch_size
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, see the class."""
+        """Return the batch of a step, see the class."""
         rows = int(step) * self.batch_size + np.arange(self.batch_size)
         epochs, places = np.divmod(rows, self.windows_per_epoch)
         starts = [self._plan(int(e))[p] for e, p in zip(epochs, places, strict=True)]
         return self._gather(np.array(starts), np.ones([self.batch_size, self.window], bool))
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`."""
         return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
 
     def evaluation_batches(
         self, count: int | None = None, stride: int | None = None
     ) -> tf.data.Dataset:
-        """Every token but the first once as a target, in windows `stride` apart.
+        """Return every token but the first once as a target, in windows `stride` apart.
 
-        With a stride below T a window begins with tokens whose successors count in the one before
-        it: all but the first T targets are then predicted from `T - stride + 1` tokens or more.
+        With a stride below T, only the last `stride` targets of a window count, but for the first
+        window: all but the first T targets are then predicted from `T - stride + 1` tokens or more.
 
         Args:
-            count: at most so many batches, spread evenly over the text; None: all.
+            count: largest number of batches, taken evenly from the text; None: all.
             stride: from 1 to T; None: T.
 
         Raises:
-            ValueError: for a count or a stride out of its range.
+            ValueError: a count or a stride out of its range.
         """
         if count is not None and count < 1:
             raise ValueError(f"count must be None, 1 or more; got {count}")
@@ -145,19 +151,19 @@ class TokenWindows:
         index = int(number) * self.batch_size + np.arange(self.batch_size)
         starts = index * stride
         within = np.arange(self.window)
-        new = (within >= self.window - stride) | (index == 0)[:, None]  # not in the window before
+        new = (within >= self.window - stride) | (index == 0)[:, None]  # not in the previous window
         return self._gather(starts, new)
 
     def _draw(self, epoch: int) -> np.ndarray:
-        """Where the windows of an epoch start, in their order."""
+        """Return the starts of the windows of an epoch, in their order."""
         shift = window_shift(len(self.stream), self.window, self.seed, epoch)
         keys = window_keys(0, self.windows_per_epoch, self.seed, epoch)
         return shift + self.window * np.argsort(keys, kind="stable")
 
     def _gather(self, starts: np.ndarray, counted: np.ndarray) -> dict[str, np.ndarray]:
-        """Windows from `starts` [B]; `counted` bool [B, T]. Beyond the end is padding."""
+        """Return the windows from `starts` [B]; `counted` is bool [B, T]. The rest is padding."""
         places = starts[:, None] + np.arange(self.window + 1)  # [B, T + 1]
-        real = places[:, 1:] < len(self.stream)  # there is a target
+        real = places[:, 1:] < len(self.stream)  # places with a target
         ids = self.stream[np.minimum(places, len(self.stream) - 1)]
         return {
             "input_word_ids": np.where(real, ids[:, :-1], 0).astype(np.int32),
@@ -166,12 +172,14 @@ class TokenWindows:
             "weights": (real & counted).astype(np.float32),
         }
 
-    def _dataset(self, numbers: tf.data.Dataset, function) -> tf.data.Dataset:
+    def _dataset(
+        self, numbers: tf.data.Dataset, function: Callable[[int], dict[str, np.ndarray]]
+    ) -> tf.data.Dataset:
         names = ["input_word_ids", "input_mask", "targets", "weights"]
         types = [tf.int32, tf.int32, tf.int32, tf.float32]
 
         @tf.autograph.experimental.do_not_convert
-        def element(number):
+        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
             values = tf.numpy_function(
                 lambda number: list(function(number).values()), [number], types, stateful=False
             )

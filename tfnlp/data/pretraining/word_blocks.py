@@ -1,45 +1,46 @@
 """Blocks of running text with the windows of their words, and negatives for each block.
 
-Mikolov et al. 2013 (Distributed Representations of Words and Phrases), sections 2.2 and 2.3; where
-the paper is silent, word2vec.c: frequent words are left out before windows are laid over the rest,
-each centre draws its own window, and windows end where sentences end.
+Mikolov et al. 2013 (Distributed Representations of Words and Phrases), sections 2.2 and 2.3, and
+for details word2vec.c: frequent words are removed before the windows are drawn, each centre draws
+its own window, and windows end at the ends of sentences.
 """
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.word_corpus import WordCorpus
 
-_BATCHES = 32  # made in one call of Python
-_EVALUATION = 2**63 - 1  # the epoch that held-out text draws its numbers from
+_BATCHES = 32  # batches per call of Python
+_EVALUATION = 2**63 - 1  # the epoch whose random numbers the evaluation uses
 
 
 class WordBlocks:
     """Blocks of L centre words in running text, a pure function of (corpus, seed, step).
 
-    In each epoch, drawn anew with (seed, epoch): word w of frequency f_w (its share of the corpus)
-    stays with probability `min(1, sqrt(t / f_w) + t / f_w)`, t = `sample`; the words that stayed
-    stand in a ring; every one of them has a window b uniform in 1..W on either side, cut at the
-    ends of its sentence. The ring is gone round once in B = `batch_size` rows, from a random place
-    on: step n of an epoch holds words n L to (n + 1) L - 1 of each row, as centres, with W words on
-    either side. Epochs have `steps_per_epoch` steps whatever was drawn; a few words at the ends of
-    rows are left out or read twice. A batch is a dict:
+    Each epoch draws with (seed, epoch): word w of frequency f_w (its share of the corpus) is kept
+    with probability `min(1, sqrt(t / f_w) + t / f_w)`, t = `sample`. The kept words form a ring.
+    Each has a window b, uniform in 1..W, on both sides, cut at the ends of its sentence. The ring
+    is read once in B = `batch_size` rows, from a random place on: step n of an epoch has the words
+    n L to (n + 1) L - 1 of each row as centres, with W words on both sides. All epochs have
+    `steps_per_epoch` steps, so a few words at the ends of rows are left out or read twice. A batch
+    is a dict:
 
-        input_word_ids  int32 [B, L + 2W]  the centres, with the words beside them
+        input_word_ids  int32 [B, L + 2W]  the centres and the W words on both sides
         left, right     int32 [B, L]       words to the left and right of a centre that are in its
                                            window: from 0 to W
         negative_ids    int32 [B, N]       drawn from `counts^0.75` for the whole block
 
     Args:
-        corpus: what to read.
-        batch_size: B, blocks in a batch, over all devices.
+        corpus: the text.
+        batch_size: B, blocks per batch, over all devices.
         block: L.
         window: W.
         samples: N.
         sample: t; 0 keeps all words.
-        counts: int64 [V], by which words are left out and negatives drawn; None: the corpus' own.
+        counts: int64 [V], frequencies for removal and for negatives; None: those of the corpus.
         seed: int in [0, 2^63).
 
     Raises:
@@ -57,7 +58,7 @@ class WordBlocks:
         sample: float = 1e-3,
         counts: np.ndarray | None = None,
         seed: int = 0,
-    ):
+    ) -> None:
         for name, value in (
             ("batch_size", batch_size),
             ("block", block),
@@ -80,10 +81,10 @@ class WordBlocks:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in the words that are expected to stay.
+        """Whole batches in the expected number of kept words.
 
         Raises:
-            ValueError: there is none; such a text can be evaluated on, but not trained on.
+            ValueError: there is none; such a text is enough for evaluation, but not for training.
         """
         steps = int(self._expected) // (self.batch_size * self.block)
         if not steps:
@@ -97,25 +98,29 @@ class WordBlocks:
 
     @property
     def words_per_block(self) -> float:
-        """Words of the text that a block stands for, those that were left out included."""
+        """Words of the text per block, with those that were removed."""
         return self.corpus.num_words / (self.steps_per_epoch * self.batch_size)
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
-        """The batch of a step, see the class."""
+        """Return the batch of a step, see the class."""
         return {name: value[0] for name, value in self._batches(int(step), 1).items()}
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
         firsts = tf.data.Dataset.range(first_step, tf.int64.max, _BATCHES)
         several = self._dataset(firsts, lambda n: self._batches(int(n), _BATCHES), [_BATCHES])
         return several.unbatch().prefetch(2)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
-        """The whole text once, in its order, with windows, negatives and words left out as drawn
-        once with the seed; the last rows are filled up with centres without windows.
+        """Return the whole text once, in its order; the last rows have centres without windows.
+
+        Windows, negatives and removed words are drawn once, with the seed.
 
         Args:
-            count: only so many batches, the first ones.
+            count: return only the first `count` batches.
 
         Returns:
             A finite dataset of known cardinality, the same at every call; shapes are static.
@@ -126,8 +131,8 @@ class WordBlocks:
         numbers = tf.data.Dataset.range(total if count is None else min(count, total))
         return self._dataset(numbers, self._evaluation_batch, [])
 
-    def _batches(self, first, count):
-        """Batches first to first + count - 1, one behind the other on a new first axis."""
+    def _batches(self, first: int, count: int) -> dict[str, np.ndarray]:
+        """Return the batches first to first + count - 1, stacked on a new first axis."""
         parts, steps = [], self.steps_per_epoch
         while count:
             epoch, number = divmod(first, steps)
@@ -138,7 +143,7 @@ class WordBlocks:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _epoch_batches(self, epoch, number, count):
+    def _epoch_batches(self, epoch: int, number: int, count: int) -> dict[str, np.ndarray]:
         ids, left, right, offset = self._plan(epoch)
         rows = len(ids) // self.batch_size * np.arange(self.batch_size)[:, np.newaxis]
         steps = (number + np.arange(count))[:, np.newaxis, np.newaxis] * self.block
@@ -152,7 +157,7 @@ class WordBlocks:
             "negative_ids": self._negatives(epoch, number, count),
         }
 
-    def _evaluation_batch(self, number):
+    def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
         ids, left, right, _ = self._plan(_EVALUATION)
         first = int(number) * self.batch_size * self.block
         rows = np.arange(self.batch_size)[:, np.newaxis] * self.block
@@ -167,13 +172,13 @@ class WordBlocks:
             "negative_ids": self._negatives(_EVALUATION, int(number), 1)[0],
         }
 
-    def _draw(self, epoch):
-        """The words that stay in an epoch, their windows to the left and right, and the start."""
+    def _draw(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+        """Draw the kept words of an epoch, their windows to the left and right, and the start."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
         corpus = self.corpus
         kept = rng.random(corpus.num_words, np.float32) < self._keep[corpus.ids]
         ids = corpus.ids[kept]
-        # Where sentences start among the words that stayed; those of which none did drop out.
+        # The starts of sentences among the kept words; sentences without kept words are removed.
         starts = np.concatenate([[0], np.cumsum(kept)])[corpus.sentence_starts]
         lengths = np.diff(starts)
         lengths = lengths[lengths > 0]
@@ -185,23 +190,28 @@ class WordBlocks:
         small = np.minimum(self.window, [before, behind]).astype(np.int16)  # [2, words]
         return ids, np.minimum(windows, small[0]), np.minimum(windows, small[1]), offset
 
-    def _negatives(self, epoch, number, count):
-        """int32 [count, B, N]: the numbers of Philox that belong to these batches of the epoch."""
+    def _negatives(self, epoch: int, number: int, count: int) -> np.ndarray:
+        """Draw int32 [count, B, N] from the numbers of Philox of these batches of the epoch."""
         size = self.batch_size * self.samples
         skip = number * size % 4  # a block of Philox is four numbers
-        # Far beyond those that `_draw` takes: its key is the same.
+        # Far beyond the numbers of `_draw`, which has the same key.
         counter = (1 << 64) + number * size // 4
         random = np.random.Philox(key=[self.seed, epoch], counter=counter)
         random = random.random_raw(skip + count * size)[skip:]
         threshold, other = self._alias
-        # 32 bits choose a word; 32 more, whether it is that one or the other.
+        # 32 bits choose a word of the table, 32 more choose between it and its alias.
         word = ((random >> np.uint64(32)) * np.uint64(len(other)) >> np.uint64(32)).astype(np.int64)
         low = (random & np.uint64(0xFFFFFFFF)).astype(np.int64)
         ids = np.where(low < threshold[word], word, other[word])
         return ids.astype(np.int32).reshape(count, self.batch_size, self.samples)
 
-    def _dataset(self, numbers, function, lead):
-        """What `function` makes of each number: arrays `[*lead, B, ...]`."""
+    def _dataset(
+        self,
+        numbers: tf.data.Dataset,
+        function: Callable[[int], dict[str, np.ndarray]],
+        lead: list[int],
+    ) -> tf.data.Dataset:
+        """Return the dataset of `function(number)`: arrays `[*lead, B, ...]`."""
         sizes = {
             "input_word_ids": self.block + 2 * self.window,
             "left": self.block,
@@ -210,7 +220,7 @@ class WordBlocks:
         }
 
         @tf.autograph.experimental.do_not_convert
-        def element(number):
+        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
             values = tf.numpy_function(
                 lambda number: list(function(number).values()),
                 [number],
@@ -226,9 +236,10 @@ class WordBlocks:
 
 
 def keep_probabilities(counts: np.ndarray, sample: float) -> np.ndarray:
-    """`min(1, sqrt(t / f_w) + t / f_w)` with `f_w = counts_w / sum(counts)`, float64 [V].
+    """Return `min(1, sqrt(t / f_w) + t / f_w)` with `f_w = counts_w / sum(counts)`, float64 [V].
 
-    That is what word2vec.c does; the paper's equation 5 has `sqrt(t / f_w)` alone. t = 0: ones.
+    That is the formula of word2vec.c; equation 5 of the paper has `sqrt(t / f_w)` alone. For t = 0
+    all are 1.
     """
     if not sample:
         return np.ones(len(counts))
@@ -237,15 +248,16 @@ def keep_probabilities(counts: np.ndarray, sample: float) -> np.ndarray:
 
 
 def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Walker's alias method: a number in proportion to `weights` [V] from two uniform ones.
+    """Return the table of Walker's alias method, to draw numbers in proportion to `weights` [V].
 
-    With u uniform in 0..V-1 and v in [0, 2^32): u if `v < threshold[u]`, else `other[u]`.
+    For u uniform in 0..V-1 and v in [0, 2^32), the number is u if `v < threshold[u]`, else
+    `other[u]`.
 
     Returns:
         threshold int64 [V] up to 2^32, other int64 [V].
 
     Raises:
-        ValueError: for weights that are negative or all zero.
+        ValueError: weights that are negative or all zero.
     """
     total = weights.sum()
     if not total > 0 or weights.min() < 0:
@@ -261,6 +273,6 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         share[high] -= 1 - share[low]
         if share[high] < 1:
             small.append(large.pop())
-    for rest in (*small, *large):  # 1, but for rounding
+    for rest in (*small, *large):  # 1, up to rounding
         share[rest] = 1.0
     return np.rint(np.array(share) * 2**32).astype(np.int64), other

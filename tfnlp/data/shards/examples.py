@@ -1,9 +1,10 @@
-"""Raw text to shards of examples: the stages, what has been done of them, and the manifest."""
+"""Text to shards of examples: the stages, which of their files are finished, the manifest."""
 
 import functools
 import json
+import os
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,21 +17,21 @@ from tfnlp.data.shards.pieces import TABLE, Table, make_table, piece_name, read_
 from tfnlp.data.shards.pipelines import HELD, shards_pipeline, tokenize_pipeline
 from tfnlp.data.shards.runner import Progress, Runner
 from tfnlp.data.shards.windows import WindowExamples
-from tfnlp.text import WordPieceTokenizer, gpt_tokenizer
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer, WordPieceTokenizer, gpt_tokenizer
 
-_SHARD_TOKENS = 1 << 24  # of the corpus, for each shard of an epoch
-_AT_ONCE = 1 << 27  # of these a pipeline on this machine works on, which holds them in memory
+_SHARD_TOKENS = 1 << 24  # tokens of the corpus per shard of an epoch
+_AT_ONCE = 1 << 27  # tokens per pipeline on this machine, which keeps them in memory
 
 
-def start_examples(directory, settings: dict) -> None:
-    """Makes the folder, or checks that the one there is to hold these examples.
+def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> None:
+    """Make the folder, or check that the existing one has the same settings.
 
     Args:
-        settings: everything that decides which examples come out; JSON-able, flat, with a key
+        settings: all settings that change the examples: a flat dict of JSON values with a key
             "tfnlp".
 
     Raises:
-        ValueError: if examples with other settings are there.
+        ValueError: the folder has other files, or examples with other settings.
     """
     folder = Folder(directory)
     settings = json.loads(json.dumps(settings))
@@ -58,26 +59,28 @@ def start_examples(directory, settings: dict) -> None:
         _write_manifest(folder, unfinished)
 
 
-def make_examples(directory, settings: dict, recipe, runner: Runner) -> dict:
-    """Makes what is missing of the examples that `start_examples` was told of.
+def make_examples(
+    directory: str | os.PathLike, settings: dict[str, Any], recipe: "Recipe", runner: Runner
+) -> dict[str, Any]:
+    """Make the missing files of the examples that `start_examples` began.
 
     Args:
-        directory, settings: as given there. The keys are "tfnlp", "model", "input" (sources, each
-            with its size), "valid" (the same, or None), "layout", "held_out", "seed", "epochs",
-            "shards" (None: as many as are of a good size), "chunk" (characters that are worked on
-            at once) and the recipe's.
-        recipe: what is made, see `BertRecipe` and `GPTRecipe`.
+        directory, settings: those of `start_examples`. The keys are "tfnlp", "model", "input"
+            (sources, each with its size), "valid" (the same, or None), "layout", "held_out",
+            "seed", "epochs", "shards" (None: one for 2^24 tokens), "chunk" (characters per
+            piece) and those of the recipe.
+        recipe: the kind of examples, see `BertRecipe` and `GPTRecipe`.
         runner: of the pipelines.
 
     Returns:
-        the manifest.
+        The manifest.
 
     Raises:
-        ValueError, OSError: an input that can't be read or gives no examples, or what else made a
-            pipeline fail.
+        ValueError, OSError: an input that can't be read or has no examples; another failure of a
+            pipeline.
     """
     folder, manifest = Folder(directory), read_manifest(directory)
-    known = {}  # what a finished manifest says of files
+    known = {}  # the files of a finished manifest
     if manifest["finished"]:
         known = {file["file"]: file for file in [*manifest["shards"], manifest["held_out"]]}
         if all(folder.intact(name, facts) for name, facts in known.items()):
@@ -124,10 +127,12 @@ class BertRecipe:
     tokens: list[str]
     lowercase: bool
 
-    def tokenizer(self):
+    def tokenizer(self) -> WordPieceTokenizer:
+        """Return the tokenizer of the vocabulary."""
         return WordPieceTokenizer(self.tokens, self.lowercase)
 
     def maker(self, settings: dict, shards: int, train: dict) -> PairExamples:
+        """Return what makes `shards` shards of a corpus with the counts `train`."""
         check_corpus(train["sentences"], train["documents"], settings["short_seq_prob"])
         return PairExamples(
             settings["seq_length"], settings["short_seq_prob"], settings["seed"], shards
@@ -139,7 +144,8 @@ class GPTRecipe:
     """Windows of the stream of tokens, with the key "seq_length" of settings.
 
     Args:
-        tokens, merges: the vocabulary.
+        tokens: the vocabulary.
+        merges: the merges of its byte pairs.
         newline_id, end_id: see `token_stream`.
     """
 
@@ -150,19 +156,25 @@ class GPTRecipe:
     newline_id: int
     end_id: int
 
-    def tokenizer(self):
+    def tokenizer(self) -> GPT2Tokenizer | GPTTokenizer:
+        """Return the tokenizer of the vocabulary."""
         return gpt_tokenizer((self.tokens, self.merges))
 
     def maker(self, settings: dict, shards: int, train: dict) -> WindowExamples:
+        """Return what makes `shards` shards of a corpus with the counts `train`."""
         count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
         return WindowExamples(
             settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
         )
 
 
-def _table(folder, settings, recipe, runner) -> tuple[Table, dict]:
-    """The table of all documents and what was noted of it; where it isn't there, all text is
-    tokenized first."""
+Recipe = BertRecipe | GPTRecipe
+
+
+def _table(
+    folder: Folder, settings: dict[str, Any], recipe: Recipe, runner: Runner
+) -> tuple[Table, dict]:
+    """Return the table of all documents and its note; make it, if need be, from tokenized text."""
     facts = folder.note(TABLE)
     if facts is not None:
         return Table.read(folder), facts
@@ -212,8 +224,16 @@ def _readers(settings: dict, files: list, paragraphs: bool) -> list[functools.pa
     return document_readers([source for source, _ in files], settings["layout"], paragraphs)
 
 
-def _write_shards(folder, maker, table, tokens, names, known, runner) -> None:
-    """Writes those of the files `names`, {number: name}, that are not there as they should be."""
+def _write_shards(
+    folder: Folder,
+    maker: PairExamples | WindowExamples,
+    table: Table,
+    tokens: int,
+    names: dict[int, str],
+    known: dict[str, dict],
+    runner: Runner,
+) -> None:
+    """Write those of the files `names`, {number: name}, that are missing or damaged."""
     todo = []
     for number, name in sorted(names.items()):
         facts = folder.note(name) or known.get(name)
@@ -236,10 +256,10 @@ def _write_shards(folder, maker, table, tokens, names, known, runner) -> None:
         runner.run(build, folder, bar)
 
 
-def _write_manifest(folder, manifest) -> None:
+def _write_manifest(folder: Folder, manifest: dict[str, Any]) -> None:
     folder.write(MANIFEST, (json.dumps(manifest, indent=1) + "\n").encode())
 
 
-def _short(value, length=60):
+def _short(value: object, length: int = 60) -> str:
     text = json.dumps(value)
     return text if len(text) <= length else f"{text[:length]}..."

@@ -1,17 +1,20 @@
-"""A folder of examples: its files are there whole and noted, or not at all.
+"""The folder of examples: each file is complete and has a note, or is missing.
 
     DIR/manifest.json            settings, counts, and the shards in their order
-    DIR/vocab.txt                the vocabulary; a GPT's is the folder DIR/vocab
+    DIR/vocab.txt                the vocabulary; of byte pairs the folder DIR/vocab
     DIR/train-00000-00003.tfrecord   epoch 0, shard 3
-    DIR/held_out.tfrecord        a record a document
-    DIR/work/                    while examples are made: tokenized text, and notes of what is done
+    DIR/held_out.tfrecord        one record per document
+    DIR/work/                    until all is done: tokenized text, and notes of finished files
 
-A file is written under a partial name, checksummed and renamed; then its note is written the same
-way. What has no note is made again.
+A file is written whole or not at all; then its note, with its size and checksum, is written the
+same way. A file without a note is made again.
 """
 
 import json
+import os
 import zlib
+from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 
@@ -19,21 +22,22 @@ from tfnlp.files import written_whole
 
 MANIFEST, WORK = "manifest.json", "work"
 HELD_OUT = "held_out.tfrecord"
-FAULT = f"{WORK}/fault.json"  # what a step found wrong with the input
+FAULT = f"{WORK}/fault.json"  # an error of the input, written by a step of a pipeline
 _PARTIAL = ".partial-"  # in the names of what `written_whole` has not finished
 
 
 class Folder:
-    """Files below `path`, any that `tf.io.gfile` takes; can be pickled."""
+    """Files in the folder `path`, which may be remote (`gs://...`); can be pickled."""
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike) -> None:
         self.root = str(path)
 
     def path(self, name: str) -> str:
+        """Return the path of a file."""
         return tf.io.gfile.join(self.root, name)
 
     def make(self) -> None:
-        """Makes the folder, and removes what a process that was killed left half-written."""
+        """Make the folder, and remove unfinished files of processes that were killed."""
         self.make_folder(WORK)
         for folder in (self.root, self.path(WORK)):
             for name in tf.io.gfile.listdir(folder):
@@ -41,26 +45,27 @@ class Folder:
                     tf.io.gfile.remove(tf.io.gfile.join(folder, name))
 
     def make_folder(self, name: str) -> None:
+        """Make a folder in this one."""
         tf.io.gfile.makedirs(self.path(name))
 
     def names(self, folder: str = "") -> list[str]:
-        """What lies in a folder; nothing if it is missing."""
+        """Return the names in a folder, none if it is missing."""
         path = self.path(folder) if folder else self.root
         return tf.io.gfile.listdir(path) if tf.io.gfile.isdir(path) else []
 
     def write(self, name: str, data: bytes) -> None:
-        """Writes a file whole or not at all."""
+        """Write a file whole or not at all."""
         with written_whole(self.path(name)) as temporary:
             with open(temporary, "wb") as file:
                 file.write(data)
 
-    def write_noted(self, name: str, data: bytes, **facts) -> None:
-        """Writes a file and its note."""
+    def write_noted(self, name: str, data: bytes, **facts: Any) -> None:
+        """Write a file and its note."""
         self.write(name, data)
         self._note(name, data, facts)
 
-    def write_records(self, name: str, records, **facts) -> None:
-        """Writes a TFRecord file of byte strings, and its note."""
+    def write_records(self, name: str, records: Iterable[bytes], **facts: Any) -> None:
+        """Write a TFRecord file, and its note."""
         with written_whole(self.path(name)) as temporary:
             with tf.io.TFRecordWriter(temporary) as writer:
                 for record in records:
@@ -70,7 +75,7 @@ class Folder:
         self._note(name, data, facts)
 
     def note(self, name: str) -> dict | None:
-        """What was noted of a file when it was finished; None if it isn't there as noted."""
+        """Return the note of a file; None if the file is missing or has another size."""
         try:
             with tf.io.gfile.GFile(self.path(_note_name(name)), "r") as file:
                 facts = json.load(file)
@@ -80,7 +85,7 @@ class Folder:
         return facts if size == facts["bytes"] else None
 
     def intact(self, name: str, facts: dict) -> bool:
-        """Whether a file is there with the size and the checksum that were noted."""
+        """Return whether a file has the size and the checksum of `facts`."""
         try:
             with tf.io.gfile.GFile(self.path(name), "rb") as file:
                 data = file.read()
@@ -89,10 +94,10 @@ class Folder:
         return (len(data), zlib.crc32(data)) == (facts["bytes"], facts["crc32"])
 
     def read(self, name: str) -> bytes:
-        """The content of a noted file.
+        """Return the content of a file with a note.
 
         Raises:
-            OSError: if it is not what was written.
+            OSError: the file is missing or was changed.
         """
         facts = self.note(name)
         if facts is None or not self.intact(name, facts):
@@ -101,35 +106,38 @@ class Folder:
             return file.read()
 
     def remove(self, name: str) -> None:
+        """Remove a file, if it exists."""
         if tf.io.gfile.exists(self.path(name)):
             tf.io.gfile.remove(self.path(name))
 
     def remove_note(self, name: str) -> None:
+        """Remove the note of a file, if it exists."""
         self.remove(_note_name(name))
 
     def remove_work(self) -> None:
-        """Removes all that only serves the making of the examples."""
+        """Remove the files that are needed only until all examples are made."""
         if tf.io.gfile.exists(self.path(WORK)):
             tf.io.gfile.rmtree(self.path(WORK))
 
-    def _note(self, name, data, facts):
+    def _note(self, name: str, data: bytes, facts: dict[str, Any]) -> None:
         facts = {"bytes": len(data), "crc32": zlib.crc32(data), **facts}
         self.write(_note_name(name), json.dumps(facts).encode())
 
 
-def _note_name(name):
+def _note_name(name: str) -> str:
     return f"{WORK}/{name.rpartition('/')[2]}.json"
 
 
 def shard_name(epoch: int, shard: int) -> str:
+    """Return the name of the file of a shard."""
     return f"train-{epoch:05d}-{shard:05d}.tfrecord"
 
 
-def read_manifest(directory) -> dict | None:
-    """The manifest of a folder of examples, finished or not; None if there is none.
+def read_manifest(directory: str | os.PathLike) -> dict[str, Any] | None:
+    """Return the manifest of a folder of examples, finished or not; None if there is none.
 
     Raises:
-        ValueError: if it can't be read.
+        ValueError: the manifest can't be read.
     """
     path = Folder(directory).path(MANIFEST)
     if not tf.io.gfile.exists(path):
@@ -138,7 +146,7 @@ def read_manifest(directory) -> dict | None:
         with tf.io.gfile.GFile(path, "r") as file:
             manifest = json.load(file)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON ({error}); make the examples anew") from error
+        raise ValueError(f"{path} is not valid JSON ({error}); make the examples again") from error
     if not isinstance(manifest, dict) or not {"tfnlp", "settings", "finished"} <= set(manifest):
         raise ValueError(f"{path} was not written by tfnlp examples")
     return manifest

@@ -1,8 +1,8 @@
 """BERT's sentence pairs, shard by shard: each worker draws the pairs of a piece of the corpus.
 
-A is in the worker's piece, and so is a B that follows it. A random B is asked of the worker that
-has its piece. So halves of pairs go to their shard, where they meet, are cut to fit and put in
-order; what `BertPairs` draws from the whole corpus is made of the same parts (`bert_sampling`).
+A is in the worker's piece, and so is a B that follows it. A random B is requested from the worker
+that has its piece. Both halves of a pair go to their shard, where they are joined, truncated and
+sorted. `BertPairs`, which has the whole corpus, uses the same functions (`bert_sampling`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,9 +27,9 @@ _A, _B = 0, 1
 
 @dataclass(frozen=True)
 class PairExamples:
-    """Arguments as `BertPairs`; `shards` is how many an epoch has.
+    """Pairs of `BertPairs`, with the same arguments; an epoch has `shards` shards.
 
-    A shard of an epoch has the number `epoch * shards + shard`.
+    Shard s of epoch e has the number `e * shards + s`.
     """
 
     seq_length: int
@@ -40,14 +40,15 @@ class PairExamples:
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
-        """What a piece has for shards: ((shard, rows), ...), and asks of others: ((piece, rows),
-        ...).
+        """Return the rows of a piece for shards, and its requests to other pieces.
+
+        They are ((shard, rows), ...) and ((piece, rows), ...).
 
         Args:
             corpus: the documents of the piece.
             piece: its number.
-            table: of the whole corpus.
-            wanted: numbers of the shards to be made.
+            table: that of the whole corpus.
+            wanted: numbers of the shards to make.
         """
         halves, asks = [], []
         first, starts = int(table.first_document[piece]), corpus.sentence_starts
@@ -69,21 +70,21 @@ class PairExamples:
             names = ("key", "place", "coins", "is_random", "target")
             rows = {name: getattr(pairs, name) for name in names}
             halves += self._half(_A, corpus, begin, shard, pairs.a, pairs.a_end, rows)
-            torn, true = pairs.is_random, ~pairs.is_random
+            random, true = pairs.is_random, ~pairs.is_random
             rows = {"key": pairs.key[true], "place": pairs.place[true]}
             halves += self._half(
                 _B, corpus, begin, shard[true], pairs.b[true], pairs.b_end[true], rows
             )
             names = ("key", "place", "b", "b_end", "space")
             rows = {"shard": shard, **{name: getattr(pairs, name) for name in names}}
-            where = np.searchsorted(first_sentences, pairs.b[torn], "right") - 1
-            asks += grouped(where, {name: values[torn] for name, values in rows.items()})
+            where = np.searchsorted(first_sentences, pairs.b[random], "right") - 1
+            asks += grouped(where, {name: values[random] for name, values in rows.items()})
         return halves, asks
 
     def answer(
         self, corpus: TokenizedCorpus, piece: int, table: Table, asks: Iterable[dict]
     ) -> list:
-        """What a piece gives to shards, ((shard, rows), ...), for what others asked of it."""
+        """Return the rows that other pieces requested of a piece: ((shard, rows), ...)."""
         asks = merged(asks)
         begin = table.documents[table.first_document[piece]]
         limit = asks["b_end"] - begin
@@ -92,10 +93,10 @@ class PairExamples:
         return self._half(_B, corpus, begin, asks["shard"], asks["b"], begin + end, rows)
 
     def assemble(self, batches: Iterable[tuple[int, dict]]) -> tuple[Iterator[bytes], dict]:
-        """The records of a shard in their order, and its counts.
+        """Return the records of a shard in their order, and its counts.
 
         Raises:
-            OSError: if a half of a pair got lost on its way.
+            OSError: a half of a pair is missing.
         """
         sides = {_A: [], _B: []}
         for side, rows in batches:
@@ -104,7 +105,7 @@ class PairExamples:
             return iter(()), {"examples": 0, "real": 0, "random": 0}
         a, b = (_ordered(merged(sides[side])) for side in (_A, _B))
         if a["place"].tolist() != b["place"].tolist():
-            raise OSError("a shard misses halves of its pairs; give the same command again")
+            raise OSError("a shard lacks halves of its pairs; give the same command again")
         lengths = np.stack([a["lengths"], b["lengths"]], axis=1)  # [N, 2]
         front, keep = truncate(lengths, a["coins"], self.seq_length)
         tokens = [
@@ -114,7 +115,7 @@ class PairExamples:
         ends = [np.cumsum(keep[:, side]).tolist() for side in (_A, _B)]
         random = int(a["is_random"].sum())
 
-        def records():
+        def records() -> Iterator[bytes]:
             at = [0, 0]
             for a_end, b_end, is_random, target in zip(
                 *ends, a["is_random"].tolist(), a["target"].tolist(), strict=True
@@ -130,15 +131,24 @@ class PairExamples:
         total = len(lengths)
         return records(), {"examples": total, "real": total - random, "random": random}
 
-    def _half(self, side, corpus, begin, shard, first, end, rows):
-        """(shard, (side, rows)) of the sentences first to end - 1."""
+    def _half(
+        self,
+        side: int,
+        corpus: TokenizedCorpus,
+        begin: int,
+        shard: np.ndarray,
+        first: np.ndarray,
+        end: np.ndarray,
+        rows: dict[str, np.ndarray],
+    ) -> list[tuple[int, tuple[int, dict]]]:
+        """Return (shard, (side, rows)) of the sentences first to end - 1."""
         starts = corpus.sentence_starts[first - begin]
         rows = {**rows, "lengths": corpus.sentence_starts[end - begin] - starts}
         return [(s, (side, r)) for s, r in grouped_tokens(shard, corpus.tokens, starts, rows)]
 
 
-def _ordered(rows):
-    """Rows in the order of (key, place); their tokens stay, found at `starts`."""
+def _ordered(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return rows sorted by (key, place), without moving their tokens, which begin at `starts`."""
     tokens = rows.pop("tokens")
     rows["starts"] = np.cumsum(rows["lengths"]) - rows["lengths"]
     order = np.lexsort((rows["place"], rows["key"]))

@@ -1,12 +1,14 @@
-"""Pieces of a tokenized corpus, a file each, and the table of its documents that they share.
+"""Pieces of a tokenized corpus, one file each, and the table of all documents.
 
-Piece (r, c) holds chunk c of the documents that input file r gave. In this order their documents
-are those of the whole corpus, numbered as `TokenizedCorpus` numbers them.
+Piece (r, c) is chunk c of the documents of input file r. The documents of the pieces, in this
+order, are those of the whole corpus, with the numbers that `TokenizedCorpus` gives them.
 """
 
 import io
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,25 +16,27 @@ from tfnlp.data.corpus.documents import held_out_documents
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus, tokenize_sentences
 from tfnlp.data.shards.folder import WORK, Folder
 
-_BATCH = 2000  # sentences that the tokenizer gets at once
+_BATCH = 2000  # sentences per call of the tokenizer
 TABLE = f"{WORK}/table.npz"
 
 
 def piece_name(reader: int, chunk: int) -> str:
+    """Return the name of the file of a piece."""
     return f"{WORK}/piece-{reader:05d}-{chunk:05d}.npz"
 
 
 def text_name(reader: int, chunk: int) -> str:
+    """Return the name of the file with the text of a piece."""
     return f"{WORK}/text-{reader:05d}-{chunk:05d}.jsonl"
 
 
 def read_name(reader: int) -> str:
-    """The file whose note says that all of an input file has been cut into chunks."""
+    """Return the name whose note says that an input file is completely divided into chunks."""
     return f"{WORK}/read-{reader:05d}"
 
 
-def chunks(documents, characters: int):
-    """Documents in lists of at least so many characters, the last one aside."""
+def chunks(documents: Iterable[list[str]], characters: int) -> Iterator[list[list[str]]]:
+    """Yield lists of documents with at least `characters` characters each, but for the last."""
     chunk, size = [], 0
     for document in documents:
         chunk.append(document)
@@ -44,8 +48,8 @@ def chunks(documents, characters: int):
         yield chunk
 
 
-def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer) -> None:
-    """Tokenizes documents; sentences without tokens stay, since the split counts them."""
+def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer: Any) -> None:
+    """Tokenize documents; sentences without tokens are kept, because the split counts them."""
     sentences = [sentence for document in documents for sentence in document]
     batches = [
         tokenize_sentences(sentences[start : start + _BATCH], tokenizer)
@@ -65,7 +69,7 @@ def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer
         sizes=sizes.astype(np.int32),
     )
 
-    def per_document(weights):
+    def per_document(weights: np.ndarray) -> list[int]:
         return np.bincount(owner, weights, minlength=len(documents)).astype(int).tolist()
 
     folder.write_noted(
@@ -80,16 +84,16 @@ def write_piece(folder: Folder, name: str, documents: list[list[str]], tokenizer
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What every worker knows of the whole training corpus.
+    """What every worker knows about the whole training corpus.
 
     Attributes:
         pieces: names of the K pieces.
-        held: bool [R], of each document as it was read, whether it is held out.
-        cut: of a corpus of a single document, its first sentence that is held out, else -1.
-        first_read: int64 [K + 1], the first document of each piece as they were read.
-        first_document: int64 [K + 1], the same among the documents to train on.
-        documents: int64 [D + 1], where those start among the sentences to train on.
-        first_token: int64 [K + 1], where the pieces start among the tokens to train on.
+        held: bool [R], for each document that was read, whether it is held out.
+        cut: for a corpus of a single document its first held-out sentence, else -1.
+        first_read: int64 [K + 1], the first document of each piece among all documents.
+        first_document: int64 [K + 1], the same among the training documents.
+        documents: int64 [D + 1], the starts of training documents among the training sentences.
+        first_token: int64 [K + 1], the starts of the pieces among the training tokens.
     """
 
     pieces: list[str]
@@ -100,20 +104,22 @@ class Table:
     documents: np.ndarray
     first_token: np.ndarray
 
-    def write(self, folder: Folder, **facts) -> None:
+    def write(self, folder: Folder, **facts: Any) -> None:
+        """Write the table, with `facts` in its note."""
         content = io.BytesIO()
         np.savez(content, **{**vars(self), "pieces": np.array(self.pieces)})
         folder.write_noted(TABLE, content.getvalue(), **facts)
 
     @classmethod
     def read(cls, folder: Folder) -> "Table":
+        """Read the table that `write` wrote."""
         with np.load(io.BytesIO(folder.read(TABLE))) as file:
             values = {name: file[name] for name in file}
         values["pieces"] = values["pieces"].tolist()
         return cls(**{**values, "cut": int(values["cut"])})
 
     def corpus(self, folder: Folder, piece: int, held_out: bool = False) -> TokenizedCorpus | None:
-        """The documents of a piece to train on, or those held out; None if it has none."""
+        """Return the training documents of a piece, or its held-out ones; None if it has none."""
         with np.load(io.BytesIO(folder.read(self.pieces[piece]))) as file:
             tokens, lengths, sizes = file["tokens"], file["lengths"].astype(np.int64), file["sizes"]
         owner = np.repeat(np.arange(len(sizes)), sizes)
@@ -134,17 +140,17 @@ class Table:
 def make_table(
     folder: Folder, pieces: list[str], own_valid: int | None, held_out: float, seed: int
 ) -> tuple[Table, dict]:
-    """The table, and counts of both parts.
+    """Return the table, and counts of the training part and the held-out part.
 
     Args:
-        folder: where the pieces are.
+        folder: the folder of the pieces.
         pieces: their names, in order.
-        own_valid: the pieces from here on are of text that is held out; None: of all documents a
-            share is held out.
+        own_valid: the number of the first piece of separate held-out text; None: a share of all
+            documents is held out.
         held_out, seed: see `split_documents`.
 
     Raises:
-        ValueError: if there is nothing to train on or to hold out.
+        ValueError: a part has no tokens.
     """
     notes = [folder.note(name) for name in pieces]
     reads = np.cumsum([0, *(len(note["sizes"]) for note in notes)])
@@ -170,7 +176,7 @@ def make_table(
         }
         for part, chosen in parts.items()
     }
-    if cut >= 0:  # the two parts of the only document are known from its sentences alone
+    if cut >= 0:  # both parts are in the only document
         counts = _single(folder, pieces[0], cut)
         kept, tokens = (np.array([counts["train"][name]]) for name in ("sentences", "tokens"))
     for part, what in (("train", "train on"), ("held_out", "hold out")):
@@ -184,7 +190,7 @@ def make_table(
 
 
 def _single(folder: Folder, piece: str, cut: int) -> dict:
-    """The counts of the two parts of a corpus that is a single document."""
+    """Return the counts of the two parts of a corpus of a single document."""
     with np.load(io.BytesIO(folder.read(piece))) as file:
         lengths, words = file["lengths"], file["words"]
     return {
@@ -200,9 +206,11 @@ def _single(folder: Folder, piece: str, cut: int) -> dict:
 
 
 def read_text(folder: Folder, name: str) -> list[list[str]]:
+    """Read the documents that `write_text` wrote."""
     return [json.loads(line) for line in folder.read(name).decode().splitlines()]
 
 
 def write_text(folder: Folder, name: str, documents: list[list[str]]) -> None:
+    """Write documents, one per line."""
     lines = (json.dumps(document) for document in documents)
     folder.write_noted(name, "\n".join(lines).encode())

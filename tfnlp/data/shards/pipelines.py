@@ -1,22 +1,25 @@
 """The two Apache Beam pipelines that make examples.
 
     read (a file)        text in chunks of documents
-    tokenize (a chunk)   pieces of the corpus                   -- the table of documents is made --
-    give (a piece)       rows for shards, asks of other pieces
-    answer (a piece)     rows for shards, of all that was asked of the piece
-    write (a shard)      rows in order
+    tokenize (a chunk)   pieces of the corpus                   -- then the table of documents --
+    give (a piece)       rows for shards, requests to other pieces
+    answer (a piece)     rows for shards, as other pieces requested
+    write (a shard)      its rows in order
 
-Text and tokens go through files, so that no worker ever holds the corpus, and what a killed run
-finished stays; between workers go names, and the rows of the shards that are to be made.
+Text and tokens are exchanged as files, so that no worker has the whole corpus in memory and the
+finished work of a killed run is kept. Workers exchange only names and the rows of shards.
 """
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
 
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.shards.folder import FAULT, HELD_OUT, Folder, shard_name
+from tfnlp.data.shards.pairs import PairExamples
 from tfnlp.data.shards.pieces import (
     Table,
     chunks,
@@ -28,18 +31,24 @@ from tfnlp.data.shards.pieces import (
     write_text,
 )
 from tfnlp.data.shards.rows import example
+from tfnlp.data.shards.windows import WindowExamples
 
-HELD = -1  # in place of a shard's number
+Maker = PairExamples | WindowExamples
+
+HELD = -1  # the number of the held-out file among those of shards
 
 
 class Work(beam.DoFn):
-    """A step of a pipeline. An error of the input is left in a file: what a runner makes of it
-    differs, and it may come from another machine."""
+    """A step of a pipeline, which writes an error of the input to a file.
 
-    def __init__(self, folder: Folder):
+    Runners report errors in different ways, and the error may be raised on another machine.
+    """
+
+    def __init__(self, folder: Folder) -> None:
         self.folder = folder
 
-    def process(self, element):
+    def process(self, element: Any) -> Iterator[Any]:
+        """Yield the results of `work(element)`."""
         try:
             yield from self.work(element)
         except (ValueError, OSError) as error:
@@ -50,13 +59,14 @@ class Work(beam.DoFn):
 
 
 class Read(Work):
-    """An input file's number -> (file, chunk), the text of which is written."""
+    """The number of an input file -> (file, chunk); the text of the chunk is written."""
 
-    def __init__(self, folder, readers, characters):
+    def __init__(self, folder: Folder, readers: Sequence[Callable], characters: int) -> None:
         super().__init__(folder)
         self.readers, self.characters = readers, characters
 
-    def work(self, reader):
+    def work(self, reader: int) -> Iterator[tuple[int, int]]:
+        """Divide a file into chunks."""
         count = 0
         for count, documents in enumerate(chunks(self.readers[reader](), self.characters), 1):
             place = reader, count - 1
@@ -67,16 +77,18 @@ class Read(Work):
 
 
 class Tokenize(Work):
-    """(file, chunk) -> nothing; the piece is written."""
+    """(file, chunk) -> (); the piece is written."""
 
-    def __init__(self, folder, make_tokenizer):
+    def __init__(self, folder: Folder, make_tokenizer: Callable[[], Any]) -> None:
         super().__init__(folder)
         self.make_tokenizer = make_tokenizer
 
-    def setup(self):
+    def setup(self) -> None:
+        """Make the tokenizer, once per worker."""
         self.tokenizer = self.make_tokenizer()
 
-    def work(self, place):
+    def work(self, place: tuple[int, int]) -> tuple[()]:
+        """Tokenize a chunk."""
         name = piece_name(*place)
         if self.folder.note(name) is None:
             documents = read_text(self.folder, text_name(*place))
@@ -86,16 +98,18 @@ class Tokenize(Work):
 
 
 class Give(Work):
-    """A piece's number -> (shard, rows), and on the side "asks" (piece, rows)."""
+    """The number of a piece -> (shard, rows); and as the output "asks" (piece, rows)."""
 
-    def __init__(self, folder, maker, wanted):
+    def __init__(self, folder: Folder, maker: Maker, wanted: Sequence[int]) -> None:
         super().__init__(folder)
         self.maker, self.wanted = maker, wanted
 
-    def setup(self):
+    def setup(self) -> None:
+        """Read the table, once per worker."""
         self.table = Table.read(self.folder)
 
-    def work(self, piece):
+    def work(self, piece: int) -> Iterator[Any]:
+        """Yield the rows of a piece and its requests."""
         wanted = np.array(self.wanted)
         corpus = self.table.corpus(self.folder, piece)
         if corpus is not None and (wanted >= 0).any():
@@ -110,29 +124,32 @@ class Give(Work):
 
 
 class Answer(Work):
-    """(piece, what was asked of it) -> (shard, rows)."""
+    """(piece, requests) -> (shard, rows)."""
 
-    def __init__(self, folder, maker):
+    def __init__(self, folder: Folder, maker: Maker) -> None:
         super().__init__(folder)
         self.maker = maker
 
-    def setup(self):
+    def setup(self) -> None:
+        """Read the table, once per worker."""
         self.table = Table.read(self.folder)
 
-    def work(self, element):
+    def work(self, element: tuple[int, Iterable[dict]]) -> Iterator[Any]:
+        """Yield the requested rows of a piece."""
         piece, asks = element
         corpus = self.table.corpus(self.folder, piece)
         yield from self.maker.answer(corpus, piece, self.table, asks)
 
 
 class Write(Work):
-    """(shard, rows) -> nothing; the shard is written."""
+    """(shard, rows) -> (); the shard is written."""
 
-    def __init__(self, folder, maker):
+    def __init__(self, folder: Folder, maker: Maker) -> None:
         super().__init__(folder)
         self.maker = maker
 
-    def work(self, element):
+    def work(self, element: tuple[int, Iterable[Any]]) -> tuple[()]:
+        """Write a shard, or the held-out file."""
         shard, batches = element
         batches = [batch for batch in batches if batch is not None]
         if shard == HELD:
@@ -145,8 +162,8 @@ class Write(Work):
         return ()
 
 
-def held_out_records(corpora):
-    """A record a document: its tokens, and how many each sentence has."""
+def held_out_records(corpora: Iterable[TokenizedCorpus]) -> Iterator[bytes]:
+    """Yield a record for each document: its tokens, and the length of each sentence."""
     for corpus in corpora:
         starts = corpus.sentence_starts
         for first, end in zip(corpus.document_starts[:-1], corpus.document_starts[1:], strict=True):
@@ -156,9 +173,19 @@ def held_out_records(corpora):
             )
 
 
-def tokenize_pipeline(pipeline, folder, readers, todo, left, make_tokenizer, characters):
-    """Reads the files `todo` (numbers of `readers`) and tokenizes their chunks and those `left`,
-    which are (file, chunk)."""
+def tokenize_pipeline(
+    pipeline: beam.Pipeline,
+    folder: Folder,
+    readers: Sequence[Callable],
+    todo: Sequence[int],
+    left: Sequence[tuple[int, int]],
+    make_tokenizer: Callable[[], Any],
+    characters: int,
+) -> beam.PCollection:
+    """Read the files `todo` (numbers of `readers`), and tokenize their chunks and those of `left`.
+
+    Elements of `left` are (file, chunk).
+    """
     read = (
         pipeline
         | "files" >> beam.Create(todo)
@@ -174,8 +201,10 @@ def tokenize_pipeline(pipeline, folder, readers, todo, left, make_tokenizer, cha
     )
 
 
-def shards_pipeline(pipeline, folder, maker, wanted, pieces):
-    """Makes the shards of the numbers `wanted` from so many pieces."""
+def shards_pipeline(
+    pipeline: beam.Pipeline, folder: Folder, maker: Maker, wanted: Sequence[int], pieces: int
+) -> beam.PCollection:
+    """Make the shards with the numbers `wanted` from all pieces."""
     given = (
         pipeline
         | "pieces" >> beam.Create(range(pieces))
@@ -183,7 +212,7 @@ def shards_pipeline(pipeline, folder, maker, wanted, pieces):
         | "give"
         >> beam.ParDo(Give(folder, maker, wanted)).with_outputs("asks", main="rows")
     )
-    # A shard without rows is written too.
+    # Shards without rows are written, too.
     empty = pipeline | "shards" >> beam.Create([(shard, None) for shard in wanted])
     every = [_numbered(given.rows, "rows"), _numbered(empty, "empty")]
     if hasattr(maker, "answer"):
@@ -198,6 +227,6 @@ def shards_pipeline(pipeline, folder, maker, wanted, pieces):
     )
 
 
-def _numbered(rows, name):
-    """Rows with keys that Beam knows to be ints, which every worker encodes alike."""
+def _numbered(rows: beam.PCollection, name: str) -> beam.PCollection:
+    """Return rows with keys declared as ints, which every worker encodes alike."""
     return rows | name >> beam.Map(lambda row: row).with_output_types(tuple[int, Any])

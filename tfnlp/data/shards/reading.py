@@ -1,12 +1,15 @@
-"""Batches from shards of examples: those that `BertPairs` and `TokenWindows` make of the text.
+"""Batches from shards of examples, equal to those of `BertPairs` and `TokenWindows`.
 
-Pairs and windows come from the shards in the order in which they lie there; masks are drawn while
-they are read, with (seed, step), as they are for pairs drawn from a corpus in memory. The shards
-hold some epochs: after the last one the first comes again, with other masks.
+Pairs and windows are read from the shards in order. Masks are drawn when they are read, with (seed,
+step), as for pairs from a corpus in memory. After the last epoch of the shards the first one is
+read again, with other masks.
 """
 
 import contextlib
+import os
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -15,21 +18,22 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_packing import PairPacker
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest
 
-_BUFFER = 1 << 22  # bytes of a shard that are read at once
+_BUFFER = 1 << 22  # bytes per read of a shard
 
 
 class Shards:
-    """The shards of a folder of examples, checked to be there with the sizes they were written
-    with; what they hold is checked as it is read.
+    """The shards of a folder of examples.
+
+    The existence and size of the files is checked first, their content when it is read.
 
     Args:
-        directory: what `tfnlp examples` wrote, any path that `tf.io.gfile` takes.
+        directory: the output of `tfnlp examples`, any path that `tf.io.gfile` takes.
         model: "bert" or "gpt".
 
     Attributes:
         settings, counts: of the manifest, see docs/examples.md.
-        commonest_token: the commonest of the training text.
-        epochs: how many the shards hold.
+        commonest_token: the most frequent token of the training text.
+        epochs: number of epochs in the shards.
         num_examples: examples of epoch 0.
 
     Raises:
@@ -38,7 +42,7 @@ class Shards:
         OSError: a shard of another size.
     """
 
-    def __init__(self, directory, model: str):
+    def __init__(self, directory: str | os.PathLike, model: str) -> None:
         self.folder, manifest = Folder(directory), read_manifest(directory)
         if manifest is None:
             raise FileNotFoundError(
@@ -66,16 +70,16 @@ class Shards:
         examples = np.array([shard["examples"] for shard in shards])
         self._ends = np.cumsum(examples.reshape(self.epochs, -1), axis=1)  # [E, S]
         self.num_examples = int(self._ends[0, -1])
-        # Of the shards' content: for whoever must tell these examples from others.
+        # Identifies these examples by the content of their shards.
         self.checksum = zlib.crc32(np.array([shard["crc32"] for shard in shards]).tobytes())
         self._shards = shards
 
     def records(self, first: int, per_epoch: int) -> tf.data.Dataset:
-        """Endless dataset of serialized examples, from number `first` on.
+        """Return an endless dataset of serialized examples, from number `first` on.
 
         Number n is example `n % per_epoch` of epoch `n // per_epoch`. An epoch has `num_examples`:
-        where its shards hold fewer the first ones come again, and where `per_epoch` is more than
-        that, the whole epoch does; `first` is then a multiple of `per_epoch`.
+        if its shards have fewer, the first ones are repeated. If `per_epoch` is more than that, the
+        whole epoch is repeated; `first` is then a multiple of `per_epoch`.
         """
         epoch, number = divmod(int(first), per_epoch)
         stored = epoch % self.epochs
@@ -87,13 +91,13 @@ class Shards:
         paths = tf.constant(self._paths)  # [E, S]
 
         @tf.autograph.experimental.do_not_convert
-        def whole(epoch):
+        def whole(epoch: tf.Tensor) -> tf.data.Dataset:
             rows = tf.gather(paths, epoch % self.epochs)
             rows = tf.data.TFRecordDataset(rows, buffer_size=_BUFFER).repeat()
             return rows.take(level).repeat().take(per_epoch)
 
         rest = tf.data.Dataset.range(epoch + 1, tf.int64.max).flat_map(whole)
-        # Whole shards are passed over unread.
+        # Whole shards are skipped without reading them.
         rows = tf.data.TFRecordDataset(self._paths[stored, shard:], buffer_size=_BUFFER)
         again = tf.data.TFRecordDataset(self._paths[stored], buffer_size=_BUFFER).repeat()
         rows = rows.skip(place - before).concatenate(again).take(level - number)
@@ -101,10 +105,10 @@ class Shards:
         return rows.concatenate(rest)
 
     def held_out(self) -> TokenizedCorpus:
-        """The text that is held out, as it was tokenized.
+        """Return the held-out text, tokenized.
 
         Raises:
-            OSError: if the file is damaged.
+            OSError: the file is damaged.
         """
         features = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
@@ -122,8 +126,8 @@ class Shards:
         )
 
     @contextlib.contextmanager
-    def readable(self):
-        """Within it, an error of reading the shards becomes one that names the damaged file."""
+    def readable(self) -> Iterator[None]:
+        """Turn an error of reading the shards, while open, into one that names the damaged file."""
         try:
             yield
         except tf.errors.OpError as error:
@@ -133,7 +137,7 @@ class Shards:
                     raise OSError(self._advice(shard, "is damaged")) from error
             raise
 
-    def _check_size(self, shard):
+    def _check_size(self, shard: dict[str, Any]) -> None:
         path = self.folder.path(shard["file"])
         try:
             size = tf.io.gfile.stat(path).length
@@ -143,18 +147,20 @@ class Shards:
             wrong = f"has {size} bytes, not the {shard['bytes']} it was written with"
             raise OSError(self._advice(shard, wrong))
 
-    def _advice(self, shard, problem):
+    def _advice(self, shard: dict[str, Any], problem: str) -> str:
         path = self.folder.path(shard["file"])
         return f"{path} {problem}; give the command that made the examples again to mend it"
 
 
 class BertShards(Shards):
-    """`BertPairs` from shards: `batch(n)` equals that of `BertPairs` with the same seed, sizes and
-    training text, bit for bit, as long as the shards hold the epoch.
+    """`BertPairs` from shards.
+
+    `batch(n)` equals that of `BertPairs` with the same seed, sizes and training text, bit for bit,
+    for all epochs that are in the shards.
 
     Args:
-        directory: what `tfnlp examples bert` wrote.
-        tokenizer: the one whose vocabulary lies there.
+        directory: the output of `tfnlp examples bert`.
+        tokenizer: that of the vocabulary in `directory`.
         batch_size, max_predictions, mask_rate, whole_word: as of `BertPairs`.
         seed: of the masks; None: that of the pairs.
 
@@ -164,15 +170,15 @@ class BertShards(Shards):
 
     def __init__(
         self,
-        directory,
-        tokenizer,
+        directory: str | os.PathLike,
+        tokenizer: Any,
         *,
         batch_size: int,
         max_predictions: int = 20,
         seed: int | None = None,
         mask_rate: float = 0.15,
         whole_word: bool = False,
-    ):
+    ) -> None:
         super().__init__(directory, "bert")
         self.batch_size = batch_size
         self.seq_length = self.settings["seq_length"]
@@ -193,21 +199,24 @@ class BertShards(Shards):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; at least 1, for which a tiny corpus is gone round."""
+        """Whole batches in an epoch; 1 for a corpus smaller than a batch, whose pairs repeat."""
         return max(1, self.num_examples // self.batch_size)
 
     @property
     def random_share(self) -> float:
-        """How many of the pairs of epoch 0 are random."""
+        """Share of the pairs of epoch 0 that are random."""
         shards = self._shards[: self._paths.shape[1]]
         return sum(shard["random"] for shard in shards) / self.num_examples
 
     def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """The batch of a step; for one batch after the other, `dataset` is fast."""
+        """Return the batch of a step; for many batches, `dataset` is faster."""
         return next(iter(self.dataset(step)))
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
         per_epoch = self.steps_per_epoch * self.batch_size
         records = self.records(first_step * self.batch_size, per_epoch)
         batches = records.batch(self.batch_size, drop_remainder=True)
@@ -218,12 +227,12 @@ class BertShards(Shards):
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
-        """The first batches of epoch 0, `max_batches` or one epoch: the same set at every call."""
+        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
         if max_batches < 1:
             raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
         return self.dataset().take(min(max_batches, self.steps_per_epoch))
 
-    def _parse(self, records, step):
+    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
         ragged = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
         single = tf.io.FixedLenFeature([], tf.int64)
         parsed = tf.io.parse_example(
@@ -239,18 +248,20 @@ class BertShards(Shards):
 
 
 class WindowShards(Shards):
-    """`TokenWindows` from shards: `batch(n)` equals that of `TokenWindows` with the same seed,
-    window and training text, as long as the shards hold the epoch.
+    """`TokenWindows` from shards.
+
+    `batch(n)` equals that of `TokenWindows` with the same seed, window and training text, for all
+    epochs that are in the shards.
 
     Args:
-        directory: what `tfnlp examples gpt` wrote.
+        directory: the output of `tfnlp examples gpt`.
         batch_size: B, over all devices.
 
     Raises:
         FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
     """
 
-    def __init__(self, directory, *, batch_size: int):
+    def __init__(self, directory: str | os.PathLike, *, batch_size: int) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         super().__init__(directory, "gpt")
@@ -260,15 +271,18 @@ class WindowShards(Shards):
 
     @property
     def steps_per_epoch(self) -> float:
-        """Batches that hold as many windows as an epoch has."""
+        """Windows of an epoch divided by the batch size."""
         return self.windows_per_epoch / self.batch_size
 
     def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """The batch of a step; for one batch after the other, `dataset` is fast."""
+        """Return the batch of a step; for many batches, `dataset` is faster."""
         return next(iter(self.dataset(step)))
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Endless dataset whose element n equals `batch(first_step + n)`; shapes are static."""
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
         records = self.records(first_step * self.batch_size, self.windows_per_epoch)
         batches = records.batch(self.batch_size, drop_remainder=True).map(
             self._parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
@@ -276,7 +290,7 @@ class WindowShards(Shards):
         return batches.prefetch(tf.data.AUTOTUNE)
 
     @tf.autograph.experimental.do_not_convert
-    def _parse(self, records):
+    def _parse(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
         shape = [self.batch_size, self.window]
         feature = tf.io.FixedLenFeature([self.window + 1], tf.int64)
         ids = tf.cast(tf.io.parse_example(records, {"ids": feature})["ids"], tf.int32)

@@ -1,4 +1,4 @@
-"""Tables of rows with tokens of any length, as they travel between workers: dicts of arrays."""
+"""Tables of rows with tokens of any length, which workers exchange: dicts of arrays."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,13 +7,13 @@ import tensorflow as tf
 
 
 def gather(tokens: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The ranges of `tokens` that start at `starts` [N] and have `lengths` [N], in one row."""
+    """Return the ranges of `tokens` from `starts` [N] with `lengths` [N], as one array."""
     before = np.cumsum(lengths) - lengths
     return tokens[np.repeat(starts - before, lengths) + np.arange(lengths.sum())]
 
 
-def grouped(groups: np.ndarray, rows: dict) -> Iterator[tuple[int, dict]]:
-    """The rows of each group, in their order: (group, rows).
+def grouped(groups: np.ndarray, rows: dict[str, np.ndarray]) -> Iterator[tuple[int, dict]]:
+    """Yield the rows of each group, in their order: (group, rows).
 
     Args:
         groups: ints [N].
@@ -26,22 +26,22 @@ def grouped(groups: np.ndarray, rows: dict) -> Iterator[tuple[int, dict]]:
 
 
 def grouped_tokens(
-    groups: np.ndarray, tokens: np.ndarray, starts: np.ndarray, rows: dict
+    groups: np.ndarray, tokens: np.ndarray, starts: np.ndarray, rows: dict[str, np.ndarray]
 ) -> Iterator[tuple[int, dict]]:
-    """As `grouped`, each row with the tokens from `starts` [N] on, of which it has `lengths`."""
+    """As `grouped`; each row also gets `lengths` tokens from `starts` [N] on."""
     for group, part in grouped(groups, {"starts": starts, **rows}):
         starts = part.pop("starts")
         yield group, {**part, "tokens": gather(tokens, starts, part["lengths"])}
 
 
 def merged(batches: Iterable[dict]) -> dict:
-    """Tables, one behind the other."""
+    """Return tables joined into one."""
     batches = list(batches)
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
 
 def example(**features: list[int]) -> bytes:
-    """A serialized `tf.train.Example` of lists of ints."""
+    """Return a serialized `tf.train.Example` of lists of ints."""
     wrapped = {
         name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
         for name, values in features.items()
@@ -52,6 +52,9 @@ def example(**features: list[int]) -> bytes:
 
 
 def shard_of(keys: np.ndarray, shards: int) -> np.ndarray:
-    """The shard of each key uint64 [N]: shard s of S has the keys from s/S of all on, so that the
-    order of the keys is the order of the shards and of the keys in them."""
+    """Return the shard of each key, uint64 [N].
+
+    Shard s of S has the keys from s/S to (s + 1)/S of the range, so that sorted shards with sorted
+    keys are all keys in order.
+    """
     return ((keys >> 32) * np.uint64(shards) >> np.uint64(32)).astype(np.int64)

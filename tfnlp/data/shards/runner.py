@@ -1,4 +1,4 @@
-"""Runs a Beam pipeline quietly, shows how far it is, and tells in one line what stopped it."""
+"""Runs a Beam pipeline quietly, with a progress bar and one-line errors."""
 
 import contextlib
 import json
@@ -7,6 +7,8 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
 
 import apache_beam as beam
 import tensorflow as tf
@@ -15,34 +17,36 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from tfnlp.data.shards.folder import FAULT, WORK, Folder
 
-_WATCH = 1.0  # seconds between looks at what is done
+_WATCH = 1.0  # seconds between updates of the progress bar
 
 
 class Runner:
-    """Runs pipelines.
+    """Runs pipelines with a runner of Beam.
 
     Args:
-        name: of a Beam runner; "DirectRunner" works on this machine.
+        name: that of the runner; "DirectRunner" works on this machine.
         workers: processes of the DirectRunner.
         options: further options of the pipeline, as on its command line.
     """
 
-    def __init__(self, name: str, workers: int, options: list[str]):
+    def __init__(self, name: str, workers: int, options: list[str]) -> None:
         self.is_direct = name == "DirectRunner"
         self.workers = workers
-        # Workers send their log lines to the one who waits, for whom they mean nothing.
+        # Log lines of the workers mean nothing to the user.
         options = ["--default_sdk_harness_log_level=ERROR", *options]
         if self.is_direct:
             mode = "multi_processing" if workers > 1 else "in_memory"
             options += [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}"]
         self.options, self.name = options, name
 
-    def run(self, build, folder: Folder, progress: "Progress") -> None:
-        """Runs the pipeline that `build(pipeline)` makes.
+    def run(
+        self, build: Callable[[beam.Pipeline], Any], folder: Folder, progress: "Progress"
+    ) -> None:
+        """Run the pipeline that `build(pipeline)` makes.
 
         Raises:
-            ValueError, OSError: what a step found wrong with the input; OSError also if the
-                pipeline failed otherwise.
+            ValueError, OSError: an error of the input; OSError also if the pipeline failed for
+                another reason.
         """
         folder.remove(FAULT)
         options = PipelineOptions(self.options)
@@ -54,10 +58,10 @@ class Runner:
             except Exception as error:
                 raise _fault(folder, error) from error
 
-    def _runner(self, options):
+    def _runner(self, options: PipelineOptions) -> Any:
         if not self.is_direct:
             return self.name
-        # By its class: by its name, Beam would first try to fetch another runner and start that.
+        # By its class, because for its name Beam first tries to download and start another runner.
         from apache_beam.portability.api import beam_provision_api_pb2
         from apache_beam.runners.portability.fn_api_runner import fn_runner
         from apache_beam.runners.portability.portable_runner import JobServiceHandle
@@ -67,9 +71,8 @@ class Runner:
         return fn_runner.FnApiRunner(provision_info=fn_runner.ExtendedProvisionInfo(provision))
 
     @contextlib.contextmanager
-    def _silence(self):
-        """Gives what the screen is while the worker processes write elsewhere: all of them report
-        their start and end there."""
+    def _silence(self) -> Iterator[TextIO]:
+        """Hide what worker processes print when they start and end; yield the real stderr."""
         if not self.is_direct or self.workers == 1:
             yield sys.stderr
             return
@@ -85,11 +88,11 @@ class Runner:
 
 
 @contextlib.contextmanager
-def whole_buffers():
-    """Nothing that the DirectRunner sends to its worker processes is lost, while open.
+def whole_buffers() -> Iterator[None]:
+    """Work around a race of the DirectRunner that loses data, while open.
 
-    Of its own accord (apache-beam 2.77) a second thread sends off each second what has been
-    written, and what is written just then is gone: some chunks of 10 MB of a run with much data.
+    By default (apache-beam 2.77) a second thread sends the written data to the worker processes
+    every second; data that is written at that moment is lost: some chunks of 10 MB in big runs.
     """
     from apache_beam.runners.portability.fn_api_runner import worker_handlers
 
@@ -101,8 +104,8 @@ def whole_buffers():
         worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = seconds
 
 
-def _fault(folder, error):
-    """The error to raise for one that a runner raised."""
+def _fault(folder: Folder, error: Exception) -> Exception:
+    """Return the error to raise for one that a runner raised."""
     if FAULT.rpartition("/")[2] in folder.names(WORK):
         with tf.io.gfile.GFile(folder.path(FAULT), "r") as file:
             fault = json.load(file)
@@ -114,23 +117,32 @@ def _fault(folder, error):
 
 
 class Progress:
-    """A bar that counts the notes of finished work whose names begin with `prefix`, one or a tuple
-    of several."""
+    """A progress bar that counts the notes of finished files.
 
-    def __init__(self, folder: Folder, title: str, prefix, total: int | None = None):
+    Args:
+        folder: where the notes are.
+        title: of the bar.
+        prefix: what the names begin with, one string or a tuple of several.
+        total: number of notes at the end.
+    """
+
+    def __init__(
+        self, folder: Folder, title: str, prefix: str | tuple, total: int | None = None
+    ) -> None:
         self.folder, self.title, self.prefix, self.total = folder, title, prefix, total
 
     @contextlib.contextmanager
-    def shown_on(self, screen):
+    def shown_on(self, screen: TextIO) -> Iterator[None]:
+        """Show the bar on `screen` while open."""
         stop = threading.Event()
         with tqdm.tqdm(desc=self.title, total=self.total, file=screen) as bar:
 
-            def look():
+            def look() -> None:
                 names = self.folder.names(WORK)
                 done = sum(n.startswith(self.prefix) and n.endswith(".json") for n in names)
                 bar.update(done - bar.n)
 
-            def watch():
+            def watch() -> None:
                 while not stop.wait(_WATCH):
                     look()
 

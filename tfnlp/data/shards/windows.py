@@ -1,7 +1,7 @@
-"""A GPT's windows, shard by shard: each worker has a piece of the stream of tokens.
+"""Windows of a left-to-right model, shard by shard: each worker has a piece of the token stream.
 
-Windows are those of `TokenWindows`. One that goes through the end of a piece is put together in its
-shard from the parts that the pieces give.
+Windows are those of `TokenWindows`. A window across the end of a piece is joined in its shard from
+the parts of the pieces.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ from tfnlp.data.shards.rows import example, gather, grouped_tokens, merged, shar
 
 @dataclass(frozen=True)
 class WindowExamples:
-    """`window` and `seed` as `TokenWindows`, the tokens as `token_stream`; see `PairExamples`."""
+    """Windows of `TokenWindows` over a `token_stream`, with their arguments; see `PairExamples`."""
 
     window: int
     seed: int
@@ -33,10 +33,10 @@ class WindowExamples:
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
     ) -> tuple[Iterable, Iterable]:
-        """As `PairExamples.give`; nothing is asked."""
+        """As `PairExamples.give`; there are no requests."""
         stream = token_stream(corpus, self.newline_id, self.end_id)
         first = int(table.first_document[piece])
-        # Before each document but the first stands the end of another, which is its piece's.
+        # The end token before a document belongs to the piece of the document before it.
         begin = int(table.first_token[piece] + table.documents[first])
         if first:
             stream, begin = stream[1:], begin + 1
@@ -46,7 +46,7 @@ class WindowExamples:
         parts = []
         for epoch in np.unique(wanted // self.shards).tolist():
             shift = window_shift(length, self.window, self.seed, epoch)
-            # Window w holds the places shift + w T to shift + (w + 1) T.
+            # Window w has the places shift + w T to shift + (w + 1) T.
             lowest = max(0, -(-(begin - shift) // self.window) - 1)
             highest = min(count - 1, (end - 1 - shift) // self.window)
             if highest < lowest:
@@ -73,6 +73,6 @@ class WindowExamples:
         tokens = gather(rows["tokens"], starts[order], rows["lengths"][order])
         count, length = len(np.unique(rows["number"])), self.window + 1
         if len(tokens) != count * length:
-            raise OSError("a shard misses parts of its windows; give the same command again")
+            raise OSError("a shard lacks parts of its windows; give the same command again")
         records = (example(ids=ids) for ids in tokens.reshape(count, length).tolist())
         return records, {"examples": count}
