@@ -142,6 +142,7 @@ def test_keras_file_round_trip(row, rng_of, tmp_path):
     assert_close(loaded(inputs), row.call(layer, inputs), 1e-6)
 
 
+@pytest.mark.slow
 @table()
 def test_saved_model_gives_the_same(row, rng_of, tmp_path):
     layer, inputs = built(row, rng_of(row))
@@ -151,6 +152,7 @@ def test_saved_model_gives_the_same(row, rng_of, tmp_path):
     assert_close(served, row.call(layer, inputs), 1e-5)
 
 
+@pytest.mark.slow
 @table()
 def test_xla_equals_eager(row, rng_of):
     rng = rng_of(row)

@@ -1,14 +1,11 @@
 """What the README shows must run."""
 
 import json
-import pathlib
 import re
 
 import pytest
 
-from tests.support import run_python
-
-ROOT = pathlib.Path(__file__).parents[1]
+from tests.support import ROOT, run_python
 
 
 def blocks(language):
