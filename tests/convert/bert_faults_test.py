@@ -9,7 +9,6 @@ import pytest
 import tfnlp.convert.bert.loading
 from tests.convert.checkpoints import (
     GENERATED,
-    assert_same_weights,
     config_json,
     google_arrays,
     huggingface_arrays,
@@ -57,12 +56,6 @@ def test_any_missing_tensor_is_named(tmp_path, no_model, name):
     fails(write(tmp_path, arrays, kind="npz"), f"in 1 tensors: missing '{name}', expected")
 
 
-def test_long_lists_are_cut(tmp_path, no_model):
-    arrays = {n: a for n, a in google_arrays().items() if "layer_1/" not in n or "key" in n}
-    message = fails(write(tmp_path, arrays, kind="npz"), "in 14 tensors.*; and 4 more")
-    assert message.count("missing") == 10
-
-
 def test_a_file_with_other_layers(tmp_path, no_model):
     folder = write(tmp_path, google_arrays(), config_json(num_hidden_layers=4), kind="npz")
     fails(folder, "config.json asks for num_hidden_layers=4, but .*weights.npz holds 3 layers")
@@ -91,22 +84,16 @@ def test_not_a_bert(tmp_path, no_model):
         (dict(hidden_size=2**30), r"word_embeddings', .*expected \[200, 1073741824\]"),
         (dict(num_hidden_layers=2**31 - 1), "num_hidden_layers=2147483647"),
         (dict(intermediate_size=2**31 - 1), r"intermediate/dense/kernel', found \[32, 64\]"),
-        (dict(max_position_embeddings=2**31 - 1), "position_embeddings'"),
         (dict(type_vocab_size=10**9), "token_type_embeddings'"),
         (dict(vocab_size=10**30), "vocab_size=1000.*expected a whole number"),
         (dict(vocab_size=0), "vocab_size=0"),
-        (dict(hidden_size=-32), "hidden_size=-32"),
         (dict(hidden_size=32.0), r"hidden_size=32\.0"),
         (dict(num_attention_heads=True), "num_attention_heads=True"),
-        (dict(num_attention_heads="4"), "num_attention_heads='4'"),
         (dict(num_attention_heads=5), "not a multiple of num_attention_heads=5"),
         (dict(hidden_dropout_prob=1.0), "hidden_dropout_prob=1.0"),
-        (dict(hidden_dropout_prob=None), "hidden_dropout_prob=None"),
-        (dict(attention_probs_dropout_prob=-0.1), "attention_probs_dropout_prob=-0.1"),
         (dict(layer_norm_eps=float("nan")), "layer_norm_eps=nan"),
         (dict(initializer_range=10**400), "initializer_range=1000"),
         (dict(hidden_act="swish"), "hidden_act='swish'.*gelu_new.*activation="),
-        (dict(hidden_act=["gelu"]), "hidden_act="),
         (dict(model_type="roberta"), "model_type='roberta'"),
         (dict(position_embedding_type="relative_key"), "position_embedding_type='relative_key'"),
         (dict(is_decoder=True), "is_decoder=True"),
@@ -121,23 +108,6 @@ def test_configuration_without_a_size(tmp_path, no_model):
     config = config_json()
     del config["type_vocab_size"]
     fails(write(tmp_path, google_arrays(), config, kind="npz"), "config.json lacks type_vocab_size")
-
-
-@pytest.mark.parametrize(
-    "text, pattern",
-    [
-        (b"", "not a JSON file"),
-        (b'{"vocab_size": 1', "not a JSON file"),
-        (b"\xff\xfe", "not a JSON file"),
-        (b"[" * 100_000, "not a JSON file"),
-        (b'{"vocab_size": ' + b"9" * 5000 + b"}", "not a JSON file"),
-        (b"[1]", "holds a JSON list"),
-    ],
-)
-def test_damaged_configuration(tmp_path, no_model, text, pattern):
-    folder = write(tmp_path, google_arrays(), kind="npz")
-    (folder / "config.json").write_bytes(text)
-    fails(folder, f"config.json .*{pattern}|config.json is {pattern}")
 
 
 @pytest.mark.parametrize(
@@ -164,25 +134,6 @@ def test_layer_norm_epsilon_is_read(tmp_path):
 def test_given_activation_stands_in_for_an_unknown_one(tmp_path):
     folder = write(tmp_path, google_arrays(), config_json(hidden_act="swish"), kind="npz")
     assert load_bert(folder, activation="relu").config["activation"] == "relu"
-
-
-def test_nothing_is_built_when_the_last_tensor_is_damaged(tmp_path, no_model):
-    """Shapes are fine and every tensor but one: TensorFlow keeps a checksum for each."""
-    for file in golden(GENERATED).iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
-    data = tmp_path / "bert_model.ckpt.data-00000-of-00001"
-    content = bytearray(data.read_bytes())
-    content[-1] ^= 1
-    data.write_bytes(content)
-    fails(tmp_path, "bert_model.ckpt is truncated, corrupt or not .*hecksum")
-
-
-def test_an_error_leaves_loaded_models_alone(tmp_path):
-    converted = load_bert(golden(GENERATED))
-    arrays = huggingface_arrays()
-    del arrays["cls.seq_relationship.bias"]
-    fails(write(tmp_path, arrays), "cls.seq_relationship.bias")
-    assert_same_weights(converted.pretrainer, load_bert(golden(GENERATED)).pretrainer)
 
 
 def test_nothing_there(tmp_path, no_model):

@@ -11,7 +11,6 @@ from tests.convert.checkpoints import (
     GENERATED,
     assert_same_weights,
     batch,
-    config_json,
     google_arrays,
     huggingface_arrays,
     write,
@@ -81,13 +80,6 @@ def test_huggingface_fixture_reproduces_goldens(file):
         np.testing.assert_allclose(outputs[output], expected[name], rtol=0, atol=1e-4)
 
 
-def test_npz_and_bin_give_the_same_weights():
-    folder = golden("bert_xsmall_dummy_pt")
-    assert_same_weights(
-        load_bert(folder / "weights.npz").encoder, load_bert(folder / "pytorch_model.bin").encoder
-    )
-
-
 @pytest.mark.parametrize(
     "names", [dict(), dict(prefix=""), dict(legacy=True), dict(prefix="", legacy=True)]
 )
@@ -97,33 +89,10 @@ def test_huggingface_names_give_the_weights_of_the_google_checkpoint(tmp_path, n
     assert_same_weights(load_bert(folder).pretrainer, load_bert(golden(GENERATED)).pretrainer)
 
 
-def test_google_names_in_npz(tmp_path):
-    folder = write(tmp_path, google_arrays(), kind="npz")
-    assert_same_weights(load_bert(folder).pretrainer, load_bert(golden(GENERATED)).pretrainer)
-
-
 @pytest.mark.parametrize("suffix", ["", ".index", ".data-00000-of-00001"])
 def test_tensorflow_checkpoint_by_any_of_its_names(suffix):
     converted = load_bert(str(golden("bert_google_tf_tiny") / f"bert_model.ckpt{suffix}"))
     assert converted.config["vocab_size"] == 15
-
-
-def test_latest_of_several_tensorflow_checkpoints(tmp_path):
-    """In a training folder the file `checkpoint` says which one is the latest."""
-    (tmp_path / "bert_config.json").write_text(json.dumps(config_json()))
-    arrays = google_arrays()
-    for step in (10, 9):
-        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-            for name, array in arrays.items():
-                tf.compat.v1.get_variable(name, initializer=array + step)
-            saver = tf.compat.v1.train.Saver()
-            session.run(tf.compat.v1.global_variables_initializer())
-            saver.save(session, str(tmp_path / "model.ckpt"), global_step=step)
-    bias = load_bert(tmp_path).encoder.get_layer("pooler").dense.bias.numpy()
-    np.testing.assert_array_equal(bias, arrays["bert/pooler/dense/bias"] + 9)
-    (tmp_path / "checkpoint").unlink()
-    with pytest.raises(ValueError, match="holds 2 weight files .*model.ckpt-10.index"):
-        load_bert(tmp_path)
 
 
 def test_shards(tmp_path):
@@ -210,12 +179,6 @@ def test_config_builds_the_same_encoder_again():
     )
 
 
-def test_heads_share_the_encoder():
-    converted = load_bert(golden(GENERATED))
-    shared = {id(v) for v in converted.pretrainer.weights}
-    assert all(id(v) in shared for v in converted.encoder.weights)
-
-
 def test_arguments_pass_through():
     converted = load_bert(
         golden(GENERATED), dtype="mixed_bfloat16", seq_length=16, max_predictions=5
@@ -235,14 +198,6 @@ def test_bfloat16_variables_take_the_rounded_weights():
     np.testing.assert_array_equal(
         tf.cast(table.value, "float32"), tf.cast(tf.cast(exact, "bfloat16"), "float32")
     )
-
-
-def test_half_precision_files_are_widened(tmp_path):
-    arrays = {n: a.astype(np.float16) for n, a in huggingface_arrays().items()}
-    table = load_bert(write(tmp_path, arrays)).encoder.get_layer("token_embedding").embeddings
-    assert table.dtype == "float32"
-    exact = google_arrays()["bert/embeddings/word_embeddings"]
-    np.testing.assert_array_equal(table.numpy(), exact.astype(np.float16).astype(np.float32))
 
 
 def test_config_and_vocabulary_from_elsewhere(tmp_path):

@@ -3,7 +3,6 @@
 import json
 import re
 
-import h5py
 import numpy as np
 import pytest
 
@@ -41,36 +40,26 @@ def folder(tmp_path):
     [
         (dict(dim=0), {}, "lstm.dim=0, expected a whole number from 1"),
         (dict(dim="7"), {}, "lstm.dim='7'"),
-        (dict(dim=7.0), {}, r"lstm.dim=7\.0"),
         (dict(dim=True), {}, "lstm.dim=True"),
-        (dict(dim=None), {}, "lstm.dim=None"),
         (dict(dim=4), {}, "lstm.dim=4 is not above lstm.projection_dim=4"),
-        (dict(projection_dim=-1), {}, "lstm.projection_dim=-1"),
         (dict(projection_dim=2**31), {}, "lstm.projection_dim=2147483648"),
-        (dict(n_layers=0), {}, "lstm.n_layers=0"),
         (dict(n_layers=10**9), {}, "lstm.n_layers=1000000000, expected .* from 1 to 1000"),
         (dict(cell_clip=-1), {}, "lstm.cell_clip=-1, expected a number from 0"),
-        (dict(cell_clip=[3]), {}, r"lstm.cell_clip=\[3\]"),
         (dict(proj_clip=float("nan")), {}, "lstm.proj_clip=nan"),
         (dict(proj_clip=10**400), {}, "lstm.proj_clip=1000"),
         (dict(use_skip_connections=1), {}, "lstm.use_skip_connections=1, expected true or false"),
         (dict(use_skip_connections=None), {}, "lstm.use_skip_connections=None"),
         ({}, dict(activation="gelu"), r"char_cnn.activation='gelu', expected .*'relu', 'tanh'"),
-        ({}, dict(activation=["relu"]), "char_cnn.activation="),
         ({}, dict(embedding=16), "missing char_cnn.embedding.dim"),
         ({}, dict(embedding={"dim": 0}), "char_cnn.embedding.dim=0"),
-        ({}, dict(n_highway=-1), "char_cnn.n_highway=-1"),
         ({}, dict(n_characters=260), "char_cnn.n_characters=260, expected 262"),
         ({}, dict(max_characters_per_token=25), "max_characters_per_token=25, expected 50"),
         ({}, dict(filters=[]), "char_cnn.filters=.* expected pairs"),
         ({}, dict(filters={"1": 32}), "char_cnn.filters="),
         ({}, dict(filters=[[1, 2], [3]]), "char_cnn.filters="),
-        ({}, dict(filters=[[1, 2, 3]]), "char_cnn.filters="),
-        ({}, dict(filters=[3, 4]), "char_cnn.filters="),
         ({}, dict(filters=[[1, "2"]]), "char_cnn.filters="),
         ({}, dict(filters=[[0, 2]]), "char_cnn.filters="),
         ({}, dict(filters=[[51, 2]]), "char_cnn.filters="),
-        ({}, dict(filters=[[2, 0]]), "char_cnn.filters="),
     ],
 )
 def test_options_that_make_no_sense(tmp_path, no_model, lstm, cnn, pattern):
@@ -104,17 +93,6 @@ def test_all_faults_of_the_options_are_listed(tmp_path, no_model):
         assert fault in message
     message = fails("in 8 places", path=write(tmp_path, {"lstm": 3, "char_cnn": None}, {}))
     assert message.count("missing") == 8
-
-
-@pytest.mark.parametrize(
-    "text, pattern",
-    [(b"", "is not a JSON file"), (b'{"lstm": {', "is not a JSON file"),
-     (b"\xff\xfe", "is not a JSON file"), (b"[1]", "holds a JSON list"),
-     (b'{"lstm": ' + b"[" * 100_000, "is not a JSON file")],
-)  # fmt: skip
-def test_options_that_are_not_json(folder, no_model, text, pattern):
-    (folder / "options.json").write_bytes(text)
-    fails(f"options.json {pattern}", path=folder)
 
 
 @pytest.mark.parametrize(
@@ -193,16 +171,6 @@ def test_files_that_are_not_hdf5(folder, no_model):
         fails("weights.hdf5 is not an HDF5 file", path=folder)
     weights.write_bytes(content[: len(content) // 2])
     fails("weights.hdf5 is truncated, corrupt", path=folder)
-
-
-def test_datasets_without_data_of_their_own(folder, no_model, tmp_path):
-    """HDF5 reads zeros where nothing was written, and can point to other files."""
-    np.zeros((261, 3), "f4").tofile(tmp_path / "raw")
-    with h5py.File(folder / "weights.hdf5", "a") as file:
-        del file["char_embed"], file["CNN/b_cnn_0"]
-        file.create_dataset("CNN/b_cnn_0", (2,), "f4")  # as a dump that was interrupted
-        file.create_dataset("char_embed", (261, 3), "f4", external=str(tmp_path / "raw"))
-    fails(r"no data of its own for 2 datasets .'CNN/b_cnn_0', 'char_embed'", path=folder)
 
 
 def test_which_files_are_taken(folder, tmp_path):

@@ -145,14 +145,11 @@ def shapes_json(**changes):
         (shapes_json(_0=[2**31 - 1, 2**31 - 1]), "asks for 4611686014132"),
         (shapes_json()[:-1], "lists 37 shapes; expected 2 and 12 for each layer"),
         (shapes_json()[:2], "lists 2 shapes"),
-        ([], "lists 0 shapes"),
         (shapes_json(_0=[768]), r"shape \[768\] for 'pos', expected one of 2 sizes"),
         (shapes_json(_8=[24, 96]), r"shape \[24, 96\] for 'h0/mlp/c_fc/w', expected one of 3"),
         (shapes_json(_2=[1, 72, 24]), r"misshapen 'h0/attn/c_attn/w', found \[1, 72, 24\], expec"),
         (shapes_json(_2=[24, 72]), r"misshapen 'h0/attn/c_attn/w', found \[24, 72\], expected \[1"),
         (shapes_json(_0=[32, 24.0]), "is no list of shapes"),
-        (shapes_json(_0=[-32, -24]), "is no list of shapes"),
-        (shapes_json(_0=768), "is no list of shapes"),
         ({"pos": [32, 24]}, "holds a JSON dict; expected an array"),
         (shapes_json(_0=[1] * 4), "is no list of shapes"),
     ],
@@ -160,13 +157,6 @@ def shapes_json(**changes):
 def test_shapes_that_make_no_sense(tmp_path, no_model, shapes, pattern):
     fails(write_pieces(tmp_path, np.split(vector(), 10), shapes), f"params_shapes.json.*{pattern}"
           if "holds" not in pattern else pattern)  # fmt: skip
-
-
-def test_shapes_that_are_no_json(tmp_path, no_model):
-    write_pieces(tmp_path, [vector()])
-    for text in (b"", b"[[1", b"\xff\xfe", b"[" * 100_000):
-        (tmp_path / "params_shapes.json").write_bytes(text)
-        fails(tmp_path, "params_shapes.json is not a JSON file")
 
 
 @pytest.mark.parametrize(
@@ -178,9 +168,7 @@ def test_shapes_that_are_no_json(tmp_path, no_model):
         (dict(n_embd=None), "n_embd=None, but the tensors have 24"),
         (dict(n_head=5), "n_head=5, which does not divide n_embd=24"),
         (dict(n_head=0), "n_head=0; expected a whole number"),
-        (dict(n_head=True), "n_head=True; expected a whole number"),
         (dict(afn="swish"), "afn='swish'; expected one of .*'gelu'"),
-        (dict(afn=["gelu"]), "afn="),
         (dict(ln_eps=-1), "ln_eps=-1; expected a number"),
     ],
 )
@@ -213,9 +201,7 @@ def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
         (dict(n_layer=2**31 - 1), "asks for n_layer=2147483647, but"),
         (dict(n_vocab=2**31 - 1), r"misshapen 'model/wte', found \[356, 15\], expected \[21474"),
         (dict(n_ctx=1024), r"misshapen 'model/wpe', found \[20, 15\], expected \[1024, 15\]"),
-        (dict(n_vocab=0), "n_vocab=0; expected a whole number from 1"),
         (dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
-        (dict(n_head="5"), "n_head='5'; expected a whole number"),
     ],
 )
 def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
@@ -227,14 +213,9 @@ def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
     [
         (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
         (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
-        (GPT2, dict(n_embd=15.0), r"n_embd=15\.0; expected a whole number"),
         (GPT2, dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
         (GPT2, dict(n_inner=0), "n_inner=0; expected a whole number"),
         (GPT2, dict(n_inner=64), r"misshapen '.*c_fc.bias', found \[60\], expected \[64\]"),
-        (GPT2, dict(resid_pdrop=1.0), "resid_pdrop=1.0; expected a number from 0.0 to below 1.0"),
-        (GPT2, dict(attn_pdrop=None), "attn_pdrop=None"),
-        (GPT2, dict(layer_norm_epsilon=float("nan")), "layer_norm_epsilon=nan"),
-        (GPT2, dict(initializer_range=10**400), "initializer_range=1000"),
         (GPT2, dict(activation_function="swish"), "activation_function='swish'; expected one of"),
         (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True, but load_gpt reads"),
         (GPT2, dict(scale_attn_weights=False), "scale_attn_weights=False, but load_gpt reads"),
@@ -267,27 +248,6 @@ def test_heads_of_no_consequence_are_passed_over(tmp_path):
     changes = dict(reorder_and_upcast_attn=True, summary_type="cls_index", use_cache=True, n_ctx=5)
     folder = write(tmp_path, GPT2, huggingface_arrays(GPT2), config_json(GPT2, **changes))
     assert_same_weights(load_gpt(folder).encoder, load_gpt(golden(GPT2)).encoder)
-
-
-@pytest.mark.parametrize("file", ["model.ckpt.data-00000-of-00001", "model.ckpt.index"])
-def test_nothing_is_built_of_a_damaged_checkpoint(tmp_path, no_model, file):
-    """Cut short, and with one bit turned: TensorFlow keeps a checksum for each tensor."""
-    copied(GPT2, tmp_path)
-    content = bytearray((tmp_path / file).read_bytes())
-    (tmp_path / file).write_bytes(content[: len(content) // 2])
-    fails(tmp_path, "truncated")
-    if "data" in file:
-        content[-1] ^= 1
-        (tmp_path / file).write_bytes(content)
-        fails(tmp_path, "model.ckpt is truncated, corrupt or not .*hecksum")
-
-
-def test_an_error_leaves_loaded_models_alone(tmp_path):
-    converted = load_gpt(golden(GPT2))
-    arrays = huggingface_arrays(GPT2)
-    del arrays["transformer.h.2.ln_2.bias"]
-    fails(write(tmp_path, GPT2, arrays), "h.2.ln_2.bias")
-    assert_same_weights(converted.pretrainer, load_gpt(golden(GPT2)).pretrainer)
 
 
 def test_nothing_there(tmp_path, no_model):

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
 
 from tests.convert.checkpoints import assert_same_weights
 from tests.convert.gpt_checkpoints import (
@@ -90,33 +89,6 @@ def test_huggingface_names_give_the_weights_of_openais(tmp_path, originals, name
     assert_same_weights(converted.pretrainer, originals[name].pretrainer)
     assert converted.config == originals[name].config
     assert converted.vocabulary is None
-
-
-def test_gpt2_names_in_npz(tmp_path, originals):
-    copied(GPT2, tmp_path)
-    arrays = {f"model/{n}": a for n, a in openai_arrays(GPT2).items()}
-    np.savez(tmp_path / "weights.npz", **arrays)
-    assert_same_weights(load_gpt(tmp_path / "weights.npz").encoder, originals[GPT2].encoder)
-
-
-def test_shards(tmp_path, originals):
-    arrays = huggingface_arrays(GPT2)
-    write(tmp_path, GPT2, arrays)
-    (tmp_path / "model.safetensors").unlink()
-    places = {n: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, n in enumerate(arrays)}
-    for shard in set(places.values()):
-        save_file({n: a for n, a in arrays.items() if places[n] == shard}, tmp_path / shard)
-    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
-    assert_same_weights(load_gpt(tmp_path).pretrainer, originals[GPT2].pretrainer)
-
-
-def test_pytorch_file(tmp_path, originals):
-    torch = pytest.importorskip("torch")
-    state = {n: torch.tensor(a) for n, a in huggingface_arrays(GPT2).items()}
-    write(tmp_path, GPT2, huggingface_arrays(GPT2))
-    (tmp_path / "model.safetensors").unlink()
-    torch.save(state, tmp_path / "pytorch_model.bin")
-    assert_same_weights(load_gpt(tmp_path).pretrainer, originals[GPT2].pretrainer)
 
 
 @pytest.mark.parametrize("name", [GPT1, GPT2])

@@ -30,17 +30,6 @@ def one_line(path, pattern, error=ValueError):
     assert path.name.split(".")[0] in str(raised.value)
 
 
-def test_tensorflow_without_slots_and_counters():
-    tensors = open_tensors(PREFIX)
-    arrays = google_arrays("bert_google_tf_tiny")
-    assert set(tensors) == set(arrays) and len(tensors) == 46
-    for name, array in arrays.items():
-        assert tensors.shapes[name] == array.shape and tensors[name].dtype == np.float32
-        np.testing.assert_array_equal(tensors[name], array)
-    with pytest.raises(KeyError):
-        tensors["global_step"]
-
-
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 def test_safetensors_floats_become_float32(tmp_path, dtype):
     array = np.random.default_rng(0).normal(size=(3, 5)).astype(dtype)
@@ -93,20 +82,6 @@ def test_truncated_files(tmp_path, kept):
         content = path.read_bytes()
         path.write_bytes(content[: int(kept * len(content)) if kept == 0.5 else kept])
         one_line(path, "truncated, corrupt")
-
-
-@pytest.mark.parametrize("suffix", [".index", ".data-00000-of-00001"])
-@pytest.mark.parametrize("kept", [0, 100, -1])
-def test_truncated_tensorflow_checkpoint(tmp_path, suffix, kept):
-    for end in (".index", ".data-00000-of-00001"):
-        content = PREFIX.with_name(PREFIX.name + end).read_bytes()
-        (tmp_path / f"m{end}").write_bytes(content[:kept] if end == suffix else content)
-    one_line(tmp_path / "m", "truncated")
-
-
-def test_tensorflow_index_alone(tmp_path):
-    (tmp_path / "m.index").write_bytes(PREFIX.with_name(PREFIX.name + ".index").read_bytes())
-    one_line(tmp_path / "m", "has no m.data-", FileNotFoundError)
 
 
 @pytest.mark.parametrize("name", ["a.safetensors", "a.npz", "a.bin", "a.ckpt",

@@ -112,6 +112,7 @@ def test_changed_values(case):
     check()
 
 
+@pytest.mark.slow
 def test_damaged_bytes(case):
     folder, path, read = case
 

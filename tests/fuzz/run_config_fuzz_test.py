@@ -4,6 +4,7 @@ run can fill; nothing else becomes an argument."""
 import inspect
 import json
 
+import hypothesis
 import pytest
 from hypothesis import given
 
@@ -51,8 +52,9 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_changed_values(folder, config):
-    @settings
+    @hypothesis.settings(settings, max_examples=60)
     @given(changed(config))
     def check(value):
         if not survives(lambda: check_run(folder, value), folder / "config.json"):

@@ -90,23 +90,6 @@ def test_damaged_bytes(folder, name):
     check()
 
 
-@pytest.mark.parametrize("names", [("x.npz", "x.bin"), ("x.safetensors", "legacy.bin"),
-                                   ("x.hdf5", "deflated.npz")])  # fmt: skip
-def test_spliced_files(folder, names):
-    """The beginning of one file and the end of another."""
-
-    @settings
-    @given(st.floats(0, 1), st.floats(0, 1), st.permutations(names))
-    def check(head, tail, order):
-        first, second = (FILES[name] for name in order)
-        spliced = first[: int(head * len(first))] + second[int(tail * len(second)) :]
-        for name in names:
-            (folder / name).write_bytes(spliced)
-            survives(lambda path=folder / name: read(path), folder / name)
-
-    check()
-
-
 @settings
 @given(st.sampled_from(sorted(MEMBERS)), st.data())
 def test_damaged_members_of_a_whole_npz(folder, name, data):
