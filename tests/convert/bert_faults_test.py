@@ -1,7 +1,6 @@
 """What does not fit is refused in one line, before a model is built."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from tests.convert.checkpoints import (
     huggingface_arrays,
     write,
 )
+from tests.convert.faults import one_line
 from tests.support import golden
 from tfnlp.convert import load_bert
 
@@ -27,12 +27,7 @@ def no_model(monkeypatch):
 
 
 def fails(path, pattern, error=ValueError, **arguments):
-    with pytest.raises(error) as raised:
-        load_bert(path, **arguments)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert re.search(pattern, message), message
-    return message
+    return one_line(pattern, error, load_bert, path, **arguments)
 
 
 def test_missing_surplus_and_misshapen_are_listed_together(tmp_path, no_model):

@@ -1,13 +1,13 @@
 """What is no ELMo is refused in one line, before a model is built."""
 
 import json
-import re
 
 import numpy as np
 import pytest
 
 import tfnlp.convert.elmo.loading
 from tests.convert.elmo_reference import random_arrays, small_options, write
+from tests.convert.faults import one_line
 from tfnlp.convert import load_elmo
 
 CELL = "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell"
@@ -22,12 +22,7 @@ def no_model(monkeypatch):
 
 
 def fails(pattern, error=ValueError, path=None, **arguments):
-    with pytest.raises(error) as raised:
-        load_elmo(path, **arguments)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert re.search(pattern, message), message
-    return message
+    return one_line(pattern, error, load_elmo, path, **arguments)
 
 
 @pytest.fixture

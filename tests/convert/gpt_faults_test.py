@@ -1,13 +1,13 @@
 """What is no GPT, or a damaged one, is refused in one line, before a model is built."""
 
 import json
-import re
 
 import numpy as np
 import pytest
 
 import tfnlp.convert.gpt.loading
 from tests.convert.checkpoints import assert_same_weights
+from tests.convert.faults import one_line
 from tests.convert.gpt_checkpoints import (
     GPT1,
     GPT2,
@@ -31,12 +31,7 @@ def no_model(monkeypatch):
 
 
 def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):
-    with pytest.raises(error) as raised:
-        load(path, **arguments)
-    message = str(raised.value)
-    assert "\n" not in message
-    assert re.search(pattern, message), message
-    return message
+    return one_line(pattern, error, load, path, **arguments)
 
 
 def test_missing_surplus_and_misshapen_are_listed_together(tmp_path, no_model):

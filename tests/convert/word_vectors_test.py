@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.convert.faults import one_line
 from tests.support import golden, shared_data
 from tfnlp.convert import read_word_vectors, write_word_vectors
 from tfnlp.convert.word_vectors import FORMATS, word_vectors_kind
@@ -120,12 +121,9 @@ def test_odd_but_right(tmp_path):
 
 
 def fault(path):
-    """The one line that says what is wrong."""
-    with pytest.raises(ValueError) as error:
-        read_word_vectors(path)
-    said = str(error.value)
-    assert "\n" not in said and str(path) in said
-    return said
+    message = one_line("", ValueError, read_word_vectors, path)
+    assert str(path) in message
+    return message
 
 
 BROKEN = {
