@@ -104,17 +104,6 @@ def test_long_names_and_listed_folders(tmp_path, form):
     assert files_of(found) == files and found["empty"] is None and "empty" in found
 
 
-def test_what_tar_itself_packs(tmp_path):
-    for name, data in MODULE.items():
-        path = tmp_path / "m" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    with tarfile.open(tmp_path / "it.tgz", "w:gz") as tar:
-        tar.add(tmp_path / "m", "m")
-    found = unpack((tmp_path / "it.tgz").read_bytes(), tmp_path / "out")
-    assert files_of(found) == {f"m/{name}": data for name, data in MODULE.items()}
-
-
 @pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize(
     "more, says",
@@ -138,7 +127,7 @@ def test_what_tar_itself_packs(tmp_path):
         (member("./saved_model.pb", b"2"), "'saved_model.pb' twice"),
         (member("variables", b"2"), "'variables' twice"),
         (member("saved_model.pb/x", b"2"), "both as a file and as a folder"),
-        (member("./", b"2", kind=b"0"), "of the name '.*'"),
+        (member("./", b"2", kind=b"0"), "named '.*'"),
         (member("p", record(b"path=../evil"), tarfile.XHDTYPE) + member("x", b"1"), "leads out"),
         (member("p", record(b"size=-512"), tarfile.XHDTYPE) + member("x", b"1"), "damaged"),
         (member("L", b"../evil\0", tarfile.GNUTYPE_LONGNAME) + member("x", b"1"), "leads out"),
@@ -202,10 +191,10 @@ class TestBombs:
         huge = member("x", size=1 << 60, form=tarfile.GNU_FORMAT)
         self.refused(tmp_path, packed(more=huge), ValueError, "would grow")
         monkeypatch.setattr(archives, "ANY_RATIO", 1 << 62)
-        self.refused(tmp_path, packed(more=huge), OSError, "needs over .* has room for")
+        self.refused(tmp_path, packed(more=huge), OSError, "needs over .* free")
         usage = shutil.disk_usage(tmp_path)
         monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4000))
-        self.refused(tmp_path, packed(), OSError, "needs over .* has room for 4000$")
+        self.refused(tmp_path, packed(), OSError, "needs over .* free 4000$")
 
     def test_ratio(self, tmp_path, monkeypatch):
         files = {**MODULE, "x": bytes(3 << 20)}
@@ -292,13 +281,6 @@ def edited(content, seed, edits):
         else:
             del content[at : at + length]
     return bytes(content)
-
-
-@settings(FUZZ, max_examples=150)
-@given(st.integers(0, 1 << 32), st.integers(1, 3))
-def test_edited_gzip_is_refused_or_whole(tmp_path, seed, edits):
-    with sandbox(tmp_path) as target:
-        assert files_of(unpack(edited(packed(zipped=True), seed, edits), target)) == MODULE
 
 
 @settings(FUZZ, max_examples=250)

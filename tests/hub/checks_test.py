@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.hub.saving.checks import check_saved_model
+from tfnlp import hub
+from tfnlp.hub.loading.checks import check_saved_model
 
 GRAPH, INDEX = "saved_model.pb", "variables/variables.index"
 DATA, ASSET = "variables/variables.data-00000-of-00001", "assets/vocab.txt"
@@ -151,6 +152,17 @@ def edited(content, rng):
     return bytes(content)
 
 
+def inspected(folder):
+    """Whether `inspect` describes the module, or says in one line why it can't."""
+    try:
+        found = hub.inspect(folder)
+    except (ValueError, OSError) as error:
+        assert str(error) and "\n" not in str(error)
+    else:
+        assert str(found).replace("\n", "").isprintable()
+        compile(found.usage or "", "usage", "exec")
+
+
 @pytest.mark.parametrize("name", [GRAPH, INDEX, DATA])
 def test_edited(folder, whole, name):
     """An edit is refused in one line that names the file, or harms no variable; what it does to
@@ -175,4 +187,6 @@ def test_edited(folder, whole, name):
         elif refusal is None:
             with contextlib.suppress(Exception):  # which `load_module` turns into one line
                 output(folder)
+        if name != DATA:
+            inspected(folder)
     assert seen > 75

@@ -1,4 +1,4 @@
-"""What `tfnlp.hub.saving.export` refuses, and that it does so before it does anything."""
+"""What `tfnlp.hub.export` refuses, and that it does so before it does anything."""
 
 import os
 
@@ -41,21 +41,21 @@ ERRORS = {
     ),
     "output": (dense, dict(signatures={"s": ["z"]}), "signatures['s'] names 'z', which is not"),
     "nothing": (dense, dict(signatures={"s": []}), "signatures['s'] names nothing"),
-    "no object": (dense, dict(signatures={"s": "y"}), "signatures['s']='y' is none of objects"),
+    "no object": (dense, dict(signatures={"s": "y"}), "signatures['s']='y' is not one of objects"),
     "default": (dense, dict(default="z"), "default='z' is not an output of model dense_model"),
     "name": (dense, dict(objects={"a b": None}), "'a b' is not a Python identifier"),
     "keyword": (dense, dict(objects={"class": None}), "'class' is not a Python identifier"),
-    "taken": (dense, dict(objects={"variables": None}), "the name 'variables' is taken"),
-    "hidden": (dense, dict(objects={"_model": None}), "the name '_model' is taken"),
+    "taken": (dense, dict(objects={"variables": None}), "the name 'variables' is reserved"),
+    "hidden": (dense, dict(objects={"_model": None}), "the name '_model' is reserved"),
     "no model": (dense, dict(objects={"x": 3}), "objects['x'] must be a functional"),
     "weights": (dense, dict(weights="int4"), "weights='int4' must be one of bfloat16, int8"),
     "pair": (dense, dict(pair=True), "pair=True writes a preprocessor too"),
-    "inside": (dense, dict(litert="{}/new/x.tflite"), "lies in the SavedModel"),
+    "inside": (dense, dict(litert="{}/new/x.tflite"), "is inside the SavedModel"),
     "preprocessor": (dense, dict(preprocessor=len), "preprocessor must be a Keras model or"),
     "no text": (
         dense,
         dict(preprocessor=keras.layers.TextVectorization(vocabulary=["a"])),
-        "preprocessor gives int64 (None, None) for",
+        "preprocessor returns int64 (None, None) for",
     ),
     "vocabulary": (
         of_ids, dict(preprocessor=text_preprocessor), "a vocabulary of 11 tokens, but model of_ids"
@@ -63,7 +63,7 @@ ERRORS = {
     "length": (
         lambda: of_ids(6, SIZE),
         dict(preprocessor=text_preprocessor),
-        "gives int32 (None, 8) for input_mask, but the model takes int32 (None, 6)",
+        "returns int32 (None, 8) for input_mask, but the model takes int32 (None, 6)",
     ),
 }  # fmt: skip
 

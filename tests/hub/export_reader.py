@@ -1,13 +1,11 @@
-"""Uses what `tfnlp.hub.saving.export` wrote in a process where tfnlp and Keras 3 can't be imported.
+"""Uses what `tfnlp.hub.export` wrote in a process where tfnlp and Keras 3 can't be imported.
 
 `python export_reader.py FOLDER` loads FOLDER/mixed and FOLDER/text and writes what it saw to
 FOLDER/seen.npz.
 """
 
-import os
 import sys
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
 sys.modules["tfnlp"] = sys.modules["keras"] = None  # importing them now fails
 
 import numpy as np  # noqa: E402
@@ -64,25 +62,4 @@ note("mlm", text.encoder.mlm(
     {**text.preprocessor(sentences), "masked_lm_positions": tf.constant([[1, 2]] * 4)}
 ))  # fmt: skip
 
-# hub.KerasLayer in a tf_keras model, fine-tuned on strings.
-import tensorflow_hub as hub  # noqa: E402
-import tf_keras  # noqa: E402
-
-layer = hub.KerasLayer(f"{folder}/text", trainable=True, output_key="pooled_output")
-tf_keras.utils.set_random_seed(0)
-model = tf_keras.Sequential(
-    [tf_keras.Input((), dtype=tf.string), layer, tf_keras.layers.Dense(2)]
-)
-model.compile(
-    tf_keras.optimizers.Adam(1e-2), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-)
-before = [w.numpy() for w in layer.trainable_weights]
-seen["keras/losses"] = np.array(
-    model.fit(sentences, tf.constant([0, 1, 0, 1]), epochs=6, verbose=0).history["loss"]
-)
-moved = {
-    w.name: np.abs(w.numpy() - b).max() > 0
-    for w, b in zip(layer.trainable_weights, before, strict=True)
-}
-seen["keras/moved"] = np.array(list(moved.values()))
 np.savez(f"{folder}/seen.npz", **seen)

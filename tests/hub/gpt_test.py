@@ -13,8 +13,8 @@ from tests.models.gpt_reference import H, L, talkative
 from tests.support import run_python
 from tfnlp import hub
 
-# The reader traces much; a busy machine takes its time.
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# Exports trace many graphs.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 SEQ_LENGTH = 12
 ROWS = [*TEXTS, "", "the " * 30]

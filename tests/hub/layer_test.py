@@ -1,7 +1,7 @@
 """`tfnlp.hub.Layer`: modules of plain TensorFlow, against the sums that they stand for."""
 
-import os
-import pathlib
+import shutil
+import zipfile
 
 import keras
 import numpy as np
@@ -15,23 +15,6 @@ from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 WORDS = ["the", "cat", "sat", "dog"]
 
 
-class Words(tf.__internal__.tracking.AutoTrackable):
-    """Strings `[B]` to the vector of their word."""
-
-    def __init__(self):
-        super().__init__()
-        self.table = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(["a", "b"], tf.constant([1, 2], "int64")), 0
-        )
-        self.rows = tf.Variable(ROWS, name="rows")
-        self.variables = self.trainable_variables = [self.rows]
-        self.__call__.get_concrete_function(tf.TensorSpec([None], "string"))
-
-    @tf.function
-    def __call__(self, words):
-        return tf.gather(self.rows, self.table.lookup(words))
-
-
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory):
     folder = tmp_path_factory.mktemp("modules")
@@ -40,7 +23,6 @@ def modules(tmp_path_factory):
         tf.TensorSpec([None, None], "int32", name="ids")
     )
     tf.saved_model.save(bag, str(folder / "bag"), {"served": served})
-    tf.saved_model.save(Words(), str(folder / "words"))
     tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
     hub.save(hub.BertPreprocessorModule(tokenizer, 8), folder / "preprocessor")
     return folder
@@ -68,30 +50,6 @@ def test_training_is_for_layers_that_train(modules):
     layer.trainable = False
     np.testing.assert_allclose(layer(IDS, training=True), WANT)
     assert layer.losses == [] and layer.trainable_variables == []
-
-
-def test_signature_outputs_and_keys(modules):
-    path = modules / "bag"
-    layer = hub.Layer(path, signature="served", output_key="sum")
-    for inputs in (IDS, {"ids": IDS}):
-        np.testing.assert_allclose(layer(inputs), WANT)
-    assert functional(layer).output.shape == (None, 2)
-    outputs = hub.Layer(path, signature="served", signature_outputs_as_dict=True)(IDS)
-    assert sorted(outputs) == ["ids", "sum"] and not layer.variables
-
-
-def test_strings_in_sequential_models(modules):
-    """As the tutorials of TF-Hub have it, `input_shape` and `dtype` included."""
-    layer = hub.Layer(modules / "words", input_shape=[], dtype=tf.string, trainable=True)
-    model = keras.Sequential([layer, keras.layers.Dense(1)])
-    words, labels = tf.constant(["a", "b", "c", "a"]), np.array([0.0, 1.0, 0.0, 1.0])
-    np.testing.assert_allclose(layer(words), ROWS[[1, 2, 0, 1]])
-    np.testing.assert_allclose(layer(["a", "b"]), ROWS[[1, 2]])
-    model.compile(keras.optimizers.SGD(0.1), "mse")
-    model.fit(words, labels, epochs=1, batch_size=4, verbose=0)
-    moved = np.abs(layer.variables[0].numpy() - ROWS).max(1)
-    assert (moved[:3] > 0).all() and not moved[3:].any()
-    assert not layer.supports_jit and hub.Layer(modules / "bag").supports_jit
 
 
 def test_lists_of_ragged_tensors_in_functional_models(modules):
@@ -184,44 +142,6 @@ def test_fit_is_gradient_descent(modules, frozen, jit):
         np.testing.assert_allclose(got, want, rtol=1e-4)
 
 
-class Subclassed(keras.Model):
-    def __init__(self, path):
-        super().__init__()
-        self.bag = hub.Layer(path, trainable=True)
-
-    def call(self, ids, training=False):
-        return self.bag(ids, training=training)
-
-
-@pytest.mark.parametrize("kind", ["subclassed", "sequential", "two replicas"])
-def test_every_kind_of_model(modules, kind):
-    strategy = tf.distribute.get_strategy()
-    if kind == "two replicas":
-        strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    with strategy.scope():
-        if kind == "subclassed":
-            model = Subclassed(modules / "bag")
-        else:
-            model = keras.Sequential(
-                [keras.Input((3,), dtype="int32"), hub.Layer(modules / "bag", trainable=True)]
-            )
-        model.compile(keras.optimizers.SGD(1e-4), "mse")
-    data = tf.data.Dataset.from_tensors((tf.constant(IDS, "int32"), tf.zeros((2, 2))))
-    model.fit(data.unbatch().batch(2, drop_remainder=True).repeat(2), epochs=1, verbose=0)
-    for got, want in zip(model.variables, penalised_steps(ROWS, SCALE, 2, 1e-4), strict=True):
-        np.testing.assert_allclose(got, want, rtol=1e-4)
-
-
-@pytest.mark.parametrize("optimizer", ["Adam", "AdamW", "Adagrad", "RMSprop", "Lion", "Muon"])
-def test_optimizers_of_keras_with_clipping(modules, optimizer):
-    layer = hub.Layer(modules / "bag", trainable=True)
-    model = functional(layer)
-    model.compile(getattr(keras.optimizers, optimizer)(0.01, global_clipnorm=0.1), "mse")
-    model.fit(IDS, np.zeros((2, 2)), epochs=1, batch_size=2, verbose=0)
-    for got, before in zip(layer.variables, (ROWS, SCALE), strict=True):
-        assert np.abs(got - before).max() > 1e-5
-
-
 def test_layers_that_share_a_module_share_its_variables(modules):
     module = tf.saved_model.load(str(modules / "bag"))
     ids = keras.Input((3,), dtype="int32")
@@ -234,32 +154,53 @@ def test_layers_that_share_a_module_share_its_variables(modules):
 # --- Refusals
 
 
-@pytest.mark.parametrize(
-    "arguments, told",
-    [
-        (dict(signature="none", output_key="x"), "signature='none' is not one of .*: served"),
-        (dict(signature="served"), r"give either output_key \(ids, sum\) or signature_outputs"),
-        (dict(signature="served", output_key="sum", trainable=True), "cannot be trained"),
-        (dict(signature_outputs_as_dict=True), "is for a signature"),
-        (dict(freeze="kernel"), "freeze='kernel' is found in no variable of .*bag/rows"),
-        (dict(freeze="("), "must be a regular expression"),
-    ],
-)
-def test_bad_arguments(modules, arguments, told):
+def trained(path):
+    layer = hub.Layer(path, trainable=True, freeze="scale", name="bag")
+    model = functional(layer)
+    model.compile(keras.optimizers.SGD(1e-3), "mse")
+    model.fit(IDS, np.zeros((2, 2)), epochs=1, batch_size=2, verbose=0)
+    return model
+
+
+def test_keras_file_round_trip(modules, tmp_path):
+    model = trained(modules / "bag")
+    assert np.abs(model(IDS) - WANT).max() > 0.01
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(IDS), model(IDS))
+    assert [v.path for v in again.trainable_variables] == ["bag/rows"]
+    model.save_weights(tmp_path / "model.weights.h5")
+    fresh = functional(hub.Layer(modules / "bag", trainable=True, freeze="scale", name="bag"))
+    fresh.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(fresh(IDS), model(IDS))
+    cloned = keras.models.clone_model(model)
+    cloned.set_weights(model.get_weights())
+    np.testing.assert_array_equal(cloned(IDS), model(IDS))
+
+
+def test_keras_file_whose_module_is_gone(modules, tmp_path):
+    shutil.copytree(modules / "bag", tmp_path / "bag")
+    trained(tmp_path / "bag").save(tmp_path / "model.keras")
+    shutil.rmtree(tmp_path / "bag")
+    with pytest.raises(FileNotFoundError, match=f"{tmp_path}/bag"):
+        keras.saving.load_model(tmp_path / "model.keras")
+
+
+def test_a_keras_file_of_a_stranger_fetches_nothing(modules, tmp_path):
+    trained(modules / "bag").save(tmp_path / "model.keras")
+    with zipfile.ZipFile(tmp_path / "model.keras") as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    url = "https://example.org/bag"
+    parts["config.json"] = parts["config.json"].replace(str(modules / "bag").encode(), url.encode())
+    with zipfile.ZipFile(tmp_path / "hostile.keras", "w") as file:
+        for name, content in parts.items():
+            file.writestr(name, content)
+    with pytest.raises(ValueError, match=f"needs the SavedModel {url}.*safe_mode=False"):
+        keras.saving.load_model(tmp_path / "hostile.keras")
+
+
+@pytest.mark.parametrize("freeze, told", [("kernel", "found in no variable of .*bag/rows"),
+                                          ("(", "must be a regular expression")])  # fmt: skip
+def test_bad_patterns(modules, freeze, told):
     with pytest.raises(ValueError, match=told):
-        hub.Layer(modules / "bag", **arguments)
-
-
-def test_bad_outputs_and_places(modules, tmp_path):
-    with pytest.raises(ValueError, match="output_key='x', but .* returns float32"):
-        hub.Layer(modules / "bag", output_key="x")(IDS)
-    layer = hub.Layer(modules / "bag", signature="served", output_key="x")
-    with pytest.raises(ValueError, match="output_key='x' is not one of ids, sum"):
-        layer(IDS)
-    with pytest.raises(FileNotFoundError, match="none"):
-        hub.Layer(tmp_path / "none")
-    os.makedirs(tmp_path / "plain")
-    tf.saved_model.save(tf.Module(), str(tmp_path / "plain"))
-    with pytest.raises(ValueError, match="plain is not callable; give one of its signatures: none"):
-        hub.Layer(tmp_path / "plain")
-    assert pathlib.Path(modules / "bag").is_dir()
+        hub.Layer(modules / "bag", freeze=freeze)

@@ -178,21 +178,6 @@ def test_frozen_it_stays_as_it_is(made, name, library):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize("make", [makers.plain, makers.keras_2])
-def test_dropout_is_for_training_alone(tmp_path, make):
-    original = make(str(tmp_path / "module"), dropout=0.5)
-    want = original.call(original.inputs, False)
-    for library, (_, layer_class) in LIBRARIES.items():
-        layer, frozen = (layer_class(original.path, trainable=t) for t in (True, False))
-        for quiet in (layer(original.inputs), layer(original.inputs, training=False),
-                      frozen(original.inputs, training=True)):  # fmt: skip
-            np.testing.assert_allclose(quiet, want, **CLOSE, err_msg=library)
-        first, second = (layer(original.inputs, training=True) for _ in range(2))
-        assert np.abs(first - second).max() > 0.1, library
-        if make is makers.plain:
-            assert 4 < np.sum(first.numpy() == 0) < 20  # of 24
-
-
 def test_two_replicas_as_the_original_on_two(tmp_path):
     """Batch normalisation of each replica's own rows; the moving averages are the mean of both."""
     original = makers.keras_2(str(tmp_path / "module"))
@@ -214,27 +199,6 @@ def test_two_replicas_as_the_original_on_two(tmp_path):
     np.testing.assert_allclose(got[0], want[0], rtol=1e-5)
     assert_close(got[1], want[1])
     np.testing.assert_allclose(got[2], want[2], **CLOSE)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_a_signature_alone_gives_features(tmp_path, library):
-    original = makers.model_export(str(tmp_path / "module"))
-    want = original.call(original.inputs, False)
-    k, layer_class = LIBRARIES[library]
-    layer = layer_class(original.path, signature="serving_default", output_key="output_0")
-    as_dict = layer_class(
-        original.path, signature="serving_default", signature_outputs_as_dict=True
-    )
-    np.testing.assert_allclose(layer(original.inputs), want, **CLOSE)
-    outputs = as_dict(original.inputs)
-    assert list(outputs) == ["output_0"]
-    np.testing.assert_allclose(outputs["output_0"], want, **CLOSE)
-    model, dense = with_head(k, layer, "functional", original.inputs)
-    losses = fit(k, model, original)
-    assert losses[-1] < losses[0] and len(model.trainable_variables) == 2
-    np.testing.assert_allclose(
-        model(original.inputs), want @ dense.get_weights()[0] + dense.get_weights()[1], **CLOSE
-    )
 
 
 class Module(tf.Module):

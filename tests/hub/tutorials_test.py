@@ -18,7 +18,8 @@ import tf_keras
 from tests.hub import makers
 from tests.hub.makers import LIBRARIES
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+# Exports trace many graphs.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 KEYS = ("input_word_ids", "input_mask", "input_type_ids")
 LENGTH = 12
@@ -216,40 +217,6 @@ def test_the_preprocessing_model(preprocessors):
     assert (mask[3] - types_[3]).sum() - 2 == 5 and types_[3].sum() - 1 == 4
 
 
-def test_glue(handles, preprocessors, tmp_path):
-    strings = {"sentence1": tf.constant(FIRST), "sentence2": tf.constant(SECOND)}
-    seen = {}
-    for name, (k, layer) in LIBRARIES.items():
-        preprocess = preprocessors[name]
-        rows = rows_of(preprocess)
-        model = build_glue_model(k, layer, handles)
-        keep, losses = start(k, model)
-        model.compile(
-            optimizer=optimizer(k, "adamw"),
-            loss=k.losses.SparseCategoricalCrossentropy(from_logits=True),
-            metrics=[k.metrics.SparseCategoricalAccuracy("accuracy")],
-        )
-        model.fit(x=rows, epochs=2, callbacks=[keep], verbose=0)
-        # For serving, from strings.
-        whole = k.Model(preprocess.inputs, model(preprocess(preprocess.inputs)))
-        predicted = whole(list(strings.values()))
-        saved = str(tmp_path / name)
-        if k is keras:
-            whole.export(saved, verbose=False)
-        else:
-            whole.save(saved, include_optimizer=False)
-        serve = tf.saved_model.load(saved).signatures["serving_default"]
-        (served,) = serve(**strings).values()
-        np.testing.assert_allclose(served, predicted, **CLOSE)
-        seen[name] = dict(
-            losses=[logs["loss"] for logs in losses],
-            weights=weights(model),
-            evaluated=model.evaluate(rows, verbose=0),
-            predicted=predicted,
-        )
-    assert_same(seen)
-
-
 def fitted(library, handles, rows, name, strategy=None, **arguments):
     """The model after two epochs in the scope of `strategy`, how far its weights moved, and what
     is to be compared."""
@@ -275,9 +242,8 @@ def one_device(handles, glue):
     return run
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam"])
-def test_the_same_steps(one_device, name):
-    seen = one_device(name)
+def test_the_same_steps(one_device):
+    seen = one_device("adam")
     for moves, _ in seen.values():
         assert min(moves) > 1e-5  # every weight
     assert_same({library: result for library, (_, result) in seen.items()})
@@ -296,26 +262,6 @@ def test_the_same_steps_on_two_replicas(handles, glue, one_device):
         np.testing.assert_allclose(a, b, rtol=0, atol=5e-5)
 
 
-def test_it_learns_with_dropout(handles, glue):
-    """As it stands in the tutorial; the numbers of dropout are each library's own."""
-    k, layer = LIBRARIES["keras"]
-    model = build_glue_model(k, layer, handles, dropout=0.1)
-    start(k, model)
-    model.compile(k.optimizers.Adam(3e-3), k.losses.SparseCategoricalCrossentropy(from_logits=True))
-    history = model.fit(glue, epochs=12, verbose=0).history["loss"]
-    # Less a penalty of about 0.25 that hardly changes.
-    assert history[-1] < history[0] - 0.3
-
-
-def test_a_frozen_encoder_stays(handles, glue):
-    seen = {}
-    for library in LIBRARIES:
-        model, moves, seen[library] = fitted(library, handles, glue, "adam", trainable=False)
-        assert moves[:-2] == [0] * (len(moves) - 2) and min(moves[-2:]) > 1e-4
-        assert len(model.trainable_variables) == 2
-    assert_same(seen)
-
-
 def test_a_head_in_mixed_precision(handles, glue):
     seen = {}
     for library, (k, _) in LIBRARIES.items():
@@ -329,24 +275,3 @@ def test_a_head_in_mixed_precision(handles, glue):
         assert min(moves) > 1e-5
     # The head computes with 8 bits, in the same order of operations.
     assert_same(seen, dict(rtol=0, atol=1e-4))
-
-
-def test_fine_tuning_by_keyword(handles, glue):
-    """'Fine-tuning a BERT model' calls the layer with `inputs=` and `training=`."""
-    inputs, _ = next(iter(glue))
-    seen = {}
-    for name, (_, layer) in LIBRARIES.items():
-        encoder = layer(handles.encoder, trainable=True)
-        result = encoder(
-            inputs=dict(
-                input_word_ids=inputs["input_word_ids"],
-                input_mask=inputs["input_mask"],
-                input_type_ids=inputs["input_type_ids"],
-            ),
-            training=False,
-        )
-        assert result["pooled_output"].shape == (4, 16)
-        assert result["sequence_output"].shape == (4, LENGTH, 16)
-        seen[name] = {key: result[key] for key in sorted(result)}
-        seen[name]["penalty"] = sum(encoder.losses)
-    assert_same(seen)

@@ -1,13 +1,12 @@
 """Uses exported word vectors in a process that has TensorFlow and nothing else.
 
 `python word_vectors_reader.py FOLDER` loads FOLDER/buckets and FOLDER/subwords and writes what it
-saw to FOLDER/seen.npz. At the end it lets tensorflow_hub and tf_keras in.
+saw to FOLDER/seen.npz.
 """
 
 import os
 import sys
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
 BLOCKED = ("tfnlp", "keras", "tensorflow_text", "tensorflow_hub", "tf_keras")
 sys.modules.update(dict.fromkeys(BLOCKED))  # importing one, or anything in it, now fails
 
@@ -35,19 +34,4 @@ for name in ("buckets", "subwords"):
     again = tf.saved_model.load(f"{folder}/again")
     seen[f"{name}/again"] = again(texts).numpy()
     os.rename(f"{folder}/moved", f"{folder}/{name}")
-
-for name in BLOCKED[1:]:
-    del sys.modules[name]
-import tensorflow_hub as hub  # noqa: E402
-import tf_keras  # noqa: E402
-
-layer = hub.KerasLayer(f"{folder}/buckets", trainable=True, input_shape=[], dtype=tf.string)
-model = tf_keras.Sequential([layer, tf_keras.layers.Dense(2)])
-model.compile(
-    tf_keras.optimizers.Adam(1e-2), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-)
-before = layer.trainable_weights[0].numpy()
-strings, labels = tf.constant(["the cat", "unseen sat"] * 4), tf.constant([0, 1] * 4)
-seen["keras/losses"] = model.fit(strings, labels, epochs=8, verbose=0).history["loss"]
-seen["keras/moved"] = np.abs(layer.trainable_weights[0].numpy() - before).max(1)
 np.savez(f"{folder}/seen.npz", **seen)

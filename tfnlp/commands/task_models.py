@@ -62,7 +62,7 @@ def load_backbone(path):
     """
     from tfnlp.commands import loading
     from tfnlp.commands.run_config import KINDS
-    from tfnlp.hub.loading.text import saved_kind
+    from tfnlp.hub.loading.kind import saved_kind
 
     kind = saved_kind(path) if os.path.isdir(path) else None
     if kind is not None:
@@ -82,7 +82,7 @@ def load_backbone(path):
 
 def _saved_backbone(kind, path):
     from tfnlp.hub.loading.encoder import saved_encoder
-    from tfnlp.hub.loading.text import saved_tokenizer
+    from tfnlp.hub.loading.tokenizer import saved_tokenizer
 
     if kind == "elmo":
         return Backbone(kind, None, None, {}, path)

@@ -1,9 +1,11 @@
-"""Writing Reusable SavedModels."""
+"""Reusable SavedModels: export, load as Keras layers, inspect."""
 
 from tfnlp.hub.inspection.inspect import Inspection, inspect
+from tfnlp.hub.loading.elmo import saved_elmo
 from tfnlp.hub.loading.encoder import saved_encoder
+from tfnlp.hub.loading.kind import saved_kind
 from tfnlp.hub.loading.layer import Layer
-from tfnlp.hub.loading.text import saved_elmo, saved_kind, saved_tokenizer
+from tfnlp.hub.loading.tokenizer import saved_tokenizer
 from tfnlp.hub.modules.bert import BertPreprocessorModule, export_bert
 from tfnlp.hub.modules.elmo import ElmoModule, export_elmo
 from tfnlp.hub.modules.elmo_layers import running_layers, sentence_layers
@@ -14,7 +16,7 @@ from tfnlp.hub.modules.text_generation import TextGenerator
 from tfnlp.hub.modules.translation import TranslationModule, Translator, export_translator
 from tfnlp.hub.modules.word_vectors import WordVectorsModule, export_word_vectors
 from tfnlp.hub.saving.export import export
-from tfnlp.hub.saving.module import KerasModule
+from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import save
 
 __all__ = [

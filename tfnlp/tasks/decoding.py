@@ -1,4 +1,4 @@
-"""Decoding of a task model's outputs as tags and answers, inside the TensorFlow graph."""
+"""Decoding of a task model's outputs inside the TensorFlow graph: labels, scores, tags, answers."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.tasks.entities import OUTSIDE, is_bio
+from tfnlp.tasks.task_spec import TaskSpec
 
 Tensors = dict[str, tf.Tensor]
 
@@ -230,3 +231,63 @@ def _viterbi(
     last = tf.argmax(totals[-1], -1, output_type="int32")  # [B]
     path = tf.scan(lambda tag, way: tf.gather(way, tag, batch_dims=1), back, last, reverse=True)
     return tf.transpose(path[1:])  # [B, W]: where each step came from
+
+
+def decode_classes(outputs: Mapping[str, tf.Tensor], spec: TaskSpec) -> Tensors:
+    """Return the `label`, strings `[B]`, and `probabilities` `[B, K]` of `class_logits`."""
+    probabilities = tf.nn.softmax(outputs["class_logits"])
+    best = tf.argmax(probabilities, -1)
+    return {"label": tf.gather(tf.constant(spec.labels), best), "probabilities": probabilities}
+
+
+def decode_scores(outputs: Mapping[str, tf.Tensor], spec: TaskSpec) -> Tensors:
+    """Return the `score` `[B]` in the units of the training data."""
+    return {"score": tf.convert_to_tensor(outputs["score"]) * spec.deviation + spec.mean}
+
+
+def decode_choices(outputs: Mapping[str, tf.Tensor]) -> Tensors:
+    """Return the `choice`, int32 `[B]`, and `probabilities` `[B, C]` of `choice_logits`."""
+    probabilities = tf.nn.softmax(outputs["choice_logits"])
+    best = tf.argmax(probabilities, -1, output_type="int32")
+    return {"choice": best, "probabilities": probabilities}
+
+
+def decode_tags(logits: tf.Tensor, row_splits: tf.Tensor, labels: Sequence[str]) -> Tensors:
+    """Return the most probable allowed tags of sentences, see `best_tags`.
+
+    Args:
+        logits: float32 `[W, K]` of all words, from `word_logits`.
+        row_splits: int64 `[B + 1]`, where each sentence begins and ends among the W words.
+        labels: the K tags.
+
+    Returns:
+        dict of `tags`, strings `[B, T]`, and `probabilities` `[B, T]`, "" and 0 at padding.
+    """
+    rows = tf.RaggedTensor.from_row_splits(logits, row_splits)
+    lengths = tf.cast(rows.row_lengths(), "int32")
+    tags, probabilities = best_tags(rows.to_tensor(), lengths, labels)
+    real = tf.sequence_mask(lengths, tf.shape(tags)[1])
+    return {
+        "tags": tf.where(real, tf.gather(tf.constant(labels), tags), ""),
+        "probabilities": tf.where(real, probabilities, 0.0),
+    }
+
+
+def decode_answers(
+    candidates: Mapping[str, tf.Tensor],
+    window_row: tf.Tensor,
+    contexts: tf.Tensor,
+    words: tuple[tf.Tensor, tf.Tensor],
+    spec: TaskSpec,
+) -> Tensors:
+    """Return the answers to questions from the spans of their windows, see `answers`.
+
+    Args:
+        candidates: from `span_candidates`, over N windows.
+        window_row: int32 `[N]`, ascending, the question of a window.
+        contexts: strings `[B]`.
+        words: `(starts, ends)`, int64 `[W]`, the bytes of the words, see `TaskEncoder.questions`.
+        spec: the task.
+    """
+    spans = best_spans(candidates, window_row, tf.size(contexts))
+    return answers(spans, contexts, *words, spec.unanswerable, spec.threshold)

@@ -29,6 +29,28 @@ def make_assets(
     return assets
 
 
+def line_number_table(
+    asset: tf.saved_model.Asset, default_value: int = -1
+) -> tf.lookup.StaticHashTable:
+    """Return a table from the lines of a file to their numbers, int64, counted from 0.
+
+    Args:
+        asset: the file.
+        default_value: the value of strings that are not in the file.
+    """
+    with tf.init_scope(), tf.device("CPU:0"):
+        return tf.lookup.StaticHashTable(
+            tf.lookup.TextFileInitializer(
+                asset.asset_path,
+                tf.string,
+                tf.lookup.TextFileIndex.WHOLE_LINE,
+                tf.int64,
+                tf.lookup.TextFileIndex.LINE_NUMBER,
+            ),
+            default_value=default_value,
+        )
+
+
 def _remove_folder(folder: str, owner: int) -> None:
     if os.getpid() == owner:  # a forked child must not delete its parent's files
         shutil.rmtree(folder, ignore_errors=True)

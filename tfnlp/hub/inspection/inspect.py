@@ -1,43 +1,46 @@
-"""What a SavedModel offers, read from its files without loading it."""
+"""Description of a SavedModel, read from its files without loading it."""
 
+import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.hub.inspection.callables import Function, Variable
+from tfnlp.hub.inspection.graph_operations import foreign_ops
 from tfnlp.hub.inspection.saved_graph import SavedGraph
 from tfnlp.hub.inspection.text_table import as_text
 from tfnlp.hub.inspection.usage import quoted, usage
+from tfnlp.hub.loading.checks import check_saved_model
 from tfnlp.hub.loading.folders import saved_models
-from tfnlp.hub.saving.callables import Function, Variable
-from tfnlp.hub.saving.checks import check_saved_model
-from tfnlp.hub.saving.graph_operations import foreign_ops
 
 TEXT = "tensorflow_text"
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What `inspect` found. `print` shows it as a table; `to_dict()` is ready for JSON.
+    """Result of `inspect`. `print` shows it as a table; `to_dict()` is ready for JSON.
 
     Attributes:
         path: folder of the SavedModel.
         interface: "reusable" (callable, and lists its variables), "callable", "keras2" (saved by
-            tf_keras or Keras 2), "keras3" (written by `model.export`), "functions" (some, but not
-            callable), "signatures" or "tf1".
-        tensorflow_version: of the TensorFlow that wrote it.
-        functions: tuple of `Function`s that were traced: the module itself, whose name is "",
-            its functions and sub-objects (`mlm`, `tokenize.get_special_tokens_dict`).
+            tf_keras or Keras 2), "keras3" (written by `model.export`), "functions" (has functions,
+            but is not callable), "signatures" or "tf1".
+        tensorflow_version: version of the TensorFlow that wrote it.
+        functions: tuple of the traced `Function`s: the module itself, named "", its functions and
+            sub-objects (`mlm`, `tokenize.get_special_tokens_dict`).
         signatures: tuple of `Function`s.
-        variables: tuple of `Variable`s, those of `module.variables`; where it lists none, all.
-        stored_variables: how many variables the files hold, those of sub-objects too.
-        regularization_losses: how many the module lists.
+        variables: tuple of `Variable`s, those of `module.variables`; if it lists none, all.
+        stored_variables: number of variables in the files, including those of sub-objects.
+        regularization_losses: number of losses that the module lists.
         assets: dict of file to its size in bytes.
-        foreign_ops: dict of library ("tensorflow_text", or "" where it isn't known) to the names
-            of the operations that have to be registered before loading.
+        foreign_ops: dict of library ("tensorflow_text", or "" if it is not known) to the names of
+            the operations that must be registered before loading.
         obstacle: why it can't be fine-tuned, or None.
         size: dict of "graph", "variables" and "assets" to their bytes on disk.
-        usage: three statements of Python that load and call it, or None.
+        usage: three Python statements that load and call it, or None.
     """
 
     path: str
@@ -48,51 +51,51 @@ class Inspection:
     variables: tuple[Variable, ...]
     stored_variables: int
     regularization_losses: int
-    assets: dict
-    foreign_ops: dict
+    assets: dict[str, int]
+    foreign_ops: dict[str, tuple[str, ...]]
     obstacle: str | None
-    size: dict
+    size: dict[str, int]
     usage: str | None
 
     @property
-    def parameters(self):
-        """Numbers in `variables`."""
+    def parameters(self) -> int:
+        """Number of elements of `variables`."""
         return sum(v.parameters for v in self.variables)
 
     @property
-    def trainable_parameters(self):
-        """Those of them that can be trained."""
+    def trainable_parameters(self) -> int:
+        """Number of elements of the trainable variables."""
         return sum(v.parameters for v in self.variables if v.trainable)
 
     @property
-    def traced_for_training(self):
+    def traced_for_training(self) -> bool:
         """Whether there is a trace with `training=True`."""
         own = [c for f in self.functions if not f.name for c in f.calls]
         return any(c.arguments.get("training") is True for c in own)
 
-    def to_dict(self):
-        """Dicts, lists, strings and numbers; of a size that is open, None."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as dicts, lists, strings and numbers; None stands for an unknown size."""
         own = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
         return {**own, "parameters": self.parameters, "fine_tunable": self.obstacle is None}
 
-    def __str__(self):
+    def __str__(self) -> str:
         return as_text(self)
 
 
-def inspect(handle):
-    """Looks at a SavedModel without loading it or running any of it.
+def inspect(handle: str | os.PathLike) -> Inspection:
+    """Describe a SavedModel without loading or running it.
 
     Args:
-        handle: what `tfnlp.hub.loading.resolve` takes, or a folder of numbered versions, of which the
-            last is taken.
+        handle: what `tfnlp.hub.loading.resolve` takes, or a folder of numbered versions, of which
+            the last one is read.
 
     Returns:
         an `Inspection`.
 
     Raises:
         FileNotFoundError: if there is no SavedModel, or a file of it is missing.
-        ValueError: if it is something else, is damaged, or several in one folder.
-        OSError: if it can't be read or fetched.
+        ValueError: if it is another format, is damaged, or the folder holds several.
+        OSError: if it can't be read or downloaded.
     """
     folders = saved_models(handle)
     if len(folders) > 1:
@@ -128,7 +131,7 @@ def inspect(handle):
     )
 
 
-def _interface(graph, functions):
+def _interface(graph: SavedGraph, functions: Sequence[Function]) -> str:
     names = {f.name for f in functions}
     if graph.is_tf1:
         return "tf1"
@@ -141,29 +144,33 @@ def _interface(graph, functions):
     return "keras3" if graph.is_keras_export else "functions"
 
 
-def _obstacle(graph, functions, variables):
-    """Why the module can't be fine-tuned, or None."""
+def _obstacle(
+    graph: SavedGraph, functions: Sequence[Function], variables: Sequence[Variable]
+) -> str | None:
+    """Say why the module can't be fine-tuned; None if it can."""
     own = next((f for f in functions if not f.name), None)
     if graph.is_tf1:
-        return "it is of TensorFlow 1, whose variables TensorFlow 2 only reads"
+        return "it is of TensorFlow 1, whose variables TensorFlow 2 can only read"
     if own is None:
-        return "it is not callable, only its functions or signatures are"
+        return "it is not callable itself; it has functions or signatures"
     if not own.calls:
         return "its __call__ was not traced before it was saved"
     if not any(v.trainable for v in variables):
         return "none of its variables is trainable" if variables else "it has no variables"
     if not graph.lists_trainable:
-        return "it lists no trainable_variables, which are lost when a tf.Module is saved"
+        return "it lists no trainable_variables; saving a tf.Module drops them"
     outputs = tf.nest.flatten([c.outputs for c in own.calls])
     if not any(getattr(x, "dtype", tf.string).is_floating for x in outputs):
         return "it returns no floats"
     if graph.lost_gradients(own):
-        return "gradients of its own operations were not saved (experimental_custom_gradients)"
+        return "its custom gradients were not saved (experimental_custom_gradients)"
     return None
 
 
-def _with_stored_shapes(path, variables, graph):
-    """`variables`, of TensorFlow 1 with the shapes of the index, of others compared with it."""
+def _with_stored_shapes(
+    path: str, variables: tuple[Variable, ...], graph: SavedGraph
+) -> tuple[Variable, ...]:
+    """Check the variables against the index; those of TensorFlow 1 take their shapes from it."""
     if not variables:
         return variables
     reader = tf.train.load_checkpoint(f"{path}/variables/variables")
@@ -181,14 +188,20 @@ def _with_stored_shapes(path, variables, graph):
         missing = [v.name for v in known if not held[tuple(v.shape), v.dtype]]
     if missing:
         raise ValueError(
-            f"{path}/variables/variables.index does not go with {graph.file}: the variable "
+            f"{path}/variables/variables.index does not belong to {graph.file}: the variable "
             f"{missing[0]!r} is not in it; export or download the SavedModel again"
         )
     return variables
 
 
-def _usage(path, graph, functions, signatures, imports):
-    """Of the first thing that can be called, without dropout where there is a choice."""
+def _usage(
+    path: str,
+    graph: SavedGraph,
+    functions: Sequence[Function],
+    signatures: Sequence[Function],
+    imports: Sequence[str],
+) -> str | None:
+    """Return code that calls the first function, with `training=False` if there is a choice."""
     own = sorted(functions, key=lambda f: f.name != "")
     targets = [(f"module.{f.name}".rstrip("."), f) for f in own]
     targets += [(f"module.signatures[{quoted(f.name)}]", f) for f in signatures]
@@ -202,8 +215,8 @@ def _usage(path, graph, functions, signatures, imports):
     return None
 
 
-def _files(path, folder):
-    """Dict of file, relative to the folder, to its size."""
+def _files(path: str, folder: str) -> dict[str, int]:
+    """Return a dict of each file's path in the folder to its size."""
     root = f"{path}/{folder}"
     found = {}
     for place, _, names in tf.io.gfile.walk(root):
@@ -213,11 +226,11 @@ def _files(path, folder):
     return dict(sorted(found.items()))
 
 
-def _size(file):
+def _size(file: str) -> int:
     return tf.io.gfile.stat(file).length
 
 
-def _plain(x):
+def _plain(x: Any) -> Any:
     if isinstance(x, tf.TypeSpec):
         return _spec(x)
     if is_dataclass(x) and hasattr(x, "outputs"):
@@ -235,7 +248,7 @@ def _plain(x):
     return x if x is None or isinstance(x, bool | int | float | str) else str(x)
 
 
-def _spec(spec):
+def _spec(spec: tf.TypeSpec) -> dict[str, Any]:
     kinds = {tf.RaggedTensorSpec: "ragged", tf.SparseTensorSpec: "sparse"}
     kind = kinds.get(type(spec), "dense" if isinstance(spec, tf.TensorSpec) else str(spec))
     found = {"dtype": _plain(getattr(spec, "dtype", None)), "kind": kind}

@@ -1,34 +1,35 @@
-"""What saved_model.pb says of a module, without loading it or running any of it."""
+"""The functions, signatures and variables that a graph file describes."""
+
+from typing import Any
 
 import tensorflow as tf
-from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 from tensorflow.core.framework import variable_pb2
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_object_graph_pb2, struct_pb2
 from tensorflow.python.saved_model import nested_structure_coder
 
+from tfnlp.hub.inspection.callables import Call, Function, Variable
+from tfnlp.hub.inspection.graph_operations import Operations
 from tfnlp.hub.inspection.usage import is_name
-from tfnlp.hub.loading.archives import GRAPHS
-from tfnlp.hub.saving.callables import Call, Function, Variable
-from tfnlp.hub.saving.graph_operations import Operations
+from tfnlp.hub.loading.checks import graph_file, read_graph
 
 _LISTS = ("variables", "trainable_variables", "regularization_losses")
 _NOT_SHOWN = {*_LISTS, "non_trainable_variables", "signatures", "keras_api", "optimizer"}
-_KERAS_LOSSES = "call_and_return_"  # what Keras 2 saves beside each `__call__`
+_KERAS_LOSSES = "call_and_return_"  # functions that Keras 2 saves beside each `__call__`
 _INIT_OPS = ("__saved_model_init_op", "__saved_model_train_op")
 
 
 class SavedGraph:
-    """The graph of a SavedModel. Wherever it contradicts itself, a ValueError says so.
+    """The graph of a SavedModel. Its methods raise ValueError where the file is inconsistent.
 
     Args:
-        path: folder of a SavedModel that passed `tfnlp.hub.saving.checks.check_saved_model`.
+        path: folder of a SavedModel that passed `tfnlp.hub.loading.checks.check_saved_model`.
     """
 
-    def __init__(self, path):
-        self.file, saved = _parsed(path)
-        graphs = list(saved.meta_graphs)
-        # Several are of TensorFlow 1: one to train with, one not.
+    def __init__(self, path: str) -> None:
+        self.file = graph_file(path)
+        graphs = list(read_graph(path).meta_graphs)
+        # TensorFlow 1 may write several: one for training and one for inference.
         graph = next((g for g in graphs if "train" not in g.meta_info_def.tags), graphs[0])
         self.tags = tuple(graph.meta_info_def.tags)
         self.only_graph = len(graphs) == 1
@@ -39,39 +40,41 @@ class SavedGraph:
         self._traces = graph.object_graph_def.concrete_functions
         self.operations = Operations(graph.graph_def)
 
-    def damaged(self, reason):
-        """The error to raise."""
+    def damaged(self, reason: str) -> ValueError:
+        """Return the error to raise for a damaged graph."""
         return ValueError(
             f"{self.file} is damaged: {reason}; export or download the SavedModel again"
         )
 
     @property
-    def kind(self):
-        """What TensorFlow calls the class of the root object."""
+    def kind(self) -> str:
+        """TensorFlow's identifier of the root object's class."""
         return self._nodes[0].user_object.identifier if self._nodes else ""
 
     @property
-    def lists_variables(self):
+    def lists_variables(self) -> bool:
         """Whether the module will have `variables` after loading."""
         return not self.is_tf1 and "variables" in self._children(0)
 
     @property
-    def lists_trainable(self):
+    def lists_trainable(self) -> bool:
         """Whether it will have `trainable_variables`."""
         return not self.is_tf1 and "trainable_variables" in self._children(0)
 
     @property
-    def is_keras_export(self):
-        """Whether it bears the marks of Keras 3's `ExportArchive`."""
+    def is_keras_export(self) -> bool:
+        """Whether Keras 3's `ExportArchive` wrote it."""
         return not self.is_tf1 and "_misc_assets" in self._children(0)
 
-    def functions(self):
-        """`Function`s: the module itself, its functions, those of objects one level down; without
-        calls if they were not traced."""
+    def functions(self) -> tuple[Function, ...]:
+        """Return the module itself, its functions, and those of its direct sub-objects.
+
+        Functions that were not traced have no calls.
+        """
         return tuple(self._functions_of(0, "", deeper=True)) if self._nodes else ()
 
-    def signatures(self):
-        """`Function`s, by name."""
+    def signatures(self) -> tuple[Function, ...]:
+        """Return the signatures, sorted by name."""
         found = []
         for name, signature in sorted(self._graph.signature_def.items()):
             if name not in _INIT_OPS:
@@ -80,9 +83,12 @@ class SavedGraph:
                 found.append(Function(name, (Call((), inputs, (), {}, outputs),)))
         return tuple(found)
 
-    def variables(self):
-        """All `Variable`s that the files hold, and those that `module.variables` lists. Of the
-        first, `trainable` is what the variable says, of the second whether it is listed."""
+    def variables(self) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        """Return all `Variable`s in the files, and those that `module.variables` lists.
+
+        In the first tuple `trainable` is the variable's own flag, in the second it says whether
+        `trainable_variables` lists it.
+        """
         if self.is_tf1:
             return self._tf1_variables(), ()
         places = [i for i, n in enumerate(self._nodes) if n.WhichOneof("kind") == "variable"]
@@ -90,34 +96,34 @@ class SavedGraph:
         stored = tuple(self._variable(i, self._nodes[i].variable.trainable) for i in places)
         listed = self._listed("variables")
         if not set(listed) <= set(places):
-            raise self.damaged("what it lists as variables are none")
+            raise self.damaged("its list of variables holds other objects")
         return stored, tuple(self._variable(i, i in trained) for i in listed)
 
-    def count(self, name):
-        """How many there are in a list of the root, `regularization_losses` for one."""
+    def count(self, name: str) -> int:
+        """Return the length of a list of the root, such as `regularization_losses`."""
         return len(self._listed(name))
 
-    def lost_gradients(self, function):
-        """Whether the calls of the `Function` have operations whose gradient was not saved."""
+    def lost_gradients(self, function: Function) -> bool:
+        """Return whether the `Function` has operations whose gradient was not saved."""
         node = 0
         for part in [*function.name.split("."), "__call__"]:
             node = self._children(node).get(part, node)
         return self.operations.lost_gradients(self._nodes[node].function.concrete_functions)
 
-    def _children(self, node):
+    def _children(self, node: int) -> dict[str, int]:
         children = {c.local_name: c.node_id for c in self._nodes[node].children}
         if not all(0 <= i < len(self._nodes) for i in children.values()):
-            raise self.damaged("it refers to an object that it does not hold")
+            raise self.damaged("it refers to an object that is missing")
         return children
 
-    def _listed(self, name):
-        """Places of what a list of the root holds."""
+    def _listed(self, name: str) -> list[int]:
+        """Return the node numbers of the items of a list of the root."""
         if self.is_tf1 or name not in self._children(0):
             return []
         items = self._children(self._children(0)[name]).items()
         return [i for _, i in sorted((int(k), i) for k, i in items if k.isdecimal())]
 
-    def _functions_of(self, node, name, deeper):
+    def _functions_of(self, node: int, name: str, deeper: bool) -> list[Function]:
         kind = self._nodes[node].WhichOneof("kind")
         if kind in ("function", "bare_concrete_function"):
             return [self._function(node, name)]
@@ -133,7 +139,7 @@ class SavedGraph:
                 found += self._functions_of(place, inner, deeper=False)
         return found
 
-    def _function(self, place, name):
+    def _function(self, place: int, name: str) -> Function:
         node = self._nodes[place]
         if node.WhichOneof("kind") == "bare_concrete_function":
             trace = self._trace(node.bare_concrete_function.concrete_function_name)
@@ -151,8 +157,10 @@ class SavedGraph:
             name, tuple(Call(args, kw, names, defaults, out) for (args, kw), out in traces)
         )
 
-    def _parameters(self, spec):
-        """Names of those that can be given by position, and a dict of defaults."""
+    def _parameters(
+        self, spec: saved_object_graph_pb2.FunctionSpec
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Return the names of the positional parameters, and a dict of defaults."""
         found = self._decoded(spec.fullargspec)
         names, defaults = getattr(found, "args", None), getattr(found, "defaults", None) or ()
         more = getattr(found, "kwonlydefaults", None) or {}
@@ -162,8 +170,8 @@ class SavedGraph:
         defaults = dict(zip(names[len(names) - len(defaults) :], defaults, strict=False))
         return tuple(names[1:] if spec.is_method else names), {**defaults, **more}
 
-    def _trace(self, name):
-        """((args, kwargs), outputs) of a graph."""
+    def _trace(self, name: str) -> tuple[tuple[tuple, dict[str, Any]], Any]:
+        """Return ((args, kwargs), outputs) of a graph."""
         if name not in self._traces:
             raise self.damaged(f"the function {name!r} is missing")
         inputs = self._decoded(self._traces[name].canonicalized_input_signature)
@@ -173,16 +181,16 @@ class SavedGraph:
             raise self.damaged(f"the arguments of the function {name!r} are not readable")
         return (pair[0], dict(sorted(pair[1].items()))), outputs
 
-    def _decoded(self, proto):
+    def _decoded(self, proto: struct_pb2.StructuredValue) -> Any:
         try:
             return nested_structure_coder.decode_proto(proto)
-        except Exception as error:  # damage shows as KeyError, TypeError, ValueError, ...
+        except Exception as error:  # damage causes KeyError, TypeError, ValueError, ...
             reason = str(error).split("\n")[0][:200]
             if "has not been registered" in reason:
                 raise ValueError(f"{self.file} needs another library: {reason}") from error
             raise self.damaged(f"an argument's description is not readable ({reason})") from error
 
-    def _tensor(self, info):
+    def _tensor(self, info: meta_graph_pb2.TensorInfo) -> tf.TypeSpec:
         try:
             shape, dtype = tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype)
         except (TypeError, ValueError) as error:
@@ -191,7 +199,7 @@ class SavedGraph:
             return tf.SparseTensorSpec(shape, dtype)
         return tf.TensorSpec(shape, dtype)
 
-    def _variable(self, place, trainable):
+    def _variable(self, place: int, trainable: bool) -> Variable:
         saved = self._nodes[place].variable
         try:
             shape, dtype = tf.TensorShape(saved.shape), tf.as_dtype(saved.dtype)
@@ -199,8 +207,8 @@ class SavedGraph:
             raise self.damaged(f"the variable {saved.name!r} is not readable ({error})") from error
         return Variable(saved.name, shape, dtype, trainable)
 
-    def _tf1_variables(self):
-        """Names alone: shapes are in the index."""
+    def _tf1_variables(self) -> tuple[Variable, ...]:
+        """Return the variables without shapes; these are in the index."""
         collections = self._graph.collection_def
         found = {}
         for key in ("variables", "trainable_variables"):
@@ -216,16 +224,6 @@ class SavedGraph:
         return tuple(found.values())
 
 
-def _is_public(name):
+def _is_public(name: str) -> bool:
     hidden = name in _NOT_SHOWN or name.startswith(("_", _KERAS_LOSSES))
     return is_name(name) and not hidden
-
-
-def _parsed(path):
-    """The name of the graph's file, and its content."""
-    file = next(f for f in (f"{path}/{name}" for name in GRAPHS) if tf.io.gfile.exists(f))
-    with tf.io.gfile.GFile(file, "rb") as stream:
-        data = stream.read()
-    if file.endswith(".pb"):
-        return file, saved_model_pb2.SavedModel.FromString(data)
-    return file, text_format.Parse(data.decode(), saved_model_pb2.SavedModel())

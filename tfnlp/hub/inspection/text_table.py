@@ -1,10 +1,18 @@
-"""What is known of a SavedModel as a table for the terminal."""
+"""An `Inspection` as a text table for the terminal."""
+
+from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfnlp.hub.inspection.callables import Call, Function
 from tfnlp.hub.inspection.usage import quoted
+
+if TYPE_CHECKING:
+    from tfnlp.hub.inspection.inspect import Inspection
 
 INTERFACES = {
     "reusable": "Reusable SavedModel: callable, lists its variables",
@@ -12,15 +20,15 @@ INTERFACES = {
     "keras2": "Keras 2 model: callable, lists its variables",
     "keras3": "Keras 3 export: functions and signatures, not callable",
     "functions": "functions and signatures, not callable",
-    "signatures": "signatures alone",
-    "tf1": "TensorFlow 1: signatures alone",
+    "signatures": "signatures only",
+    "tf1": "TensorFlow 1: signatures only",
 }
 _LARGEST, _VARIANTS, _OPS = 5, 8, 6  # how many are shown
 _WIDTH, _NAME = 96, 56
 
 
-def as_text(found):
-    """Lines for an `Inspection`, without escape sequences that a name may hold."""
+def as_text(found: Inspection) -> str:
+    """Return an `Inspection` as text, without the escape sequences that a name may hold."""
     return "\n".join([
         found.path if found.path.isprintable() else quoted(found.path),
         *_indented(_table(_summary(found))),
@@ -32,7 +40,7 @@ def as_text(found):
     ])  # fmt: skip
 
 
-def _summary(found):
+def _summary(found: Inspection) -> Iterator[tuple[str, str]]:
     losses = found.regularization_losses
     tuned = f"no: {found.obstacle}"
     if found.obstacle is None:
@@ -46,14 +54,14 @@ def _summary(found):
         needs = f"import {library}, for" if library else "a library that registers"
         yield "needs", f"{needs} {', '.join(map(_shown, ops[:_OPS]))}{more}"
     if not found.foreign_ops:
-        yield "needs", "TensorFlow alone"
+        yield "needs", "TensorFlow only"
     yield "written by", f"TensorFlow {_shown(found.tensorflow_version or '?')}"
     parts = [f"{name} {_bytes(n)}" for name, n in found.size.items() if n]
     yield "size", f"{_bytes(sum(found.size.values()))}: {', '.join(parts)}"
 
 
-def _function(function, signature=False):
-    """The head of a function, and a table of each way to call it."""
+def _function(function: Function, signature: bool = False) -> Iterator[str]:
+    """Yield the lines of a function: for each way to call it, a heading and a table."""
     name = f"module.{function.name}".rstrip(".")
     if signature:
         name = f"module.signatures[{quoted(function.name)}]"
@@ -73,9 +81,12 @@ def _function(function, signature=False):
         yield f"{name}: {len(variants) - _VARIANTS} more ways to call it"
 
 
-def _variants(calls):
-    """Lists of (dict of argument to its alternatives, outputs): calls that differ in one argument
-    alone are one."""
+def _variants(calls: Sequence[Call]) -> list[tuple[dict[str, list], Any]]:
+    """Merge calls that differ in one argument only.
+
+    Returns:
+        list of (dict of argument to its alternatives, outputs).
+    """
     found = [({k: [v] for k, v in c.arguments.items()}, c.outputs) for c in calls]
     for name in dict.fromkeys(k for arguments, _ in reversed(found) for k in reversed(arguments)):
         merged = {}
@@ -92,8 +103,8 @@ def _variants(calls):
     return found
 
 
-def _counted(values):
-    """Alternatives, those that are lists of equal tensors with their lengths together."""
+def _counted(values: list) -> list:
+    """Return the alternatives; lists of equal tensors are merged, with all their lengths."""
     lengths, rest = {}, []
     for value in values:
         described = {_described(x) for x in value} if type(value) is list else ()
@@ -104,15 +115,15 @@ def _counted(values):
     return [f"list of {_numbers(n)}: {spec}" for spec, n in lengths.items()] + rest
 
 
-def _numbers(counts):
+def _numbers(counts: list[int]) -> str:
     counts = sorted(counts)
     if len(counts) > 2 and counts == list(range(counts[0], counts[-1] + 1)):
         return f"{counts[0]} to {counts[-1]}"
     return " or ".join(map(str, counts))
 
 
-def _rows(name, nest, indent=""):
-    """(name, description) of a nest and, indented, of what is in it."""
+def _rows(name: str, nest: Any, indent: str = "") -> Iterator[tuple[str, str]]:
+    """Yield (name, description) of a nest and, indented, of its items."""
     if isinstance(nest, dict):
         yield f"{indent}{name}", "dict" if nest else "empty dict"
         for key in sorted(nest, key=str):
@@ -130,8 +141,8 @@ def _rows(name, nest, indent=""):
         yield f"{indent}{name}", _described(nest)
 
 
-def _described(nest):
-    """A nest in a few words."""
+def _described(nest: Any) -> str:
+    """Describe a nest in one line."""
     if isinstance(nest, dict):
         items = sorted((_shown(str(k)), _described(v)) for k, v in nest.items())
         return "{" + ", ".join(f"{k}: {v}" for k, v in items) + "}"
@@ -146,8 +157,8 @@ def _described(nest):
     return _shown(str(nest))
 
 
-def _shape(shape, ragged=0):
-    """`[?, 8]`; ragged dimensions in brackets."""
+def _shape(shape: tf.TensorShape, ragged: int = 0) -> str:
+    """Return a shape as `[?, 8]`, ragged dimensions in parentheses."""
     if shape.rank is None:
         return "[...]"
     sizes = ["?" if n is None else str(n) for n in shape]
@@ -155,11 +166,11 @@ def _shape(shape, ragged=0):
     return f"[{', '.join(sizes)}]"
 
 
-def _is_value(x):
+def _is_value(x: Any) -> bool:
     return not any(isinstance(y, tf.TypeSpec) for y in tf.nest.flatten(x))
 
 
-def _variables(found):
+def _variables(found: Inspection) -> Iterator[str]:
     listed = found.variables
     if not listed:
         return
@@ -168,7 +179,7 @@ def _variables(found):
     count = f"{len(listed)}, {trained} of them trainable"
     yield f"variables: {count}; {found.parameters:,} parameters, {dtypes}"
     if found.stored_variables > len(listed):
-        yield f"  of {found.stored_variables} in the files, with those that it does not list"
+        yield f"  of {found.stored_variables} in the files, which also hold unlisted ones"
     largest = sorted(listed, key=lambda v: -v.parameters)[:_LARGEST]
     rows = [(_shown(v.name), f"{v.dtype.name} {_shape(v.shape)}") for v in largest]
     yield from _indented(_table(rows))
@@ -176,21 +187,21 @@ def _variables(found):
         yield f"  and {len(listed) - _LARGEST} smaller"
 
 
-def _assets(assets):
+def _assets(assets: dict[str, int]) -> Iterator[str]:
     if assets:
         yield "assets"
         yield from _indented(_table((_shown(name), _bytes(n)) for name, n in assets.items()))
 
 
-def _bytes(n):
+def _bytes(n: int) -> str:
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if n >= size / 10 and n >= 1e3:
             return f"{n / size:.2f} {unit}" if n < 10 * size else f"{n / size:,.0f} {unit}"
     return f"{n} B"
 
 
-def _table(rows):
-    """Lines of two columns."""
+def _table(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the lines of a table of two columns."""
     rows = [(_cut(name), text) for name, text in rows]
     width = max((len(name) for name, _ in rows), default=0)
     lines = []
@@ -201,20 +212,20 @@ def _table(rows):
     return lines
 
 
-def _wrapped(text, width, indent=""):
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
 
 
-def _cut(name):
-    """A long name without its middle."""
+def _cut(name: str) -> str:
+    """Leave out the middle of a long name."""
     half = _NAME // 2
     return name if len(name) <= _NAME else f"{name[: half - 3]}...{name[-half:]}"
 
 
-def _shown(text):
-    """`text` if it can be printed as it is, else with escapes."""
+def _shown(text: str) -> str:
+    """Return `text`, with escapes if it is not printable."""
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-def _indented(lines):
+def _indented(lines: Iterable[str]) -> list[str]:
     return [f"  {line}" for line in lines]

@@ -1,20 +1,31 @@
-"""How to call a SavedModel: three statements of Python, made for its very arguments."""
+"""Python code that loads and calls a given SavedModel."""
 
 import keyword
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.hub.inspection.callables import Call
+
 _WIDTH = 88
-_LENGTH = 8  # of what may have any, but for the batch, which is 1
+_LENGTH = 8  # of axes of unknown size; the batch size is 1
+Code = str | tuple[str, list, str]  # or (opening, list of (prefix, code), closing)
 
 
-def usage(path, target, call, imports=(), tags=None):
-    """The code as a str, or None if the arguments can't be written down.
+def usage(
+    path: str,
+    target: str,
+    call: Call,
+    imports: Sequence[str] = (),
+    tags: Sequence[str] | None = None,
+) -> str | None:
+    """Return three statements that load and call a SavedModel; None if they can't be written.
 
     Args:
         path: folder of the SavedModel.
-        target: `module`, or what of it is called, as an expression.
-        call: the `Call`; made with strings, zeros, and ones for masks and lengths.
+        target: the expression that is called: `module`, or a function of it.
+        call: the `Call`; its arguments are strings, zeros, and ones for masks and lengths.
         imports: libraries that register operations.
         tags: of the graph to load; None: the only one.
     """
@@ -32,19 +43,19 @@ def usage(path, target, call, imports=(), tags=None):
     return "\n".join(statements)
 
 
-def quoted(text):
-    """`text` as a literal of Python, in double quotes where that is easy."""
+def quoted(text: str) -> str:
+    """Return `text` as a Python literal, in double quotes if it holds no quotes."""
     literal = repr(text)
     return f'"{literal[1:-1]}"' if "'" not in text and '"' not in text else literal
 
 
-def is_name(text):
-    """Whether `text` can stand after a dot, or before a `=`."""
+def is_name(text: str) -> bool:
+    """Return whether `text` can be an attribute or a keyword argument."""
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def _arguments(call):
-    """List of (prefix, value), or None."""
+def _arguments(call: Call) -> list[tuple[str, Code]] | None:
+    """Return a list of (prefix, code), or None."""
     given = []
     by_place = len(call.args) > len(call.names)
     for i, (name, value) in enumerate(call.arguments.items()):
@@ -64,8 +75,8 @@ def _arguments(call):
     return given
 
 
-def _value(nest, name):
-    """Code: a str, or (opening, list of (prefix, code), closing); None where there is none."""
+def _value(nest: Any, name: str) -> Code | None:
+    """Return the code of a value; None if it can't be written."""
     if isinstance(nest, tf.TypeSpec):
         return _tensor(nest, name)
     if nest is None or type(nest) in (bool, int, float):
@@ -83,7 +94,7 @@ def _value(nest, name):
     return None if any(x is None for _, x in items) else (brackets[0], items, brackets[1])
 
 
-def _tensor(spec, name):
+def _tensor(spec: tf.TypeSpec, name: str) -> str | None:
     if type(spec) is tf.RaggedTensorSpec and spec.ragged_rank:
         dense = _dense(spec.shape, spec.dtype, name, spec.ragged_rank + 1)
         more = f", ragged_rank={spec.ragged_rank}" if spec.ragged_rank > 1 else ""
@@ -98,7 +109,7 @@ def _tensor(spec, name):
     return None
 
 
-def _dense(shape, dtype, name, rank=1):
+def _dense(shape: tf.TensorShape, dtype: tf.DType, name: str, rank: int = 1) -> str | None:
     if shape.rank is None:
         shape = tf.TensorShape([None] * rank)
     sizes = [_LENGTH if n is None else n for n in shape]
@@ -116,8 +127,8 @@ def _dense(shape, dtype, name, rank=1):
     return f"tf.{filled}({sizes}, tf.{dtype.name})"
 
 
-def _written(prefix, code, indent="", suffix=""):
-    """Code in one line if it fits, else with an item a line."""
+def _written(prefix: str, code: Code, indent: str = "", suffix: str = "") -> str:
+    """Return code in one line if it fits, else with one item per line."""
     line = f"{indent}{prefix}{_line(code)}{suffix}"
     if isinstance(code, str) or len(line) <= _WIDTH:
         return line
@@ -128,7 +139,7 @@ def _written(prefix, code, indent="", suffix=""):
     return "\n".join([f"{indent}{prefix}{opening}", *rows, last])
 
 
-def _line(code):
+def _line(code: Code) -> str:
     if isinstance(code, str):
         return code
     opening, items, closing = code

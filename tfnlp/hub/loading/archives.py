@@ -1,8 +1,7 @@
-"""Unpacking an archive that holds one SavedModel, whoever packed it.
+"""Unpacking an untrusted archive that holds one SavedModel.
 
-Only plain files and folders with harmless names are taken, everything else is refused: with no
-link in the target, no name can lead out of it. So nothing here rests on the extraction filters
-of `tarfile`, of which only the parsing of headers is used.
+Only plain files and folders with safe names are accepted. As the target then holds no links, no
+name can lead out of it. Of `tarfile` only the parsing of headers is used, not its extraction.
 """
 
 import contextlib
@@ -12,14 +11,17 @@ import re
 import shutil
 import tarfile
 import zlib
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO
 
 import tensorflow as tf
 
-GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
+from tfnlp.hub.loading.checks import GRAPHS
+
 MAX_MEMBERS = 10_000
 MAX_HEADER, MAX_HEADERS = 1 << 16, 1 << 25  # bytes of one member's headers, of all together
 MAX_TRAILER = 1 << 24  # bytes of padding behind the last member
-ANY_RATIO, MAX_RATIO = 1 << 30, 100  # an archive of over 1 GiB holds at most 100 times its size
+ANY_RATIO, MAX_RATIO = 1 << 30, 100  # content above 1 GiB is at most 100 times the packed size
 _CHUNK = 1 << 20
 _GZIP = b"\x1f\x8b"
 _PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
@@ -33,92 +35,95 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-class Refused(ValueError):
-    """What is wrong with an archive, without its name."""
+class InvalidArchive(ValueError):
+    """Error that says what is wrong with an archive, without the name of the archive."""
 
 
-def unpack(archive, folder, name):
-    """Writes the files of an archive to `folder`, after it was read through to its end once.
+def unpack(archive: BinaryIO, folder: str, name: str) -> None:
+    """Write the files of an archive to `folder`, after reading it to its end once to check it.
 
     Args:
-        archive: a binary file that can be rewound, a tar file or a gzipped one.
-        folder: an empty folder of the local or a remote file system. What was written before an
-            error stays in it: it is the caller's to remove.
-        name: what messages call the archive.
+        archive: a seekable binary file, a tar file or a gzipped tar file.
+        folder: an empty folder of the local or a remote file system. After an error it may hold
+            some of the files; the caller deletes it.
+        name: name of the archive in messages.
 
     Raises:
         ValueError: if it is no archive, is cut off or damaged, holds none or several SavedModels
-            or anything but plain files and folders, names a place outside, lists a file twice,
-            or holds more than MAX_MEMBERS members, over MAX_RATIO times its own size (above
-            ANY_RATIO bytes) or over MAX_HEADERS bytes of headers.
-        OSError: if it can't be read or written, or needs more room than the disk has.
+            or anything but plain files and folders, has a path that leads out of the folder,
+            lists a file twice, or holds more than MAX_MEMBERS members, over MAX_RATIO times its
+            own size (above ANY_RATIO bytes) or over MAX_HEADERS bytes of headers.
+        OSError: if it can't be read or written, or needs more space than the disk has.
     """
-    with _naming(name):
+    with _named_errors(name):
         files, folders, total = set(), set(), 0
-        room = None if "://" in folder else shutil.disk_usage(folder).free
+        free = None if "://" in folder else shutil.disk_usage(folder).free
         packed = archive.seek(0, 2)
         for path, size, _ in _members(archive):
             total += size or 0
             if total > ANY_RATIO and total > MAX_RATIO * packed:
-                raise Refused(f"would grow from {packed} to over {total} bytes")
-            if room is not None and total > room:
-                raise OSError(f"{name} needs over {total} bytes, but {folder} has room for {room}")
+                raise InvalidArchive(f"would grow from {packed} to over {total} bytes")
+            if free is not None and total > free:
+                raise OSError(f"{name} needs over {total} bytes, but {folder} has {free} free")
             _add(path, size, files, folders)
         outermost(files)
-    with _naming(name):
+    with _named_errors(name):
         for path, size, stream in _members(archive):
             target = f"{folder}/{path}"
             tf.io.gfile.makedirs(target if size is None else posixpath.dirname(target))
             if size is not None:
                 with tf.io.gfile.GFile(target, "wb") as file:
-                    file.write(b"")  # what nothing is written to is not made
+                    file.write(b"")  # an empty file is made only by a write
                     for data in _content(stream, size, path):
                         file.write(data)
 
 
-def outermost(files):
-    """The one folder, "" for the root, of a SavedModel among relative paths of files; one inside
-    of another is part of it.
+def outermost(files: Iterable[str]) -> str:
+    """Return the folder of the only SavedModel among relative paths of files, "" for the root.
+
+    A SavedModel inside of another is part of it.
 
     Raises:
-        Refused: if there are none or several.
+        InvalidArchive: if there are none or several.
     """
     folders = {posixpath.dirname(f) for f in files if posixpath.basename(f) in GRAPHS}
     outer = sorted(f for f in folders if not any(f and _holds(other, f) for other in folders))
     if not outer:
-        raise Refused(f"holds no SavedModel: there is no {GRAPHS[0]} in it")
+        raise InvalidArchive(f"holds no SavedModel: there is no {GRAPHS[0]} in it")
     if len(outer) > 1:
         first = " and ".join(repr(f) for f in outer[:2])
-        raise Refused(f"holds {len(outer)} SavedModels, {first} for two; expected one")
+        raise InvalidArchive(f"holds {len(outer)} SavedModels, such as {first}; expected one")
     return outer[0]
 
 
-def _holds(outer, inner):
+def _holds(outer: str, inner: str) -> bool:
     return outer != inner and (not outer or inner.startswith(outer + "/"))
 
 
-def _add(path, size, files, folders):
-    """Notes a member; the folders above it need not be listed, but are no files."""
+def _add(path: str, size: int | None, files: set[str], folders: set[str]) -> None:
+    """Add a member to `files` or `folders`, and its parents, which need not be listed."""
     if path in files or (size is not None and path in folders):
-        raise Refused(f"lists {path!r} twice")
+        raise InvalidArchive(f"lists {path!r} twice")
     if size is not None:
         files.add(path)
     else:
         folders.add(path)
     while path := posixpath.dirname(path):
         if path in files:
-            raise Refused(f"lists {path!r} both as a file and as a folder")
+            raise InvalidArchive(f"lists {path!r} both as a file and as a folder")
         folders.add(path)
 
 
-def _members(archive):
-    """Yields (relative path, size or None for a folder, stream at its content) of each member."""
+def _members(archive: BinaryIO) -> Iterator[tuple[str, int | None, "_ForwardReader"]]:
+    """Yield (relative path, size or None for a folder, stream at its content) of each member."""
     archive.seek(0)
     start = archive.read(512)
     archive.seek(0)
     if start[:2] != _GZIP and (len(start) < 512 or start[257:262] != b"ustar") and any(start):
-        raise Refused(f"is neither a tar nor a gzipped tar file: it begins with {start[:8]!r}")
-    stream = _Forward(gzip.GzipFile(fileobj=archive) if start[:2] == _GZIP else archive)
+        raise InvalidArchive(
+            f"is neither a tar nor a gzipped tar file: it begins with {start[:8]!r}"
+        )
+    stream = _ForwardReader(gzip.GzipFile(fileobj=archive) if start[:2] == _GZIP else archive)
     tar, headers = None, 0
     for count in range(MAX_MEMBERS + 1):
         stream.allowed = MAX_HEADER
@@ -129,13 +134,15 @@ def _members(archive):
         if member is None:
             break
         if count == MAX_MEMBERS or headers > MAX_HEADERS:
-            raise Refused(f"holds over {MAX_MEMBERS} members or {MAX_HEADERS} bytes of headers")
+            raise InvalidArchive(
+                f"holds over {MAX_MEMBERS} members or {MAX_HEADERS} bytes of headers"
+            )
         path = _path(member.name)
         if member.type not in _PLAIN or member.issparse():
             kind = _KINDS.get(member.type, "a sparse file or something unknown")
-            raise Refused(f"holds {path!r}, {kind}, and not just files and folders")
+            raise InvalidArchive(f"holds {path!r}, {kind}; expected files and folders only")
         if member.size < 0:
-            raise Refused(f"is damaged: {path!r} has {member.size} bytes")
+            raise InvalidArchive(f"is damaged: {path!r} has {member.size} bytes")
         stream.allowed = 0
         if member.isdir():
             if path:
@@ -143,28 +150,28 @@ def _members(archive):
         elif path:
             yield path, member.size, stream
         else:
-            raise Refused(f"holds a file of the name {member.name!r}")
-    # `tarfile` also ends where it meets what is no header, so that nothing would tell an archive
-    # that was cut off there from a whole one.
+            raise InvalidArchive(f"holds a file named {member.name!r}")
+    # `tarfile` also stops at bytes that are no header. Without this check an archive that was cut
+    # off there would look complete.
     if len(stream.last) != 512 or any(stream.last):
-        raise Refused("is cut off or damaged: its end is not marked")
+        raise InvalidArchive("is cut off or damaged: its end is not marked")
     stream.allowed = MAX_TRAILER
-    while stream.read(min(_CHUNK, stream.allowed or 1)):  # to its very end, for gzip's checksum
+    while stream.read(min(_CHUNK, stream.allowed or 1)):  # to the end, for gzip's checksum
         pass
 
 
-def _content(stream, size, path):
+def _content(stream: "_ForwardReader", size: int, path: str) -> Iterator[bytes]:
     while size:
         stream.allowed = _CHUNK
         data = stream.read(min(size, _CHUNK))
         if not data:
-            raise Refused(f"is cut off inside of {path!r}")
+            raise InvalidArchive(f"is cut off inside of {path!r}")
         size -= len(data)
         yield data
 
 
-def _path(name):
-    """`name` as a relative path without "." parts, "" for the root."""
+def _path(name: str) -> str:
+    """Return `name` as a relative path without "." parts, "" for the root."""
     reason = None
     if name.startswith("/") or re.match(r"[A-Za-z]:", name):
         reason = "an absolute path"
@@ -175,45 +182,52 @@ def _path(name):
     elif any("\ud800" <= c <= "\udfff" for c in name):
         reason = "a name that is not UTF-8"
     if reason:
-        raise Refused(f"holds {name[:200]!r}, {reason}")
+        raise InvalidArchive(f"holds {name[:200]!r}, {reason}")
     return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 
-class _Forward:
-    """A file that is only read onwards and `allowed` bytes at most: a header may claim any size,
-    and `tarfile` would read it all into memory or jump back."""
+class _ForwardReader:
+    """File that is read forwards only, at most `allowed` bytes.
 
-    def __init__(self, file):
+    A header may state any size; `tarfile` would then read it all into memory or seek back.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
         self._file, self._position = file, 0
         self.allowed, self.last = 0, b""
 
-    def read(self, size):
+    def read(self, size: int) -> bytes:
+        """Return the next `size` bytes, fewer at the end."""
         if not 0 <= size <= self.allowed:
-            raise Refused(f"is damaged: it has a header or padding of over {self.allowed} bytes")
+            raise InvalidArchive(
+                f"is damaged: it has a header or padding of over {self.allowed} bytes"
+            )
         self.last = self._file.read(size)
         self.allowed -= len(self.last)
         self._position += len(self.last)
         return self.last
 
-    def seek(self, position):
+    def seek(self, position: int) -> None:
+        """Move forwards to `position`."""
         if position < self._position:
-            raise Refused("is damaged: a header points back")
+            raise InvalidArchive("is damaged: a header points back")
         while self._position < position:
             data = self._file.read(min(_CHUNK, position - self._position))
             if not data:
-                raise Refused("is cut off inside of a file")
+                raise InvalidArchive("is cut off inside of a file")
             self._position += len(data)
 
-    def tell(self):
+    def tell(self) -> int:
+        """Return the position."""
         return self._position
 
 
 @contextlib.contextmanager
-def _naming(name):
-    """What a reader of a damaged archive raises becomes one line that names it."""
+def _named_errors(name: str) -> Iterator[None]:
+    """Turn the errors of reading an archive into one line that names it."""
     try:
         yield
-    except Refused as error:
+    except InvalidArchive as error:
         raise ValueError(f"{name} {error}; pack or download it again") from error
     except tf.errors.OpError as error:
         reason = str(error.message).split("\n")[0]

@@ -1,10 +1,9 @@
-"""Modules by address: tensorflow_hub's resolvers and cache, with an unpacking that is checked.
+"""Downloads of modules: tensorflow_hub's resolvers and cache, with checked unpacking.
 
-tensorflow_hub's own takes a download that was cut off between two files for a whole one, fills
-the disk with whatever an archive claims to hold, fails where folders are not listed and never
-times out. Here the archive is fetched whole, read through, and then unpacked by
-`tfnlp.hub.loading.archives`; the lock, the names in the cache and the renaming are tensorflow_hub's, so
-that what either of them fetched the other finds.
+tensorflow_hub accepts a download that was cut off between two files, unpacks any amount of data,
+fails for archives that do not list their folders, and never times out. Here the archive is
+downloaded completely, checked, and then unpacked by `tfnlp.hub.loading.archives`. The lock, the
+names in the cache and the renaming are tensorflow_hub's, so the two share their cache.
 """
 
 import contextlib
@@ -14,6 +13,8 @@ import os
 import shutil
 import tempfile
 import urllib.request
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 import tensorflow as tf
 import tensorflow_hub as hub
@@ -21,53 +22,54 @@ from tensorflow_hub import compressed_module_resolver, resolver
 
 from tfnlp.hub.loading import archives
 
-_TIMEOUT = 60  # seconds without a byte
+_TIMEOUT = 60  # seconds without data
 _CHUNK = 1 << 20
-_ROOM = 1 << 26  # bytes of disk that a download leaves free
+_FREE = 1 << 26  # bytes of disk that a download leaves free
 
 
 class _Http(compressed_module_resolver.HttpCompressedFileResolver):
-    def __call__(self, handle):
+    def __call__(self, handle: str) -> str:
         return _cached(handle, self._open)
 
-    def _open(self, handle):
-        # Servers of modules answer this query with the archive, others ignore it.
+    def _open(self, handle: str) -> BinaryIO:
+        # Module servers answer this query with the archive, other servers ignore it.
         request = urllib.request.Request(self._append_compressed_format_query(handle))
         return urllib.request.urlopen(request, timeout=_TIMEOUT, context=self._context)
 
 
 class _Gcs(compressed_module_resolver.GcsCompressedFileResolver):
-    def __call__(self, handle):
+    def __call__(self, handle: str) -> str:
         return _cached(handle, lambda name: tf.io.gfile.GFile(name, "rb"))
 
 
-def download(handle):
-    """The folder in tensorflow_hub's cache of what is at an `http(s)://` or `gs://` address; a
-    `gs://` folder is read where it is.
+def download(handle: str) -> str:
+    """Download an `http(s)://` or `gs://` archive; return its folder in tensorflow_hub's cache.
+
+    A `gs://` folder is not copied: it is read from there.
 
     Raises:
-        OSError: if it can't be fetched or written.
+        OSError: if it can't be downloaded or written.
         ValueError: if it is no archive of one SavedModel (see `archives.unpack`).
     """
     for found in (_Http(), _Gcs()):
         if found.is_supported(handle):
             return found(handle)
-    with _fetching(handle):
+    with _download_errors(handle):
         return hub.resolve(handle)
 
 
-def cache_dir():
-    """tensorflow_hub's: `TFHUB_CACHE_DIR`, the flag of that name or a temporary folder."""
+def cache_dir() -> str:
+    """Return tensorflow_hub's cache: `TFHUB_CACHE_DIR`, its flag or a temporary folder."""
     folder = resolver.tfhub_cache_dir(use_temp=True)
     return folder if "://" in folder else os.path.abspath(folder)
 
 
-def _cached(handle, open_remote):
-    """As tensorflow_hub does it: unpacked under the sha1 of the address, by one at a time."""
+def _cached(handle: str, open_remote: Callable[[str], BinaryIO]) -> str:
+    """Unpack into the folder that tensorflow_hub names: the sha1 of the URL. It has a lock."""
 
-    def fill(handle, folder):
+    def fill(handle: str, folder: str) -> None:
         with tempfile.TemporaryFile(dir=None if "://" in folder else folder) as archive:
-            with _fetching(handle), contextlib.closing(open_remote(handle)) as remote:
+            with _download_errors(handle), contextlib.closing(open_remote(handle)) as remote:
                 _copy(remote, archive)
             archives.unpack(archive, folder, handle)
 
@@ -82,25 +84,25 @@ def _cached(handle, open_remote):
         ) from error
 
 
-def _copy(remote, archive):
+def _copy(remote: BinaryIO, archive: BinaryIO) -> None:
     while data := remote.read(_CHUNK):
         free = shutil.disk_usage(archive.fileno()).free
-        if free < _ROOM + len(data):
-            raise OSError(f"the disk has {free} bytes left after {archive.tell()}")
+        if free < _FREE + len(data):
+            raise OSError(f"only {free} bytes of disk are free after {archive.tell()} bytes")
         archive.write(data)
 
 
 @contextlib.contextmanager
-def _fetching(handle):
+def _download_errors(handle: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, http.client.HTTPException, tf.errors.OpError) as error:
         raise OSError(
-            f"{handle} could not be fetched ({_reason(error)}); check the address and the network, "
+            f"{handle} could not be downloaded ({_reason(error)}); check the URL and the network, "
             "or download the archive yourself and give its path"
         ) from error
 
 
-def _reason(error):
+def _reason(error: Exception) -> str:
     text = str(getattr(error, "message", None) or error).strip()
     return text.split("\n")[0] or type(error).__name__

@@ -1,73 +1,70 @@
-"""Which SavedModels a path stands for, and what is there if not one."""
+"""The SavedModels in a folder, and messages about files of other formats."""
 
 import os
 
-from tfnlp.hub.loading.archives import GRAPHS
+from tfnlp.hub.loading.checks import GRAPHS, is_saved_model
 from tfnlp.hub.loading.resolve import ARCHIVES, resolve
 
 PAIR = ("encoder", "model", "preprocessor")
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _KERAS = "load it with keras.saving.load_model and write a SavedModel with model.export"
-_WEIGHTS = "weights without a graph; `tfnlp export` makes a SavedModel of those that it knows"
+_WEIGHTS = "weights without a graph; `tfnlp export` converts known checkpoints to a SavedModel"
 _OTHERS = {
     ".keras": f"a Keras model: {_KERAS}",
     ".h5": f"a Keras model or its weights: {_KERAS}",
     ".hdf5": f"a Keras model or its weights: {_KERAS}",
-    ".index": f"of a TensorFlow checkpoint: {_WEIGHTS}",
+    ".index": f"part of a TensorFlow checkpoint: {_WEIGHTS}",
     ".ckpt": f"a TensorFlow checkpoint: {_WEIGHTS}",
     ".safetensors": _WEIGHTS,
     ".bin": _WEIGHTS,
     ".pt": _WEIGHTS,
     ".pth": _WEIGHTS,
-    ".tflite": "a TensorFlow Lite model: look at the SavedModel that it was made from",
-    ".onnx": "an ONNX model: look at the SavedModel that it was made from",
+    ".tflite": "a TensorFlow Lite model: inspect the SavedModel that it was made from",
+    ".onnx": "an ONNX model: inspect the SavedModel that it was made from",
 }
 
 
-def saved_models(handle):
-    """Folders of the SavedModels that `handle` stands for, a list.
+def saved_models(handle: str | os.PathLike) -> list[str]:
+    """Return the folders of the SavedModels that `handle` names.
 
-    These are: what `tfnlp.hub.loading.resolve` makes of it; of a folder that `tfnlp export` wrote, the
-    encoder or model, then the preprocessor; of a folder of numbered versions, the last one.
+    These are: in a folder that `tfnlp export` wrote, the encoder or model, then the preprocessor;
+    in a folder of numbered versions, the last one; otherwise the one that
+    `tfnlp.hub.loading.resolve` returns.
 
     Raises:
-        FileNotFoundError, ValueError, OSError: if there is none; see `resolve`. What else was
-            found is named, and what to do with it.
+        FileNotFoundError, ValueError, OSError: if there is none; see `resolve`. The message names
+            what was found instead, and what to do with it.
     """
     path = os.path.expanduser(os.fsdecode(handle)) if isinstance(handle, str | os.PathLike) else ""
-    if os.path.isdir(path) and not _is_saved_model(path):
-        names = [name for name in PAIR if _is_saved_model(os.path.join(path, name))]
+    if os.path.isdir(path) and not is_saved_model(path):
+        names = [name for name in PAIR if is_saved_model(os.path.join(path, name))]
         if not names:
             versions = [name for name in os.listdir(path) if name.isascii() and name.isdecimal()]
-            versions = [name for name in versions if _is_saved_model(os.path.join(path, name))]
+            versions = [name for name in versions if is_saved_model(os.path.join(path, name))]
             names = [max(versions, key=int)] if versions else []
         if names:
             return [os.path.abspath(os.path.join(path, name)) for name in names]
-    other = _something_else(path)
+    other = _other_format(path)
     if other:
         raise ValueError(f"{handle} is not a SavedModel: {other}")
     return [resolve(handle)]
 
 
-def _is_saved_model(path):
-    return any(os.path.isfile(os.path.join(path, name)) for name in GRAPHS)
-
-
-def _something_else(path):
-    """What is there instead of a SavedModel, and what to do; None if that isn't known."""
+def _other_format(path: str) -> str | None:
+    """Describe what is at `path` instead of a SavedModel, and what to do; None if unknown."""
     if os.path.isdir(path):
-        if _is_saved_model(path):
+        if is_saved_model(path):
             return None
         files = sorted(os.listdir(path))
         if "checkpoints" in files and "config.json" in files:
-            return "it is the folder of a run; write a SavedModel with `tfnlp export`"
+            return "it is a run folder; write a SavedModel with `tfnlp export`"
         kinds = [(name, _OTHERS.get(os.path.splitext(name)[1].lower())) for name in files]
         return next((f"it holds {name}, {kind}" for name, kind in kinds if kind), None)
     if not os.path.isfile(path) or path.lower().endswith(ARCHIVES):
         return None
     folder, name = os.path.split(path)
     if name in GRAPHS:
-        return f"it is the graph of one; give its folder, {folder or '.'}"
+        return f"it is the graph file of one; give its folder, {folder or '.'}"
     with open(path, "rb") as file:
         ending = ".h5" if file.read(8) == _HDF5 else os.path.splitext(name)[1].lower()
     if ".data-" in ending or name == "checkpoint":

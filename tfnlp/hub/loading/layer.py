@@ -1,12 +1,15 @@
-"""A Reusable SavedModel, or a signature of any SavedModel, as a layer of Keras 3."""
+"""A Reusable SavedModel, or a signature of any SavedModel, as a Keras 3 layer."""
 
 import json
 import os
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
 from keras.src.saving import serialization_lib
 
+from tfnlp.hub.loading.dense_gradients import with_dense_gradients
 from tfnlp.hub.loading.layer_calls import (
     argument_names,
     callable_of,
@@ -14,73 +17,73 @@ from tfnlp.hub.loading.layer_calls import (
     output_keys,
     reshaped,
 )
-from tfnlp.hub.loading.saved_model import load_module, remote
-from tfnlp.hub.loading.traces import converted, described, fitting, plain, traces_of
-from tfnlp.hub.loading.wrapped import is_compilable, wrapped_variables
-from tfnlp.hub.saving.dense_gradients import with_dense_gradients
-from tfnlp.hub.saving.module import Hidden
+from tfnlp.hub.loading.saved_model import is_remote, load_module
+from tfnlp.hub.loading.traces import Trace, converted, described, fitting, plain, traces_of
+from tfnlp.hub.loading.variables import is_compilable, wrapped_variables
+from tfnlp.hub.untracked import Untracked
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class Layer(keras.layers.Layer):
-    """`Layer(handle)(x)` is `module(x)`, and trains it: `hub.KerasLayer` for Keras 3.
+    """Layer that calls a SavedModel and trains it: `hub.KerasLayer` for Keras 3.
 
-    The module's `variables` are the layer's, not copies, under the names that they were saved
-    with; those of `trainable_variables` are trained while the layer is `trainable`, in inference
-    mode otherwise: `module(x, training=training and layer.trainable)`, where the module takes
-    `training`. Its `regularization_losses` are added to the model's losses while it is trainable.
+    `Layer(handle)(x)` is `module(x, training=training and layer.trainable)`; `training` is passed
+    if the module takes it. The module's `variables` are the layer's, not copies, under the names
+    that they were saved with. Those in `trainable_variables` are trained while the layer is
+    `trainable`. While it is, the module's `regularization_losses` are added to the model's losses.
 
-    Works in functional, Sequential and subclassed models, with every optimizer of Keras, and in
-    the scope of a `tf.distribute` strategy, in which it must then be made. It computes in the
-    dtypes that the module was saved with, under any dtype policy: integers and floats of other
-    widths are cast to these, and what it returns has the dtypes that the module gives.
+    Works in functional, Sequential and subclassed models, with every Keras optimizer, and in the
+    scope of a `tf.distribute` strategy; the layer must then be made in that scope. It computes in
+    the dtypes that the module was saved with, under any dtype policy: integers and floats of other
+    widths are cast to these, and outputs keep the dtypes of the module.
 
     Args:
-        handle: folder of a SavedModel, a `.tar.gz` of one, a URL (see `tfnlp.hub.loading.resolve`); or
-            something callable, such as what `tf.saved_model.load` gave or a sub-object of it.
+        handle: folder of a SavedModel, a `.tar.gz` of one or a URL, see
+            `tfnlp.hub.loading.resolve`; or something callable, such as what `tf.saved_model.load`
+            returned or a sub-object of it.
         trainable: whether the module is trained.
-        arguments: dict of further keyword arguments of the module, JSON where the layer is to be
-            saved.
+        arguments: dict of further keyword arguments of the module; JSON values if the layer is to
+            be saved.
         tags: of the graph to load; None: the only one.
         signature: name of a signature to call instead of the module itself; it can't be trained.
-        signature_outputs_as_dict: True where a signature's outputs are all wanted, as a dict.
-        output_key: the output to return of a dict of them.
-        output_shape: shape without the batch size, nested like the outputs, where the module says
-            less than you know.
+        signature_outputs_as_dict: True: return all outputs of a signature as a dict.
+        output_key: the output to return from a dict of outputs.
+        output_shape: shape without the batch size, nested like the outputs, if you know more of it
+            than the module states.
         load_options: a `tf.saved_model.LoadOptions`.
-        freeze: regular expression, or list of them; variables whose `path` one of them is found
-            in are not trained.
+        freeze: regular expression, or list of them; a variable is not trained if one of them is
+            found in its `path`.
         **kwargs: `name`; `dtype` and `input_shape` as tutorials give them to `hub.KerasLayer`.
 
-    Shapes: what the module takes to what it gives: a tensor (dense or ragged, strings too), or a
-    list or dict of them. A Keras mask is handed on where the module takes `mask`.
+    Shapes: those of the module. Inputs and outputs are a tensor (dense or ragged, strings too), or
+    a list or dict of tensors. A Keras mask is passed on if the module takes `mask`.
 
     Raises:
         FileNotFoundError: if there is no SavedModel.
-        ValueError: if it is damaged, is not callable (then name a `signature`), or is to be
-            trained and can't be; in a call, if no trace takes such inputs; in `get_config`, if
-            the handle is not a string.
+        ValueError: if it is damaged, is not callable (then name a `signature`), or can't be
+            trained although `trainable`; in a call, if no trace takes such inputs; in
+            `get_config`, if the handle is not a string.
     """
 
     def __init__(
         self,
-        handle,
-        trainable=False,
-        arguments=None,
-        tags=None,
-        signature=None,
-        signature_outputs_as_dict=None,
-        output_key=None,
-        output_shape=None,
-        load_options=None,
-        freeze=None,
-        **kwargs,
-    ):
+        handle: str | os.PathLike | Callable,
+        trainable: bool = False,
+        arguments: dict[str, Any] | None = None,
+        tags: list[str] | None = None,
+        signature: str | None = None,
+        signature_outputs_as_dict: bool | None = None,
+        output_key: str | None = None,
+        output_shape: Any = None,
+        load_options: tf.saved_model.LoadOptions | None = None,
+        freeze: str | list[str] | None = None,
+        **kwargs: Any,
+    ) -> None:
         if isinstance(handle, os.PathLike):
             handle = os.fspath(handle)
         if callable(handle) and (tags is not None or load_options is not None):
             raise ValueError(
-                "tags and load_options are for what is loaded; handle is an object already"
+                "tags and load_options need a handle to load from, but handle is an object"
             )
         module = handle if callable(handle) else load_module(handle, tags, load_options)
         label = handle if isinstance(handle, str) else type(handle).__name__
@@ -91,14 +94,14 @@ class Layer(keras.layers.Layer):
                 output_key = output_key or "default"
         function = callable_of(module, label, signature)
         traces = traces_of(function)
-        kwargs.pop("input_shape", None)  # the module says what it takes
+        kwargs.pop("input_shape", None)  # the module states its inputs
         kwargs["dtype"] = dtype_policy(traces, kwargs.get("dtype"))
         super().__init__(trainable=trainable, autocast=False, **kwargs)
         self.handle, self.resolved_object, self._label = handle, module, label
         self._output_key, self._signature = output_key, signature
-        self._function, self._traces = function, Hidden(traces)
-        self._takes = Hidden(argument_names(function, traces))
-        self._given = Hidden(
+        self._function, self._traces = function, Untracked(traces)
+        self._takes = Untracked(argument_names(function, traces))
+        self._given = Untracked(
             dict(
                 arguments=dict(arguments or {}),
                 tags=tags,
@@ -110,32 +113,21 @@ class Layer(keras.layers.Layer):
                 freeze=freeze,
             )
         )
-        if signature and (output_key is None) == (not signature_outputs_as_dict):
-            raise ValueError(
-                f"signature={signature!r} of {label} returns a dict: give either output_key "
-                f"({output_keys(function)}) or signature_outputs_as_dict=True"
-            )
-        if signature_outputs_as_dict and not signature:
-            raise ValueError("signature_outputs_as_dict is for a signature; name one")
+        self._check_signature(old_format)
+        if trainable:
+            self._check_trainable()
         if signature is None:
-            if trainable:
-                self._check_trainable()
             for variable in wrapped_variables(module, freeze, label):
                 self._track_variable(variable)
-        elif trainable:
-            raise ValueError(
-                f"signature={signature!r} of {label} cannot be trained; use trainable=False"
-                + ("" if old_format else ", or the module itself")
-            )
         self.supports_masking = "mask" in self._takes.value
         self.supports_jit = is_compilable(traces, function)
         self.built = True
 
-    def __call__(self, inputs, *args, **kwargs):
-        # Keras takes the strings and numbers of a list for so many arguments.
+    def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        # Keras treats each string or number in a list as an argument of its own.
         return super().__call__(self._nest(inputs), *args, **kwargs)
 
-    def call(self, inputs, training=None, mask=None):
+    def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         inputs, arguments = self._named(inputs), self._arguments(training, mask)
         trace = self._trace(inputs, arguments)
         if trace is not None:
@@ -153,7 +145,9 @@ class Layer(keras.layers.Layer):
         shapes = self._given.value["output_shape"]
         return outputs if shapes is None else reshaped(outputs, shapes, inputs, tf.ensure_shape)
 
-    def compute_output_spec(self, inputs, training=None, mask=None):
+    def compute_output_spec(
+        self, inputs: Any, training: bool | None = None, mask: Any = None
+    ) -> Any:
         trace = self._trace(self._named(inputs), self._arguments(training, mask))
         if trace is None:
             return super().compute_output_spec(inputs, training=training, mask=mask)
@@ -163,25 +157,25 @@ class Layer(keras.layers.Layer):
             specs = reshaped(specs, shapes, inputs, lambda x, shape: tf.TensorSpec(shape, x.dtype))
         return tf.nest.map_structure(self._symbol, specs)
 
-    def compute_mask(self, inputs, mask=None):
-        # What becomes of time the module alone knows; one tensor in, one out keeps it.
+    def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
+        # Only the module knows the time axis of its outputs; a single mask is assumed to be valid.
         return None if isinstance(mask, dict | list | tuple) else mask
 
     @property
-    def input_specs(self):
-        """Nest of `tf.TensorSpec`, of each call that was traced."""
+    def input_specs(self) -> list:
+        """The inputs of each trace, a nest of `tf.TensorSpec`."""
         return [trace.inputs for trace in self._traces.value]
 
     @property
-    def output_specs(self):
-        """Nest of `tf.TensorSpec`, of each call that was traced."""
+    def output_specs(self) -> list:
+        """The outputs of each trace, a nest of `tf.TensorSpec`."""
         return [self._chosen(trace.outputs) for trace in self._traces.value]
 
-    def set_output_shape(self, output_shape):
-        """Says more of the shapes than the module does; see the argument `output_shape`."""
+    def set_output_shape(self, output_shape: Any) -> None:
+        """Set the argument `output_shape`."""
         self._given.value["output_shape"] = output_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         if not isinstance(self.handle, str):
             raise ValueError(
                 f"layer {self.name} cannot be saved, as it was made from a loaded object; make it "
@@ -200,11 +194,11 @@ class Layer(keras.layers.Layer):
         return {**super().get_config(), "handle": self.handle, **given}
 
     @classmethod
-    def from_config(cls, config):
-        if serialization_lib.in_safe_mode() and remote(config.get("handle")):
+    def from_config(cls, config: dict[str, Any]) -> "Layer":
+        if serialization_lib.in_safe_mode() and is_remote(config.get("handle")):
             raise ValueError(
-                f"the model asks for the SavedModel {config['handle']}, whose graph is code; if "
-                "you trust it, load the model with safe_mode=False"
+                f"the model needs the SavedModel {config['handle']}, whose graph is code; if you "
+                "trust it, load the model with safe_mode=False"
             )
         try:
             return cls(**config)
@@ -214,7 +208,24 @@ class Layer(keras.layers.Layer):
                 f"which must be there to load it: {error}"
             ) from error
 
-    def _check_trainable(self):
+    def _check_signature(self, old_format: bool) -> None:
+        signature, outputs_as_dict = self._signature, self._given.value["signature_outputs_as_dict"]
+        if not signature:
+            if outputs_as_dict:
+                raise ValueError("signature_outputs_as_dict is for a signature; name one")
+            return
+        if (self._output_key is None) == (not outputs_as_dict):
+            raise ValueError(
+                f"signature={signature!r} of {self._label} returns a dict: give either output_key "
+                f"({output_keys(self._function)}) or signature_outputs_as_dict=True"
+            )
+        if self.trainable:
+            raise ValueError(
+                f"signature={signature!r} of {self._label} cannot be trained; use trainable=False"
+                + ("" if old_format else ", or the module itself")
+            )
+
+    def _check_trainable(self) -> None:
         if not getattr(self.resolved_object, "trainable_variables", None):
             raise ValueError(
                 f"SavedModel {self._label} lists no trainable_variables, so that it cannot be "
@@ -227,22 +238,22 @@ class Layer(keras.layers.Layer):
                 "trainable=False, or export it with tfnlp"
             )
 
-    def _nest(self, inputs):
-        """Plain lists of strings and numbers as tensors, where tensors are meant."""
+    def _nest(self, inputs: Any) -> Any:
+        """Convert plain lists of strings and numbers to tensors."""
         if any(not hasattr(x, "dtype") for x in tf.nest.flatten(inputs)):
             if any(isinstance(spec, dict | list | tuple) for spec in self.input_specs):
                 return tf.nest.map_structure(tf.convert_to_tensor, inputs)
             return tf.convert_to_tensor(inputs)
         return inputs
 
-    def _named(self, inputs):
-        """What a signature of one input takes may come without its name."""
+    def _named(self, inputs: Any) -> Any:
+        """Add the name of the input of a signature that has only one."""
         names = self._traces.value[0].inputs if self._signature else ()
         if len(names) == 1 and not isinstance(inputs, dict):
             return dict.fromkeys(names, inputs)
         return inputs
 
-    def _arguments(self, training, mask):
+    def _arguments(self, training: bool | None, mask: Any) -> dict[str, Any]:
         arguments = dict(self._given.value["arguments"])
         if "training" in self._takes.value and "training" not in arguments:
             arguments["training"] = bool(training and self.trainable)
@@ -251,10 +262,10 @@ class Layer(keras.layers.Layer):
                 arguments["mask"] = mask
         return arguments
 
-    def _trace(self, inputs, arguments):
+    def _trace(self, inputs: Any, arguments: dict[str, Any]) -> Trace | None:
         traces = self._traces.value
         if not traces:
-            return None  # not restored: anything may go
+            return None  # not a restored function: it checks its inputs itself
         trace = fitting(traces, inputs, arguments)
         if trace is None:
             given = {k: v for k, v in arguments.items() if k != "training"}
@@ -265,7 +276,7 @@ class Layer(keras.layers.Layer):
             )
         return trace
 
-    def _chosen(self, outputs):
+    def _chosen(self, outputs: Any) -> Any:
         key = self._output_key
         if not key:
             return outputs
@@ -280,10 +291,10 @@ class Layer(keras.layers.Layer):
             )
         return outputs[key]
 
-    def _symbol(self, spec):
+    def _symbol(self, spec: tf.TypeSpec) -> keras.KerasTensor:
         if spec.shape.rank is None:
             raise ValueError(
-                f"{self._label} does not say the shape of what it returns; give output_shape"
+                f"{self._label} does not state the shape of its output; give output_shape"
             )
         ragged = {}
         if isinstance(spec, tf.RaggedTensorSpec):

@@ -1,14 +1,16 @@
-"""What `tfnlp.hub.Layer` finds out of the thing that it calls."""
+"""Arguments, outputs and dtypes of the function that a `tfnlp.hub.Layer` calls."""
 
 import inspect
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.hub.loading.traces import described
+from tfnlp.hub.loading.traces import Trace, described
 
 
-def callable_of(module, label, signature):
-    """What is called: the module, or one of its signatures."""
+def callable_of(module: Any, label: str, signature: str | None) -> Callable:
+    """Return what the layer calls: the module, or one of its signatures."""
     if signature is None:
         if callable(module):
             return module
@@ -21,8 +23,8 @@ def callable_of(module, label, signature):
     return signatures[signature]
 
 
-def argument_names(function, traces):
-    """Names of what the function takes besides its inputs; `mask` only where it was traced."""
+def argument_names(function: Callable, traces: list[Trace]) -> set[str]:
+    """Return the names of the arguments besides the inputs; `mask` only if it was traced."""
     if traces:
         names = {name for trace in traces for name in trace.arguments}
         masked = any(isinstance(t.arguments.get("mask"), tf.TypeSpec) for t in traces)
@@ -31,12 +33,13 @@ def argument_names(function, traces):
     return set(inspect.signature(getattr(call, "python_function", call)).parameters)
 
 
-def output_keys(signature):
+def output_keys(signature: Callable) -> str:
+    """Return the names of a signature's outputs in one line."""
     return ", ".join(sorted(signature.structured_outputs))
 
 
-def reshaped(outputs, shapes, inputs, apply):
-    """`apply(output, shape)` to each of the outputs, the batch size being that of the inputs."""
+def reshaped(outputs: Any, shapes: Any, inputs: Any, apply: Callable[[Any, tuple], Any]) -> Any:
+    """Return `apply(output, shape)` for each output; the batch size is that of the inputs."""
     if isinstance(outputs, dict):
         return {k: reshaped(x, shapes[k], inputs, apply) for k, x in outputs.items()}
     if isinstance(outputs, list | tuple):
@@ -48,13 +51,16 @@ def reshaped(outputs, shapes, inputs, apply):
     return apply(outputs, (batch, *shapes))
 
 
-def dtype_policy(traces, dtype):
-    """The dtype of a single tensor that is not of floats, by which Sequential models make their
-    input; else the policy asked for."""
+def dtype_policy(traces: list[Trace], dtype: Any) -> Any:
+    """Return the dtype policy of the layer.
+
+    It is the dtype of the input if that is a single tensor and no float: Sequential models make
+    their input of that dtype. Else it is the `dtype` that was given.
+    """
     taken = {getattr(trace.inputs, "dtype", None) for trace in traces}
     if len(taken) == 1 and None not in taken and not next(iter(taken)).is_floating:
         return taken.pop().name
-    try:  # `dtype=tf.string` is no policy, but is what tutorials of TF-Hub have
+    try:  # `dtype=tf.string` is no policy, but TF-Hub's tutorials give it
         return dtype if tf.as_dtype(dtype).is_floating else None
     except TypeError:
         return dtype

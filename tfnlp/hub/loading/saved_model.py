@@ -1,19 +1,23 @@
-"""A SavedModel from its folder, archive or URL."""
+"""Loading a SavedModel from its folder, archive or URL."""
 
 import os
 import re
+from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.hub.loading.checks import check_saved_model
 from tfnlp.hub.loading.resolve import resolve
-from tfnlp.hub.saving.checks import check_saved_model
 
-GRAPH = "saved_model.pb"
 _TF1_FORMAT = "tfhub_module.pb"  # beside the graph of a module of TF-Hub's first format
 
 
-def load_module(handle, tags=None, options=None):
-    """What `tf.saved_model.load` gives, in the current strategy's scope.
+def load_module(
+    handle: str | os.PathLike,
+    tags: str | list[str] | None = None,
+    options: tf.saved_model.LoadOptions | None = None,
+) -> Any:
+    """Return what `tf.saved_model.load` returns, in the scope of the current strategy.
 
     A module of TF-Hub's first format has the attribute `is_tf1_hub_module`, which is True.
 
@@ -25,7 +29,7 @@ def load_module(handle, tags=None, options=None):
     Raises:
         FileNotFoundError: if there is no SavedModel.
         ValueError: if it can't be read.
-        OSError: if it can't be fetched.
+        OSError: if it can't be downloaded.
     """
     path = resolve(handle)
     check_saved_model(path)
@@ -34,8 +38,8 @@ def load_module(handle, tags=None, options=None):
         tags = []
     try:
         module = tf.saved_model.load(path, tags, options)
-    except Exception as error:  # damage shows as OpError, DecodeError, OSError, KeyError, ...
-        check_saved_model(path, tensors=True)  # which file it is in, if that can be told
+    except Exception as error:  # damage causes OpError, DecodeError, OSError, KeyError, ...
+        check_saved_model(path, tensors=True)  # names the damaged file, if it can be found
         reason = str(getattr(error, "message", None) or error).strip().split("\n")[0]
         raise ValueError(
             f"SavedModel {path} cannot be read ({reason or type(error).__name__}); "
@@ -46,6 +50,6 @@ def load_module(handle, tags=None, options=None):
     return module
 
 
-def remote(handle):
-    """Whether a handle is a URL."""
+def is_remote(handle: object) -> bool:
+    """Return whether a handle is a URL."""
     return isinstance(handle, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", handle) is not None

@@ -1,24 +1,33 @@
-"""What a restored function can be called with: its traces, and which of them fits a call."""
+"""The traces of a restored function, and which of them fits a call."""
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One graph of a restored function: specs of its first argument, the other arguments by name
-    (specs or Python values), and specs of what it returns."""
+    """One graph of a restored function.
 
-    inputs: object
-    arguments: dict
-    outputs: object
+    Attributes:
+        inputs: specs of the first argument.
+        arguments: the other arguments by name, specs or Python values.
+        outputs: specs of the outputs.
+    """
+
+    inputs: Any
+    arguments: dict[str, Any]
+    outputs: Any
 
 
-def traces_of(function):
-    """The `Trace`s of a restored function, of an object that is called through one, or of a
-    signature; none for what was never saved."""
+def traces_of(function: Callable) -> list[Trace]:
+    """Return the `Trace`s of a restored function, a restored callable object or a signature.
+
+    A function that was not restored has none.
+    """
     if hasattr(function, "structured_input_signature"):  # a signature, called by names
         inputs = dict(function.structured_input_signature[1])
         return [Trace(inputs, {}, plain(function.structured_outputs))]
@@ -32,26 +41,28 @@ def traces_of(function):
     return found
 
 
-def graphs_of(function):
-    """The concrete functions of a restored function, or of an object that is called through one;
-    a signature is its own; none of what was never saved."""
+def graphs_of(function: Callable) -> list:
+    """Return the concrete functions of a restored function or callable object.
+
+    A signature is a concrete function itself. A function that was not restored has none.
+    """
     if hasattr(function, "structured_input_signature"):
         return [function]
     return list(getattr(_restored(function), "concrete_functions", ()))
 
 
-def _restored(function):
+def _restored(function: Callable) -> Any:
     return function if hasattr(function, "concrete_functions") else function.__call__
 
 
-def fitting(traces, inputs, arguments):
-    """The trace for a call, or None.
+def fitting(traces: list[Trace], inputs: Any, arguments: dict[str, Any]) -> Trace | None:
+    """Return the trace for a call, or None.
 
     Args:
         traces: list of `Trace`.
         inputs: nest of tensors or `keras.KerasTensor`s. Integers fit any width of integer, floats
             any width of float; see `converted`.
-        arguments: dict of Python values and tensors. Those not given have their defaults.
+        arguments: dict of Python values and tensors. Those not given take their defaults.
     """
     found = []
     for trace in traces:
@@ -65,19 +76,19 @@ def fitting(traces, inputs, arguments):
     return max(found, key=lambda f: (f[0], -f[1]))[2] if found else None
 
 
-def converted(trace, inputs):
-    """`inputs` in the structure and the dtypes of the trace."""
+def converted(trace: Trace, inputs: Any) -> Any:
+    """Return `inputs` in the structure and the dtypes of the trace."""
     pairs = iter(_pairs(trace.inputs, inputs))
 
-    def convert(_):
+    def convert(_: Any) -> Any:
         spec, x = next(pairs)
         return x if x.dtype == spec.dtype else tf.cast(x, spec.dtype)
 
     return _map(convert, trace.inputs)
 
 
-def plain(nest):
-    """A nest of dicts, lists and tuples without TensorFlow's wrappers."""
+def plain(nest: Any) -> Any:
+    """Return a nest of dicts, lists and tuples without TensorFlow's wrappers."""
     if isinstance(nest, dict):
         return {key: plain(x) for key, x in nest.items()}
     if isinstance(nest, list | tuple):
@@ -86,8 +97,8 @@ def plain(nest):
     return nest
 
 
-def described(nest):
-    """A nest of specs or tensors in a few words: `{ids: int32 [?, 8]}`."""
+def described(nest: Any) -> str:
+    """Return a short description of a nest of specs or tensors: `{ids: int32 [?, 8]}`."""
     if isinstance(nest, dict):
         return "{" + ", ".join(f"{key}: {described(nest[key])}" for key in sorted(nest)) + "}"
     if isinstance(nest, list | tuple):
@@ -103,8 +114,8 @@ def described(nest):
 _ABSENT = object()
 
 
-def _map(function, nest):
-    """Leaves in the order of `_pairs`."""
+def _map(function: Callable[[Any], Any], nest: Any) -> Any:
+    """Apply a function to the leaves in the order of `_pairs`."""
     if isinstance(nest, dict):
         return {key: _map(function, nest[key]) for key in sorted(nest)}
     if isinstance(nest, list | tuple):
@@ -112,8 +123,8 @@ def _map(function, nest):
     return function(nest)
 
 
-def _pairs(specs, inputs):
-    """Leaves of both, side by side; None where the structures differ."""
+def _pairs(specs: Any, inputs: Any) -> list[tuple] | None:
+    """Pair the leaves of two nests; None if their structures differ."""
     if isinstance(specs, dict):
         if not isinstance(inputs, dict) or inputs.keys() != specs.keys():
             return None
@@ -134,10 +145,10 @@ def _pairs(specs, inputs):
     return pairs
 
 
-def _fits(spec, x):
-    given, asked = tf.as_dtype(x.dtype), spec.dtype
-    if given != asked and not (
-        given.is_integer and asked.is_integer or given.is_floating and asked.is_floating
+def _fits(spec: Any, x: Any) -> bool:
+    given, expected = tf.as_dtype(x.dtype), spec.dtype
+    if given != expected and not (
+        given.is_integer and expected.is_integer or given.is_floating and expected.is_floating
     ):
         return False
     if _ragged_rank(spec) != _ragged_rank(x):
@@ -150,19 +161,19 @@ def _fits(spec, x):
     )
 
 
-def _fits_argument(traced, given):
+def _fits_argument(traced: Any, given: Any) -> bool:
     if isinstance(traced, tf.TypeSpec):
         return given is not _ABSENT and given is not None and not isinstance(given, bool)
     return given is _ABSENT or given is traced or not hasattr(given, "dtype") and given == traced
 
 
-def _shape(x):
-    """Sizes as a tuple, None where unknown; None for an unknown rank."""
+def _shape(x: Any) -> tuple[int | None, ...] | None:
+    """Return the sizes as a tuple, None where unknown; None for an unknown rank."""
     shape = x.shape
     return None if shape is None or getattr(shape, "rank", 0) is None else tuple(shape)
 
 
-def _ragged_rank(x):
+def _ragged_rank(x: Any) -> int:
     if isinstance(x, tf.RaggedTensor | tf.RaggedTensorSpec):
         return x.ragged_rank
     if getattr(x, "ragged", False):  # of a KerasTensor

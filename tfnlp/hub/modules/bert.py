@@ -1,31 +1,34 @@
-"""BERT as the pair of TF-Hub modules that its users know: a preprocessor and an encoder."""
+"""BERT as TF-Hub's pair of modules: a preprocessor and an encoder."""
 
 import os
+from collections.abc import Callable, Sequence
 
+import keras
 import tensorflow as tf
 
 from tfnlp.hub.saving.export import export
 from tfnlp.hub.saving.save import as_saved, check_free
-from tfnlp.text import pack_segments
+from tfnlp.text import WordPieceTokenizer, pack_segments
 from tfnlp.text.packing import merge_words
 
-SERVED = ("pooled_output", "sequence_output", "default")  # by the encoder's signature
-MAX_SEGMENTS = 4  # ragged inputs for which `bert_pack_inputs` is traced
+SERVED = ("pooled_output", "sequence_output", "default")  # outputs of the encoder's signature
+MAX_SEGMENTS = 4  # `bert_pack_inputs` is traced for 1 to so many ragged inputs
 
 
 class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
-    """Strings `[B]` to `input_word_ids`, `input_mask`, `input_type_ids`, int32 `[B, T]`.
+    """Module from strings `[B]` to `input_word_ids`, `input_mask`, `input_type_ids` `[B, T]`.
 
-    Sub-objects: `.tokenize` (strings `[B]` to int32 ragged `[B, (words), (pieces)]`, with
-    `.get_special_tokens_dict()`) and `.bert_pack_inputs(list of ragged, seq_length=T)`, which
-    packs `[CLS] A [SEP] B [SEP]`, truncated to near-equal prefixes.
+    The outputs are int32. Sub-objects: `.tokenize` (strings `[B]` to int32 ragged
+    `[B, (words), (pieces)]`, with `.get_special_tokens_dict()`) and
+    `.bert_pack_inputs(list of ragged, seq_length=T)`, which packs `[CLS] A [SEP] B [SEP]`,
+    truncated to near-equal prefixes.
 
     Args:
         tokenizer: a `tfnlp.text.WordPieceTokenizer`.
-        seq_length: T of the one-step call, and the default of `bert_pack_inputs`.
+        seq_length: T of the call from strings, and the default of `bert_pack_inputs`.
     """
 
-    def __init__(self, tokenizer, seq_length=128):
+    def __init__(self, tokenizer: WordPieceTokenizer, seq_length: int = 128) -> None:
         super().__init__()
         self.tokenize = _Tokenize(tokenizer)
         self.bert_pack_inputs = _PackInputs(tokenizer, seq_length)
@@ -36,13 +39,13 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
 
     @tf.function(autograph=False)
-    def __call__(self, sentences):
+    def __call__(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
         return self.bert_pack_inputs.pack([self.tokenize(sentences)], self._seq_length)
 
-    def signature(self):
-        """Strings to the encoder's inputs, for serving."""
+    def signature(self) -> Callable:
+        """Return strings to the encoder's inputs as a concrete function."""
 
-        def serve(sentences):
+        def serve(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__(sentences)
 
         spec = tf.TensorSpec([None], "string", name="sentences")
@@ -50,23 +53,23 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
 
 
 class _Tokenize(tf.__internal__.tracking.AutoTrackable):
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         super().__init__()
         self._tokenizer = tokenizer
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string"))
         self.get_special_tokens_dict.get_concrete_function()
 
     @tf.function(autograph=False)
-    def __call__(self, sentences):
+    def __call__(self, sentences: tf.Tensor) -> tf.RaggedTensor:
         return self._tokenizer.tokenize_words(sentences)
 
     @tf.function(input_signature=[], autograph=False)
-    def get_special_tokens_dict(self):
+    def get_special_tokens_dict(self) -> dict[str, tf.Tensor]:
         return self._tokenizer.special_tokens_dict()
 
 
 class _PackInputs(tf.__internal__.tracking.AutoTrackable):
-    def __init__(self, tokenizer, seq_length):
+    def __init__(self, tokenizer: WordPieceTokenizer, seq_length: int) -> None:
         super().__init__()
         self._ids = (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
         self._seq_length = seq_length
@@ -79,17 +82,22 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
                 self.__call__.get_concrete_function([spec] * segments)
 
     @tf.function(autograph=False)
-    def __call__(self, inputs, seq_length=None):
+    def __call__(
+        self, inputs: list[tf.RaggedTensor], seq_length: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
         return self.pack(inputs, self._seq_length if seq_length is None else seq_length)
 
-    def pack(self, inputs, seq_length):
+    def pack(
+        self, inputs: Sequence[tf.RaggedTensor], seq_length: int | tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Pack ragged pieces, with or without the level of words, to `[B, seq_length]`."""
         pieces = [merge_words(x) if x.shape.rank == 3 else x for x in inputs]
         packed = self._pack(pieces, tf.convert_to_tensor(seq_length, "int32"))
         length = tf.get_static_value(seq_length)
         return {name: tf.ensure_shape(x, [None, length]) for name, x in packed.items()}
 
     @tf.function(autograph=False)
-    def _pack(self, pieces, seq_length):
+    def _pack(self, pieces: list[tf.RaggedTensor], seq_length: tf.Tensor) -> dict[str, tf.Tensor]:
         # One graph for each number of segments, called by every trace above.
         cls_id, sep_id, pad_id = self._ids
         return pack_segments(
@@ -98,16 +106,16 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
 
 
 def export_bert(
-    directory,
-    encoder,
-    tokenizer,
-    pretrainer=None,
-    seq_length=128,
-    overwrite=False,
-    weights=None,
-    litert=None,
-):
-    """Writes `directory/encoder` and `directory/preprocessor`; returns both paths.
+    directory: str | os.PathLike,
+    encoder: keras.Model,
+    tokenizer: WordPieceTokenizer,
+    pretrainer: keras.Model | None = None,
+    seq_length: int = 128,
+    overwrite: bool = False,
+    weights: str | None = None,
+    litert: str | os.PathLike | None = None,
+) -> tuple[str, str]:
+    """Write `directory/encoder` and `directory/preprocessor`; return both paths.
 
     The encoder, called with a dict of `input_word_ids`, `input_mask`, `input_type_ids`, int32
     `[B, T]`, returns `pooled_output` `[B, H]`, `sequence_output` `[B, T, H]`, `encoder_outputs`
@@ -116,18 +124,18 @@ def export_bert(
     `mlm_logits` `[B, P, V]`.
 
     Args:
-        directory: folder for the two.
+        directory: folder for the two modules.
         encoder: from `tfnlp.models.bert`.
         tokenizer: the `tfnlp.text.WordPieceTokenizer` it was trained with.
         pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, for `.mlm`, or None.
         seq_length: length to which the preprocessor packs.
         overwrite: replace earlier exports.
-        weights, litert: see `tfnlp.hub.saving.export`.
+        weights, litert: see `tfnlp.hub.export`.
 
     Raises:
-        ValueError: if vocabulary and model disagree, or `seq_length` is longer than the model's
+        ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
             positions.
-        OSError: if something can't be written.
+        OSError: if a file can't be written.
     """
     table = encoder.get_layer("token_embedding")
     positions = encoder.get_layer("position_embedding").max_positions

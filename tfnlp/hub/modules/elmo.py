@@ -1,12 +1,15 @@
-"""ELMo from strings: the module that is exported, and the fast way to use a model in Python."""
+"""ELMo as a module from strings to vectors, for export and for use in Python."""
 
 import os
+from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.word_cache import WordCache
-from tfnlp.hub.saving.module import Hidden, regularization_loss, without_seeds
-from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.saving.keras_module import regularization_loss, without_seeds
+from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.untracked import Untracked
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
 from tfnlp.training.randomness import seeded
@@ -15,27 +18,27 @@ TRAINABLE = ("mix", "all")
 
 
 class ElmoModule(tf.__internal__.tracking.AutoTrackable):
-    """Sentences to contextual vectors, with the interface of `google/elmo/3` and of TF2 modules.
+    """Module from sentences to contextual vectors, with the interface of `google/elmo/3`.
 
     `module(inputs, training=False)` takes strings `[B]`, split at spaces (and tabs and line ends),
-    or a dict of `tokens`, strings `[B, T]`, and `sequence_len`, int32 `[B]`, which is clipped to
-    0..T. It returns a dict: `word_emb` `[B, T, P]`, `lstm_outputs1`, `lstm_outputs2` and `elmo`
+    or a dict of `tokens`, strings `[B, T]`, and `sequence_len`, int32 `[B]`, clipped to 0..T. It
+    returns a dict: `word_emb` `[B, T, P]`, `lstm_outputs1`, `lstm_outputs2` and `elmo`
     `[B, T, 2P]`, all zero at padding, and `default` `[B, 2P]`, the mean of `elmo` over the real
-    tokens of a row. A row's values depend on its own tokens alone.
+    tokens of a row. A row's values depend on its own tokens only.
 
-    The character network is the dearer part of an ELMo. It runs once for each distinct word of a
-    batch, over as many characters as the longest of them has; words of `cache` are looked up. None
-    of this changes a vector.
+    The character network is the slower part of an ELMo. It runs once for each distinct word of a
+    batch, over as many characters as the longest word has; words of `cache` are looked up. This
+    does not change the vectors.
 
     Args:
         encoder: from `tfnlp.models.elmo`.
-        trainable: "mix": the mixing scalars (one for the word vectors, one for each LSTM layer,
-            and gamma), as in the published module, all else being constant; or "all": all weights,
-            with dropout when `training`.
-        cache: path of a file of words, one a line, whose vectors are computed beforehand; only for
-            `trainable="mix"`, as they would not follow the training of the characters.
+        trainable: "mix": the mixing scalars only (one for the word vectors, one for each LSTM
+            layer, and gamma), as in the published module; or "all": all weights, with dropout when
+            `training`.
+        cache: path of a file of words, one per line, whose vectors are computed in advance; only
+            for `trainable="mix"`, because training the character network would change them.
         l2: lambda of `lambda sum_j s_j^2` over the mixing scalars s (Peters et al. 2018, section
-            3.4), listed in `regularization_losses` beside what the encoder's own regularizers ask.
+            3.4), listed in `regularization_losses` with the losses of the encoder's regularizers.
 
     Raises:
         ValueError: for another `trainable`, a cache with `trainable="all"`, a negative l2, or a
@@ -43,7 +46,13 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         FileNotFoundError: if there is no cache file.
     """
 
-    def __init__(self, encoder, trainable="mix", cache=None, l2=0.0):
+    def __init__(
+        self,
+        encoder: keras.Model,
+        trainable: str = "mix",
+        cache: str | os.PathLike | None = None,
+        l2: float = 0.0,
+    ) -> None:
         super().__init__()
         if trainable not in TRAINABLE:
             raise ValueError(f"trainable={trainable!r} must be one of {', '.join(TRAINABLE)}")
@@ -52,8 +61,8 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         if not l2 >= 0:
             raise ValueError(f"l2={l2} must be at least 0")
         char_cnn, mix = encoder.get_layer("char_cnn"), encoder.get_layer("scalar_mix")
-        self._encoder, self._lstm = Hidden(encoder), Hidden(elmo_lstm(encoder))
-        self._char_cnn, self._mix = Hidden(char_cnn), Hidden(mix)
+        self._encoder, self._lstm = Untracked(encoder), Untracked(elmo_lstm(encoder))
+        self._char_cnn, self._mix = Untracked(char_cnn), Untracked(mix)
         self._all = trainable == "all"
         self._margin = max(width for width, _ in char_cnn.filters)
         self._state_shape = encoder.get_layer("bilm").state_shape
@@ -70,16 +79,23 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         trained = (encoder if self._all else mix).trainable_variables
         self.trainable_variables = [v.value for v in trained]
         self.regularization_losses = [
-            regularization_loss(v) for v in trained if v.regularizer is not None
+            regularization_loss(lambda v=v: v.regularizer(v))
+            for v in trained
+            if v.regularizer is not None
         ]
         if l2:
-            self.regularization_losses.append(_penalty(mix.scalars.value, l2))
-        for training in (False, True):  # every call that a user may make
+            scalars = mix.scalars.value
+            self.regularization_losses.append(
+                regularization_loss(lambda: l2 * tf.reduce_sum(tf.square(scalars)))
+            )
+        for training in (False, True):  # trace all calls that a user may make
             for inputs in (_TEXT, _TOKENS):
                 self.__call__.get_concrete_function(inputs, training=training)
 
     @tf.function(autograph=False)
-    def __call__(self, inputs, training=False):
+    def __call__(
+        self, inputs: tf.Tensor | dict[str, tf.Tensor], training: bool = False
+    ) -> dict[str, tf.Tensor]:
         if not isinstance(inputs, dict):
             words = tf.strings.split(inputs)  # ragged [B, (T)]
             inputs = {
@@ -88,13 +104,13 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             }
         return self._outputs(inputs["tokens"], inputs["sequence_len"], training and self._all)
 
-    def signatures(self):
-        """The signatures of the published module, for `tfnlp.hub.saving.save`."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return the signatures of the published module, for `tfnlp.hub.save`."""
 
-        def default(text):
+        def default(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__(text)
 
-        def tokens(tokens, sequence_len):
+        def tokens(tokens: tf.Tensor, sequence_len: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__({"tokens": tokens, "sequence_len": sequence_len})
 
         return {
@@ -103,13 +119,15 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         }
 
     @tf.function(autograph=False)
-    def _outputs(self, tokens, lengths, training):
-        # One graph for strings and tokens; without dropout one for `training` and not, too.
+    def _outputs(
+        self, tokens: tf.Tensor, lengths: tf.Tensor, training: bool
+    ) -> dict[str, tf.Tensor]:
+        # One graph for strings and tokens; without dropout also for both values of `training`.
         batch, time = tf.shape(tokens)[0], tf.shape(tokens)[1]
         lengths = tf.clip_by_value(lengths, 0, time)
         places = tf.range(time + 2)[None]  # [1, T + 2]
         mask = places < lengths[:, None] + 2
-        # Padding is read as `<S>`, which every batch holds anyway.
+        # Padding is read as `<S>`: each batch holds that word already.
         words = tf.pad(tokens, [[0, 0], [1, 1]], constant_values=BEGIN_OF_SENTENCE)
         words = tf.where(mask, words, BEGIN_OF_SENTENCE)
         words = tf.where(places == lengths[:, None] + 1, END_OF_SENTENCE, words)  # [B, T + 2]
@@ -129,11 +147,11 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         del outputs["state"]
         return outputs if self._all else self._mixed(outputs, mask[:, 2:])
 
-    def _mixed(self, outputs, real):
-        """The same outputs, mixed once more from layers that are constant.
+    def _mixed(self, outputs: dict[str, tf.Tensor], real: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the same outputs, with `elmo` and `default` mixed from constant layers.
 
-        Otherwise a tape would keep all that the LSTMs computed, and go back through all of it, for
-        the gradient of four numbers.
+        Otherwise a gradient tape would store the activations of the LSTMs and go back through
+        them, for the gradient of four numbers.
         """
         outputs = {name: tf.stop_gradient(x) for name, x in outputs.items()}
         word_emb = outputs["word_emb"]
@@ -145,22 +163,14 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         mean = tf.reduce_sum(tf.cast(mixed, "float32"), 1) / count
         return {**outputs, "elmo": mixed, "default": tf.cast(mean, mixed.dtype)}
 
-    def _word_vectors(self, words):
-        """Vectors of strings `[N]`: from the cache where it has them, else from characters."""
+    def _word_vectors(self, words: tf.Tensor) -> tf.Tensor:
+        """Return vectors `[N, P]` of strings `[N]`, from the cache or else from characters."""
         if self._cache is None:
             return self._from_characters(words)
         return self._cache.lookup(words, self._from_characters)
 
-    def _from_characters(self, words):
+    def _from_characters(self, words: tf.Tensor) -> tf.Tensor:
         return self._char_cnn.value(character_ids(words, trim=self._margin))
-
-
-def _penalty(scalars, l2):
-    loss = tf.function(
-        lambda: l2 * tf.reduce_sum(tf.square(scalars)), input_signature=[], autograph=False
-    )
-    loss.get_concrete_function()
-    return loss
 
 
 _TEXT = tf.TensorSpec([None], "string", name="text")
@@ -170,15 +180,17 @@ _TOKENS = {
 }
 
 
-def export_elmo(directory, encoder, trainable="mix", cache=None, l2=0.0, overwrite=False):
-    """Writes `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; returns its path.
+def export_elmo(
+    directory: str | os.PathLike,
+    encoder: keras.Model,
+    trainable: str = "mix",
+    cache: str | os.PathLike | None = None,
+    l2: float = 0.0,
+    overwrite: bool = False,
+) -> str:
+    """Write `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; return its path.
 
     Raises:
-        ValueError, OSError: see `ElmoModule` and `tfnlp.hub.saving.save`.
+        ValueError, OSError: see `ElmoModule` and `tfnlp.hub.save`.
     """
-    check_free(directory, overwrite)
-    with as_saved():
-        module = ElmoModule(encoder, trainable, cache, l2)
-        signatures = module.signatures()
-    save(module, directory, signatures, overwrite)
-    return os.fspath(directory)
+    return save_module(lambda: ElmoModule(encoder, trainable, cache, l2), directory, overwrite)

@@ -1,22 +1,28 @@
 """All layers of an ELMo for many sentences."""
 
 import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 
-def sentence_layers(module, sentences, tokens=4096):
-    """Yields for each sentence all layers of the biLM, float32 `[L + 1, n, 2P]`, in order.
+def sentence_layers(
+    module: Callable[[dict], dict[str, tf.Tensor]],
+    sentences: Iterable[Sequence[str]],
+    tokens: int = 4096,
+) -> Iterator[np.ndarray]:
+    """Yield for each sentence all layers of the biLM, float32 `[L + 1, n, 2P]`, in order.
 
-    Layer 0 is the word's own vector, once for each direction (as bilm-tf writes it). Sentences of
-    like length run together, which changes none of their vectors: each starts from a state of
-    zeros.
+    Layer 0 is the word vector, once for each direction (as bilm-tf writes it). Sentences of
+    similar length share a batch. This does not change their vectors: each sentence starts from a
+    state of zeros.
 
     Args:
-        module: a `tfnlp.hub.ElmoModule`.
+        module: a `tfnlp.hub.ElmoModule`, or the result of `tfnlp.hub.saved_elmo`.
         sentences: iterable of lists of words; an empty list gives `[L + 1, 0, 2P]`.
-        tokens: about as many run at once.
+        tokens: approximate number of tokens per batch.
     """
     sentences = iter(sentences)
     while chunk := list(itertools.islice(sentences, max(1, tokens // 8))):
@@ -35,11 +41,13 @@ def sentence_layers(module, sentences, tokens=4096):
         yield from layers
 
 
-def running_layers(encoder, sentences):
-    """As `sentence_layers`, but the LSTM state goes on from each sentence to the next.
+def running_layers(
+    encoder: keras.Model, sentences: Iterable[Sequence[str]]
+) -> Iterator[np.ndarray]:
+    """Yield the layers of `sentence_layers`, but keep the LSTM state between sentences.
 
-    That is what bilm-tf's `dump_bilm_embeddings` does: there a sentence's vectors depend on all
-    sentences before it.
+    bilm-tf's `dump_bilm_embeddings` does so: a sentence's vectors depend on all sentences before
+    it.
 
     Args:
         encoder: from `tfnlp.models.elmo`.
@@ -54,7 +62,7 @@ def running_layers(encoder, sentences):
         input_signature=[tf.TensorSpec([None], "string"), tf.TensorSpec([1, None, None])],
         autograph=False,
     )
-    def run(words, state):
+    def run(words: tf.Tensor, state: tf.Tensor) -> dict[str, tf.Tensor]:
         vectors = char_cnn(character_ids(words))[None]
         inputs = {
             "word_embeddings": vectors,
@@ -70,8 +78,8 @@ def running_layers(encoder, sentences):
         yield _stacked(outputs)[:, 0]
 
 
-def _stacked(outputs):
-    """All layers of a batch, `[L + 1, B, T, 2P]`."""
+def _stacked(outputs: dict[str, tf.Tensor]) -> np.ndarray:
+    """Return all layers of a batch, `[L + 1, B, T, 2P]`."""
     words = outputs["word_emb"].numpy()
     count = sum(name.startswith("lstm_outputs") for name in outputs)
     lstm = [outputs[f"lstm_outputs{j + 1}"].numpy() for j in range(count)]

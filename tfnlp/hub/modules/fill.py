@@ -1,33 +1,36 @@
-"""Masked words filled in, as one SavedModel: strings with [MASK] in, tokens and text out."""
+"""A BERT that fills masks, as a SavedModel from strings with `[MASK]` to tokens and text."""
 
 import os
+from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
-from tfnlp.hub.saving.module import Hidden, without_seeds
-from tfnlp.hub.saving.save import as_saved, check_free, save
-from tfnlp.text import pack_segments
+from tfnlp.hub.saving.keras_module import without_seeds
+from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.untracked import Untracked
+from tfnlp.text import WordPieceTokenizer, pack_segments
 from tfnlp.text.wordpiece.vocabulary import CONTINUATION, MASK
 
 
 class FillModule(tf.__internal__.tracking.AutoTrackable):
-    """What a BERT's masked language model puts in the place of each `[MASK]`.
+    """Module that predicts the tokens of each `[MASK]` with a BERT's masked language model.
 
     `module(text)`, strings `[B]`, which is also the signature `serving_default`, returns a dict:
 
-        tokens         strings  [B, M, k]  the k likeliest for each mask, the likeliest first
-        probabilities  float32  [B, M, k]  of all tokens of the vocabulary
-        text           strings  [B]        each mask replaced by its likeliest token
+        tokens         strings  [B, M, k]  the k most probable for each mask, in descending order
+        probabilities  float32  [B, M, k]  a softmax over all tokens of the vocabulary
+        text           strings  [B]        each mask replaced by its most probable token
 
-    M is the largest number of masks of a text, 0 if there are none; where a text has fewer, `""`
-    and 0. Only `[MASK]`, so written, is special: `[CLS]` and the like are plain text. A text of
-    more than T pieces is read up to there, and the masks behind stay as they are, without guesses.
-    In `text`, a token that continues a word (`##ing`) is joined to what stands before it.
+    M is the largest number of masks of a text, 0 if there are none; texts with fewer masks are
+    padded with `""` and 0. Only `[MASK]` is special: `[CLS]` and the like are plain text. A text
+    of more than T pieces is cut; masks after the cut stay as they are, without predictions. In
+    `text`, a token that continues a word (`##ing`) is joined to the text before it.
 
     Args:
         pretrainer: from `tfnlp.models.bert_pretrainer`, with a masked-LM head.
         tokenizer: the `tfnlp.text.WordPieceTokenizer` it was trained with.
-        top: k; no more than the vocabulary has.
+        top: k, at most the size of the vocabulary.
 
     T is the model's number of positions; `[CLS]` and `[SEP]` take two of them.
 
@@ -36,7 +39,9 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
             tokens than the model.
     """
 
-    def __init__(self, pretrainer, tokenizer, top=5):
+    def __init__(
+        self, pretrainer: keras.Model, tokenizer: WordPieceTokenizer, top: int = 5
+    ) -> None:
         super().__init__()
         check_head(pretrainer)
         if top < 1:
@@ -47,7 +52,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
                 f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
                 "vocabulary that the model was trained with"
             )
-        self._tokenizer, self._model = tokenizer, Hidden(pretrainer)
+        self._tokenizer, self._model = tokenizer, Untracked(pretrainer)
         self._top = min(top, tokenizer.vocab_size)
         self._positions = pretrainer.get_layer("position_embedding").max_positions
         self.variables = [v.value for v in without_seeds(pretrainer)]
@@ -56,7 +61,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="text"))
 
     @tf.function(autograph=False)
-    def __call__(self, text):
+    def __call__(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         tokenizer = self._tokenizer
         pieces, parts = masked_pieces(tokenizer, text)
         length = tf.minimum(_largest(pieces.row_lengths()) + 2, self._positions)
@@ -65,9 +70,9 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
         )
         masked = inputs["input_word_ids"] == tokenizer.mask_id  # [B, T]
         places = tf.ragged.boolean_mask(tf.zeros_like(masked, "int32") + tf.range(length), masked)
-        masks = parts.row_lengths() - 1  # [B], those cut off too
+        masks = parts.row_lengths() - 1  # [B], including those after the cut
         most = _largest(masks)  # M
-        # The head is not made for no predictions at all.
+        # The head needs at least one position.
         width = tf.maximum(most, 1)
         positions = places.to_tensor(shape=tf.stack([-1, width]))  # [B, P]
         real = tf.sequence_mask(places.row_lengths(), width)  # [B, P]
@@ -87,56 +92,69 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
             ),
         }
 
-    def signature(self):
-        """Strings to the dict above, for serving."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return strings to the dict above, for `tfnlp.hub.save`."""
 
-        def serve(text):
+        def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__(text)
 
         spec = tf.TensorSpec([None], "string", name="text")
-        return tf.function(serve, autograph=False).get_concrete_function(spec)
+        function = tf.function(serve, autograph=False)
+        return {"serving_default": function.get_concrete_function(spec)}
 
 
-def check_head(pretrainer):
-    """Raises ValueError if `pretrainer` (which may be None) can't fill masks."""
+def check_head(pretrainer: keras.Model | None) -> None:
+    """Raise ValueError if `pretrainer` has no masked-LM head, or is None."""
     if pretrainer is None or "mlm_logits" not in pretrainer.output:
         raise ValueError("the model has no masked-LM head, so it can't fill masks")
 
 
-def masked_pieces(tokenizer, texts):
-    """Strings `[B]` with `[MASK]`s to ids, int32 ragged `[B, (pieces)]`.
+def masked_pieces(
+    tokenizer: WordPieceTokenizer, texts: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Convert strings `[B]` with `[MASK]`s to ids, int32 ragged `[B, (pieces)]`.
 
     Returns:
         `(ids, parts)`; `parts`, strings ragged `[B, (masks + 1)]`, is the text between the masks.
     """
-    # Tokenized between the masks: the tokenizer itself reads "[MASK]" as three words, as
-    # Google's does, so that text can't smuggle special tokens in.
+    # The text between the masks is tokenized. The tokenizer itself reads "[MASK]" as three words,
+    # like Google's, so that text can't contain special tokens.
     parts = tf.strings.split(texts, MASK)  # [B, (parts)]
     pieces = tokenizer.tokenize(parts.values)  # [N, (pieces)]
     first, others = tf.zeros_like(parts[:, :1], "int64"), tf.ones_like(parts[:, 1:], "int64")
-    counts = tf.concat([first, others], 1).values  # [N], 0 or 1 mask before the part
+    counts = tf.concat([first, others], 1).values  # [N], masks before the part, 0 or 1
     masks = tf.fill([tf.reduce_sum(counts)], tokenizer.mask_id)
     masks = tf.RaggedTensor.from_row_lengths(masks, counts)
     return parts.with_values(tf.concat([masks, pieces], 1)).merge_dims(1, 2), parts
 
 
-def best_tokens(logits, tokenizer, top):
-    """Logits `[..., V]` to the probabilities and ids of the likeliest, `[..., top]` each.
+def best_tokens(
+    logits: tf.Tensor, tokenizer: WordPieceTokenizer, top: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the probabilities and ids of the most probable tokens, `[..., top]` each.
 
-    The rows by which a table is larger than the vocabulary don't count.
+    Args:
+        logits: `[..., V]`; V may be larger than the vocabulary, the rest is ignored.
+        tokenizer: gives the size of the vocabulary.
+        top: number of tokens.
     """
     size = tokenizer.vocab_size
     best = tf.math.top_k(tf.nn.softmax(logits[..., :size]), min(top, size))
     return best.values, best.indices
 
 
-def _largest(lengths):
-    """The largest of int64 `[B]`, or 0 of none, as int32."""
+def _largest(lengths: tf.Tensor) -> tf.Tensor:
+    """Return the maximum of int64 `[B]` as int32; 0 if B is 0."""
     return tf.cast(tf.reduce_max(tf.concat([lengths, [0]], 0)), "int32")
 
 
-def _written(parts, best, continues):
-    """The text with `best` and `continues`, ragged `[B, (masks)]`, between the `parts`."""
+def _written(
+    parts: tf.RaggedTensor, best: tf.RaggedTensor, continues: tf.RaggedTensor
+) -> tf.Tensor:
+    """Join the `parts` of texts with the tokens `best` between them, ragged `[B, (masks)]`.
+
+    `continues`, bool, says which tokens continue a word.
+    """
     edge = parts[:, :1]
     before = tf.concat([tf.zeros_like(edge), best], 1).values  # [N], the token before each part
     joined = tf.concat([tf.zeros_like(edge, "bool"), continues], 1).values
@@ -148,16 +166,17 @@ def _written(parts, best, continues):
     )
 
 
-def export_fill(directory, pretrainer, tokenizer, top=5, overwrite=False):
-    """Writes `FillModule(pretrainer, tokenizer, top)` as a SavedModel; returns its path.
+def export_fill(
+    directory: str | os.PathLike,
+    pretrainer: keras.Model,
+    tokenizer: WordPieceTokenizer,
+    top: int = 5,
+    overwrite: bool = False,
+) -> str:
+    """Write `FillModule(pretrainer, tokenizer, top)` as a SavedModel; return its path.
 
     Raises:
         ValueError: see `FillModule`.
-        OSError: see `tfnlp.hub.saving.save`.
+        OSError: see `tfnlp.hub.save`.
     """
-    check_free(directory, overwrite)
-    with as_saved():
-        module = FillModule(pretrainer, tokenizer, top)
-        signatures = {"serving_default": module.signature()}
-    save(module, directory, signatures, overwrite)
-    return os.fspath(directory)
+    return save_module(lambda: FillModule(pretrainer, tokenizer, top), directory, overwrite)

@@ -1,30 +1,41 @@
 """A fine-tuned model as one SavedModel, from strings to labels, tags and answers."""
 
 import os
-import shutil
-import tempfile
-import weakref
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
-from tfnlp.hub.saving.module import Hidden, without_seeds
-from tfnlp.hub.saving.save import as_saved, check_free, save
-from tfnlp.tasks.decoding import answers, best_spans, best_tags, span_candidates, word_logits
+from tfnlp.hub.modules.task_model import TaskModel
+from tfnlp.hub.saving.keras_module import without_seeds
+from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.untracked import Untracked
+from tfnlp.tasks.decoding import (
+    decode_answers,
+    decode_choices,
+    decode_classes,
+    decode_scores,
+    decode_tags,
+    span_candidates,
+    word_logits,
+)
+from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.text.assets import make_assets
+from tfnlp.text.lines import write_text
 
 
-def _strings(name, rank=1):
+def _strings(name: str, rank: int = 1) -> tf.TensorSpec:
     return tf.TensorSpec([None] * rank, "string", name=name)
 
 
 class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
-    """What a `TaskModel` predicts, inside the TensorFlow graph.
+    """Module with the predictions of a `TaskModel` as a TensorFlow graph.
 
-    `module(inputs)` takes a dict of strings and returns a dict. By task, from what to what:
+    `module(inputs)` takes a dict of strings and returns a dict. By task, inputs to outputs:
 
-    classify: `text` `[B]`, of pairs `text_a` and `text_b`, to `label`, strings `[B]`, and
+    classify: `text` `[B]`, for pairs `text_a` and `text_b`, to `label`, strings `[B]`, and
         `probabilities` `[B, K]`.
-    similarity: the same to `score` `[B]`.
+    similarity: the same inputs to `score` `[B]`.
     choose: `text` `[B]` and `choices` `[B, C]` to `choice` int32 `[B]` and `probabilities`
         `[B, C]`.
     answer: `question` and `context` `[B]` to `answer`, strings `[B]`, `score`, `start` and `end`
@@ -33,19 +44,19 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
     tag: `text` `[B]`, split at spaces, or `tokens` `[B, T]` and `sequence_len` int32 `[B]`, to
         `tags`, strings `[B, T]`, their `probabilities` and the `tokens`, "" and 0 at padding.
 
-    The signature `serving_default` takes the same by name; that of `tokens` is called "tokens".
+    The signature `serving_default` takes the same by name; the one with `tokens` is "tokens".
 
-    `module.labels()` gives the names of the classes or tags, strings `[K]`; they also travel as
-    the asset `labels.txt`.
+    `module.labels()` returns the names of the classes or tags, strings `[K]`; they are also in the
+    asset `labels.txt`.
 
     Args:
         task_model: a `tfnlp.hub.TaskModel`.
     """
 
-    def __init__(self, task_model):
+    def __init__(self, task_model: TaskModel) -> None:
         super().__init__()
         spec = task_model.spec
-        self._spec, self._model = (lambda: spec), Hidden(task_model.model)
+        self._spec, self._model = (lambda: spec), Untracked(task_model.model)
         self._encoder, self._index = task_model.encoder, task_model.index
         self._features = task_model.features
         self._reads_sequences = lambda: task_model.reads_sequences
@@ -59,17 +70,17 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         self.labels.get_concrete_function()
 
     @tf.function(input_signature=[], autograph=False)
-    def labels(self):
+    def labels(self) -> tf.Tensor:
         return tf.constant(list(self._spec().labels), "string")
 
     @tf.function(autograph=False)
-    def __call__(self, inputs):
+    def __call__(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         return getattr(self, f"_{self._spec().task}")(inputs)
 
-    def signatures(self):
-        """Concrete functions of named strings, for `tfnlp.hub.saving.save`."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return concrete functions of named strings, for `tfnlp.hub.save`."""
 
-        def serve(**inputs):
+        def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__(inputs)
 
         return {
@@ -77,41 +88,29 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             for name, inputs in self._inputs().items()
         }
 
-    def _classify(self, inputs):
+    def _classify(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
-        probabilities = tf.nn.softmax(outputs["class_logits"])
-        best = tf.argmax(probabilities, -1)
-        return {"label": tf.gather(self.labels(), best), "probabilities": probabilities}
+        return decode_classes(outputs, self._spec())
 
-    def _similarity(self, inputs):
-        score = self._outputs(self._encoder.texts(self._texts(inputs)))["score"]
-        return {"score": score * self._spec().deviation + self._spec().mean}
+    def _similarity(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
+        return decode_scores(outputs, self._spec())
 
-    def _choose(self, inputs):
+    def _choose(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = self._outputs(self._encoder.choices(inputs["text"], inputs["choices"]))
-        probabilities = tf.nn.softmax(outputs["choice_logits"])
-        best = tf.argmax(probabilities, -1, output_type="int32")
-        return {"choice": best, "probabilities": probabilities}
+        return decode_choices(outputs)
 
-    def _answer(self, inputs):
-        spec = self._spec()
-        encoded = self._encoder.questions(inputs["question"], inputs["context"])
+    def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        spec, contexts = self._spec(), inputs["context"]
+        encoded = self._encoder.questions(inputs["question"], contexts)
         outputs = self._outputs(encoded)
         candidates = span_candidates(
             outputs["start_logits"], outputs["end_logits"], encoded, spec.max_answer
         )
-        rows = tf.size(inputs["question"])
-        spans = best_spans(candidates, encoded["window_row"], rows)
-        return answers(
-            spans,
-            inputs["context"],
-            encoded["starts"],
-            encoded["ends"],
-            spec.unanswerable,
-            spec.threshold,
-        )
+        words = (encoded["starts"], encoded["ends"])
+        return decode_answers(candidates, encoded["window_row"], contexts, words, spec)
 
-    def _tag(self, inputs):
+    def _tag(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         if "text" in inputs:
             words = tf.strings.split(inputs["text"])
         else:
@@ -119,32 +118,25 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             lengths = tf.clip_by_value(inputs["sequence_len"], 0, width)
             words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
         words = words.with_row_splits_dtype(tf.int64)
-        labels = self._spec().labels
         encoded = self._encoder.words(words)
         outputs = self._outputs(encoded)
         flat = word_logits(outputs["tag_logits"], encoded, tf.size(words.values))
-        lengths = tf.cast(words.row_lengths(), "int32")
-        logits = words.with_values(flat).to_tensor()  # [B, W, K]
-        tags, probabilities = best_tags(logits, lengths, labels)
-        real = tf.sequence_mask(lengths, tf.shape(tags)[1])
-        found = {
-            "tags": tf.where(real, tf.gather(self.labels(), tags), ""),
-            "probabilities": tf.where(real, probabilities, 0.0),
-            "tokens": words.to_tensor(""),
-        }
-        if "tokens" in inputs:  # as wide as what came
-            more = [[0, 0], [0, width - tf.shape(tags)[1]]]
+        found = decode_tags(flat, words.row_splits, self._spec().labels)
+        found["tokens"] = words.to_tensor("")
+        if "tokens" in inputs:  # as wide as the input
+            more = [[0, 0], [0, width - tf.shape(found["tags"])[1]]]
             found = {
-                name: tf.pad(x, more, constant_values=_ZERO[x.dtype]) for name, x in found.items()
+                name: tf.pad(x, more, constant_values=_PADDING[x.dtype])
+                for name, x in found.items()
             }
         return found
 
-    def _texts(self, inputs):
+    def _texts(self, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
         names = ["text"] if self._spec().texts == 1 else ["text_a", "text_b"]
         return [inputs[name] for name in names]
 
-    def _outputs(self, encoded):
-        """The model's outputs for packed sequences."""
+    def _outputs(self, encoded: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Return the model's outputs for packed sequences."""
         model, inputs = self._model.value, dict(encoded["inputs"])
         if isinstance(self._features, ElmoFeatures):
             rows = inputs["input_word_ids"]
@@ -170,12 +162,12 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         )
 
 
-_ZERO = {tf.string: "", tf.float32: 0.0}
+_PADDING = {tf.string: "", tf.float32: 0.0}
 _SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids")
 
 
-def _inputs(spec):
-    """What the module takes, by the names of its signatures."""
+def _inputs(spec: TaskSpec) -> dict[str, dict[str, tf.TensorSpec]]:
+    """Return the inputs of each signature."""
     if spec.task == "tag":
         lengths = tf.TensorSpec([None], "int32", name="sequence_len")
         return {
@@ -191,31 +183,23 @@ def _inputs(spec):
     return {"serving_default": {name: _strings(name) for name in names}}
 
 
-def _labels_asset(labels):
-    """The labels as an asset, in a file of their own."""
-    folder = tempfile.mkdtemp(prefix="tfnlp_labels_")
-    path = os.path.join(folder, "labels.txt")
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write("".join(f"{label}\n" for label in labels))
-    asset = tf.saved_model.Asset(path)
-    weakref.finalize(asset, _remove_folder, folder, os.getpid())
+def _labels_asset(labels: tuple[str, ...]) -> tf.saved_model.Asset:
+    """Return the labels as an asset, in a temporary file."""
+    text = "".join(f"{label}\n" for label in labels)
+    (asset,) = make_assets(
+        ["labels.txt"],
+        lambda folder: write_text(os.path.join(folder, "labels.txt"), text),
+        "tfnlp_labels_",
+    )
     return asset
 
 
-def _remove_folder(folder, owner):
-    if os.getpid() == owner:  # a forked child must not delete its parent's file
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def export_fine_tuned(directory, task_model, overwrite=False):
-    """Writes `FineTunedModule(task_model)` as a SavedModel; returns its path.
+def export_fine_tuned(
+    directory: str | os.PathLike, task_model: TaskModel, overwrite: bool = False
+) -> str:
+    """Write `FineTunedModule(task_model)` as a SavedModel; return its path.
 
     Raises:
-        OSError: see `tfnlp.hub.saving.save`.
+        OSError: see `tfnlp.hub.save`.
     """
-    check_free(directory, overwrite)
-    with as_saved():
-        module = FineTunedModule(task_model)
-        signatures = module.signatures()
-    save(module, directory, signatures, overwrite)
-    return os.fspath(directory)
+    return save_module(lambda: FineTunedModule(task_model), directory, overwrite)

@@ -1,42 +1,46 @@
-"""Layers of a frozen backbone as numbers: what a task network reads in place of the text."""
+"""Layers of a frozen backbone, computed once as the inputs of a task network."""
 
 import os
-import uuid
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo_layers import sentence_layers
-from tfnlp.hub.saving.module import Hidden
+from tfnlp.hub.untracked import Untracked
+from tfnlp.tasks.encoding import EncodedExamples
 from tfnlp.training.randomness import seed_variables
 
-_BATCH_TOKENS = 4096  # that run through an encoder at a time
+_BATCH_TOKENS = 4096  # per batch of an encoder
 
 
 class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
     """Layers of a BERT or GPT for packed sequences.
 
     Args:
-        encoder: a model made by `tfnlp.models.bert` or `gpt`.
+        encoder: a model from `tfnlp.models.bert` or `gpt`.
         layers: indices into `[embedding_output, *encoder_outputs]`.
     """
 
-    def __init__(self, encoder, layers):
+    def __init__(self, encoder: keras.Model, layers: Sequence[int]) -> None:
         super().__init__()
-        self._encoder, self._layers = Hidden(encoder), lambda: list(layers)
+        self._encoder, self._layers = Untracked(encoder), lambda: list(layers)
         self.size = encoder.output["sequence_output"].shape[-1]
-        seeds = {id(v) for v in seed_variables(encoder)}  # which no two runs have in common
+        seeds = {id(v) for v in seed_variables(encoder)}  # these differ between runs
         self.variables = [v.value for v in encoder.variables if id(v) not in seeds]
 
     @property
-    def encoder(self):
+    def encoder(self) -> keras.Model | None:
         """The frozen model."""
         return self._encoder.value
 
-    def layers(self, inputs):
-        """Dict of int32 `[N, T]` to float32 `[N, T, L, D]`, zeros at padding."""
+    def layers(self, inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Return float32 `[N, T, L, D]` of a dict of int32 `[N, T]`, zeros at padding."""
         encoder = self._encoder.value
         outputs = encoder({name: inputs[name] for name in encoder.input}, training=False)
         every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
@@ -48,27 +52,34 @@ class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
     """Layers of an ELMo for sentences of words.
 
     Args:
-        module: a `tfnlp.hub.ElmoModule`, or what `saved_elmo` makes of a SavedModel.
+        module: a `tfnlp.hub.ElmoModule`, or the function that `saved_elmo` returns.
         layers: indices into `[word_emb twice, lstm_outputs1, ...]`.
         size: their width, 2P.
-        encoder: the Keras model that the module has its weights from; None of a SavedModel.
-        loaded: the SavedModel, which then becomes part of what is exported.
+        encoder: the Keras model whose weights the module has; None for a SavedModel.
+        loaded: the SavedModel; it is then exported too.
     """
 
-    def __init__(self, module, layers, size, encoder=None, loaded=None):
+    def __init__(
+        self,
+        module: Callable[[dict], dict[str, tf.Tensor]],
+        layers: Sequence[int],
+        size: int,
+        encoder: keras.Model | None = None,
+        loaded: Any = None,
+    ) -> None:
         super().__init__()
-        self._encoder, self._loaded = Hidden(encoder), loaded
-        self._module, self._layers, self.size = Hidden(module), lambda: list(layers), size
+        self._encoder, self._loaded = Untracked(encoder), loaded
+        self._module, self._layers, self.size = Untracked(module), lambda: list(layers), size
         source = module if loaded is None else loaded
         self.variables = list(getattr(source, "variables", ()))
 
     @property
-    def encoder(self):
+    def encoder(self) -> keras.Model | None:
         """The frozen model."""
         return self._encoder.value
 
-    def table(self, words):
-        """Strings ragged `[S, (W)]` to float32 `[1 + sum W, L, D]`; row 0 is zeros."""
+    def table(self, words: tf.RaggedTensor) -> tf.Tensor:
+        """Return float32 `[1 + sum W, L, D]` of strings ragged `[S, (W)]`; row 0 is zeros."""
         lengths = tf.cast(words.row_lengths(), "int32")
         outputs = self._module.value({"tokens": words.to_tensor(""), "sequence_len": lengths})
         every = [tf.concat([outputs["word_emb"]] * 2, -1)]
@@ -79,24 +90,24 @@ class ElmoFeatures(tf.__internal__.tracking.AutoTrackable):
         rows = tf.boolean_mask(stacked, real)  # [sum W, L, D]
         return tf.pad(rows, [[1, 0], [0, 0], [0, 0]])
 
-    def of_sentences(self, sentences):
-        """Yields float32 `[n, L, D]` for each list of words."""
+    def of_sentences(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
+        """Yield float32 `[n, L, D]` for each list of words."""
         for layers in sentence_layers(self._module.value, sentences):
             yield layers[self._layers()].transpose(1, 0, 2)
 
 
 class WordRows:
-    """Numbers for the words of distinct texts: rows of a table of features, 0 for none.
+    """Row numbers in a table of features for the words of distinct texts; row 0 is padding.
 
-    A text that comes again, such as the context of many questions, has the rows it had.
+    A repeated text, such as the context of many questions, keeps its rows.
     """
 
-    def __init__(self):
-        self._first = {}  # of a text: its row
+    def __init__(self) -> None:
+        self._first = {}  # text to its first row
         self.sentences, self.words = [], [""]
 
-    def add(self, words):
-        """The rows of strings ragged `[S, (W)]`: int32 `[1 + sum W]`, the first is 0."""
+    def add(self, words: tf.RaggedTensor) -> np.ndarray:
+        """Return the rows of strings ragged `[S, (W)]`: int32 `[1 + sum W]`, the first is 0."""
         rows = [[0]]
         for sentence in words.to_list():
             key = tuple(sentence)
@@ -108,15 +119,17 @@ class WordRows:
             rows.append(range(first, first + len(sentence)))
         return np.concatenate(rows).astype(np.int32)
 
-    def table(self, features, cache=None):
-        """The features of all words so far, `[R, L, D]`, see `feature_table`."""
+    def table(self, features: ElmoFeatures, cache: str | None = None) -> np.ndarray:
+        """Return the features of all words so far, `[R, L, D]`, see `feature_table`."""
         key = zlib.crc32("\n".join(" ".join(s) for s in self.sentences).encode())
         parts = features.of_sentences(self.sentences)
         return feature_table(parts, len(self.words), features, key, cache)
 
 
-def sequence_table(encoded, features, cache=None):
-    """The features of packed sequences, one after the other.
+def sequence_table(
+    encoded: EncodedExamples, features: EncoderFeatures, cache: str | None = None
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return the features of packed sequences in one table.
 
     Args:
         encoded: `tfnlp.tasks.EncodedExamples`.
@@ -140,15 +153,15 @@ def sequence_table(encoded, features, cache=None):
     return table, rows
 
 
-def _of_sequences(encoded, features):
-    """Yields float32 `[n, L, D]` for each sequence, the sequences of an example one by one."""
+def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterator[np.ndarray]:
+    """Yield float32 `[n, L, D]` for each sequence of each example."""
     shapes = [
         tf.TensorSpec([None, None], "int32", name=name)
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     ]
 
     @tf.function(input_signature=shapes, autograph=False)
-    def run(ids, mask, types):
+    def run(ids: tf.Tensor, mask: tf.Tensor, types: tf.Tensor) -> tf.Tensor:
         packed = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
         return features.layers(packed)
 
@@ -168,24 +181,28 @@ def _of_sequences(encoded, features):
             last += 1
         chunk = sequences[first:last]
         width = max(len(sequence[0]) for sequence in chunk)
-        padded = [
-            np.stack([np.pad(s[i], (0, width - len(s[i]))) for s in chunk]) for i in range(3)
-        ]
+        padded = [np.stack([np.pad(s[i], (0, width - len(s[i]))) for s in chunk]) for i in range(3)]
         layers = run(*(tf.constant(x) for x in padded)).numpy()
         for values, mask in zip(layers, padded[1], strict=True):
             yield values[mask > 0]
         first = last
 
 
-def feature_table(parts, count, features, key, cache=None):
-    """Features as one table whose row 0 is zeros.
+def feature_table(
+    parts: Iterable[np.ndarray],
+    count: int,
+    features: EncoderFeatures | ElmoFeatures,
+    key: int,
+    cache: str | None = None,
+) -> np.ndarray:
+    """Return features as one table whose row 0 is zeros.
 
     Args:
-        parts: float `[n, L, D]` each, in order; looked at only where the cache has no such table.
-        count: R, rows in all.
-        features: what they are made by; its weights are part of the key.
-        key: int that tells the texts.
-        cache: a folder to keep tables in, of any number of runs; None: in memory.
+        parts: float `[n, L, D]` each, in order; iterated only if the cache has no such table.
+        count: R, the number of rows.
+        features: the network that computes `parts`; its weights are part of the cache key.
+        key: int that identifies the texts.
+        cache: folder for tables, which several runs may share; None: in memory.
 
     Returns:
         `[R, L, D]`, float32; with a cache float16, mapped from disk.
@@ -201,17 +218,18 @@ def feature_table(parts, count, features, key, cache=None):
         os.makedirs(cache, exist_ok=True)
     shape = (count, len(features._layers()), features.size)
     if path is None:
-        table = np.zeros(shape, np.float32)  # as precise as what is exported
-    else:
-        partial = f"{path}.partial-{uuid.uuid4().hex[:8]}"
+        table = np.zeros(shape, np.float32)  # the precision of the exported module
+        _fill(table, parts)
+        return table
+    with written_whole(path) as partial:
         table = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
-        table[0] = 0
+        _fill(table, parts)
+        table.flush()
+    return np.load(path, mmap_mode="r")
+
+
+def _fill(table: np.ndarray, parts: Iterable[np.ndarray]) -> None:
     first = 1
     for part in tqdm.tqdm(parts, desc="frozen features", unit=" texts", mininterval=1):
         table[first : first + len(part)] = part
         first += len(part)
-    if path is None:
-        return table
-    table.flush()
-    os.replace(partial, path)
-    return np.load(path, mmap_mode="r")

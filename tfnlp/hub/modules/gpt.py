@@ -1,17 +1,21 @@
-"""GPT as a pair of modules: a preprocessor, and a model that also writes text."""
+"""GPT as a pair of modules: a preprocessor, and a model that also generates text."""
 
 import os
+from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.text_generation import pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights, report
-from tfnlp.hub.saving.module import Hidden, KerasModule
+from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.untracked import Untracked
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
-SERVED = ("sequence_output", "lm_logits", "default")  # by the model's signature
+SERVED = ("sequence_output", "lm_logits", "default")  # outputs of the model's signature
 _GENERATE = {
     "prompt": tf.TensorSpec([None], "string", name="prompt"),
     "max_new_tokens": tf.TensorSpec([], "int32", name="max_new_tokens"),
@@ -23,7 +27,7 @@ _GENERATE = {
 
 
 class GPTModule(KerasModule):
-    """A language model: fine-tunable on ids, and from text to text.
+    """Language model module: fine-tunable on ids, and generates text from text.
 
     `module(dict of input_word_ids, input_mask int32 [B, T], training=False)` returns
     `sequence_output` `[B, T, H]` (also as `default`), `encoder_outputs` (list of L),
@@ -31,29 +35,43 @@ class GPTModule(KerasModule):
 
     `module.generate(prompt, max_new_tokens, temperature, top_k, top_p, seed)` continues strings
     `[B]`; it is also the signature "generate". It returns strings `[B]`: `continuation`, and
-    `text`, prompt and continuation. Temperature 0 takes the most probable token each time, `top_k`
-    0 and `top_p` 1 draw from all. Row b has the seed `seed + b`. A continuation ends before the
-    token that ends texts. At most as many tokens are made as the model has positions less one, and
-    of a prompt that leaves no room for them the end is read.
+    `text`, prompt and continuation. Temperature 0 takes the most probable token each time; `top_k`
+    0 and `top_p` 1 draw from all tokens. Row b has the seed `seed + b`. A continuation ends before
+    the token that ends texts. At most one token fewer is generated than the model has positions;
+    of a prompt that is too long to fit with them, only the end is read.
 
     Args:
         pretrainer: from `tfnlp.models.gpt_pretrainer`.
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
-        weights: `tfnlp.hub.saving.compact.CompactWeights` of the pretrainer, for inference alone, or None.
+        weights: `tfnlp.hub.saving.compact.CompactWeights` of the pretrainer, for inference only, or
+            None.
     """
 
-    def __init__(self, pretrainer, tokenizer, weights=None):
-        self._decoder = Hidden(GPTDecoder(pretrainer, tokenizer.vocab_size))
+    def __init__(
+        self,
+        pretrainer: keras.Model,
+        tokenizer: GPT2Tokenizer | GPTTokenizer,
+        weights: CompactWeights | None = None,
+    ) -> None:
+        self._decoder = Untracked(GPTDecoder(pretrainer, tokenizer.vocab_size))
         self._tokenizer = tokenizer
         super().__init__(pretrainer, "sequence_output", weights)
         self.generate.get_concrete_function()
 
     @tf.function(input_signature=list(_GENERATE.values()), autograph=False)
-    def generate(self, prompt, max_new_tokens, temperature, top_k, top_p, seed):
+    def generate(
+        self,
+        prompt: tf.Tensor,
+        max_new_tokens: tf.Tensor,
+        temperature: tf.Tensor,
+        top_k: tf.Tensor,
+        top_p: tf.Tensor,
+        seed: tf.Tensor,
+    ) -> dict[str, tf.Tensor]:
         decoder, end = self._decoder.value, self._tokenizer.end_id
         count = tf.clip_by_value(max_new_tokens, 1, decoder.max_positions - 1)
-        room = tf.cast(decoder.max_positions - count, "int64")
-        ids, mask = pad_prompts(self._tokenizer, prompt, room)
+        longest = tf.cast(decoder.max_positions - count, "int64")
+        ids, mask = pad_prompts(self._tokenizer, prompt, longest)
         with self.stored_weights():
             tokens = generate(
                 decoder,
@@ -69,12 +87,12 @@ class GPTModule(KerasModule):
             )
         continuation = self._tokenizer.detokenize(tokens)
         text = tf.strings.join([prompt, continuation])
-        if self._tokenizer.kind == "gpt":  # whose words lost their spaces
+        if not self._tokenizer.keeps_spaces:
             text = tf.strings.strip(tf.strings.join([prompt, continuation], separator=" "))
         return {"text": text, "continuation": continuation}
 
-    def signatures(self):
-        """Ids to vectors and logits, and text to text, for `tfnlp.hub.saving.save`."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return ids to vectors and logits, and text to text, for `tfnlp.hub.save`."""
         serve = tf.function(lambda **arguments: self.generate(**arguments), autograph=False)
         return {
             "serving_default": self.signature(SERVED),
@@ -83,17 +101,17 @@ class GPTModule(KerasModule):
 
 
 class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
-    """Strings `[B]` to `input_word_ids` and `input_mask`, int32 `[B, T]`, padded on the right.
+    """Module from strings `[B]` to `input_word_ids` and `input_mask`, int32 `[B, T]`.
 
-    Sub-objects: `.tokenize` (strings `[B]` to int32 ragged `[B, (tokens)]`) and `.detokenize`
-    (int32 ragged or dense to strings `[B]`).
+    Padding is on the right. Sub-objects: `.tokenize` (strings `[B]` to int32 ragged
+    `[B, (tokens)]`) and `.detokenize` (int32 ragged or dense to strings `[B]`).
 
     Args:
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
         seq_length: T; longer texts are cut.
     """
 
-    def __init__(self, tokenizer, seq_length=128):
+    def __init__(self, tokenizer: GPT2Tokenizer | GPTTokenizer, seq_length: int = 128) -> None:
         super().__init__()
         self._tokenizer = tokenizer
         self.tokenize, self.detokenize = tokenizer.tokenize, tokenizer.detokenize
@@ -104,7 +122,7 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.__call__.get_concrete_function(_GENERATE["prompt"])
 
     @tf.function(autograph=False)
-    def __call__(self, sentences):
+    def __call__(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
         tokens = self._tokenizer.tokenize(sentences)
         shape = [None, self._seq_length]
         ids = tokens.to_tensor(0, shape=shape)
@@ -114,10 +132,10 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
             "input_mask": tf.ensure_shape(mask, shape),
         }
 
-    def signature(self):
-        """Strings to the model's inputs, for serving."""
+    def signature(self) -> Callable:
+        """Return strings to the model's inputs as a concrete function."""
 
-        def serve(sentences):
+        def serve(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__(sentences)
 
         spec = tf.TensorSpec([None], "string", name="sentences")
@@ -125,16 +143,21 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
 
 
 def export_gpt(
-    directory, pretrainer, tokenizer, seq_length=128, overwrite=False, weights=None
-):
-    """Writes `directory/model` and `directory/preprocessor`; returns both paths.
+    directory: str | os.PathLike,
+    pretrainer: keras.Model,
+    tokenizer: GPT2Tokenizer | GPTTokenizer,
+    seq_length: int = 128,
+    overwrite: bool = False,
+    weights: str | None = None,
+) -> tuple[str, str]:
+    """Write `directory/model` and `directory/preprocessor`; return both paths.
 
-    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.saving.export`.
+    With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`.
 
     Raises:
-        ValueError: if vocabulary and model disagree, or `seq_length` is longer than the model's
+        ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
             positions.
-        OSError: if something can't be written.
+        OSError: if a file can't be written.
     """
     size = pretrainer.get_layer("token_embedding").vocab_size
     positions = pretrainer.get_layer("position_embedding").max_positions

@@ -1,57 +1,86 @@
-"""A fine-tuned model with all that stands around it: from examples to predictions."""
+"""A fine-tuned model with its encoding and decoding, from examples to predictions."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-from tfnlp.hub.modules.frozen_features import ElmoFeatures, WordRows, sequence_table
-from tfnlp.tasks.decoding import answers, best_spans, best_tags, span_candidates, word_logits
-from tfnlp.tasks.encoding import encode_examples, targets
+from tfnlp.hub.modules.frozen_features import (
+    ElmoFeatures,
+    EncoderFeatures,
+    WordRows,
+    sequence_table,
+)
+from tfnlp.tasks.decoding import (
+    decode_answers,
+    decode_choices,
+    decode_classes,
+    decode_scores,
+    decode_tags,
+    span_candidates,
+    word_logits,
+)
+from tfnlp.tasks.encoding import EncodedExamples, encode_examples, targets
 from tfnlp.tasks.prediction import predictor
 from tfnlp.tasks.task_encoder import TaskEncoder
+from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.text import WordIndex
 
-_WINDOWS = 256  # whose spans are compared at a time
+_WINDOWS = 256  # windows that are decoded at a time
 
 
 @dataclass
 class Prepared:
-    """Examples as the model reads them: `encoded` and, for frozen features, the `rows` of every
-    sequence in `table`, and the task's own `word_ids` of these."""
+    """Examples as the model reads them.
 
-    encoded: object
-    rows: list | None = None
-    word_ids: list | None = None
+    Attributes:
+        encoded: the packed sequences.
+        rows: for frozen features, the rows of each sequence in `table`.
+        word_ids: the ids of these words in the task's own word embeddings.
+        table: the frozen features.
+    """
+
+    encoded: EncodedExamples
+    rows: list[np.ndarray] | None = None
+    word_ids: list[np.ndarray] | None = None
     table: np.ndarray | None = None
 
 
 class TaskModel:
-    """What fine-tuning makes.
+    """Fine-tuned model that predicts from examples.
 
     Args:
         spec: a `tfnlp.tasks.TaskSpec`.
-        reader: of the backbone's texts, from `tfnlp.text.task_readers`.
+        reader: packs texts for the backbone, from `tfnlp.text.task_readers`.
         model: from `tfnlp.models.bert_task`, `gpt_task` or `feature_task`.
         features: `EncoderFeatures` or `ElmoFeatures` for a `feature_task`, else None.
-        index: a `tfnlp.text.WordIndex` where the model has word embeddings of its own, else None.
+        index: a `tfnlp.text.WordIndex` if the model has word embeddings of its own, else None.
     """
 
-    def __init__(self, spec, reader, model, features=None, index=None):
+    def __init__(
+        self,
+        spec: TaskSpec,
+        reader: Any,
+        model: keras.Model,
+        features: EncoderFeatures | ElmoFeatures | None = None,
+        index: WordIndex | None = None,
+    ) -> None:
         self.spec, self.reader, self.model = spec, reader, model
         self.features, self.index = features, index
         self.encoder = TaskEncoder(reader, spec)
         self._predictor = predictor(model)
 
     @property
-    def reads_sequences(self):
-        """Whether the model's inputs are `[B, C, T]` even for one sequence an example."""
+    def reads_sequences(self) -> bool:
+        """Whether the model's inputs are `[B, C, T]` even for one sequence per example."""
         return len(self.model.input["input_mask"].shape) == 3
 
-    # Numbers in
-
-    def prepare(self, parts, cache=None):
-        """Lists of examples as a list of `Prepared`; texts that they share are read once.
+    def prepare(self, parts: Sequence[Sequence], cache: str | None = None) -> list[Prepared]:
+        """Encode lists of examples; texts that they share are encoded once.
 
         Args:
             parts: lists of examples, such as training and dev set.
@@ -77,12 +106,21 @@ class TaskModel:
             prepared.append(Prepared(x, rows, word_ids, table))
         return prepared
 
-    def batches(self, prepared, batch_size, examples=None, lengths=None, **options):
-        """`TaskBatches` of `Prepared` examples, with targets if the `examples` are given.
+    def batches(
+        self,
+        prepared: Prepared,
+        batch_size: int,
+        examples: Sequence | None = None,
+        lengths: Sequence[int] | None = None,
+        **options: Any,
+    ) -> TaskBatches:
+        """Return `TaskBatches` of prepared examples, with targets if `examples` are given.
 
         Args:
+            prepared: from `prepare`.
             batch_size: rows.
-            lengths: what sequences are padded to; None: six lengths that fit them.
+            examples: the same examples, with their labels.
+            lengths: lengths that sequences are padded to; None: six lengths that fit them.
             **options: `seed`, `pad_all`.
         """
         encoded = prepared.encoded
@@ -112,15 +150,25 @@ class TaskModel:
             **options,
         )
 
-    # Words out
-
-    def predict(self, examples, batch_size=32, prepared=None, batches=None):
-        """What the model says of examples, a list of dicts.
+    def predict(
+        self,
+        examples: Sequence,
+        batch_size: int = 32,
+        prepared: Prepared | None = None,
+        batches: TaskBatches | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the predictions for examples, a list of dicts.
 
         "classify": `label`, `probabilities` (dict by label). "similarity": `score`. "choose":
-        `choice`, `probabilities` (list). "tag": `tags`, `probabilities` (of the tags chosen).
+        `choice`, `probabilities` (list). "tag": `tags`, `probabilities` (of the chosen tags).
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
         `tfnlp.tasks.decoding.answers`.
+
+        Args:
+            examples: the examples.
+            batch_size: rows.
+            prepared: the examples from `prepare`; None: they are prepared here.
+            batches: the examples from `batches`; None: they are made here.
         """
         if not examples:
             return []
@@ -132,55 +180,46 @@ class TaskModel:
         decode = getattr(self, f"_decode_{self.spec.task}")
         return decode(outputs, prepared.encoded, examples)
 
-    def _decode_classify(self, outputs, encoded, examples):
-        labels = self.spec.labels
-        return [
-            {
-                "label": labels[int(row.argmax())],
-                "probabilities": dict(zip(labels, row.tolist(), strict=True)),
-            }
-            for row in tf.nn.softmax(outputs["class_logits"]).numpy()
-        ]
+    def _decode_classify(
+        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+    ) -> list[dict[str, Any]]:
+        found = _rows(decode_classes(outputs, self.spec))
+        for row in found:
+            row["probabilities"] = dict(zip(self.spec.labels, row["probabilities"], strict=True))
+        return found
 
-    def _decode_similarity(self, outputs, encoded, examples):
-        scores = outputs["score"] * self.spec.deviation + self.spec.mean
-        return [{"score": float(score)} for score in scores]
+    def _decode_similarity(
+        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+    ) -> list[dict[str, Any]]:
+        return _rows(decode_scores(outputs, self.spec))
 
-    def _decode_choose(self, outputs, encoded, examples):
-        return [
-            {"choice": int(row.argmax()), "probabilities": row.tolist()}
-            for row in tf.nn.softmax(outputs["choice_logits"]).numpy()
-        ]
+    def _decode_choose(
+        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+    ) -> list[dict[str, Any]]:
+        return _rows(decode_choices(outputs))
 
-    def _decode_tag(self, outputs, encoded, examples):
-        flat = np.zeros((int(encoded.splits[-1]), len(self.spec.labels)), np.float32)
-        for first in range(0, len(encoded.row), _WINDOWS):
-            part = slice(first, first + _WINDOWS)
-            windows = {name: _padded(x[part]) for name, x in encoded.windows.items()}
-            flat += word_logits(
-                _padded(outputs["tag_logits"][part], windows["token_word"].shape[1]),
-                windows,
-                len(flat),
-            ).numpy()
+    def _decode_tag(
+        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+    ) -> list[dict[str, Any]]:
+        logits = np.zeros((int(encoded.splits[-1]), len(self.spec.labels)), np.float32)  # [W, K]
+        for part, windows in _window_parts(encoded):
+            width = windows["token_word"].shape[1]
+            tag_logits = _padded(outputs["tag_logits"][part], width)  # [N, T, K]
+            logits += word_logits(tag_logits, windows, len(logits)).numpy()
         found = []
         for first in range(0, len(examples), _WINDOWS):
             splits = encoded.splits[first : first + _WINDOWS + 1]
-            logits = tf.RaggedTensor.from_row_splits(
-                flat[splits[0] : splits[-1]], splits - splits[0]
-            )
-            lengths = np.diff(splits).astype(np.int32)
-            tags, probabilities = best_tags(logits.to_tensor(), lengths, self.spec.labels)
-            for row, values, n in zip(tags.numpy(), probabilities.numpy(), lengths, strict=True):
-                names = [self.spec.labels[tag] for tag in row[:n]]
-                found.append({"tags": names, "probabilities": values[:n].tolist()})
+            some = logits[splits[0] : splits[-1]]
+            rows = _rows(decode_tags(some, splits - splits[0], self.spec.labels))
+            for row, count in zip(rows, np.diff(splits), strict=True):
+                found.append({name: values[:count] for name, values in row.items()})
         return found
 
-    def _decode_answer(self, outputs, encoded, examples):
+    def _decode_answer(
+        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+    ) -> list[dict[str, Any]]:
         parts = []
-        for first in range(0, len(encoded.row), _WINDOWS):
-            part = slice(first, first + _WINDOWS)
-            windows = {name: _padded(x[part]) for name, x in encoded.windows.items()}
-            windows["null_positions"] = encoded.null_positions[part]
+        for part, windows in _window_parts(encoded):
             width = windows["token_word"].shape[1]
             logits = [_padded(outputs[f"{x}_logits"][part], width) for x in ("start", "end")]
             parts.append(span_candidates(*logits, windows, self.spec.max_answer))
@@ -193,30 +232,38 @@ class TaskModel:
                 for p in parts
             ]
             candidates[name] = tf.concat(rows, 0)
-        spans = best_spans(candidates, encoded.row, len(examples))
-        found = answers(
-            spans,
-            tf.constant([example.context for example in examples]),
-            tf.constant(encoded.starts),
-            tf.constant(encoded.ends),
-            self.spec.unanswerable,
-            self.spec.threshold,
-        )
-        found = {name: x.numpy() for name, x in found.items()}
-        return [
-            {
-                "answer": found["answer"][i].decode(),
-                "score": float(found["score"][i]),
-                "null_score": float(found["null_score"][i]),
-                "answers": [text.decode() for text in found["answers"][i]],
-                "scores": found["scores"][i].tolist(),
-            }
-            for i in range(len(examples))
-        ]
+        contexts = tf.constant([example.context for example in examples])
+        words = (tf.constant(encoded.starts), tf.constant(encoded.ends))
+        found = decode_answers(candidates, encoded.row, contexts, words, self.spec)
+        names = ("answer", "score", "null_score", "answers", "scores")
+        return _rows({name: found[name] for name in names})
 
 
-def _padded(rows, width=None):
-    """Arrays `[n, ...]` as one `[N, T, ...]`; beyond their ends -1 words, False and 0."""
+def _window_parts(
+    encoded: EncodedExamples,
+) -> Iterator[tuple[slice, dict[str, np.ndarray]]]:
+    """Yield the padded windows of some rows at a time."""
+    for first in range(0, len(encoded.row), _WINDOWS):
+        part = slice(first, first + _WINDOWS)
+        windows = {name: _padded(x[part]) for name, x in encoded.windows.items()}
+        yield part, {**windows, "null_positions": encoded.null_positions[part]}
+
+
+def _rows(found: dict[str, tf.Tensor]) -> list[dict[str, Any]]:
+    """Return a dict of tensors `[B, ...]` as B dicts of Python values."""
+    columns = [_python(x.numpy().tolist()) for x in found.values()]
+    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _python(values: Any) -> Any:
+    """Return nested lists with strings in place of bytes."""
+    if isinstance(values, list):
+        return [_python(x) for x in values]
+    return values.decode() if isinstance(values, bytes) else values
+
+
+def _padded(rows: Sequence[np.ndarray], width: int | None = None) -> np.ndarray:
+    """Stack arrays `[n, ...]` to one `[N, T, ...]`, padded with -1 (int32), False or 0."""
     width = width or max(len(row) for row in rows)
     first = np.asarray(rows[0])
     shape = (len(rows), width, *first.shape[1:])

@@ -1,34 +1,43 @@
-"""Prompts to text with a GPT: strings in, strings out."""
+"""Text generation with a GPT, from strings to strings."""
 
 import codecs
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.models import GPTDecoder
 from tfnlp.models.beam_search import beam_search
 from tfnlp.models.generation import advance, generate, start
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 
 class TextGenerator:
-    """Continues texts.
+    """Generator of continuations of texts.
 
-    `generator(prompts, max_new_tokens=64, ...)` returns the continuations, `stream` one of them
-    bit by bit as it is made. Each is one compiled graph with a cache of keys and values, made at
-    the first call with such settings. A prompt's continuation depends on the prompt, the settings
-    and the seed alone, not on the batch.
+    `generator(prompts, max_new_tokens=64, ...)` returns the continuations; `stream` yields one of
+    them piece by piece. Each runs one compiled graph with a cache of keys and values, built at the
+    first call with given settings. A prompt's continuation depends on the prompt, the settings and
+    the seed only, not on the batch.
 
     Args:
         model: from `tfnlp.models.gpt` or `gpt_pretrainer`.
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
-        jit_compile: compile with XLA, for each new length of prompts anew: tens of seconds, after
-            which a float32 model runs faster on a CPU.
+        jit_compile: compile with XLA. Each new length of prompts is compiled again, which takes
+            tens of seconds; then a float32 model runs faster on a CPU.
 
     Raises:
         ValueError: if the vocabulary has more tokens than the model.
     """
 
-    def __init__(self, model, tokenizer, jit_compile=False):
+    def __init__(
+        self,
+        model: keras.Model,
+        tokenizer: GPT2Tokenizer | GPTTokenizer,
+        jit_compile: bool = False,
+    ) -> None:
         self.tokenizer = tokenizer
         size = model.get_layer("token_embedding").vocab_size
         if tokenizer.vocab_size > size:
@@ -43,27 +52,27 @@ class TextGenerator:
 
     def __call__(
         self,
-        prompts,
-        max_new_tokens=64,
+        prompts: Sequence[str | bytes],
+        max_new_tokens: int = 64,
         *,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        seeds=0,
-        beams=None,
-        length_penalty=0.0,
-        stop_tokens=None,
-    ):
-        """Continuations of `prompts`.
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seeds: int | Sequence[int] = 0,
+        beams: int | None = None,
+        length_penalty: float = 0.0,
+        stop_tokens: Sequence[int] | None = None,
+    ) -> list[str]:
+        """Return the continuations of `prompts`.
 
         Args:
-            prompts: list of strings; one that is empty starts a text.
+            prompts: list of strings; an empty one starts a text.
             max_new_tokens: 1 or more; prompt and continuation must fit the model's positions.
             temperature: 0: the most probable token each time; above: drawn, see
                 `tfnlp.models.sample`.
             top_k, top_p: draw from the k most probable tokens, from the fewest with probability p.
-            seeds: an int, prompt i then has `seeds + i`, or an int for each prompt.
-            beams: search with so many beams instead, and take the best; see
+            seeds: an int (prompt i has `seeds + i`), or an int for each prompt.
+            beams: use a beam search of this width and return the best beam; see
                 `tfnlp.models.beam_search`, also for `length_penalty`.
             stop_tokens: ids that end a text; None: the tokenizer's `end_id`.
 
@@ -91,20 +100,20 @@ class TextGenerator:
 
     def stream(
         self,
-        prompt,
-        max_new_tokens=64,
+        prompt: str | bytes,
+        max_new_tokens: int = 64,
         *,
-        temperature=1.0,
-        top_k=0,
-        top_p=1.0,
-        seed=0,
-        stop_tokens=None,
-        tokens_a_call=1,
-    ):
-        """Yields the pieces of one continuation; joined they are what a call returns.
+        temperature: float = 1.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        seed: int = 0,
+        stop_tokens: Sequence[int] | None = None,
+        tokens_a_call: int = 1,
+    ) -> Iterator[str]:
+        """Yield the pieces of one continuation; joined they are the result of a call.
 
-        Arguments as of a call; the graph is run for `tokens_a_call` tokens at a time. A character
-        is held back until its last byte is there, so that a piece may be empty.
+        The arguments are those of a call; the graph is run for `tokens_a_call` tokens at a time.
+        A character is yielded when its last byte is complete, so a piece may be empty.
         """
         check_sampling(temperature, top_k, top_p)
         if tokens_a_call < 1:
@@ -119,13 +128,15 @@ class TextGenerator:
             new, state = self._graph(advance, count, stop_ids=stops, **settings)(state, seeds)
             tokens += _until_stop(new, stops)[0].numpy().tolist()
             ended = len(tokens) == max_new_tokens or bool(state["done"][0])
-            # From the start each time: what a piece adds may depend on those before it.
+            # Detokenize from the start each time: a piece may depend on those before it.
             whole = self.tokenizer.detokenize(tf.constant([tokens], "int32"))[0].numpy()
             text = codecs.getincrementaldecoder("utf-8")("replace").decode(whole, final=ended)
             yield text[len(shown) :]
             shown = text
 
-    def _prompts(self, prompts, max_new_tokens):
+    def _prompts(
+        self, prompts: Sequence[str | bytes], max_new_tokens: int
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         if isinstance(prompts, str | bytes) or not len(prompts):
             raise ValueError("prompts must be a list of one string or more")
         for prompt in prompts:
@@ -142,17 +153,17 @@ class TextGenerator:
             )
         return ids, mask
 
-    def _stops(self, stop_tokens):
+    def _stops(self, stop_tokens: Sequence[int] | None) -> tuple[int, ...]:
         if stop_tokens is None:
             return () if self.tokenizer.end_id is None else (self.tokenizer.end_id,)
         return tuple(int(token) for token in stop_tokens)
 
-    def _graph(self, function, count, **settings):
-        """`function(decoder, ..., count, **settings)` as a graph of tensors."""
+    def _graph(self, function: Callable, count: int, **settings: Any) -> Callable:
+        """Return `function(decoder, ..., count, **settings)` as a `tf.function` of tensors."""
         key = (function, count, *settings.items())
         if key not in self._graphs:
 
-            def run(*tensors):
+            def run(*tensors: tf.Tensor) -> Any:
                 first, more = tensors[:2], tensors[2:]
                 if function is advance:
                     first, more = tensors[:1], tensors[1:]
@@ -165,8 +176,8 @@ class TextGenerator:
         return self._graphs[key]
 
 
-def check_sampling(temperature, top_k, top_p):
-    """Raises ValueError for what `tfnlp.models.sample` can't use."""
+def check_sampling(temperature: float, top_k: int, top_p: float) -> None:
+    """Raise ValueError for arguments that `tfnlp.models.sample` can't use."""
     if not 0 <= temperature < float("inf"):
         raise ValueError(f"temperature={temperature} must be 0 or more")
     if top_k < 0 or top_k != int(top_k):
@@ -175,19 +186,23 @@ def check_sampling(temperature, top_k, top_p):
         raise ValueError(f"top_p={top_p} must be above 0 and at most 1")
 
 
-def pad_prompts(tokenizer, prompts, longest=None):
-    """Strings `[B]` to ids, int32 `[B, P]`, padded on the left, and the mask, bool `[B, P]`.
+def pad_prompts(
+    tokenizer: GPT2Tokenizer | GPTTokenizer,
+    prompts: tf.Tensor,
+    longest: int | tf.Tensor | None = None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Convert strings `[B]` to ids, int32 `[B, P]`, padded on the left, and a bool mask `[B, P]`.
 
-    A prompt without tokens becomes the one that ends texts, and so starts the next.
+    A prompt without tokens becomes the token that ends texts: it starts the next text.
 
     Args:
         tokenizer: a `GPT2Tokenizer` or `GPTTokenizer`.
         prompts: strings `[B]`.
-        longest: int32 scalar: only so many of the last tokens are kept; None: all.
+        longest: number of tokens to keep, from the end of the prompt; None: all.
     """
     tokens = tokenizer.tokenize(prompts)
     end = 0 if tokenizer.end_id is None else tokenizer.end_id
-    # Backwards, the padding on the right is what comes out on the left.
+    # Reversed: padding on the right becomes padding on the left.
     tokens = tokens[:, ::-1]
     if longest is not None:
         tokens = tokens[:, :longest]
@@ -198,17 +213,17 @@ def pad_prompts(tokenizer, prompts, longest=None):
     return ids[:, ::-1], mask[:, ::-1]
 
 
-def _row_seeds(seeds, rows):
+def _row_seeds(seeds: int | Sequence[int], rows: int) -> tf.Tensor:
     seeds = np.asarray(seeds, np.int64)
     if seeds.ndim == 0:
         seeds = seeds + np.arange(rows)
     if seeds.shape != (rows,):
         raise ValueError(f"seeds has shape {seeds.shape}; give an int, or one for each prompt")
-    return tf.constant(seeds.astype(np.int32))  # beyond int32 they wrap round
+    return tf.constant(seeds.astype(np.int32))  # larger seeds wrap around
 
 
-def _until_stop(tokens, stops):
-    """int32 `[B, G]` (of beams `[B, K, G]`: the best) up to the first of `stops`, ragged."""
+def _until_stop(tokens: Any, stops: Sequence[int]) -> tf.RaggedTensor:
+    """Cut int32 `[B, G]` (the best of beams `[B, K, G]`) before the first of `stops`."""
     tokens = tokens[0][:, 0] if isinstance(tokens, tuple | list) else tokens
     stopped = tf.zeros_like(tokens, tf.bool)
     for stop in stops:

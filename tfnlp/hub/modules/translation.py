@@ -1,38 +1,49 @@
-"""Sentences to their translations: strings in, strings out, in Python and as a SavedModel."""
+"""Translation from strings to strings, in Python and as a SavedModel."""
 
 import os
+from collections.abc import Callable, Sequence
 
+import keras
 import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from tfnlp.hub.saving.module import Hidden, KerasModule
-from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.saving.keras_module import KerasModule
+from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.untracked import Untracked
+from tfnlp.models import Seq2SeqDecoder, TransformerDecoder
 from tfnlp.models.beam_search import beam_search
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 BEAMS, LENGTH_PENALTY = 4, 0.6  # Vaswani et al. 2017, section 6.1
-LONGER = 50  # tokens that a translation may have more than its source, from there too
+LONGER = 50  # tokens that a translation may be longer than its source, ibid.
 
 
 class Translator:
-    """Translates with a beam search over an encoder-decoder.
+    """Translator that searches with beams over an encoder-decoder.
 
-    `translator(sentences)` is a list of strings. A translation has at most 50 tokens more than the
-    longest source of its batch.
+    `translator(sentences)` returns a list of strings. A translation has at most 50 tokens more
+    than the longest source of its batch.
 
     Args:
         decoder: a `tfnlp.models.TransformerDecoder` or `Seq2SeqDecoder`.
         tokenizer: the `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer` of both languages; its `end_id`
             ends sentences and starts the decoder.
-        beams: hypotheses that are kept at a time.
+        beams: number of hypotheses that are kept.
         length_penalty: alpha, see `tfnlp.models.beam_search`.
 
     Raises:
-        ValueError: for a vocabulary that is not the model's or has no token that ends sentences;
-            beams below 1.
+        ValueError: if the vocabulary is not the model's or has no token that ends sentences, or
+            `beams` is below 1.
     """
 
-    def __init__(self, decoder, tokenizer, beams=BEAMS, length_penalty=LENGTH_PENALTY):
+    def __init__(
+        self,
+        decoder: TransformerDecoder | Seq2SeqDecoder,
+        tokenizer: GPT2Tokenizer | GPTTokenizer,
+        beams: int = BEAMS,
+        length_penalty: float = LENGTH_PENALTY,
+    ) -> None:
         if tokenizer.vocab_size != decoder.vocab_size:
             raise ValueError(
                 f"vocabulary of {tokenizer.vocab_size} tokens, but the model has "
@@ -50,10 +61,10 @@ class Translator:
             autograph=False,
         )
 
-    def translate(self, sentences):
-        """Strings `[B]` to `(translations, scores)`: strings `[B]` and float32 `[B]`.
+    def translate(self, sentences: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return translations, strings `[B]`, and scores, float32 `[B]`, of strings `[B]`.
 
-        A score is `log p / ((5 + n) / 6)^alpha` of the n tokens that the translation has.
+        The score of a translation of n tokens is `log p / ((5 + n) / 6)^alpha`.
         """
         end = self.tokenizer.end_id
         tokens = self.tokenizer.tokenize(tf.strings.strip(sentences))
@@ -73,20 +84,22 @@ class Translator:
         best = found[:, 0]  # [B, G]
         kept = tf.cumsum(tf.cast(best == end, "int32"), axis=1) == 0
         texts = self.tokenizer.detokenize(tf.ragged.boolean_mask(best, kept))
-        # Nothing is said of nothing.
+        # An empty sentence has an empty translation.
         texts = tf.where(tf.strings.strip(sentences) == "", "", tf.strings.strip(texts))
         return texts, scores[:, 0]
 
-    def __call__(self, sentences, batch_size=32, progress=False):
-        """Translations, in the order of the sentences.
+    def __call__(
+        self, sentences: Sequence[str], batch_size: int = 32, progress: bool = False
+    ) -> list[str]:
+        """Return the translations, in the order of the sentences.
 
         Args:
-            sentences: list of strings; an empty one gives an empty one.
-            batch_size: sentences at a time; those of like length share a batch.
+            sentences: list of strings; an empty one gives an empty translation.
+            batch_size: sentences per batch; those of similar length share a batch.
             progress: show a progress bar.
 
         Raises:
-            ValueError: for something else than a list of strings.
+            ValueError: if `sentences` is not a list of strings.
         """
         if isinstance(sentences, str | bytes):
             raise ValueError("sentences is a single string; give a list of strings")
@@ -106,7 +119,7 @@ class Translator:
 
 
 class TranslationModule(KerasModule):
-    """An encoder-decoder: from text to text, and fine-tunable on ids.
+    """Encoder-decoder module: from text to text, and fine-tunable on ids.
 
     `module(dict of input_word_ids, input_mask int32 [B, S], target_word_ids int32 [B, T],
     training=False)` returns the model's outputs, `lm_logits` float32 `[B, T, V]` among them.
@@ -119,21 +132,21 @@ class TranslationModule(KerasModule):
         translator: a `Translator` of that model.
     """
 
-    def __init__(self, model, translator):
+    def __init__(self, model: keras.Model, translator: Translator) -> None:
         self._tokenizer = translator.tokenizer
-        self._translator = Hidden(translator)
+        self._translator = Untracked(translator)
         super().__init__(model, "sequence_output")
         self.translate.get_concrete_function()
 
     @tf.function(
         input_signature=[tf.TensorSpec([None], "string", name="sentences")], autograph=False
     )
-    def translate(self, sentences):
+    def translate(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
         translations, scores = self._translator.value.translate(sentences)
         return {"translation": translations, "score": scores}
 
-    def signatures(self):
-        """Text to text, and ids to logits, for `tfnlp.hub.saving.save`."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return text to text, and ids to logits, for `tfnlp.hub.save`."""
         serve = tf.function(lambda sentences: self.translate(sentences), autograph=False)
         spec = tf.TensorSpec([None], "string", name="sentences")
         return {
@@ -142,15 +155,15 @@ class TranslationModule(KerasModule):
         }
 
 
-def export_translator(directory, model, translator, overwrite=False):
-    """Writes `TranslationModule(model, translator)` as a SavedModel; returns its path.
+def export_translator(
+    directory: str | os.PathLike,
+    model: keras.Model,
+    translator: Translator,
+    overwrite: bool = False,
+) -> str:
+    """Write `TranslationModule(model, translator)` as a SavedModel; return its path.
 
     Raises:
-        OSError: see `tfnlp.hub.saving.save`.
+        OSError: see `tfnlp.hub.save`.
     """
-    check_free(directory, overwrite)
-    with as_saved():
-        module = TranslationModule(model, translator)
-        signatures = module.signatures()
-    save(module, directory, signatures, overwrite)
-    return os.fspath(directory)
+    return save_module(lambda: TranslationModule(model, translator), directory, overwrite)

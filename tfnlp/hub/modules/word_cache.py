@@ -1,32 +1,30 @@
-"""Words whose vectors are computed once, before a module is exported."""
+"""Table of words whose vectors are computed once, before a module is exported."""
 
 import os
 import re
-import shutil
 import sys
-import tempfile
-import weakref
+from collections.abc import Callable
 
 import tensorflow as tf
 from tqdm import tqdm
 
+from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.lines import read_lines
 
-_CHUNK = 1024  # words whose vectors are computed at once
-_BLANK = re.compile("[ \t\r\v\f]")  # what splits a sentence into words
+_CHUNK = 1024  # words per batch
+_BLANK = re.compile("[ \t\r\v\f]")  # separates the words of a sentence
 
 
 class WordCache(tf.__internal__.tracking.AutoTrackable):
-    """A table from words to precomputed vectors.
+    """Table from words to precomputed vectors.
 
     The words travel as an asset of the SavedModel and the vectors as a variable, so that a large
-    vocabulary is no part of the graph. The asset is a copy of the file in its plainest form: the
-    user's may change, repeat a word or have line ends that TensorFlow's reader takes for another
-    word.
+    vocabulary is not part of the graph. The asset is a normalized copy of the file: the user's
+    file may change, repeat a word, or have line ends that TensorFlow would read as part of a word.
 
     Args:
         path: file of words, see `read_cache_words`.
-        embed: a function from strings `[N]` to vectors `[N, P]`.
+        embed: function from strings `[N]` to vectors `[N, P]`.
 
     Attributes:
         vectors: variable `[V, P]`, not trainable.
@@ -35,29 +33,21 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
         FileNotFoundError, ValueError: see `read_cache_words`.
     """
 
-    def __init__(self, path, embed):
+    def __init__(self, path: str | os.PathLike, embed: Callable[[tf.Tensor], tf.Tensor]) -> None:
         super().__init__()
         words = [word.encode() for word in read_cache_words(path)]
         self.vectors = _vectors(words, embed)
-        folder = tempfile.mkdtemp(prefix="tfnlp_words_")
-        weakref.finalize(self, _remove_folder, folder, os.getpid())
-        copy = os.path.join(folder, "words.txt")
-        with open(copy, "wb") as file:
-            file.write(b"\n".join(words) + b"\n")
-        self._rows = tf.lookup.StaticHashTable(
-            tf.lookup.TextFileInitializer(
-                copy,
-                tf.string,
-                tf.lookup.TextFileIndex.WHOLE_LINE,
-                tf.int64,
-                tf.lookup.TextFileIndex.LINE_NUMBER,
-            ),
-            default_value=-1,
-        )
 
-    def lookup(self, words, otherwise):
-        """Vectors of strings `[N]`: the words' own, or `otherwise(words)` of those not here."""
-        rows = self._rows.lookup(words)  # [N], -1 for words that are not here
+        def write(folder: str) -> None:
+            with open(os.path.join(folder, "words.txt"), "wb") as file:
+                file.write(b"\n".join(words) + b"\n")
+
+        (self.asset,) = make_assets(["words.txt"], write, "tfnlp_words_")
+        self._rows = line_number_table(self.asset)
+
+    def lookup(self, words: tf.Tensor, otherwise: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+        """Return the vectors `[N, P]` of strings `[N]`; `otherwise` computes missing ones."""
+        rows = self._rows.lookup(words)  # [N], -1 for missing words
         vectors = tf.gather(self.vectors, tf.maximum(rows, 0))  # [N, P]
         missing = tf.where(rows < 0)  # [M, 1]
         return tf.cond(
@@ -69,15 +59,16 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
         )
 
 
-def read_cache_words(path):
-    """The distinct words of a file, in its order.
+def read_cache_words(path: str | os.PathLike) -> list[str]:
+    """Return the distinct words of a file, in its order.
 
-    UTF-8, with or without a byte order mark, one word a line; both line endings are accepted, empty
-    lines and repeated words are left out. A vocabulary of a run or of bilm-tf is such a file.
+    The file is UTF-8, with or without a byte order mark, with one word per line. Both line endings
+    are accepted; empty lines and repeated words are left out. A vocabulary of a run or of bilm-tf
+    is such a file.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is binary or not UTF-8, has no words, or a line of several.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is binary or not UTF-8, has no words, or has several words in a line.
     """
     words, source = {}, f"cache {path}"
     for number, word in enumerate(read_lines(path, "cache"), start=1):
@@ -86,12 +77,12 @@ def read_cache_words(path):
         words[word] = None
     words.pop("", None)
     if not words:
-        raise ValueError(f"{source} holds no words; give a file of words, one a line")
+        raise ValueError(f"{source} holds no words; give a file with one word per line")
     return list(words)
 
 
-def _vectors(words, embed):
-    """A variable `[V, P]`. Words of like length are embedded together, so that few are padded."""
+def _vectors(words: list[bytes], embed: Callable[[tf.Tensor], tf.Tensor]) -> tf.Variable:
+    """Return a variable `[V, P]`. Words of similar length share a batch, for less padding."""
     order = sorted(range(len(words)), key=lambda i: len(words[i]))
     terminal = sys.stderr.isatty()
     bar = tqdm(
@@ -114,8 +105,3 @@ def _vectors(words, embed):
             variable.scatter_update(tf.IndexedSlices(values, tf.constant(rows)))
             bar.update(len(rows))
     return variable
-
-
-def _remove_folder(folder, owner):
-    if os.getpid() == owner:  # a forked child must not delete its parent's file
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,15 +1,16 @@
-"""Texts to vectors by their words: a module like the published `nnlm-en-dim128`."""
+"""Text embeddings from word vectors: a module like the published `nnlm-en-dim128`."""
 
 import os
-import shutil
-import tempfile
-import weakref
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.saving.save import save_module
+from tfnlp.text import WordVectors
+from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.characters import UNKNOWN
+from tfnlp.text.lines import write_text
 from tfnlp.text.words.subwords import subword_rows_in_graph
 
 COMBINERS = ("sqrtn", "mean", "sum")
@@ -17,39 +18,44 @@ _MARKS = r"[\p{P}\p{S}]"
 
 
 class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
-    """Strings `[B]` to vectors float32 `[B, D]`, each made of those of its words.
+    """Module from strings `[B]` to vectors float32 `[B, D]`, combined from word vectors.
 
-    A text is split at whitespace; with the word vectors e_1 ... e_n it becomes
+    A text is split at whitespace; with the word vectors e_1 ... e_n its vector is
 
         sqrtn   sum_i e_i / sqrt(n)        mean   sum_i e_i / n        sum   sum_i e_i
 
-    and a text without words zeros. The table trains, like those of the published modules:
-    `module(texts, training=False)`, `variables`, `trainable_variables`, `regularization_losses`
-    (none), and the signature `default`, of `text` to `default`.
+    and zeros for a text without words. The table is trainable, as in the published modules. The
+    module has `module(texts, training=False)`, `variables`, `trainable_variables`,
+    `regularization_losses` (none), and the signature `default`, from `text` to `default`.
 
-    Words that are not in the vocabulary have one of `oov_buckets` more rows of the table, by their
-    hash. These start as the vector of `<UNK>` where the vocabulary has that word, else as zeros:
-    then such a word counts in n and no more. Where the vectors have subwords, there are no buckets:
-    an unseen word is the mean of its n-grams' vectors, which train too, and of one that is too
-    short for any the vector is zeros.
+    A word that is not in the vocabulary has one of `oov_buckets` additional rows of the table, by
+    its hash. These start as the vector of `<UNK>` if the vocabulary has that word, else as zeros;
+    such a word still counts in n. If the vectors have subwords, there are no buckets: an unseen
+    word is the mean of its n-grams' vectors, which are trainable too; a word that is too short for
+    any n-gram is zeros.
 
-    Nothing is done to the words unless asked: "Cats," is then another word than "cats".
+    By default words are not normalized: "Cats," and "cats" are different words.
 
     Args:
         vectors: `tfnlp.text.WordVectors`; no word may hold a line end.
         oov_buckets: rows for unseen words, 1 or more.
         combiner: "sqrtn", "mean" or "sum".
         lowercase: lower-case the texts, all of Unicode.
-        punctuation: False: take the punctuation and symbols of Unicode out of the texts; a mark
-            between spaces is then no word.
+        punctuation: False: remove the punctuation and symbols of Unicode from the texts; a mark
+            between spaces is then not a word.
 
     Raises:
         ValueError: for another combiner, no buckets, or a word with a line end in it.
     """
 
     def __init__(
-        self, vectors, oov_buckets=1, combiner="sqrtn", lowercase=False, punctuation=True
-    ):
+        self,
+        vectors: WordVectors,
+        oov_buckets: int = 1,
+        combiner: str = "sqrtn",
+        lowercase: bool = False,
+        punctuation: bool = True,
+    ) -> None:
         super().__init__()
         if combiner not in COMBINERS:
             raise ValueError(f"combiner={combiner!r} must be one of {', '.join(COMBINERS)}")
@@ -73,25 +79,26 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
             self.variables.append(self.subword_embeddings)
         self.trainable_variables = list(self.variables)
         self.regularization_losses = []
-        self._rows = _table(vectors.words)
-        for training in (False, True):  # every call that a user may make
+        self.words_asset = _words_asset(vectors.words)
+        self._rows = line_number_table(self.words_asset)  # -1 for unseen words
+        for training in (False, True):  # trace all calls that a user may make
             self.__call__.get_concrete_function(_TEXT, training=training)
 
     @tf.function(autograph=False)
-    def __call__(self, inputs, training=False):
+    def __call__(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
         return self._vectors(inputs)
 
-    def signatures(self):
-        """The signature of the published module, for `tfnlp.hub.saving.save`."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return the signature of the published module, for `tfnlp.hub.save`."""
 
-        def default(text):
+        def default(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return {"default": self.__call__(text)}
 
         return {"default": tf.function(default, autograph=False).get_concrete_function(_TEXT)}
 
     @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
-    def _vectors(self, texts):
-        # One graph for `training` and not.
+    def _vectors(self, texts: tf.Tensor) -> tf.Tensor:
+        # One graph for both values of `training`.
         if self._lowercase:
             texts = tf.strings.lower(texts, encoding="utf-8")
         if not self._punctuation:
@@ -104,9 +111,9 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
         counts = tf.cast(tf.maximum(words.row_lengths(), 1), "float32")[:, tf.newaxis]
         return sums / (tf.sqrt(counts) if self._combiner == "sqrtn" else counts)
 
-    def _of_words(self, words):
-        """Vectors of strings `[N]`, `[N, D]`."""
-        rows = self._rows.lookup(words)  # -1 for words that are not here
+    def _of_words(self, words: tf.Tensor) -> tf.Tensor:
+        """Return vectors `[N, D]` of strings `[N]`."""
+        rows = self._rows.lookup(words)  # [N], -1 for unseen words
         if self._sizes is None:
             others = self._count + tf.strings.to_hash_bucket_fast(words, self._buckets)
             return tf.gather(self.embeddings, tf.where(rows < 0, others, rows))
@@ -124,51 +131,35 @@ _TEXT = tf.TensorSpec([None], "string", name="text")
 
 
 def export_word_vectors(
-    directory,
-    vectors,
-    oov_buckets=1,
-    combiner="sqrtn",
-    lowercase=False,
-    punctuation=True,
-    overwrite=False,
-):
-    """Writes a `WordVectorsModule` of the same arguments as a SavedModel; returns its path.
+    directory: str | os.PathLike,
+    vectors: WordVectors,
+    oov_buckets: int = 1,
+    combiner: str = "sqrtn",
+    lowercase: bool = False,
+    punctuation: bool = True,
+    overwrite: bool = False,
+) -> str:
+    """Write a `WordVectorsModule` with the same arguments as a SavedModel; return its path.
 
     Raises:
-        ValueError, OSError: see `WordVectorsModule` and `tfnlp.hub.saving.save`.
+        ValueError, OSError: see `WordVectorsModule` and `tfnlp.hub.save`.
     """
-    check_free(directory, overwrite)
-    with as_saved():
-        module = WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation)
-        signatures = module.signatures()
-    save(module, directory, signatures, overwrite)
-    return os.fspath(directory)
+    return save_module(
+        lambda: WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation),
+        directory,
+        overwrite,
+    )
 
 
-def _table(words):
-    """A table from words to their numbers, -1 for others; the words travel as an asset."""
+def _words_asset(words: Sequence[str]) -> tf.saved_model.Asset:
+    """Return the words as an asset, in a temporary file with one word per line."""
     for word in words:
         if "\n" in word or "\r" in word:
             raise ValueError(f"the word {word[:50]!r} holds a line end; rename it")
-    folder = tempfile.mkdtemp(prefix="tfnlp_words_")
-    path = os.path.join(folder, "words.txt")
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        file.write("\n".join(words) + "\n")
-    with tf.init_scope(), tf.device("CPU:0"):
-        table = tf.lookup.StaticHashTable(
-            tf.lookup.TextFileInitializer(
-                path,
-                tf.string,
-                tf.lookup.TextFileIndex.WHOLE_LINE,
-                tf.int64,
-                tf.lookup.TextFileIndex.LINE_NUMBER,
-            ),
-            default_value=-1,
-        )
-    weakref.finalize(table, _remove_folder, folder, os.getpid())
-    return table
-
-
-def _remove_folder(folder, owner):
-    if os.getpid() == owner:  # a forked child must not delete its parent's file
-        shutil.rmtree(folder, ignore_errors=True)
+    text = "\n".join(words) + "\n"
+    (asset,) = make_assets(
+        ["words.txt"],
+        lambda folder: write_text(os.path.join(folder, "words.txt"), text),
+        "tfnlp_words_",
+    )
+    return asset

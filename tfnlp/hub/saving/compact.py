@@ -1,63 +1,64 @@
-"""Weights as bfloat16 or int8 in the SavedModel, for inference: a half or a quarter of the size."""
+"""Weights stored as bfloat16 or int8 for inference: half or a quarter of the size."""
 
 import contextlib
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.hub.saving.module import symbols, without_seeds
+from tfnlp.hub.saving.keras_module import symbols, without_seeds
 from tfnlp.hub.saving.probe import probe_batch
 
 KINDS = ("bfloat16", "int8")
 
 
 class CompactWeights:
-    """The matrices of models, in fewer bits.
+    """The matrices of models, stored in fewer bits.
 
     `bfloat16`: rounded to the nearest. `int8`: `w = s q` with `q = round(w / s)` from -127 to
     127 and a float32 scale `s = max |w| / 127` for each index of the last axis (an output
     channel of a kernel) or of the first (a row of a table), whichever has the smaller sum of
-    squared errors. Vectors, scalars and what is not a float stay as they are, and so do matrices
-    whose scales would take as much room as is won.
+    squared errors. Vectors, scalars, variables that are not floats, and matrices whose scales
+    would take more space than is saved stay as they are.
 
-    A graph reads them as the floats that they were, made anew at each call: what is won is room
-    on disk and in memory, not time.
+    A graph converts them back to floats at each call: this saves disk space and memory, not time.
 
     Args:
         models: Keras models; a weight that they share is stored once.
         kind: "bfloat16" or "int8".
     """
 
-    def __init__(self, models, kind):
+    def __init__(self, models: Iterable[keras.Model], kind: str) -> None:
         check_kind(kind)
         self.kind = kind
-        self._stored = {}  # id of a variable: (it, its tf.Variables)
+        self._stored = {}  # id of a Keras variable to (variable, list of tf.Variables)
         for variable in (v for model in models for v in model.variables):
             if id(variable) not in self._stored and tf.as_dtype(variable.dtype).is_floating:
                 stored = _stored(variable, kind)
                 if stored is not None:
                     self._stored[id(variable)] = variable, stored
 
-    def variables_of(self, model):
-        """The `tf.Variable`s that the weights of `model` are stored in, seeds of dropout apart."""
+    def variables_of(self, model: keras.Model) -> list[tf.Variable]:
+        """Return the `tf.Variable`s with the weights of `model`, without the seeds of dropout."""
         found = []
         for variable in without_seeds(model):
             found += self._stored.get(id(variable), (None, [variable.value]))[1]
         return found
 
     @contextlib.contextmanager
-    def scope(self, model):
-        """While open, the layers of `model` read the stored weights."""
+    def scope(self, model: keras.Model) -> Iterator[None]:
+        """Make the layers of `model` read the stored weights inside the context."""
         found = [self._stored[id(v)] for v in model.variables if id(v) in self._stored]
         mapping = [(variable, _restored(variable, stored)) for variable, stored in found]
         with keras.StatelessScope(state_mapping=mapping):
             yield
 
-    def check(self, model, used):
-        """Raises ValueError if the `tf.Variable`s `used` by a graph are some that are stored."""
+    def check(self, model: keras.Model, used: Iterable[tf.Variable]) -> None:
+        """Raise ValueError if a graph uses a variable itself that should be read as stored."""
         used = {id(v) for v in used}
         for variable, _ in self._stored.values():
             if id(variable.value) in used:
@@ -65,19 +66,20 @@ class CompactWeights:
                 owners = [x for x in layers if any(v is variable for v in x.variables)]
                 owner = min(owners, key=lambda x: len(x.variables), default=model)
                 raise ValueError(
-                    f"weights={self.kind!r} is not for layer {owner.name}, whose variables are "
-                    "those of a loaded SavedModel or are read past Keras; export it in float32"
+                    f"weights={self.kind!r} does not work for layer {owner.name}: its variables "
+                    "belong to a loaded SavedModel or are not read through Keras; export it in "
+                    "float32"
                 )
 
 
-def check_kind(kind):
-    """Raises ValueError if `kind` is not one of `KINDS`."""
+def check_kind(kind: str) -> None:
+    """Raise ValueError if `kind` is not one of `KINDS`."""
     if kind not in KINDS:
         raise ValueError(f"weights={kind!r} must be one of {', '.join(KINDS)}")
 
 
-def quantized(values):
-    """A float matrix as `(int8, float32 scale)`, to be multiplied; None if nothing is won."""
+def quantized(values: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return a float matrix as `(int8, float32 scale)`, its factors; None if it saves nothing."""
     best = None
     values = np.asarray(values, "float32")
     for axis in (values.ndim - 1, 0):
@@ -93,7 +95,7 @@ def quantized(values):
     return None if best is None else best[1:]
 
 
-def _stored(variable, kind):
+def _stored(variable: keras.Variable, kind: str) -> list[tf.Variable] | None:
     dtype = tf.as_dtype(variable.dtype)
     if len(variable.shape) < 2 or 0 in variable.shape:
         return None
@@ -109,7 +111,7 @@ def _stored(variable, kind):
     return [tf.Variable(x, trainable=False, name=n) for x, n in parts]
 
 
-def _restored(variable, stored):
+def _restored(variable: keras.Variable, stored: list[tf.Variable]) -> tf.Tensor:
     values = tf.cast(stored[0], "float32")
     if len(stored) == 2:
         values *= stored[1]
@@ -118,15 +120,20 @@ def _restored(variable, stored):
 
 @dataclass(frozen=True)
 class Report:
-    """What compaction won and cost: bytes on disk `before` and `after`, the largest absolute
-    `difference` of a float output, and the `largest` absolute value among these outputs."""
+    """Sizes before and after compaction, and its error.
+
+    Attributes:
+        before, after: bytes on disk.
+        difference: largest absolute difference of a float output.
+        largest: largest absolute value among these outputs.
+    """
 
     before: int
     after: int
     difference: float
     largest: float
 
-    def __str__(self):
+    def __str__(self) -> str:
         return (
             f"{self.after / 1e6:.2f} MB, {self.after / max(1, self.before):.0%} of "
             f"{self.before / 1e6:.2f} MB; outputs of up to {self.largest:.3g} differ by "
@@ -134,8 +141,13 @@ class Report:
         )
 
 
-def report(directory, model, objects=None, probe=None):
-    """Compares a SavedModel that `tfnlp.hub.saving.export` wrote with the model that it was made from.
+def report(
+    directory: str | os.PathLike,
+    model: keras.Model,
+    objects: dict[str, keras.Model] | None = None,
+    probe: Any = None,
+) -> Report:
+    """Compare a SavedModel that `tfnlp.hub.export` wrote with the model that it was made from.
 
     Args:
         directory: the SavedModel.
@@ -144,7 +156,7 @@ def report(directory, model, objects=None, probe=None):
         probe: inputs of `model`; None: random ones, see `tfnlp.hub.saving.probe.probe_batch`.
 
     Returns:
-        `Report`. Its `before` is `after` and what the variables of the models would take more.
+        `Report`. Its `before` is `after` plus the bytes that the variables lost.
     """
     directory = os.fspath(directory)
     module = tf.saved_model.load(directory)
@@ -173,10 +185,10 @@ def report(directory, model, objects=None, probe=None):
     return Report(before, after, float(difference), float(largest))
 
 
-def _bytes(variables):
+def _bytes(variables: Iterable[tf.Variable]) -> int:
     return sum(v.shape.num_elements() * v.dtype.size for v in variables)
 
 
-def _converted(probe, model):
+def _converted(probe: Any, model: keras.Model) -> Any:
     inputs, _ = symbols(model)
     return tf.nest.map_structure(lambda x, value: tf.cast(value, x.dtype), inputs, probe)

@@ -2,6 +2,10 @@
 
 import contextlib
 import os
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import keras
 
 from tfnlp.hub.saving.compact import CompactWeights, check_kind, report
 from tfnlp.hub.saving.export_checks import (
@@ -12,68 +16,68 @@ from tfnlp.hub.saving.export_checks import (
     check_vocabulary,
     keys_of,
 )
-from tfnlp.hub.saving.front_end import FrontEnd, TextModule
+from tfnlp.hub.saving.keras_module import KerasModule, input_spec
 from tfnlp.hub.saving.litert import check_file, convert, written
-from tfnlp.hub.saving.module import KerasModule, input_spec
 from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.saving.text_module import PreprocessorAdapter, TextModule
 
 
 def export(
-    model,
-    directory,
-    signatures=None,
-    default=None,
-    objects=None,
-    preprocessor=None,
-    pair=False,
-    weights=None,
-    litert=None,
-    overwrite=False,
-    probe=None,
-):
-    """Writes a Keras model as a SavedModel that anybody loads, calls and fine-tunes without tfnlp.
+    model: keras.Model,
+    directory: str | os.PathLike,
+    signatures: dict[str, str | Collection[str] | None] | None = None,
+    default: str | None = None,
+    objects: dict[str, keras.Model] | None = None,
+    preprocessor: Any = None,
+    pair: bool = False,
+    weights: str | None = None,
+    litert: str | os.PathLike | None = None,
+    overwrite: bool = False,
+    probe: Any = None,
+) -> str | tuple[str, str]:
+    """Write a Keras model as a SavedModel that is called and fine-tuned without tfnlp.
 
     The module's `__call__(inputs, training=False)` takes and returns what the model does: a
-    tensor, or lists and dicts of them. It has `variables`, `trainable_variables` and
-    `regularization_losses`: those of weights, and of SavedModels in trainable layers; what layers
-    give to `add_loss`, activity regularizers for instance, is not among them. Moving averages and
-    other state that layers assign while training follow `module(x, training=True)`. Tables,
-    assets and loaded SavedModels in layers go along.
+    tensor, or lists and dicts of tensors. It has `variables`, `trainable_variables` and
+    `regularization_losses`: those of weights, and of SavedModels in trainable layers. Losses of
+    `add_loss`, such as activity regularizers, are left out. Moving averages and other state that
+    layers assign while training are assigned by `module(x, training=True)`. Tables, assets and
+    loaded SavedModels in layers are saved too.
 
     Args:
         model: a functional or built Sequential `keras.Model`.
         directory: path of the SavedModel, which must not exist.
-        signatures: dict of name to what is served under it: list of names of outputs, None for
-            all, or the name of one of `objects`. Default: all as "serving_default". Inputs have
-            the names of the Keras inputs. Outputs have the names of their keys, of lists in dicts
-            with a number (`encoder_outputs_0`), and without keys the name of the layer that made
-            them.
+        signatures: dict of signature to what it serves: a list of names of outputs, None for all,
+            or the name of one of `objects`. Default: all outputs as "serving_default". Inputs have
+            the names of the Keras inputs. Outputs are named after their keys, in lists in dicts
+            with a number (`encoder_outputs_0`), without keys after the layer that made them.
         default: name of the output that `outputs["default"]` repeats; for outputs in a dict.
         objects: dict of name to Keras model: callable sub-objects with the same interface, such as
             `mlm` of a BERT. They share the weights that the models share.
-        preprocessor: what makes the model's inputs from strings `[B]`: a `BertPreprocessorModule`,
-            a `GPTPreprocessorModule`, a module that `tf.saved_model.load` gave, any trackable
+        preprocessor: makes the model's inputs from strings `[B]`: a `BertPreprocessorModule`, a
+            `GPTPreprocessorModule`, a module that `tf.saved_model.load` returned, any trackable
             object whose `__call__` is a `tf.function`; or a Keras model or layer, such as
-            `keras.layers.TextVectorization`. The module then goes from strings to outputs, and has
-            the `preprocessor` and the `encoder` (with the `objects`) as sub-objects.
+            `keras.layers.TextVectorization`. The module then maps strings to outputs, and has the
+            `preprocessor` and the `encoder` (with the `objects`) as sub-objects.
         pair: write two modules instead, `directory/encoder` and `directory/preprocessor`.
-        weights: "bfloat16" or "int8": a module for inference, whose matrices are stored so; see
-            `tfnlp.hub.saving.compact.CompactWeights`. It has no `trainable_variables`, and computes the
-            same with `training=True`. The size that it has and would have, and the largest
-            difference of an output, are printed; `tfnlp.hub.saving.compact.report` gives the numbers.
-        litert: path of a LiteRT file to write as well, of what "serving_default" serves of the
-            model, from its inputs (not from strings), of lengths that the preprocessor gives; see
-            `tfnlp.hub.saving.litert.convert`.
+        weights: "bfloat16" or "int8": store the matrices so, for inference only; see
+            `tfnlp.hub.saving.compact.CompactWeights`. The module has no `trainable_variables`, and
+            computes the same with `training=True`. Its size, that without `weights`, and the
+            largest difference of an output are printed; `tfnlp.hub.saving.compact.report` returns
+            the numbers.
+        litert: path of a LiteRT file to write too. It computes what "serving_default" serves, from
+            the model's inputs (not from strings), with the lengths that the preprocessor returns;
+            see `tfnlp.hub.saving.litert.convert`.
         overwrite: replace earlier exports.
-        probe: inputs of the model for the difference that is printed; None: random ones.
+        probe: inputs of the model for the printed difference; None: random ones.
 
     Returns:
         The path; with `pair` those of encoder and preprocessor.
 
     Raises:
-        ValueError: if something can't be exported, or an argument does not fit the model.
-        FileExistsError: if there is something already.
-        OSError: if it can't be written; nothing half-written stays.
+        ValueError: if the model can't be exported, or an argument does not fit it.
+        FileExistsError: if a path exists already.
+        OSError: if it can't be written; incomplete files are deleted.
     """
     objects = dict(objects or {})
     signatures = {"serving_default": None} if signatures is None else dict(signatures)
@@ -86,51 +90,67 @@ def export(
     if pair and preprocessor is None:
         raise ValueError("pair=True writes a preprocessor too; give one as preprocessor=")
     directory = os.fspath(directory)
-    path = os.path.join(directory, "encoder") if pair else directory
-    preprocessor_path = os.path.join(directory, "preprocessor") if pair else None
-    for each in [path, preprocessor_path] if pair else [path]:
-        check_free(each, overwrite)
+    names = ("encoder", "preprocessor") if pair else ()
+    paths = tuple(os.path.join(directory, name) for name in names) or (directory,)
+    for path in paths:
+        check_free(path, overwrite)
         if litert is not None:
-            check_file(litert, each, overwrite)
+            check_file(litert, path, overwrite)
 
-    front = None
+    adapter = None
     if preprocessor is not None:
         check_vocabulary(model, preprocessor)
         with as_saved():
-            front = FrontEnd(preprocessor, input_spec(model))
+            adapter = PreprocessorAdapter(preprocessor, input_spec(model))
     lite = None
     if litert is not None:
-        served = signatures.get("serving_default")
-        if isinstance(served, str):
-            sub_model = objects[served]
-            lite = convert(sub_model, input_spec(sub_model), None, weights)
-        else:
-            spec = input_spec(model) if front is None else front.specs
-            lite = convert(model, spec, served, weights)
-    stored = CompactWeights([model, *objects.values()], weights) if weights else None
+        lite = _litert(model, signatures.get("serving_default"), objects, adapter, weights)
     with as_saved():
-        encoder = KerasModule(model, default, stored)
-        for name, sub_model in objects.items():
-            repeated = default if default in keys_of(sub_model) else None
-            setattr(encoder, name, KerasModule(sub_model, repeated, stored))
-        module = encoder if front is None or pair else TextModule(front, encoder)
+        encoder = _module(model, default, objects, weights)
+        module = encoder if adapter is None or pair else TextModule(adapter, encoder)
         functions = {
             name: getattr(encoder, x).signature() if isinstance(x, str) else module.signature(x)
             for name, x in signatures.items()
         }
-        packed = {"serving_default": front.signature()} if pair else None
-    with written(litert, lite), _tables_named(model):
-        save(module, path, functions, overwrite)
+        packed = {"serving_default": adapter.signature()} if pair else None
+    with written(litert, lite), _untracked_errors(model):
+        save(module, paths[0], functions, overwrite)
         if pair:
-            save(front.module, preprocessor_path, packed, overwrite)
+            save(adapter.module, paths[1], packed, overwrite)
     if weights is not None:
-        print(f"weights as {weights}: {report(path, model, objects, probe)}")
-    return (path, preprocessor_path) if pair else path
+        print(f"weights as {weights}: {report(paths[0], model, objects, probe)}")
+    return paths if pair else directory
+
+
+def _litert(
+    model: keras.Model,
+    served: str | Collection[str] | None,
+    objects: dict[str, keras.Model],
+    adapter: PreprocessorAdapter | None,
+    weights: str | None,
+) -> bytes:
+    """Return the LiteRT file of what "serving_default" serves."""
+    if isinstance(served, str):
+        return convert(objects[served], input_spec(objects[served]), None, weights)
+    spec = input_spec(model) if adapter is None else adapter.specs
+    return convert(model, spec, served, weights)
+
+
+def _module(
+    model: keras.Model, default: str | None, objects: dict[str, keras.Model], weights: str | None
+) -> KerasModule:
+    """Return the module of `model`, with a sub-object for each of `objects`."""
+    stored = CompactWeights([model, *objects.values()], weights) if weights else None
+    module = KerasModule(model, default, stored)
+    for name, sub_model in objects.items():
+        repeated = default if default in keys_of(sub_model) else None
+        setattr(module, name, KerasModule(sub_model, repeated, stored))
+    return module
 
 
 @contextlib.contextmanager
-def _tables_named(model):
-    """TensorFlow's complaint about what only a graph knows of, in a line."""
+def _untracked_errors(model: keras.Model) -> Iterator[None]:
+    """Turn TensorFlow's error about an untracked object into one line."""
     try:
         yield
     except AssertionError as error:

@@ -1,15 +1,17 @@
-"""What `tfnlp.hub.saving.export` asks of its arguments, before anything slow happens."""
+"""Checks of the arguments of `tfnlp.hub.export`, made before anything slow."""
 
 import keyword
+from collections.abc import Collection
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.saving.module import symbols
+from tfnlp.hub.saving.keras_module import symbols
 from tfnlp.hub.saving.names import leaf_names
 from tfnlp.hub.saving.probe import table_rows
 
-# What a loaded module has, and what is written of the ones here.
+# Attributes of a loaded module, and of the modules of this package.
 _TAKEN = (
     *("asset_paths", "graph_debug_info", "initializer", "signatures", "keras_api"),
     *("tensorflow_version", "tensorflow_git_version", "encoder", "preprocessor"),
@@ -18,8 +20,8 @@ _TAKEN = (
 )
 
 
-def check_model(model, name):
-    """Raises ValueError if `model`, an argument called `name`, is not one with symbolic inputs."""
+def check_model(model: Any, name: str) -> None:
+    """Raise ValueError if the argument `name` is not a Keras model with symbolic inputs."""
     if not isinstance(model, keras.Model):
         raise ValueError(
             f"{name} must be a functional or Sequential keras.Model, not {type(model).__name__}"
@@ -44,14 +46,14 @@ def check_model(model, name):
             )
 
 
-def keys_of(model):
-    """Keys of the dict of outputs, none where a model returns no dict."""
+def keys_of(model: keras.Model) -> tuple[str, ...]:
+    """Return the keys of the dict of outputs; none if the model returns no dict."""
     outputs = symbols(model)[1]
     return tuple(outputs) if isinstance(outputs, dict) else ()
 
 
-def check_default(model, default):
-    """Raises ValueError if `default` is no output, or stands in the way of one."""
+def check_default(model: keras.Model, default: str | None) -> None:
+    """Raise ValueError if `default` is no output, or an output named "default" would be lost."""
     keys = keys_of(model)
     if default is not None and default not in keys:
         raise ValueError(
@@ -62,20 +64,25 @@ def check_default(model, default):
         raise ValueError(f"default={default!r}, but model {model.name} has an output 'default'")
 
 
-def check_objects(objects):
-    """Raises ValueError if a sub-object can't have its name or is no model to export."""
+def check_objects(objects: dict[str, Any]) -> None:
+    """Raise ValueError if a sub-object can't have its name or is no model to export."""
     for name, model in objects.items():
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(f"objects: {name!r} is not a Python identifier")
         if name in _TAKEN or name.startswith("_"):
             raise ValueError(
-                f"objects: the name {name!r} is taken by SavedModel's own; choose another"
+                f"objects: the name {name!r} is reserved for SavedModels; choose another"
             )
         check_model(model, f"objects[{name!r}]")
 
 
-def check_signatures(signatures, model, default, objects):
-    """Raises ValueError if a signature names an output or object that there is not."""
+def check_signatures(
+    signatures: dict[str, str | Collection[str] | None],
+    model: keras.Model,
+    default: str | None,
+    objects: dict[str, keras.Model],
+) -> None:
+    """Raise ValueError if a signature names an output or object that does not exist."""
     outputs = symbols(model)[1]
     names = {*leaf_names(outputs), *keys_of(model)}
     if default is not None:
@@ -84,7 +91,7 @@ def check_signatures(signatures, model, default, objects):
         if isinstance(served, str):
             if served not in objects:
                 raise ValueError(
-                    f"signatures[{name!r}]={served!r} is none of objects: "
+                    f"signatures[{name!r}]={served!r} is not one of objects: "
                     f"{', '.join(objects) or 'there are none'}; give a list for outputs"
                 )
             continue
@@ -96,8 +103,8 @@ def check_signatures(signatures, model, default, objects):
             )
 
 
-def check_vocabulary(model, preprocessor):
-    """Raises ValueError if a published preprocessor makes ids that the model has no rows for."""
+def check_vocabulary(model: keras.Model, preprocessor: Any) -> None:
+    """Raise ValueError if a TF-Hub preprocessor makes ids that the model's table lacks."""
     tokens = getattr(getattr(preprocessor, "tokenize", None), "get_special_tokens_dict", None)
     inputs = symbols(model)[0]
     if not callable(tokens) or not isinstance(inputs, dict):

@@ -2,17 +2,19 @@
 
 import keyword
 import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 
-def leaf_names(structure, top=False):
-    """Unique names of the symbolic tensors in `structure`, in the order of `tf.nest.flatten`.
+def leaf_names(structure: Any, top: bool = False) -> list[str]:
+    """Return unique names of the tensors in `structure`, in the order of `tf.nest.flatten`.
 
-    A tensor in a dict has its key's name, one in a list in a dict its key's and number's
-    (`encoder_outputs_0`), any other that of the layer which made it.
+    The name of a tensor in a dict is its key; in a list in a dict, the key and a number
+    (`encoder_outputs_0`); otherwise the name of the layer that made it.
 
     Args:
         structure: nest of lists and dicts of `keras.KerasTensor`s.
-        top: the keys of the outermost dict instead, not unique; "" where there is no dict.
+        top: return the keys of the outermost dict instead, not unique; "" if there is no dict.
     """
     found = []
     for path, x in _leaves(structure, ()):
@@ -29,8 +31,8 @@ def leaf_names(structure, top=False):
     return found if top else _unique(found)
 
 
-def argument_names(names):
-    """The same as unique Python identifiers, as the inputs of signatures must be."""
+def argument_names(names: Iterable[str]) -> list[str]:
+    """Return the names as unique Python identifiers, which the inputs of signatures must be."""
     found = []
     for name in names:
         name = re.sub(r"\W", "_", name, flags=re.ASCII)
@@ -40,7 +42,7 @@ def argument_names(names):
     return _unique(found)
 
 
-def _leaves(structure, path):
+def _leaves(structure: Any, path: tuple) -> Iterator[tuple[tuple, Any]]:
     if isinstance(structure, dict):
         for key in sorted(structure):
             yield from _leaves(structure[key], (*path, str(key)))
@@ -51,7 +53,7 @@ def _leaves(structure, path):
         yield path, structure
 
 
-def _unique(names):
+def _unique(names: list[str]) -> list[str]:
     used, found = set(names), []
     for i, name in enumerate(names):
         unique, number = name, 0

@@ -1,19 +1,22 @@
-"""Random inputs that a model can take."""
+"""Random inputs for a model."""
 
+from typing import Any
+
+import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.hub.saving.module import symbols
+from tfnlp.hub.saving.keras_module import symbols
 
-_BATCH, _LENGTH = 4, 8  # of axes that the model leaves open
+_BATCH, _LENGTH = 4, 8  # sizes of axes that the model leaves open
 _WORDS = ("the", "a", "cat", "dog", "sat", "ran", "to")
 
 
-def probe_batch(model, seed=0):
-    """Inputs of `model` at random, in its structure.
+def probe_batch(model: keras.Model, seed: int = 0) -> Any:
+    """Return random inputs of `model`, in its structure.
 
-    Integers that a table is looked up with are from 0 to its last row, others 0 or 1, which are
-    masks, types of segments or flags; floats are normal; strings are of three English words.
+    Integers that index a table are from 0 to its last row; others are 0 or 1, because they are
+    masks, segment types or flags. Floats are normal; strings are three English words.
     """
     rng = np.random.default_rng(seed)
     inputs, _ = symbols(model)
@@ -22,20 +25,20 @@ def probe_batch(model, seed=0):
     return tf.nest.pack_sequence_as(inputs, found)
 
 
-def table_rows(model):
-    """Rows of the smallest table that each input is looked up in, in the order of `tf.nest`.
+def table_rows(model: keras.Model) -> list[int | None]:
+    """Return for each input the rows of the smallest table that it indexes, None if it does not.
 
-    None for an input that goes into none. Tables are known by what their layers do: ids
-    `[..., T]` to `[..., T, H]` where they have a matrix `[rows, H]`.
+    The inputs are in the order of `tf.nest`. A layer is a table if it maps ids `[..., T]` to
+    `[..., T, H]` and has a matrix `[rows, H]`.
     """
     inputs, _ = symbols(model)
     return [min(_rows(x, set()), default=None) for x in tf.nest.flatten(inputs)]
 
 
-def _rows(x, seen):
-    """Rows of the tables that the symbolic tensor `x` is looked up in."""
+def _rows(x: keras.KerasTensor, seen: set[int]) -> list[int]:
+    """Return the rows of the tables that the symbolic tensor `x` indexes."""
     found = []
-    if id(x) in seen:  # as where a model and a model in it begin with the same
+    if id(x) in seen:  # a model and its sub-model may share an input
         return found
     seen.add(id(x))
     for node in x._keras_history.operation._outbound_nodes:
@@ -50,14 +53,14 @@ def _rows(x, seen):
             widths = {y.shape[-1] for y in node.outputs if len(y.shape) == len(x.shape) + 1}
             matrices = [w.shape for w in operation.weights if len(w.shape) == 2]
             found += [rows for rows, width in matrices if width in widths]
-        else:  # a cast, say
+        else:  # for example a cast
             for y in node.outputs:
                 alike = "int" in y.dtype and y.shape == x.shape
                 found += _rows(y, seen) if alike else []
     return found
 
 
-def _values(rng, x, rows):
+def _values(rng: np.random.Generator, x: keras.KerasTensor, rows: int | None) -> tf.Tensor:
     shape = [_BATCH if i == 0 else _LENGTH if n is None else n for i, n in enumerate(x.shape)]
     dtype = tf.as_dtype(x.dtype)
     if dtype == tf.string:

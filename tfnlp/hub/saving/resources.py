@@ -1,7 +1,9 @@
-"""What the layers of a Keras model hold besides variables: tables, assets, loaded SavedModels."""
+"""Tables, assets and loaded SavedModels that the layers of a Keras model hold."""
 
 import inspect
 import types
+from collections.abc import Iterable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -10,24 +12,24 @@ _CONTAINERS = list | tuple | set | frozenset
 _LIBRARIES = ("builtins", "keras", "numpy", "tensorflow")
 
 
-def resources(model):
-    """List of `(layer, object)`, TensorFlow's trackable objects that the layers of `model` hold.
+def resources(model: keras.Model) -> list[tuple[keras.layers.Layer, Any]]:
+    """Return `(layer, object)` for TensorFlow's trackable objects in the layers of `model`.
 
-    A SavedModel has to carry them: their graphs look things up in them. They are found in the
-    attributes of layers and of the layers in these, in lists, dicts and objects there, and in what
-    functions (of a `Lambda`, say) refer to. Keras's own variables are not among them.
+    A SavedModel must contain them, because its graphs use them. They are searched in the
+    attributes of layers and their sub-layers, in lists, dicts and objects there, and in the
+    variables that functions (such as that of a `Lambda`) refer to. Keras variables are left out.
     """
     found, seen = [], {}
     _visit(model, model, found, seen)
     return found
 
 
-def _visit(value, layer, found, seen):
+def _visit(value: Any, layer: keras.layers.Layer, found: list[tuple], seen: dict) -> None:
     if value is None or isinstance(value, str | bytes | int | float | type | types.ModuleType):
         return
     if id(value) in seen:
         return
-    seen[id(value)] = value  # kept, so that no other object takes its id
+    seen[id(value)] = value  # kept alive, so that no other object gets its id
     if isinstance(value, keras.Operation):
         layer = value if isinstance(value, keras.layers.Layer) else layer
         _visit_all(vars(value).values(), layer, found, seen)
@@ -40,7 +42,7 @@ def _visit(value, layer, found, seen):
     elif hasattr(value, "python_function"):  # of `tf.function`
         _visit(value.python_function, layer, found, seen)
     elif hasattr(value, "structured_input_signature"):
-        return  # a concrete function, whose resources are those of where it comes from
+        return  # a concrete function: its resources are held by the object that it belongs to
     elif _is_of_a_library(value) and not isinstance(value, tf.__internal__.tracking.Trackable):
         return
     elif isinstance(value, types.FunctionType):
@@ -54,11 +56,11 @@ def _visit(value, layer, found, seen):
         _visit_all(vars(value).values(), layer, found, seen)
 
 
-def _visit_all(values, layer, found, seen):
+def _visit_all(values: Iterable, layer: keras.layers.Layer, found: list[tuple], seen: dict) -> None:
     for value in list(values):
         _visit(value, layer, found, seen)
 
 
-def _is_of_a_library(value):
+def _is_of_a_library(value: Any) -> bool:
     module = value.__module__ if isinstance(value, types.FunctionType) else type(value).__module__
     return (module or "").split(".")[0] in _LIBRARIES

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfnlp.text.assets import make_assets
+from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.lines import write_text
 
 UNKNOWN_WORD, FIRST_WORD = 1, 2
@@ -30,17 +30,7 @@ class WordIndex(tf.__internal__.tracking.AutoTrackable):
             lambda folder: write_text(os.path.join(folder, "words.txt"), text),
             prefix="tfnlp_words_",
         )
-        with tf.init_scope(), tf.device("CPU:0"):
-            self._table = tf.lookup.StaticHashTable(
-                tf.lookup.TextFileInitializer(
-                    self.asset.asset_path,
-                    tf.string,
-                    tf.lookup.TextFileIndex.WHOLE_LINE,
-                    tf.int64,
-                    tf.lookup.TextFileIndex.LINE_NUMBER,
-                ),
-                default_value=0,
-            )
+        self._table = line_number_table(self.asset, default_value=0)
 
     def ids(self, words: tf.Tensor) -> tf.Tensor:
         """Return the ids of strings of any shape, int32 of that shape."""

@@ -1,8 +1,11 @@
-"""The operations of a graph: which TensorFlow does not know by itself, which have no gradient."""
+"""Operations of a graph that need another library, or have lost their gradient."""
 
+from collections.abc import Iterable
+
+from tensorflow.core.framework import graph_pb2
 from tensorflow.python.framework import op_def_registry
 
-# Those that `import tensorflow_text` registers, besides those whose names begin with "TFText>".
+# Operations that `import tensorflow_text` registers, besides names that begin with "TFText>".
 TENSORFLOW_TEXT = frozenset(
     """
     CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
@@ -16,14 +19,16 @@ TENSORFLOW_TEXT = frozenset(
 )
 
 
-def foreign_ops(names):
-    """Dict of library to the sorted names of the operations it is needed for.
+def foreign_ops(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Return the operations that TensorFlow alone does not register, by library.
 
-    The library is `tensorflow_text`, or "" where it isn't known. The answer is the same whether
-    or not tensorflow_text is imported.
+    The result does not depend on whether tensorflow_text is imported.
 
     Args:
-        names: iterable of names of operations, without those of the graph's own functions.
+        names: names of operations, without those of the graph's own functions.
+
+    Returns:
+        dict of library, `tensorflow_text` or "" if it is not known, to sorted names.
     """
     found = {}
     for name in sorted(set(names)):
@@ -44,7 +49,7 @@ class Operations:
         graph: a `GraphDef`.
     """
 
-    def __init__(self, graph):
+    def __init__(self, graph: graph_pb2.GraphDef) -> None:
         functions = {f.signature.name: f.node_def for f in graph.library.function}
         self.names = {node.op for node in graph.node}
         for nodes in functions.values():
@@ -53,9 +58,12 @@ class Operations:
         self._functions = functions
         self._saved = {g.registered_op_type for g in graph.library.registered_gradients}
 
-    def lost_gradients(self, functions):
-        """Whether the functions of these names, or those that they call, have operations with a
-        gradient of their own that was not saved, so that no gradient gets through them."""
+    def lost_gradients(self, functions: Iterable[str]) -> bool:
+        """Return whether an operation's custom gradient was not saved, so that training fails.
+
+        Args:
+            functions: names of functions; those that they call are searched too.
+        """
         names, seen = list(functions), set()
         while names:
             name = names.pop()

@@ -1,6 +1,6 @@
 """Uses exported modules in a process where tfnlp can't be imported.
 
-`python reader.py FOLDER` loads FOLDER/encoder and FOLDER/preprocessor in every way that people
+`python bert_reader.py FOLDER` loads FOLDER/encoder and FOLDER/preprocessor in every way that people
 do and writes what it saw to FOLDER/seen.npz.
 """
 
@@ -31,6 +31,8 @@ for name in ("pooled_output", "sequence_output", "default", "embedding_output"):
     seen[f"outputs/{name}"] = outputs[name].numpy()
 for i, x in enumerate(outputs["encoder_outputs"]):
     seen[f"encoder_outputs/{i}"] = x.numpy()
+for name, x in encoder.signatures["serving_default"](**inputs).items():
+    seen[f"served/{name}"] = x.numpy()
 positions = tf.constant([[1, 2], [3, 1]])
 seen["mlm_logits"] = encoder.mlm({**inputs, "masked_lm_positions": positions})[
     "mlm_logits"

@@ -1,64 +1,73 @@
-"""What makes a model's inputs from strings, in front of it: one module from strings to outputs."""
+"""A preprocessor and an encoder as one module from strings to outputs."""
+
+from collections.abc import Callable, Collection
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.saving.module import KerasModule, serving
+from tfnlp.hub.saving.keras_module import KerasModule, serving
 
 
 class TextModule(tf.__internal__.tracking.AutoTrackable):
-    """`module(strings, training=False)` is `encoder(preprocessor(strings), training)`.
+    """Module that computes `encoder(preprocessor(strings), training)`.
 
-    Both are there under these names. What is trained is the encoder.
+    Its attributes `preprocessor` and `encoder` are the two modules. Only the encoder is trained.
 
     Args:
-        preprocessor: a `FrontEnd`'s module.
+        adapter: the preprocessor.
         encoder: a `KerasModule`.
     """
 
-    def __init__(self, front, encoder):
+    def __init__(self, adapter: "PreprocessorAdapter", encoder: KerasModule) -> None:
         super().__init__()
-        self.preprocessor, self.encoder = front.module, encoder
-        self._front = lambda: front
+        self.preprocessor, self.encoder = adapter.module, encoder
+        self._adapter = lambda: adapter
         listed = {id(v) for v in encoder.variables}
-        others = getattr(front.module, "variables", None) or ()
+        others = getattr(adapter.module, "variables", None) or ()
         self.variables = [*encoder.variables, *(v for v in others if id(v) not in listed)]
         self.trainable_variables = list(encoder.trainable_variables)
         self.regularization_losses = list(encoder.regularization_losses)
         for training in (False, True):
-            self.__call__.get_concrete_function(front.input_spec, training=training)
+            self.__call__.get_concrete_function(adapter.input_spec, training=training)
 
     @tf.function(autograph=False)
-    def __call__(self, inputs, training=False):
-        features = self._front().fitted(self.preprocessor(inputs))
+    def __call__(self, inputs: Any, training: bool = False) -> Any:
+        features = self._adapter().fitted(self.preprocessor(inputs))
         return self.encoder(features, training=training)
 
-    def signature(self, names=None):
-        """Strings to the encoder's outputs; see `KerasModule.signature`."""
+    def signature(self, names: Collection[str] | None = None) -> Callable:
+        """Return strings to the encoder's outputs as a concrete function.
+
+        See `KerasModule.signature`.
+        """
         outputs = self.encoder.outputs()
-        return serving(self.__call__, self._front().input_spec, outputs, names)
+        return serving(self.__call__, self._adapter().input_spec, outputs, names)
 
 
-class FrontEnd:
-    """A preprocessor, and how what it returns becomes the inputs of a model.
+class PreprocessorAdapter:
+    """A preprocessor whose outputs are converted to the inputs of a model.
 
-    By name where the model takes a dict, by place where it takes a list; integers and floats are
-    cast to the model's widths, and what the model does not take is dropped.
+    The outputs are matched by name if the model takes a dict, by position if it takes a list.
+    Integers and floats are cast to the model's widths, and outputs that the model does not take
+    are dropped.
 
     Args:
         preprocessor: a trackable object whose `__call__` is a `tf.function` of strings `[B]`, such
-            as `BertPreprocessorModule` or what `tf.saved_model.load` gave; or a Keras model, or a
-            Keras layer of strings `[B]`.
+            as `BertPreprocessorModule` or what `tf.saved_model.load` returned; or a Keras model, or
+            a Keras layer of strings `[B]`.
         spec: nest of `tf.TensorSpec`s, the inputs of the model.
 
-    `module` is the preprocessor as a trackable, `input_spec` what it takes, `specs` what the model
-    takes, with the shapes that the preprocessor gives.
+    Attributes:
+        module: the preprocessor as a trackable object.
+        input_spec: the specs of its inputs.
+        specs: the inputs of the model, with the shapes of the preprocessor's outputs.
 
     Raises:
-        ValueError: if it is none of these, or does not give what the model takes.
+        ValueError: if it is none of these, or does not return the model's inputs.
     """
 
-    def __init__(self, preprocessor, spec):
+    def __init__(self, preprocessor: Any, spec: Any) -> None:
         if isinstance(preprocessor, keras.layers.Layer):
             if not hasattr(preprocessor, "inputs"):
                 text = keras.Input((), dtype="string", name="sentences")
@@ -82,18 +91,18 @@ class FrontEnd:
             lambda spec, x: tf.TensorSpec(x.shape, spec.dtype, spec.name), spec, given
         )
 
-    def fitted(self, outputs):
-        """What the preprocessor returned, as the model takes it."""
+    def fitted(self, outputs: Any) -> Any:
+        """Convert the preprocessor's outputs to the model's inputs."""
         return tf.nest.map_structure(
             lambda spec, x: tf.cast(x, spec.dtype), self._spec, self._chosen(outputs)
         )
 
-    def signature(self):
-        """A concrete function of named strings to the named tensors that it gives to the model."""
+    def signature(self) -> Callable:
+        """Return a concrete function of named strings to the named inputs of the model."""
         names = [spec.name for spec in tf.nest.flatten(self._spec)]
         tensors = [spec.name for spec in tf.nest.flatten(self.input_spec)]
 
-        def serve(**inputs):
+        def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
             flat = [inputs[name] for name in tensors]
             outputs = self.module(tf.nest.pack_sequence_as(self.input_spec, flat))
             return dict(zip(names, tf.nest.flatten(self.fitted(outputs)), strict=True))
@@ -101,7 +110,7 @@ class FrontEnd:
         specs = zip(tensors, tf.nest.flatten(self.input_spec), strict=True)
         return tf.function(serve, autograph=False).get_concrete_function(**dict(specs))
 
-    def _chosen(self, outputs):
+    def _chosen(self, outputs: Any) -> Any:
         spec = self._spec
         if isinstance(spec, dict):
             if not isinstance(outputs, dict) and len(spec) == 1:
@@ -110,14 +119,14 @@ class FrontEnd:
             missing = sorted(set(spec) - set(names))
             if missing:
                 raise ValueError(
-                    f"preprocessor gives {', '.join(names) or 'no dict'}, but the model also takes "
-                    f"{', '.join(missing)}"
+                    f"preprocessor returns {', '.join(names) or 'no dict'}, but the model also "
+                    f"takes {', '.join(missing)}"
                 )
             return {name: outputs[name] for name in spec}
         if isinstance(outputs, dict) and isinstance(spec, tf.TensorSpec):
             if len(outputs) != 1 and spec.name not in outputs:
                 raise ValueError(
-                    f"preprocessor gives {', '.join(sorted(outputs))}, but the model takes one "
+                    f"preprocessor returns {', '.join(sorted(outputs))}, but the model takes one "
                     f"tensor, {spec.name}"
                 )
             return outputs[spec.name] if spec.name in outputs else next(iter(outputs.values()))
@@ -127,27 +136,27 @@ class FrontEnd:
             tf.nest.assert_same_structure(spec, outputs, check_types=False)
         except (TypeError, ValueError):
             raise ValueError(
-                "preprocessor gives another structure of tensors than the model takes: "
+                "preprocessor returns another structure of tensors than the model takes: "
                 f"{_described(outputs)}, expected {_described(spec)}"
             ) from None
         return outputs
 
-    def _check(self, given):
+    def _check(self, given: Any) -> None:
         for spec, x in zip(tf.nest.flatten(self._spec), tf.nest.flatten(given), strict=True):
             dense = isinstance(x, tf.Tensor | tf.TensorSpec)
             alike = dense and x.dtype.is_integer == spec.dtype.is_integer
             alike = alike and x.dtype.is_floating == spec.dtype.is_floating
             if not alike or not x.shape.is_compatible_with(spec.shape):
                 raise ValueError(
-                    f"preprocessor gives {_described(x)} for {spec.name}, but the model takes "
+                    f"preprocessor returns {_described(x)} for {spec.name}, but the model takes "
                     f"{_described(spec)}"
                 )
 
 
-def _input_spec(module):
+def _input_spec(module: Any) -> Any:
     if isinstance(module, KerasModule):
         return module.input_spec()
-    for function in getattr(module.__call__, "concrete_functions", ()):  # of a loaded one
+    for function in getattr(module.__call__, "concrete_functions", ()):  # of a loaded module
         (inputs, *_), _ = function.structured_input_signature
         flat = tf.nest.flatten(inputs)
         if flat and all(isinstance(x, tf.TensorSpec) and x.dtype == tf.string for x in flat):
@@ -157,8 +166,8 @@ def _input_spec(module):
     return tf.TensorSpec([None], "string", name="sentences")
 
 
-def _described(x):
-    def one(x):
+def _described(x: Any) -> str:
+    def one(x: Any) -> str:
         ragged = isinstance(x, tf.RaggedTensor | tf.RaggedTensorSpec)
         return f"{'ragged ' if ragged else ''}{x.dtype.name} {x.shape}"
 

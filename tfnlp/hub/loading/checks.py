@@ -1,53 +1,75 @@
-"""Which file of a SavedModel is missing or damaged.
+"""Check of a SavedModel's files, with errors that name the file that is missing or damaged.
 
-TensorFlow's own messages name the tensor, the table or nothing at all, and it makes room for what
-an index claims before it looks whether the file is that long.
+TensorFlow's own messages name the tensor, the table or nothing, and it allocates the memory that
+an index states before it looks at the length of the file.
 """
 
 import math
+import os
 import posixpath
 import re
+from collections.abc import Iterator
 
 import tensorflow as tf
 from google.protobuf import message, text_format
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
-from tfnlp.hub.loading.archives import GRAPHS
-
+GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 _AGAIN = "export or download it again"
 _SHARD = re.compile(r"variables\.data-(\d{5})-of-(\d{5})$")
 
 
-def check_saved_model(path, tensors=False):
-    """Looks whether a SavedModel of TensorFlow 1 or 2 is whole.
+def is_saved_model(path: str) -> bool:
+    """Return whether a local folder holds the graph file of a SavedModel."""
+    return any(os.path.isfile(os.path.join(path, name)) for name in GRAPHS)
 
-    These are seen: a graph that is absent, empty, cut off or undecodable; an index of variables
-    that is absent or damaged; files of variables that are absent, or too short for the tensors
-    of the index; assets that are absent. With `tensors` also a changed byte in the files of
-    variables: TensorFlow keeps a CRC32C of each tensor and compares it whenever it reads one, so
-    `tf.saved_model.load` notices it too, without naming the file.
 
-    A changed byte that leaves the graph decodable, and any inside of an asset, are not: a
-    SavedModel has no checksum of them that could be relied on.
+def check_saved_model(path: str, tensors: bool = False) -> None:
+    """Check that a SavedModel of TensorFlow 1 or 2 is complete.
+
+    It finds: a graph that is missing, empty, cut off or undecodable; an index of variables that is
+    missing or damaged; variable files that are missing, or too short for the tensors of the index;
+    assets that are missing. With `tensors` it also finds a changed byte in the variable files:
+    TensorFlow stores a CRC32C of each tensor and compares it at each read, so
+    `tf.saved_model.load` notices it too, but does not name the file.
+
+    It does not find a changed byte that leaves the graph decodable, or one in an asset: a
+    SavedModel has no reliable checksum of these.
 
     Args:
         path: folder of the SavedModel, local or `gs://`.
         tensors: read all variables too, which takes as long as loading them.
 
     Raises:
-        FileNotFoundError: names the file that is absent.
+        FileNotFoundError: names the file that is missing.
         ValueError: names the file that is damaged, and how.
     """
-    for meta in _graph(path).meta_graphs:
+    for meta in read_graph(path).meta_graphs:
         for name in _assets(meta):
             _check_asset(path, name)
         _check_variables(path, meta, tensors)
 
 
-def _graph(path):
+def graph_file(path: str) -> str:
+    """Return the graph file of a SavedModel.
+
+    Raises:
+        FileNotFoundError: if there is none.
+    """
     file = next((f for f in (f"{path}/{name}" for name in GRAPHS) if _is_file(f)), None)
     if file is None:
         raise FileNotFoundError(f"{path} is not a SavedModel: it has no {GRAPHS[0]}; {_AGAIN}")
+    return file
+
+
+def read_graph(path: str) -> saved_model_pb2.SavedModel:
+    """Read the graph file of a SavedModel.
+
+    Raises:
+        FileNotFoundError: if there is none.
+        ValueError: if it is empty or damaged.
+    """
+    file = graph_file(path)
     content, graph = _read(file), saved_model_pb2.SavedModel()
     try:
         if file.endswith(".pb"):
@@ -62,8 +84,8 @@ def _graph(path):
     return graph
 
 
-def _assets(meta):
-    """Names of files in `assets`; those of TensorFlow 1 are listed in a collection."""
+def _assets(meta: meta_graph_pb2.MetaGraphDef) -> Iterator[str]:
+    """Yield the names of the files in `assets`; TensorFlow 1 lists them in a collection."""
     for asset in meta.asset_file_def:
         yield asset.filename
     for packed in meta.collection_def["saved_model_assets"].any_list.value:
@@ -72,7 +94,7 @@ def _assets(meta):
             yield asset.filename
 
 
-def _check_asset(path, name):
+def _check_asset(path: str, name: str) -> None:
     file = f"{path}/assets/{name}"
     if not name or name.startswith("/") or ".." in name.split("/") or "\0" in name:
         raise ValueError(
@@ -82,7 +104,7 @@ def _check_asset(path, name):
         raise FileNotFoundError(f"{file} is missing, an asset of the SavedModel; {_AGAIN}")
 
 
-def _check_variables(path, meta, tensors):
+def _check_variables(path: str, meta: meta_graph_pb2.MetaGraphDef, tensors: bool) -> None:
     prefix = f"{path}/variables/variables"
     if not _is_file(f"{prefix}.index"):
         if _has_variables(meta):
@@ -91,7 +113,7 @@ def _check_variables(path, meta, tensors):
     try:
         reader = tf.train.load_checkpoint(prefix)
         shapes, dtypes = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-    except Exception as error:  # damage shows as any of TensorFlow's errors, or as Python's
+    except Exception as error:  # damage causes any of TensorFlow's errors, or of Python's
         raise ValueError(
             f"{prefix}.index is cut off or damaged ({_reason(error)}); {_AGAIN}"
         ) from error
@@ -102,7 +124,7 @@ def _check_variables(path, meta, tensors):
     if claimed > held:
         raise ValueError(
             f"{prefix}.data-* hold {held} bytes, but the index lists tensors of {claimed}: they "
-            f"are cut off or don't belong together; {_AGAIN}"
+            f"are cut off or belong to another index; {_AGAIN}"
         )
     for name in sorted(shapes) if tensors else ():
         try:
@@ -114,15 +136,15 @@ def _check_variables(path, meta, tensors):
             ) from error
 
 
-def _has_variables(meta):
-    """TensorFlow 2 always writes and reads an index, TensorFlow 1 where there are variables."""
+def _has_variables(meta: meta_graph_pb2.MetaGraphDef) -> bool:
+    """Return whether an index must exist: always in TensorFlow 2, for variables in TensorFlow 1."""
     return bool(meta.object_graph_def.nodes) or any(
         node.op in ("VarHandleOp", "VariableV2", "Variable") for node in meta.graph_def.node
     )
 
 
-def _shards_size(prefix):
-    """Bytes of all files of variables, of which none may be missing."""
+def _shards_size(prefix: str) -> int:
+    """Return the bytes of all variable files; raise FileNotFoundError if one is missing."""
     folder, name = posixpath.split(prefix)
     found = [match for match in map(_SHARD.match, sorted(tf.io.gfile.listdir(folder))) if match]
     count = int(found[0][2]) if found else 1
@@ -133,11 +155,11 @@ def _shards_size(prefix):
     return sum(tf.io.gfile.stat(f"{folder}/{shard}").length for shard in names)
 
 
-def _is_file(file):
+def _is_file(file: str) -> bool:
     return tf.io.gfile.exists(file) and not tf.io.gfile.isdir(file)
 
 
-def _read(file):
+def _read(file: str) -> bytes:
     try:
         with tf.io.gfile.GFile(file, "rb") as stream:
             return stream.read()
@@ -145,6 +167,6 @@ def _read(file):
         raise OSError(f"{file} cannot be read ({error.message})") from error
 
 
-def _reason(error):
+def _reason(error: Exception) -> str:
     lines = str(getattr(error, "message", None) or error).strip().split("\n")
     return lines[0][:200] or type(error).__name__

@@ -1,26 +1,30 @@
-"""The variables of a loaded module as those of a Keras layer, without copying them."""
+"""The variables of a loaded module as Keras variables, without copies."""
 
 import contextlib
 import re
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.loading.traces import graphs_of
+from tfnlp.hub.loading.traces import Trace, graphs_of
 
 _NOT_A_PATH = re.compile(r"[^A-Za-z0-9_.\-/]")
 _NEEDS_HOST = ("LookupTable", "HashTable", "MutableHashTable", "Unicode", "RegexReplace")
 
 
-def wrapped_variables(module, freeze, label):
-    """The module's `variables` and `trainable_variables` as a list of `keras.Variable`s.
+def wrapped_variables(
+    module: Any, freeze: str | list[str] | None, label: str
+) -> list[keras.Variable]:
+    """Return the module's `variables` and `trainable_variables` as a list of `keras.Variable`s.
 
-    Each is the `tf.Variable` itself, under the path that it was saved with; those that the module
-    trains and no pattern of `freeze` is found in are trainable. A variable that two layers share
-    is the same `keras.Variable` in both.
+    Each holds the `tf.Variable` itself, under the path that it was saved with. It is trainable if
+    the module trains it and no pattern of `freeze` is found in its path. A variable that two
+    layers share is the same `keras.Variable` in both.
 
     Raises:
-        ValueError: if a pattern is none, or is found in no path.
+        ValueError: if a pattern is no regular expression, or is found in no path.
     """
     trained = list(getattr(module, "trainable_variables", None) or ())
     trained_ids = {id(v) for v in trained}
@@ -45,8 +49,8 @@ def wrapped_variables(module, freeze, label):
     return wrapped
 
 
-def is_compilable(traces, function):
-    """Whether XLA can be tried: no strings go in or out, and no table is looked up."""
+def is_compilable(traces: list[Trace], function: Callable) -> bool:
+    """Return whether XLA may compile it: no strings as inputs or outputs, and no lookup tables."""
     specs = tf.nest.flatten([(trace.inputs, trace.outputs) for trace in traces])
     if not specs or any(spec.dtype == tf.string for spec in specs if hasattr(spec, "dtype")):
         return False
@@ -56,7 +60,7 @@ def is_compilable(traces, function):
     )
 
 
-def _compiled(freeze):
+def _compiled(freeze: str | list[str] | None) -> dict[re.Pattern, bool]:
     patterns = [freeze] if isinstance(freeze, str) else list(freeze or ())
     try:
         return {re.compile(pattern): False for pattern in patterns}
@@ -66,19 +70,19 @@ def _compiled(freeze):
         ) from error
 
 
-def _unique(path, used):
+def _unique(path: str, used: set[str]) -> str:
     path = path or "variable"
     scope, _, name = path.rpartition("/")
     unique, number = path, 0
-    while unique in used:  # the last part stays: weight decay goes by it
+    while unique in used:  # the last part is kept: weight decay selects variables by it
         number += 1
         unique = f"{scope or 'variable'}_{number}/{name}"
     used.add(unique)
     return unique
 
 
-def _wrapped(variable, path, trainable):
-    """The same `tf.Variable` as a Keras variable."""
+def _wrapped(variable: tf.Variable, path: str, trainable: bool) -> keras.Variable:
+    """Return the same `tf.Variable` as a Keras variable."""
     known = getattr(variable, "_tfnlp_wrapped", None)
     if known is not None:
         return known
@@ -90,6 +94,6 @@ def _wrapped(variable, path, trainable):
             variable, dtype=variable.dtype.name, trainable=trainable, autocast=False, name=name
         )
     if wrapped._value is not variable:
-        raise RuntimeError(f"Keras copied the variable {path} instead of taking it as its own")
+        raise RuntimeError(f"Keras copied the variable {path} instead of using it itself")
     variable._tfnlp_wrapped = wrapped
     return wrapped

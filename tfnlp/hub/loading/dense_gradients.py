@@ -1,7 +1,9 @@
-"""Gradients of a loaded function's variables as dense tensors."""
+"""Dense gradients for the variables of a loaded function."""
 
 import contextlib
 import contextvars
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import tensorflow as tf
 
@@ -9,9 +11,11 @@ _as_loaded = contextvars.ContextVar("as_loaded", default=False)
 
 
 @contextlib.contextmanager
-def gradients_as_loaded():
-    """While open, `with_dense_gradients` adds nothing: for a graph that is to be saved, as what
-    `tf.custom_gradient` adds does not come back with the variables."""
+def gradients_as_loaded() -> Iterator[None]:
+    """Switch `with_dense_gradients` off inside the context, to trace a graph for saving.
+
+    A saved `tf.custom_gradient` does not restore the gradients of variables.
+    """
     token = _as_loaded.set(True)
     try:
         yield
@@ -19,18 +23,17 @@ def gradients_as_loaded():
         _as_loaded.reset(token)
 
 
-def with_dense_gradients(function, inputs, **arguments):
-    """`function(inputs, **arguments)`, whose variables get dense gradients.
+def with_dense_gradients(function: Callable, inputs: Any, **arguments: Any) -> Any:
+    """Return `function(inputs, **arguments)`, with dense gradients for its variables.
 
-    The gradient of a table that rows were taken from is a `tf.IndexedSlices`, in which a row that
-    was taken twice stands twice. Keras 3's Adam, AdamW, Adagrad and RMSprop, and its clipping,
-    square such parts one by one, and so make other steps than with their sum, which those of
-    Keras 2 take.
+    The gradient of an embedding table is a `tf.IndexedSlices`; a row that was looked up twice
+    appears in it twice. Keras 3's Adam, AdamW, Adagrad and RMSprop, and its clipping, square the
+    two parts separately. The optimizers of Keras 2 square their sum, as a dense gradient gives it.
 
     Args:
         function: takes a nest of tensors, and returns one.
         inputs: the nest.
-        **arguments: passed on.
+        **arguments: passed to the function.
     """
     if _as_loaded.get():
         return function(inputs, **arguments)
@@ -39,18 +42,18 @@ def with_dense_gradients(function, inputs, **arguments):
     found = []  # the nest of outputs
 
     @tf.custom_gradient
-    def run(*floats):
+    def run(*floats: tf.Tensor) -> tuple:
         parts = dict(enumerate(flat)) | dict(zip(places, floats, strict=True))
         nest = tf.nest.pack_sequence_as(inputs, list(parts.values()), expand_composites=True)
         eager = tf.executing_eagerly()
-        # A second tape in a graph would make it prepare for second derivatives.
+        # In a graph, a second tape would record operations for second derivatives.
         with tf.GradientTape() if eager else contextlib.nullcontext() as tape:
             if eager:
                 tape.watch(floats)
             found.append(function(nest, **arguments))
         outputs = tf.nest.flatten(found[0], expand_composites=True)
 
-        def backward(*upstream, variables=()):
+        def backward(*upstream: tf.Tensor, variables: tuple = ()) -> tuple:
             sources = [*floats, *variables]
             real = [i for i, x in enumerate(outputs) if x.dtype.is_floating]
             gradient = tape.gradient if eager else tf.gradients

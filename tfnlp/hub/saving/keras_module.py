@@ -1,48 +1,59 @@
 """A functional Keras model as a Reusable SavedModel object.
 
 The interface is TF-Hub's: `obj(inputs, training=False)`, `obj.variables`,
-`obj.trainable_variables`, `obj.regularization_losses`. Written by `tfnlp.hub.saving.save`, the object
-comes back from `tf.saved_model.load` and `hub.load` with nothing but TensorFlow installed, and
-trains inside `hub.KerasLayer`.
+`obj.trainable_variables`, `obj.regularization_losses`. After `tfnlp.hub.save`,
+`tf.saved_model.load` and `hub.load` restore the object with TensorFlow only, and it trains inside
+`hub.KerasLayer`.
 """
 
+from __future__ import annotations
+
 import contextlib
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.saving.dense_gradients import gradients_as_loaded
+from tfnlp.hub.loading.dense_gradients import gradients_as_loaded
 from tfnlp.hub.saving.names import argument_names, leaf_names
 from tfnlp.hub.saving.resources import resources
+from tfnlp.hub.untracked import Untracked
 from tfnlp.training.randomness import seed_variables, seeded
+
+if TYPE_CHECKING:
+    from tfnlp.hub.saving.compact import CompactWeights
 
 
 class KerasModule(tf.__internal__.tracking.AutoTrackable):
-    """`model` behind one traced `__call__`, which takes and returns the structures that it does.
+    """Keras model with one traced `__call__`, which takes and returns the model's structures.
 
-    Lists of plain `tf.Variable`s are used because properties and Keras objects are not
-    serialised. Dropout seeds are drawn inside the call, not kept in variables, so that every
-    call and every replica of the user's strategy draws its own. What else a layer assigns while
-    training, such as the moving averages of batch normalization, is assigned by
-    `module(x, training=True)`.
+    Its lists hold plain `tf.Variable`s because properties and Keras objects are not saved. The
+    seeds of dropout are drawn inside the call, not kept in variables, so that each call and each
+    replica of the user's strategy draws its own. Other state that a layer assigns while training,
+    such as the moving averages of batch normalization, is assigned by `module(x, training=True)`.
 
-    Tables, assets and loaded SavedModels that layers hold go along.
+    Tables, assets and loaded SavedModels in layers are saved too.
 
-    `regularization_losses` are those of weights, and of SavedModels in trainable layers. What
-    layers give to `add_loss`, activity regularizers for instance, depends on the inputs and is
-    not among them.
+    `regularization_losses` are those of weights, and of SavedModels in trainable layers. Losses of
+    `add_loss`, such as activity regularizers, depend on the inputs and are left out.
 
     Args:
         model: a functional or built Sequential model; its inputs and outputs are a dense tensor,
             or lists and dicts of them.
         default: name of the output that `outputs["default"]` repeats, or None.
-        weights: `tfnlp.hub.saving.compact.CompactWeights` of this model, or None. With them the module
-            computes as in inference even if `training`, and has nothing to train.
+        weights: `tfnlp.hub.saving.compact.CompactWeights` of this model, or None. With them the
+            module always computes as in inference, and has no trainable variables.
     """
 
-    def __init__(self, model, default=None, weights=None):
+    def __init__(
+        self,
+        model: keras.Model,
+        default: str | None = None,
+        weights: CompactWeights | None = None,
+    ) -> None:
         super().__init__()
-        self._model, self._weights = Hidden(model), Hidden(weights)
+        self._model, self._weights = Untracked(model), Untracked(weights)
         self._default = default
         held = resources(model)
         self._resources = [held_object for _, held_object in held]
@@ -50,7 +61,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
             self.variables = [v.value for v in without_seeds(model)]
             self.trainable_variables = [v.value for v in model.trainable_variables]
             self.regularization_losses = [
-                regularization_loss(v)
+                regularization_loss(lambda v=v: v.regularizer(v))
                 for v in model.trainable_variables
                 if v.regularizer is not None
             ]
@@ -64,20 +75,20 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
             self.regularization_losses = []
         listed = {id(v) for v in self.variables}
         others = {}
-        for training in (False, True):  # every call that a user may make
+        for training in (False, True):  # trace all calls that a user may make
             call = self.__call__.get_concrete_function(self.input_spec(), training=training)
             if weights is not None:
                 weights.check(model, call.graph.variables)
             others.update({id(v): v for v in call.graph.variables if id(v) not in listed})
-        # Seeds of dropout that also runs in inference, and variables that Keras knows nothing of.
+        # Seeds of dropout that also runs in inference, and variables that Keras does not track.
         self._others = list(others.values())
 
-    def input_spec(self):
-        """See `tfnlp.hub.saving.module.input_spec`."""
+    def input_spec(self) -> Any:
+        """Return the named `tf.TensorSpec`s of the inputs, see the function `input_spec`."""
         return input_spec(self._model.value)
 
     @tf.function(autograph=False)
-    def __call__(self, inputs, training=False):
+    def __call__(self, inputs: Any, training: bool = False) -> Any:
         model = self._model.value
         if self._weights.value is not None:
             outputs = self._inference(inputs)
@@ -94,53 +105,53 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         return outputs
 
     @tf.function(autograph=False)
-    def _inference(self, inputs):
-        # One graph for `training` and not.
+    def _inference(self, inputs: Any) -> Any:
+        # One graph for both values of `training`.
         with self.stored_weights():
             return self._model.value(inputs, training=False)
 
-    def stored_weights(self):
-        """While this context is open, the model's layers read the `weights` that were given."""
+    def stored_weights(self) -> contextlib.AbstractContextManager:
+        """Make the model's layers read the `weights` argument inside the context."""
         if self._weights.value is None:
             return contextlib.nullcontext()
         return self._weights.value.scope(self._model.value)
 
-    def outputs(self):
-        """Nest of the symbolic outputs."""
+    def outputs(self) -> Any:
+        """Return the nest of symbolic outputs."""
         outputs = symbols(self._model.value)[1]
         if self._default is not None:
             outputs = {**outputs, "default": outputs[self._default]}
         return outputs
 
-    def signature(self, names=None):
-        """A concrete function of named tensors for serving.
+    def signature(self, names: Collection[str] | None = None) -> Callable:
+        """Return a concrete function of named tensors for serving.
 
         Args:
-            names: those of the outputs to serve that there are, see `tfnlp.hub.saving.names.leaf_names`,
-                or of keys of a dict of lists, for all in it; None: all outputs.
+            names: outputs to serve, named as by `tfnlp.hub.saving.names.leaf_names`; the key of a
+                list stands for all tensors in it; unknown names are left out. None: all outputs.
         """
         return serving(self.__call__, self.input_spec(), self.outputs(), names)
 
 
-def symbols(model):
-    """The symbolic inputs and outputs of a model, in the structure of its calls."""
-    if isinstance(model, keras.Sequential):  # whose `.input` is that of a layer
+def symbols(model: keras.Model) -> tuple[Any, Any]:
+    """Return the symbolic inputs and outputs of a model, in the structure of its calls."""
+    if isinstance(model, keras.Sequential):  # its `.input` is that of a layer
         return model.inputs[0], model.outputs[0]
     return model.input, model.output
 
 
-def without_seeds(model):
-    """The variables of a model but for the seeds of its random layers."""
+def without_seeds(model: keras.Model) -> list[keras.Variable]:
+    """Return the variables of a model without the seeds of its random layers."""
     seeds = {id(v) for v in seed_variables(model)}
     return [v for v in model.variables if id(v) not in seeds]
 
 
-def input_spec(model):
-    """`tf.TensorSpec` of the one input, or the list or dict of them that a model takes, named."""
+def input_spec(model: keras.Model) -> Any:
+    """Return the named `tf.TensorSpec`s of the inputs of a model, in its structure."""
     inputs, _ = symbols(model)
-    open_batch = isinstance(model, keras.Sequential)  # it may be that of the first batch it saw
+    open_batch = isinstance(model, keras.Sequential)  # it may keep the first batch's size
 
-    def spec(x, name):
+    def spec(x: keras.KerasTensor, name: str) -> tf.TensorSpec:
         shape = (None, *x.shape[1:]) if open_batch else x.shape
         return tf.TensorSpec(shape, x.dtype, name=name)
 
@@ -149,11 +160,13 @@ def input_spec(model):
     return tf.nest.pack_sequence_as(inputs, specs)
 
 
-def serving(call, input_spec, outputs, names=None):
-    """A concrete function of named tensors to a dict of them, of `call(inputs, training=False)`.
+def serving(
+    call: Callable, input_spec: Any, outputs: Any, names: Collection[str] | None = None
+) -> Callable:
+    """Return `call(inputs, training=False)` as a concrete function of named tensors to a dict.
 
     Args:
-        call: what is served.
+        call: the function to serve.
         input_spec: nest of `tf.TensorSpec`s with names.
         outputs: nest of the symbolic outputs.
         names: see `KerasModule.signature`.
@@ -162,7 +175,7 @@ def serving(call, input_spec, outputs, names=None):
     output_names = leaf_names(outputs)
     keys = leaf_names(outputs, top=True)
 
-    def serve(**inputs):
+    def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         inputs = tf.nest.pack_sequence_as(input_spec, [inputs[name] for name in specs])
         flat = tf.nest.flatten(call(inputs, training=False))
         return {
@@ -174,15 +187,8 @@ def serving(call, input_spec, outputs, names=None):
     return tf.function(serve, autograph=False).get_concrete_function(**specs)
 
 
-def regularization_loss(variable):
-    """What `regularization_losses` lists: a function without arguments, traced."""
-    loss = tf.function(lambda: variable.regularizer(variable), input_signature=[], autograph=False)
+def regularization_loss(loss: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
+    """Return a traced function without arguments, an item of `regularization_losses`."""
+    loss = tf.function(loss, input_signature=[], autograph=False)
     loss.get_concrete_function()
     return loss
-
-
-class Hidden:
-    """Keeps a Keras object out of the object graph that SavedModel walks: `Hidden(x).value`."""
-
-    def __init__(self, value):
-        self.value = value

@@ -1,0 +1,156 @@
+"""Tokenizers, ELMos and kinds of exported modules, and errors of damaged ones."""
+
+import pathlib
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.hub import gpt_toy
+from tests.hub.elmo_toy import tiny as tiny_elmo
+from tfnlp import hub, models
+from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, read_vocabulary, write_vocabulary
+
+# Exports trace many graphs.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "Cat", "cafe", "café", "."]
+SIZE = len(SPECIAL_TOKENS) + len(WORDS)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder with `bert` (cased), `gpt` and `elmo`; and the ELMo."""
+    folder, elmo = tmp_path_factory.mktemp("exported"), tiny_elmo()
+    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS], lowercase=False)
+    hub.export_bert(folder / "bert", models.bert(SIZE, 1, 8, 2, 16, 16), tokenizer, seq_length=12)
+    hub.export_gpt(folder / "gpt", gpt_toy.model("gpt", num_layers=1), gpt_toy.tokenizer("gpt"), 12)
+    hub.export_elmo(folder / "elmo", elmo)
+    return folder, elmo
+
+
+# --- Tokenizers
+
+
+TEXTS = ["The Cat sat.", "a dogs café CAFÉ", "", "naïve 北京 🙂 the mat", "THE DOG RAN"]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_wordpiece_comes_back_with_its_case(exported, tmp_path, lowercase):
+    want = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS], lowercase)
+    folder = exported[0] / "bert"
+    if lowercase:
+        hub.save(hub.BertPreprocessorModule(want, 8), tmp_path / "preprocessor")
+        folder = tmp_path
+    got = hub.saved_tokenizer(folder)
+    assert got.lowercase is lowercase and got.vocabulary == want.vocabulary
+    assert got.tokenize(TEXTS).to_list() == want.tokenize(TEXTS).to_list()
+    assert (got.cls_id, got.sep_id, got.pad_id, got.mask_id, got.vocab_size) == (2, 3, 0, 4, SIZE)
+
+
+@pytest.mark.parametrize("kind", gpt_toy.KINDS)
+def test_byte_pairs_come_back(exported, tmp_path, kind):
+    want = gpt_toy.tokenizer(kind)
+    folder = exported[0] / "gpt"
+    if kind == "gpt2":
+        hub.save(hub.GPTPreprocessorModule(want, 8), tmp_path / "preprocessor")
+        folder = tmp_path / "preprocessor"
+    got = hub.saved_tokenizer(folder)
+    assert type(got) is type(want) and got.vocabulary == want.vocabulary
+    assert got.tokenize(TEXTS).to_list() == want.tokenize(TEXTS).to_list()
+
+
+def test_a_vocabulary_that_is_not_the_modules_is_refused(exported, tmp_path):
+    shutil.copytree(exported[0] / "bert" / "preprocessor", tmp_path / "preprocessor")
+    (path,) = (tmp_path / "preprocessor" / "assets").iterdir()
+    tokens = read_vocabulary(path)
+    ran, sat = tokens.index("ran"), tokens.index("sat")
+    tokens[ran], tokens[sat] = "sat", "ran"
+    write_vocabulary(path, tokens)
+    with pytest.raises(ValueError, match="cannot be rebuilt: .*lowercase=False. makes .* not"):
+        hub.saved_tokenizer(tmp_path)
+    write_vocabulary(path, [*tokens, "mouse"])
+    with pytest.raises(ValueError, match=f"has vocab_size {SIZE + 1}, not {SIZE}"):
+        hub.saved_tokenizer(tmp_path)
+    path.write_text("no\nvocabulary\n")
+    with pytest.raises(ValueError, match="cannot be rebuilt: .*lacks .PAD"):
+        hub.saved_tokenizer(tmp_path)
+
+
+# --- ELMo, and which is which
+
+
+def test_elmo_gives_the_layers_of_the_model(exported):
+    sentences = [["the", "cat"], [], ["naïve", "北京", "x"]]
+    want = list(hub.sentence_layers(hub.ElmoModule(exported[1]), sentences))
+    got = list(hub.sentence_layers(hub.saved_elmo(exported[0] / "elmo"), sentences))
+    assert [x.shape for x in got] == [(3, n, 16) for n in (2, 0, 3)]
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=2e-6)
+
+
+def test_elmo_with_signatures_alone(tmp_path):
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], "string", name="tokens"),
+            tf.TensorSpec([None], "int32", name="sequence_len"),
+        ]
+    )
+    def tokens(tokens, sequence_len):
+        sizes = tf.cast(tf.strings.length(tokens), "float32")[..., None]
+        both = tf.concat([sizes, sizes], -1)
+        return {"word_emb": sizes, "lstm_outputs1": both + 1, "lstm_outputs2": both + 2}
+
+    module = tf.Module()
+    tf.saved_model.save(module, str(tmp_path), signatures={"tokens": tokens})
+    assert hub.saved_kind(tmp_path) == "elmo"
+    (layers,) = hub.sentence_layers(hub.saved_elmo(tmp_path), [["a", "bcd"]])
+    np.testing.assert_array_equal(layers, [[[1, 1], [3, 3]], [[2, 2], [4, 4]], [[3, 3], [5, 5]]])
+
+
+def test_kinds(exported, tmp_path):
+    folder = exported[0]
+    assert [hub.saved_kind(folder / k) for k in ("bert", "gpt", "elmo")] == ["bert", "gpt", "elmo"]
+    for other in (folder, folder / "bert" / "encoder", folder / "none", tmp_path):
+        assert hub.saved_kind(other) is None
+    (tmp_path / "encoder").mkdir()
+    assert hub.saved_kind(tmp_path) is None  # a checkpoint may have such a folder
+
+
+# --- What is damaged
+
+
+def test_damage_is_told_in_one_line(exported, tmp_path):
+    def told(kind, match, call, path=tmp_path / "bert"):
+        with pytest.raises(kind, match=match) as caught:
+            call(path)
+        assert "\n" not in str(caught.value)
+
+    with pytest.raises(FileNotFoundError, match="none does not exist; give the folder"):
+        hub.saved_encoder(tmp_path / "none")
+    told(ValueError, "elmo cannot be called with a dict of named ids", hub.saved_encoder,
+         exported[0] / "elmo")  # fmt: skip
+    told(ValueError, "encoder is not an ELMo", hub.saved_elmo, exported[0] / "bert" / "encoder")
+    told(ValueError, "elmo has no `tokenize`", hub.saved_tokenizer, exported[0] / "elmo")
+
+    shutil.copytree(exported[0] / "bert", tmp_path / "bert")
+    encoder = tmp_path / "bert" / "encoder"
+    (data,) = (encoder / "variables").glob("*.data*")
+    flipped = bytearray(data.read_bytes())
+    flipped[len(flipped) // 2] ^= 255
+    data.write_bytes(flipped)
+    told(ValueError, "variables.data-.* damaged: .* export or download", hub.saved_encoder)
+    graph = encoder / "saved_model.pb"
+    graph.write_bytes(b"\xff" * 100)
+    told(ValueError, "saved_model.pb .*damaged.*; export or download", hub.saved_encoder)
+    told(ValueError, "saved_model.pb is cut off or damaged", hub.saved_kind, encoder)
+    graph.unlink()
+    told(FileNotFoundError, "encoder is not a SavedModel: it has no saved", hub.saved_encoder)
+    assert hub.saved_kind(tmp_path / "bert") == "bert"  # half of it is there
+    shutil.rmtree(tmp_path / "bert" / "preprocessor" / "assets")
+    told(FileNotFoundError, "assets/.*; export or download", hub.saved_tokenizer)
+    shutil.rmtree(tmp_path / "bert" / "preprocessor")
+    shutil.copytree(exported[0] / "bert" / "encoder", tmp_path / "pair" / "encoder")
+    told(FileNotFoundError, "preprocessor does not exist", hub.saved_tokenizer,
+         pathlib.Path(tmp_path / "pair"))  # fmt: skip

@@ -1,0 +1,134 @@
+"""The tokenizer of an exported preprocessor, rebuilt from its vocabulary."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tfnlp.hub.loading.kind import preprocessor_folder
+from tfnlp.hub.loading.saved_model import load_module
+from tfnlp.text import (
+    GPT2Tokenizer,
+    GPTTokenizer,
+    WordPieceTokenizer,
+    gpt_tokenizer,
+    read_bpe,
+    read_vocabulary,
+)
+
+Tokenizer = WordPieceTokenizer | GPT2Tokenizer | GPTTokenizer
+_SPECIAL = ("vocab_size", "padding_id", "start_of_sequence_id", "end_of_segment_id", "mask_id")
+_TEST_TEXTS = (
+    "The quick brown fox jumped over the lazy dog.",
+    "It's JUST what Mr. Smith-Jones said: \"don't\"!",
+    "naïve café Über ÉCOLE Ångström e\u0301te\u0301 İstanbul straße",
+    "北京 is a city, 東京 too; Привет, мир! สวัสดี 🙂",
+    "  two  spaces,\ttabs\nand lines  ",
+    "$3.50 + 10% = 1,234.56 <b>x_y</b> #1 @a~b^c`d",
+    "[CLS] [MASK] <|endoftext|> unaffable antidisestablishmentarianism " + "x" * 210,
+    "",
+)
+_RECASED = 300  # words of the vocabulary that are also tested with other capitals
+
+
+def saved_tokenizer(path: str | os.PathLike) -> Tokenizer:
+    """Rebuild the tokenizer of an exported preprocessor from the vocabulary in its assets.
+
+    The rebuilt tokenizer is compared with the saved one: a few sentences, with capitals, accents,
+    marks and many scripts, and the words of the vocabulary must get the ids that
+    `preprocessor.tokenize` gives them. The comparison also tells whether a WordPiece tokenizer
+    lower-cases.
+
+    Args:
+        path: the folder with `preprocessor` in it, or that folder itself.
+
+    Returns:
+        a `tfnlp.text.WordPieceTokenizer`, `GPT2Tokenizer` or `GPTTokenizer`.
+
+    Raises:
+        FileNotFoundError: if there is no preprocessor.
+        ValueError: if it can't be read, carries no vocabulary, or splits text in another way than
+            these tokenizers.
+    """
+    path = preprocessor_folder(os.fspath(path))
+    tokenize = getattr(load_module(path), "tokenize", None)
+    if not callable(tokenize):
+        raise ValueError(
+            f"SavedModel {path} has no `tokenize`; expected a preprocessor with TF-Hub's "
+            "interface, as `tfnlp export` writes it"
+        )
+    reasons = []
+    for make in _candidates(os.path.join(path, "assets"), reasons):
+        tokenizer = make()
+        reason = _difference(tokenizer, tokenize)
+        if reason is None:
+            return tokenizer
+        reasons.append(reason)
+    raise ValueError(
+        f"the tokenizer of SavedModel {path} cannot be rebuilt: "
+        f"{'; '.join(reasons) or 'it carries no vocabulary file in its assets'}"
+    )
+
+
+def _candidates(assets: str, reasons: list[str]) -> Iterator[Callable[[], Tokenizer]]:
+    """Yield functions that make a tokenizer; add to `reasons` why a file is no vocabulary."""
+    names = sorted(os.listdir(assets)) if os.path.isdir(assets) else []
+    if any(name.endswith(".json") for name in names):
+        try:
+            pair = read_bpe(assets)
+        except (ValueError, OSError) as error:
+            reasons.append(str(error))
+        else:
+            yield lambda: gpt_tokenizer(pair)
+        return
+    for name in names:
+        try:
+            tokens = read_vocabulary(os.path.join(assets, name))
+        except (ValueError, OSError) as error:
+            reasons.append(str(error))
+            continue
+        for lowercase in (True, False):
+            yield lambda tokens=tokens, lowercase=lowercase: WordPieceTokenizer(tokens, lowercase)
+
+
+def _difference(tokenizer: Tokenizer, tokenize: Any) -> str | None:
+    """Describe how the tokenizer differs from the saved function `tokenize`; None if equal."""
+    name = type(tokenizer).__name__
+    if hasattr(tokenizer, "lowercase"):
+        name = f"{name}(lowercase={tokenizer.lowercase})"
+    if hasattr(tokenize, "get_special_tokens_dict"):
+        own, other = tokenizer.special_tokens_dict(), tokenize.get_special_tokens_dict()
+        for key in _SPECIAL:
+            if key in own and key in other and int(own[key]) != int(other[key]):
+                return f"{name} has {key} {int(own[key])}, not {int(other[key])}"
+    texts = [*_TEST_TEXTS, *_vocabulary_lines(tokenizer)]
+    pairs = zip(_ids(tokenizer.tokenize, texts), _ids(tokenize, texts), strict=True)
+    for text, (own, other) in zip(texts, pairs, strict=True):
+        if own != other:
+            return f"{name} makes {_short(own)} of {text[:60]!r}, not {_short(other)}"
+    return None
+
+
+def _vocabulary_lines(tokenizer: Tokenizer) -> list[str]:
+    """All words of the vocabulary, and some of them with other capitals, 20 a line."""
+    words = [t.removesuffix("</w>") for t in tokenizer.vocabulary if t is not None]
+    words = [word for word in words if word.isalpha()]
+    some = words[:: max(1, len(words) // _RECASED)]
+    words += [w.swapcase() for w in some] + [w.title() for w in some]
+    return [" ".join(words[i : i + 20]) for i in range(0, len(words), 20)]
+
+
+def _ids(tokenize: Callable, texts: list[str]) -> list[list[int] | None]:
+    """Lists of ids; None for a text that needs a token which an incomplete vocabulary lacks."""
+    try:
+        ids = tokenize(tf.constant(texts))
+    except tf.errors.InvalidArgumentError:
+        if len(texts) == 1:
+            return [None]
+        return [row for text in texts for row in _ids(tokenize, [text])]
+    return (ids.merge_dims(1, 2) if ids.shape.rank == 3 else ids).to_list()
+
+
+def _short(ids: list[int] | None) -> str:
+    return str(ids if ids is None or len(ids) <= 8 else [*ids[:8], "..."]).replace("'...'", "...")
