@@ -19,11 +19,11 @@ def test_b_follows_a_or_comes_from_another_document(longest, seq_length):
     rows = pairs.plan(0)
     a_start, a_end, b_start, b_end, is_random, target = rows.T
     assert set(is_random.tolist()) == {0, 1}
-    room = seq_length - 3
+    space = seq_length - 3
     length_a, length_b = a_end - a_start, b_end - b_start
     assert (length_a > 0).all() and (length_b > 0).all()
-    assert (length_a + length_b <= room).all()
-    assert (target <= room).all() and (target >= 2).all()
+    assert (length_a + length_b <= space).all()
+    assert (target <= space).all() and (target >= 2).all()
     # Either part lies within one document.
     document_a, sentence_a = places(pairs.corpus, a_start)
     document_b, sentence_b = places(pairs.corpus, b_start)
@@ -33,7 +33,7 @@ def test_b_follows_a_or_comes_from_another_document(longest, seq_length):
     np.testing.assert_array_equal(document_b, last_document_b)
     np.testing.assert_array_equal(document_a != document_b, is_random == 1)
     # A true B begins where A ended, unless the ends that met there were cut off.
-    follows, cut = is_random == 0, length_a + length_b == room
+    follows, cut = is_random == 0, length_a + length_b == space
     gap = b_start - a_end
     assert (gap[follows] >= 0).all()
     assert (gap[follows & ~cut] == 0).all()
@@ -46,7 +46,7 @@ def test_b_follows_a_or_comes_from_another_document(longest, seq_length):
 
 
 def test_true_next_sentences_touch_before_cutting():
-    # Every sentence has 10 tokens and half of the room is 30, so a cut never reaches the border
+    # Every sentence has 10 tokens and half of the space is 30, so a cut never reaches the border
     # sentences: A's last and B's first sentence must be neighbours.
     tokens = np.arange(12_000, dtype=np.int32) + 5
     corpus = TokenizedCorpus(tokens, np.arange(1201) * 10, np.arange(31) * 40)
@@ -58,7 +58,7 @@ def test_true_next_sentences_touch_before_cutting():
 
 
 def test_labels_are_balanced_also_with_lone_sentences():
-    # Sentences about as long as the room: most chunks are lone, where the reference code would
+    # Sentences about as long as the space: most chunks are lone, where the reference code would
     # make nearly every pair random. In documents of two, the second is often left alone.
     for sizes, longest in (([60] * 60, 20), ([60] * 60, 120), ([2] * 900, 400)):
         pairs = make_pairs(sizes, longest=longest)
@@ -69,7 +69,9 @@ def test_labels_are_balanced_also_with_lone_sentences():
 
 
 def test_plans_are_shuffled():
-    pairs = make_pairs([60] * 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a warning is for a single document alone
+        pairs = make_pairs([60] * 60)
     place = pairs.plan(0)[:, 0]
     assert len(place) > 1000
     assert abs(np.corrcoef(place, np.arange(len(place)))[0, 1]) < 0.1
@@ -119,7 +121,7 @@ def test_random_partners_come_from_everywhere():
     assert abs(len(set(sentences.tolist())) - expected) < 25
 
 
-def test_random_partners_fill_the_room():
+def test_random_partners_fill_the_space():
     pairs = make_pairs([200] * 20, longest=10, short_seq_prob=0.0)
     rows = pairs.plan(0)
     random = rows[rows[:, 4] == 1]
@@ -169,8 +171,8 @@ def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
                         i -= 1
                 a_end = i + 1 + int(split * (j - i - 1))
                 outside = sum(sizes) - (a_end - i) - 1
-                torn = (is_random or j - i == 1) and (len(sizes) > 1 or outside >= 1)
-                if not torn:
+                random = (is_random or j - i == 1) and (len(sizes) > 1 or outside >= 1)
+                if not random:
                     b, b_end = a_end, j
                 elif len(sizes) > 1:
                     others = [n for n in range(len(sizes)) if n != number]
@@ -179,8 +181,8 @@ def test_the_walk_equals_the_loop_of_the_paper(sizes, longest):
                 else:
                     b = (a_end + 1 + outside // 4 + int(offset * -(-outside // 2))) % sizes[0]
                     b_end = i if b < i else sizes[0]
-                rows.append((place, words[place, 6], i, a_end, b, b_end, torn, target))
-                place = a_end if torn else j
+                rows.append((place, words[place, 6], i, a_end, b, b_end, random, target))
+                place = a_end if random else j
         fields = (got.place, got.key, got.a, got.a_end, got.b, got.b_end, got.is_random, got.target)
         assert [tuple(x.tolist() for x in row) for row in zip(*fields, strict=True)] == rows
 
@@ -238,12 +240,6 @@ def test_tiny_single_document_never_lies(size):
             assert b_start >= a_end or b_end <= a_start  # no overlap
             assert is_random == (b_start != a_end)
     assert (size == 2) == all((pairs.plan(e)[:, 4] == 0).all() for e in range(20))
-
-
-def test_no_warning_for_two_documents():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        make_pairs([5, 5])
 
 
 # ---- errors and real text

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from tests.data.tfds_sets import prepare
 from tfnlp import books
 from tfnlp.data import read_documents, split_documents
 
@@ -172,49 +173,25 @@ def test_split_of_the_book():
 def tfds_folder(tmp_path_factory):
     """A folder with three prepared TFDS data sets, made offline."""
     tfds = pytest.importorskip("tensorflow_datasets")
-    from tensorflow_datasets.core import registered
-
     folder = str(tmp_path_factory.mktemp("tfds"))
-
-    def prepare(name, features, examples):
-        def generate(self):
-            yield from enumerate(examples)
-
-        def splits(self, download_manager):
-            return {"train": self._generate_examples(), "test": self._generate_examples()}
-
-        def info(self):
-            return tfds.core.DatasetInfo(
-                builder=self, features=tfds.features.FeaturesDict(features)
-            )
-
-        members = {
-            "VERSION": tfds.core.Version("1.0.0"),
-            "_info": info,
-            "_split_generators": splits,
-            "_generate_examples": generate,
-        }
-        # Not registered, so that reading finds what lies in the folder and no class.
-        with registered.skip_registration():
-            builder = type(name, (tfds.core.GeneratorBasedBuilder,), members)(data_dir=folder)
-        builder.download_and_prepare()
-
     import tensorflow as tf
 
     text = tfds.features.Text()
     articles = [f"Article {i}. It has\nlines.\n\n\n\nAnd parts." for i in range(20)]
     prepare(
+        folder,
         "tfnlp_articles",
         {"author": text, "label": tf.int64, "text": text},
         [{"author": "Nobody", "label": i, "text": articles[i]} for i in range(20)],
     )
     prepare(
+        folder,
         "tfnlp_reviews",
         {"stars": tf.int64, "words": tfds.features.Sequence(tf.string), "body": tf.string},
         [{"stars": 1, "words": ["a"], "body": body} for body in ("Bad. Sad.", " ", "Good!")],
     )
-    prepare("tfnlp_numbers", {"x": tf.int64}, [{"x": 1}])
-    prepare("tfnlp_bytes", {"text": tf.string}, [{"text": "ok."}, {"text": b"\xff."}])
+    prepare(folder, "tfnlp_numbers", {"x": tf.int64}, [{"x": 1}])
+    prepare(folder, "tfnlp_bytes", {"text": tf.string}, [{"text": "ok."}, {"text": b"\xff."}])
     return folder
 
 

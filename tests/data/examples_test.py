@@ -1,7 +1,6 @@
 """Examples from Beam's pipeline beside those that are made of the text in memory."""
 
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from tests.data.examples_support import (
     write_corpus,
 )
 from tfnlp.data import BertPairs
-from tfnlp.data.pretraining.bert_sampling import draw_pairs
 from tfnlp.data.pretraining.token_stream import window_keys
 from tfnlp.data.shards.reading import BertShards, WindowShards
 from tfnlp.data.shards.rows import gather, grouped, shard_of
@@ -82,6 +80,7 @@ def test_bert_batches_are_those_of_the_text(bert, corpus, arguments):
     assert_same(again.batch(1), valid.batch(1))
 
 
+@pytest.mark.slow
 def test_bert_batches_from_any_step_and_after_the_last_epoch(bert, corpus):
     folder, _ = bert
     pairs, _ = from_text("bert", folder, documents_of(corpus), batch_size=5)
@@ -163,6 +162,9 @@ def test_counts_are_what_is_there(bert, gpt, corpus):
             ):
                 assert counts["train"][what] + counts["held_out"][what] == count
         assert not (folder / "work").exists()
+        settings = manifest["settings"]
+        assert (settings["model"], settings["seed"], settings["epochs"]) == (model, SEED, 2)
+        assert [name for name, _ in settings["input"]] == corpus
 
 
 @pytest.mark.slow
@@ -175,6 +177,7 @@ def test_two_workers_write_the_same_bytes(bert, corpus, tmp_path, capfd):
     assert "INFO" not in error and "Worker" not in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bert", "gpt"])
 def test_own_held_out_text(model, bert, gpt, corpus, tmp_path):
     folder, _ = {"bert": bert, "gpt": gpt}[model]
@@ -191,6 +194,7 @@ def test_own_held_out_text(model, bert, gpt, corpus, tmp_path):
         assert_same(shards.batch(step), made.batch(step))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the corpus is one document")
 @pytest.mark.parametrize("model", ["bert", "gpt"])
 def test_a_single_document_is_cut(model, corpus, tmp_path):
@@ -212,19 +216,11 @@ def test_a_single_document_is_cut(model, corpus, tmp_path):
         assert_same(shards.batch(step), made.batch(step))
 
 
-# ---- parts
-
-
 def test_random_numbers_of_a_part_are_those_of_the_whole():
     whole = window_keys(0, 50, 7, 2)
     assert len(set(whole.tolist())) == 50
     for first, last in ((0, 1), (3, 9), (4, 8), (17, 50), (5, 5)):
         np.testing.assert_array_equal(window_keys(first, last, 7, 2), whole[first:last])
-    documents, starts = np.array([0, 50, 60]), np.arange(61) * 9
-    settings = {"seq_length": 32, "short_seq_prob": 0.1, "seed": 1, "epoch": 4}
-    part = draw_pairs(starts[50:] - starts[50], documents, 1, **settings)
-    whole = draw_pairs(starts, documents, 0, **settings)
-    np.testing.assert_array_equal(part.key, whole.key[whole.place >= 50])
 
 
 def test_shards_have_equal_parts_of_the_keys():
@@ -240,23 +236,3 @@ def test_rows():
     groups = dict(grouped(np.array([4, 1, 4, 1, 9]), {"x": np.arange(5)}))
     assert {g: rows["x"].tolist() for g, rows in groups.items()} == {4: [0, 2], 1: [1, 3], 9: [4]}
     assert list(grouped(np.zeros(0, int), {"x": np.zeros(0)})) == []
-
-
-def test_manifest_says_how_it_was_made(bert, corpus):
-    settings = bert[1]["settings"]
-    assert settings["model"] == "bert" and settings["seed"] == SEED
-    assert [name for name, _ in settings["input"]] == corpus
-    assert settings["epochs"] == 2 and settings["seq_length"] == 32 and settings["tfnlp"]
-    assert json.dumps(settings)
-
-
-def test_workers_get_all_that_is_sent_to_them():
-    """With much data, Beam's runner loses what is written while a timer sends the rest."""
-    from apache_beam.runners.portability.fn_api_runner import worker_handlers
-
-    from tfnlp.data.shards.runner import whole_buffers
-
-    before = worker_handlers.DATA_BUFFER_TIME_LIMIT_MS
-    with whole_buffers():
-        assert worker_handlers.DATA_BUFFER_TIME_LIMIT_MS == 0  # no timer
-    assert worker_handlers.DATA_BUFFER_TIME_LIMIT_MS == before

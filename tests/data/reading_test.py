@@ -103,6 +103,31 @@ def test_choices(tmp_path, name, content, columns):
     assert read_task("choose", path, **columns).examples == [want]
 
 
+COPA = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE copa-corpus SYSTEM "copa.dtd">
+<copa-corpus version="1.0">
+  <item id="1" asks-for="cause" most-plausible-alternative="1">
+    <p>The runner wore shorts.</p>
+    <a1>It was hot &amp; dry.</a1>
+    <a2>She planned to run
+along the beach.</a2>
+  </item>
+  <item id="2" asks-for="effect" most-plausible-alternative="2">
+    <p>It rained.</p><a1>It was dry.</a1><a2>It was wet.</a2>
+  </item>
+</copa-corpus>
+"""
+
+
+def test_copa(tmp_path):
+    shorts = "It was hot & dry.", "She planned to run\nalong the beach."
+    for name in ("a.xml", "a.xml.gz"):
+        assert read_task("choose", write(tmp_path, COPA, name)).examples == [
+            TaskExample(("The runner wore shorts because",), 0, shorts),
+            TaskExample(("It rained so",), 1, ("It was dry.", "It was wet.")),
+        ]
+
+
 def test_choices_with_a_passage_and_a_question(tmp_path):
     row = {"context": "He ran. ", "question": "Who?", "choices": ["he", "she"], "label": 0}
     path = write(tmp_path, json.dumps(row), "a.jsonl")
@@ -264,6 +289,12 @@ BAD = [  # task, name, content, where, why, how many good ones beside it
      '{"context": "a", "choices": ["b"], "label": 0}', "line 2", "expected two or more choices", 1),
     ("choose", "a.jsonl", '{"context": "a", "choices": ["b", "c"], "label": 0}\n'
      '{"context": "a", "choices": ["b", "c"], "label": true}', "line 2", "must be the index", 1),
+    ("choose", "a", "o\ta\tb\tc\t-1\no\ta\tb\tc\t1\n", "line 1", "choices, from 0; got '-1'", 1),
+    ("choose", "a", "o\ta\tb\t0\no\ta\tb\tc\t1\n", "line 1", "expected category, text, two or", 1),
+    ("choose", "a", "o\ta\t\tb\t0\no\ta\tb\tc\t1\n", "line 1", "a choice is empty", 1),
+    ("choose", "a.xml", COPA.replace('"effect"', '"both"'), "line 10", "expected asks-for", 1),
+    ("choose", "a.xml", COPA.replace('ive="1"', 'ive="0"'), "line 4", "got 'cause' and '0'", 1),
+    ("choose", "a.xml", COPA.replace("<p>It rained.</p>", ""), "line 10", "expected the texts", 1),
     ("tag", "a.conll", "a\tO\n\nb\tO\nc\nd\tO\n\ne\tO\n", "line 4", "expected 2 columns", 2),
     ("tag", "a.conll", "a\tO\n\nb\tO\n\tO\n", "line 4", "an empty word", 1),
     ("tag", "a.conllu", CONLLU + "\n\n1\tA\n", "line 9", "the ten columns of CoNLL-U", 2),
@@ -309,6 +340,8 @@ def test_bad_rows_stop_or_are_written_down(tmp_path, task, name, content, where,
         ("classify", "a.tsv", "text\ty\n1\t2\n", "no label column .*columns are .*--label"),
         ("classify", "a.tsv", "text\tlabel\ttext\n1\t2\t3\n", "a.tsv: two columns 'text'"),
         ("classify", "a.txt", b"1 a\n1 \xe4\n", r"a.txt is not UTF-8 .*\(after line 1\)"),
+        ("choose", "a.xml", "<a>\n<b>\n</a>", "line 3: not valid XML"),
+        ("choose", "a.xml", "<a/>", "no examples in"),
         ("tag", "a.conll", "a\nb\n", "expected words and tags in 2 or more columns .*have 1"),
         ("tag", "a.conll", "\n-DOCSTART- O\n", "no examples in"),
         ("answer", "a.json", '{"data":\n [,]}', "a.json, line 2: not valid JSON"),
@@ -345,8 +378,8 @@ def test_wrong_paths(tmp_path):
         ("classify", {"text": 1.5}, "a column must be a name or a number from 0; got 1.5"),
         ("classify", {"text": -1}, "a column must be a name or a number from 0; got -1"),
         ("classify", {"text": [0, 1, 2], "label": 2}, "text must name one or two columns"),
-        ("classify", {"text": 0}, "columns were given by number: .*\(label, a number"),
-        ("classify", {"label": 1}, "columns were given by number: .*\(text, a number"),
+        ("classify", {"text": 0}, r"columns were given by number: .*\(label, a number"),
+        ("classify", {"label": 1}, r"columns were given by number: .*\(text, a number"),
         ("classify", {"text": "z"}, "no column 'z'; its columns are 'a', 'label'"),
         ("classify", {"text": 5, "label": 1}, "line 1: expected 6 or more fields; got 2"),
         ("classify", {"drop": "-"}, "drop must be a sequence"),

@@ -1,29 +1,9 @@
 import pytest
 
+from tests.data.tfds_sets import prepare
 from tfnlp.data import Question, TaggedSentence, TaskExample, read_task
 
 tfds = pytest.importorskip("tensorflow_datasets")
-
-
-def prepare(folder, name, features, examples):
-    """A prepared data set, made offline. It is not registered: reading finds only the folder."""
-    from tensorflow_datasets.core import registered
-
-    info = lambda self: tfds.core.DatasetInfo(  # noqa: E731
-        builder=self, features=tfds.features.FeaturesDict(features)
-    )
-    members = {
-        "VERSION": tfds.core.Version("1.0.0"),
-        "_info": info,
-        "_split_generators": lambda self, _: {
-            "train": self._generate_examples(),
-            "test": self._generate_examples(),
-        },
-        "_generate_examples": lambda self: iter(list(enumerate(examples))),
-    }
-    with registered.skip_registration():
-        builder = type(name, (tfds.core.GeneratorBasedBuilder,), members)(data_dir=folder)
-    builder.download_and_prepare()
 
 
 @pytest.fixture(scope="module")

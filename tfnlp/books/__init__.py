@@ -2,8 +2,8 @@
 
 * `the_secret_garden`: Frances Hodgson Burnett, "The Secret Garden" (1911), the whole novel, 27
   chapters. First published in 1911 by an author who died in 1924, it is in the public domain in the
-  United States and in countries where copyright ends 70 years after the author's death. UTF-8 text; blank
-  lines between paragraphs, several between chapters.
+  United States and in countries where copyright ends 70 years after the author's death. UTF-8 text;
+  blank lines between paragraphs, several between chapters.
 """
 
 import pathlib

@@ -8,13 +8,12 @@ from tfnlp.data.corpus.sentences import looks_like_sentences, looks_like_words, 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
-from tfnlp.data.labelled.choices import read_choices
-from tfnlp.data.labelled.examples import TaskExample, read_classes, read_pairs
+from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.python_rows import examples_of
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import read_task
 from tfnlp.data.labelled.rows import TaskData
-from tfnlp.data.labelled.tagged_sentences import TaggedSentence, read_conllu
+from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.bert_packing import masked_positions
 from tfnlp.data.pretraining.bert_pairs import BertPairs
@@ -48,13 +47,9 @@ __all__ = [
     "looks_like_sentences",
     "looks_like_words",
     "masked_positions",
-    "read_choices",
-    "read_classes",
     "read_analogies",
-    "read_conllu",
     "read_documents",
     "read_parallel",
-    "read_pairs",
     "read_similarities",
     "read_task",
     "split_documents",

@@ -18,24 +18,6 @@ _COLUMNS = tuple(
 )
 
 
-def read_choices(path: str) -> list[TaskExample]:
-    """Read texts with several continuations each, one of which is right.
-
-    `.xml` is COPA (Roemmele et al. 2011). The question is appended to the premise as a conjunction,
-    "The runner wore shorts because"; answers are kept as they are, with capital letters.
-    Any other file is CODAH (Chen et al. 2019): category, text, answers, index of the right one,
-    between tabs.
-
-    Args:
-        path: a UTF-8 file; `.gz` is unpacked on the way.
-
-    Raises:
-        ValueError: a row that is not of this form, a file without examples, not UTF-8 or not XML.
-        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
-    """
-    return choice_file(path).examples
-
-
 def choice_file(
     path: str,
     text: list[Column] | None = None,
@@ -43,7 +25,12 @@ def choice_file(
     skip: bool = False,
     labelled: bool = True,
 ) -> TaskData:
-    """Read COPA, CODAH, or a table if the file is JSON or CSV or `text` is given."""
+    """Read COPA, CODAH, or a table if the file is JSON or CSV or `text` is given.
+
+    `.xml` is COPA (Roemmele et al. 2011). The question is appended to the premise as a conjunction,
+    "The runner wore shorts because"; answers are kept as they are, with capital letters. Any other
+    file is CODAH (Chen et al. 2019): category, text, answers, index of the right one, between tabs.
+    """
     kind = file_kind(path)
     if kind == ".xml":
         return gather(path, _copa_items(path), lambda item: _copa(*item, labelled), skip)

@@ -28,49 +28,6 @@ class TaskExample:
     choices: tuple[str, ...] = ()
 
 
-def read_classes(path: str, columns: Sequence[str | int] | None = None) -> list[TaskExample]:
-    """Read texts with a class each.
-
-    Args:
-        path: a UTF-8 file; `.gz` is unpacked on the way.
-        columns: None: lines of `label text`; else those of text and label, as in `read_pairs`.
-
-    Raises:
-        ValueError: a row without text or label; a file that has no examples or is not UTF-8.
-        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
-    """
-    if columns is None:
-        return labelled_lines(path).examples
-    _check_columns(columns, 2)
-    return table_file("classify", path, [columns[0]], columns[1], drop=()).examples
-
-
-def read_pairs(
-    path: str,
-    columns: Sequence[str | int] = ("sentence1", "sentence2", "label"),
-    score: bool = False,
-    drop: Sequence[str] = ("-",),
-) -> list[TaskExample]:
-    """Read pairs of texts with a class or a score each.
-
-    Args:
-        path: a table, see `tfnlp.data.read_task`.
-        columns: those of both texts and of the label. Names are keys of the objects, or fields of
-            the header, the first line. Numbers are fields, from 0, of a file without header. Other
-            columns are ignored.
-        score: the label is a number.
-        drop: labels of rows to leave out; SNLI has "-" where its annotators did not agree.
-
-    Raises:
-        ValueError: a row that lacks a column, has an empty text or, with `score`, a label that is
-            no number; a header without a column; a file without examples or that is not UTF-8.
-        FileNotFoundError, OSError: no such file; a folder; a damaged or truncated gzip file.
-    """
-    _check_columns(columns, 3)
-    task = "similarity" if score else "classify"
-    return table_file(task, path, list(columns[:2]), columns[2], drop=drop).examples
-
-
 def table_file(
     task: str,
     path: str,
@@ -158,11 +115,3 @@ def _score(found: object) -> float:
     if not math.isfinite(score):
         raise BadRow(f"the score must be a number; got {found!r:.60}")
     return score
-
-
-def _check_columns(columns: Sequence[Column], count: int) -> None:
-    kinds = {type(column) for column in columns}
-    if len(columns) != count or kinds not in ({str}, {int}) or kinds == {int} and min(columns) < 0:
-        raise ValueError(
-            f"columns must be {count} names, or {count} numbers from 0; got {tuple(columns)!r}"
-        )

@@ -33,9 +33,9 @@ def read_task(
         classify    .tsv .csv .jsonl    a table with one or two texts and the name of a class
                     all others          lines `label text`; a table with tabs if `text` is given
         similarity  .csv .jsonl others  a table with two texts (or one) and a number
-        choose      .xml                COPA (see `read_choices`)
+        choose      .xml                COPA (Roemmele et al. 2011)
                     .csv .jsonl         a table: a text, its choices, the index of the right one
-                    all others          CODAH; a table with tabs if `text` is given
+                    all others          CODAH (Chen et al. 2019); a table if `text` is given
         answer      all                 the JSON of SQuAD 1.1 or 2.0
         tag         .conllu             CoNLL-U
                     .jsonl              {"words" or "tokens": [..], "tags": [..]}

@@ -33,28 +33,6 @@ class TaggedSentence:
     tags: tuple[str, ...] | None
 
 
-def read_conllu(path: str, column: str = "upos") -> list[tuple[list[str], list[str]]]:
-    """Read the sentences of a CoNLL-U file, as pairs of words and tags.
-
-    The words are the syntactic words: multiword tokens (`1-2`) and empty nodes (`1.1`) are skipped,
-    see universaldependencies.org/format.html.
-
-    Args:
-        path: a UTF-8 file; `.gz` is unpacked.
-        column: "upos" (the universal tags) or "xpos" (those of the language).
-
-    Raises:
-        ValueError: an unknown column, a line without ten columns, a word without a tag, a file
-            without sentences or that is not UTF-8.
-        FileNotFoundError: there is no such file.
-        OSError: a damaged or truncated gzip file.
-    """
-    if column not in _CONLLU_TAGS:
-        raise ValueError(f"column must be one of {', '.join(_CONLLU_TAGS)}; got {column!r}")
-    sentences = _conllu_file(path, column).examples
-    return [(list(sentence.words), list(sentence.tags)) for sentence in sentences]
-
-
 def tagged_file(
     path: str,
     text: list[Column] | None = None,
@@ -63,6 +41,9 @@ def tagged_file(
     labelled: bool = True,
 ) -> TaskData:
     """Read the `TaggedSentence`s of a file, see `read_task`. A bad line spoils its sentence.
+
+    The words of CoNLL-U are the syntactic words: multiword tokens (`1-2`) and empty nodes (`1.1`)
+    are skipped, see universaldependencies.org/format.html.
 
     Raises:
         ValueError: a line that is not of the file's format, a wrong column, a file without
