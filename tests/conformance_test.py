@@ -233,6 +233,7 @@ def test_gradients_reach_every_weight(row, rng_of):
         assert np.abs(gradient).max() > 1e-4, f"zero gradient for {variable.path}"
 
 
+@pytest.mark.slow
 @table(LEARNING)
 def test_two_replicas_equal_one(row, rng_of, two_replicas):
     rng = rng_of(row)

@@ -33,6 +33,7 @@ def texts():
     return [[s.split() for s in text] for text in json.loads(path.read_text())]
 
 
+@pytest.mark.slow
 def test_running_layers_are_what_bilm_tf_recorded(encoder):
     for number, text in enumerate(texts()):
         with h5py.File(golden("elmo_bilm_tf") / f"lm_embeddings_{number}.hdf5") as recorded:

@@ -41,6 +41,7 @@ VARIANTS = {
 UNMEASURED = ("accumulated", "two replicas")  # "both" is evaluated; it takes its time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
     arguments = dict(VARIANTS[name])
@@ -103,6 +104,7 @@ def test_evaluation_leaves_the_training_state_alone(one_device):
 RANDOM = dict(task=dict(dropout=0.3, num_samples=5), keep=99)
 
 
+@pytest.mark.slow
 def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
     # Dropout, sampled words, and the end of an epoch on the way.
     steps = toy_windows().steps_per_epoch + 3

@@ -31,6 +31,7 @@ def bert_flops(batch):
     return 3 * forward + 2 * segments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_bert(replicas):
     strategy, accumulation = None, 1

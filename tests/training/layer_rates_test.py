@@ -118,6 +118,7 @@ OPTIMIZERS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_layers_thaw_from_the_top(name):
     optimizer = OPTIMIZERS[name]()
@@ -162,6 +163,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_split_of_the_batch_gives_the_same_weights(name):
     def train(replicas=1, **arguments):
@@ -182,6 +184,7 @@ def test_every_split_of_the_batch_gives_the_same_weights(name):
         np.testing.assert_allclose(a, b, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_resume_in_the_middle_of_thawing_is_bit_identical(tmp_path):
     def train(directory, steps):
         rates = LayerRates(decay=0.7, frozen=1, unfreeze_every=2)

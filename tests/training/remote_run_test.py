@@ -16,6 +16,7 @@ def text(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model, arguments",
     [
