@@ -128,11 +128,3 @@ def test_files_of_both_layouts_give_the_same_corpus(tmp_path):
 def test_errors(documents, vocabulary, lexicon, message):
     with pytest.raises(ValueError, match=message):
         build(documents, vocabulary, lexicon)
-
-
-def test_progress_is_shown_on_stderr_alone(capfd):
-    build(DOCUMENTS)
-    assert "reading words" not in capfd.readouterr().err
-    LanguageModelCorpus.build([["a"] * 10], VOCABULARY)
-    out, err = capfd.readouterr()
-    assert "10 sentences" in err and not out

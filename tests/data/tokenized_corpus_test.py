@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.data.synthetic import WordTokenizer
-from tfnlp.data import TokenizedCorpus
+from tfnlp.data import LanguageModelCorpus, TokenizedCorpus
 
 
 def check(corpus, documents, tokenizer):
@@ -44,14 +43,21 @@ def test_build_needs_a_token(documents):
         TokenizedCorpus.build(documents, WordTokenizer(["a"]), progress=False)
 
 
-def test_progress_is_shown_on_stderr_alone(capfd):
-    tokenizer = WordTokenizer(["a"])
-    TokenizedCorpus.build([["a"] * 10], tokenizer, progress=False)
-    assert "tokenizing" not in capfd.readouterr().err
-    TokenizedCorpus.build([["a"] * 10], tokenizer)
+@pytest.mark.parametrize(
+    "build, title",
+    [
+        (lambda **more: TokenizedCorpus.build([["a"] * 10], WordTokenizer(["a"]), **more), "token"),
+        (
+            lambda **more: LanguageModelCorpus.build(
+                [["a"] * 10], ["<S>", "</S>", "<UNK>"], **more
+            ),
+            "reading words",
+        ),
+    ],
+)
+def test_progress_is_shown_on_stderr_alone(build, title, capfd):
+    build(progress=False)
+    assert title not in capfd.readouterr().err
+    build()
     out, err = capfd.readouterr()
-    assert "10 sentences" in err and not out
-
-
-def test_the_stand_in_tokenizer_is_ragged():
-    assert isinstance(WordTokenizer(["a"]).tokenize(tf.constant(["a a"])), tf.RaggedTensor)
+    assert title in err and "10 sentences" in err and not out
