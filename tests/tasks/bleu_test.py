@@ -1,4 +1,4 @@
-"""BLEU against its definition, counted by hand."""
+"""BLEU against its definition in plain Python."""
 
 import collections
 import math
@@ -23,7 +23,7 @@ def ngrams(words, n):
     return collections.Counter(tuple(words[i : i + n]) for i in range(len(words) - n + 1))
 
 
-def by_hand(translations, references):
+def bleu(translations, references):
     """Papineni et al. 2002, section 2.3, of words between spaces."""
     pairs = [(t.split(), r.split()) for t, r in zip(translations, references, strict=True)]
     logs = []
@@ -37,10 +37,10 @@ def by_hand(translations, references):
 
 def test_corpus_bleu_is_its_definition():
     score, signature = corpus_bleu(TRANSLATIONS, REFERENCES)
-    assert score == pytest.approx(by_hand(TRANSLATIONS, REFERENCES), abs=1e-9)
+    assert score == pytest.approx(bleu(TRANSLATIONS, REFERENCES), abs=1e-9)
     assert "tok:13a" in signature and "case:mixed" in signature
     short = [" ".join(t.split()[:-1]) for t in REFERENCES]  # the brevity penalty counts
-    expected = by_hand(short, REFERENCES)
+    expected = bleu(short, REFERENCES)
     assert corpus_bleu(short, REFERENCES)[0] == pytest.approx(expected, abs=1e-9)
     assert expected < 95
 
@@ -49,8 +49,8 @@ def test_groups_hold_every_sentence_once():
     sources = ["a b c d", "a b c d e", "a b c d e f g"]
     rows = bleu_by_length(sources, TRANSLATIONS, REFERENCES, groups=2)
     assert [row[:3] for row in rows] == [(4, 5, 2), (6, 7, 1)]
-    assert rows[0].bleu == pytest.approx(by_hand(TRANSLATIONS[:2], REFERENCES[:2]), abs=1e-9)
-    assert rows[1].bleu == pytest.approx(by_hand(TRANSLATIONS[2:], REFERENCES[2:]), abs=1e-9)
+    assert rows[0].bleu == pytest.approx(bleu(TRANSLATIONS[:2], REFERENCES[:2]), abs=1e-9)
+    assert rows[1].bleu == pytest.approx(bleu(TRANSLATIONS[2:], REFERENCES[2:]), abs=1e-9)
     same = bleu_by_length(["a"] * 3, TRANSLATIONS, REFERENCES)
     assert len(same) == 1 and same[0].count == 3
 

@@ -1,4 +1,4 @@
-"""Spans, answers and tags out of logits: against all that there are, compared one by one."""
+"""Spans, answers and tags from logits, against a search among all of them."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def windows_of(rng, questions=True):
     texts = [rng.integers(3, 99, rng.integers(0, 4)).tolist() for _ in rows]
     found = found_windows(rows, texts if questions else None, 9, 3, "first")
     length = found["token_word"].shape[1]
-    # The null answer's place: anywhere, as it is the last token in GPT.
+    # The null answer's place is arbitrary; in GPT it is the last token.
     found["null_positions"] = tf.constant(
         rng.integers(0, length, len(found["window_row"])), "int32"
     )
@@ -131,7 +131,7 @@ def test_answers_are_cut_out_of_the_context():
     assert not got["scores"][0, 3:].any()
     assert (got["answer"][0].decode(), got["start"][0], got["end"][0]) == ("北京", 7, 13)
     assert got["score"][0] == got["scores"][0, 0] and got["null_score"][0] == 7.0
-    # A text without words has no answer, and nothing speaks for it.
+    # A text without words has no answer, with score 0.
     assert (got["answer"][1], got["start"][1], got["end"][1], got["score"][1]) == (b"", 0, 0, 0)
     assert not got["scores"][1].any() and set(got["answers"][1]) == {b""}
 
@@ -147,11 +147,11 @@ def test_no_answer_beyond_the_threshold(null, threshold):
     np.testing.assert_allclose(got["score"][0], odds[2 if none else 0], rtol=1e-6)
     np.testing.assert_allclose(got["scores"][0, :2], odds[:2], rtol=1e-6)
     assert (got["start"][0], got["end"][0]) == ((0, 0) if none else (0, 3))
-    assert got["answers"][0, 0].decode() == "né"  # the best that is one, in any case
+    assert got["answers"][0, 0].decode() == "né"  # the best answer that is not empty
     assert got["answer"][1] == b"" and got["score"][1] == 1.0
 
 
-def test_answers_where_there_is_no_word_at_all():
+def test_answers_without_words():
     spans = {
         **dict.fromkeys(("starts", "ends"), tf.fill([1, KEPT], -1)),
         "scores": tf.fill([1, KEPT], -2e9),
@@ -225,7 +225,7 @@ def test_tags_in_a_graph_of_any_shape():
     lengths = np.array([7, 3, 0, 1, 6, 7], np.int32)
     got, _ = run(logits, lengths)
     want, _ = best_tags(tf.constant(logits), lengths, BIO)
-    for row, length in enumerate(lengths):  # and what stands behind a row changes nothing in it
+    for row, length in enumerate(lengths):  # padding has no effect
         np.testing.assert_array_equal(got[row, :length], want[row, :length])
         alone, _ = best_tags(tf.constant(logits[row : row + 1, :length]), [length], BIO)
         np.testing.assert_array_equal(alone[0], got[row, :length])

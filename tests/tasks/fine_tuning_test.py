@@ -1,4 +1,4 @@
-"""Fine-tuning: losses and scores against numpy, and that something is learnt."""
+"""Fine-tuning: losses and metrics against numpy, and a toy task is learnt."""
 
 import keras
 import numpy as np
@@ -13,7 +13,7 @@ VOCAB, TAGS, LAYERS, SIZE = 30, 3, 3, 4
 
 
 def toy(tags, layers=True, count=60, seed=0):
-    """Sentences whose labels only layer 1 tells: a tag is where it is largest."""
+    """Sentences whose labels depend on layer 1 alone: a tag is its largest entry."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(2, 9, count)
     ends = np.cumsum(sizes)[:-1]
@@ -84,7 +84,7 @@ def test_tags_are_learnt_from_the_layers():
         trainer.fit(toy(True, layers, count=200), 200, progress=False)
         held_out = toy(True, layers, seed=1).evaluation_batches()
         scores[layers] = trainer.evaluate(held_out)["tag_accuracy"]
-    # Random words say nothing about the tags; the mix finds layer 1.
+    # The words do not depend on the tags; the mix finds layer 1.
     assert scores[False] < 0.5 and scores[True] > 0.85
     assert np.argmax(trainer.task.model.get_layer("mix").scalars.numpy()) == 1
 

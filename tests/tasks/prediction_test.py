@@ -12,7 +12,7 @@ LENGTHS = [3, 6, 10]
 
 
 class Counting(keras.layers.Layer):
-    """Hands its input on; counts how often it is called, so traced."""
+    """Identity that counts its calls, so its traces."""
 
     calls = 0
     supports_masking = True
@@ -23,7 +23,7 @@ class Counting(keras.layers.Layer):
 
 
 def tiny_model():
-    """All kinds of outputs on a BERT with dropout, which prediction must leave out."""
+    """All kinds of outputs on a BERT with dropout, which prediction must not apply."""
     encoder = models.bert(
         vocab_size=40,
         num_layers=1,

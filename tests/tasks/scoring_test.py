@@ -1,4 +1,4 @@
-"""Measures of predictions: worked out by hand."""
+"""Measures of predictions against values computed by hand."""
 
 import math
 
@@ -70,7 +70,7 @@ def test_answers_or_none(threshold, right):
         Question("3", "?", "bird", ()),
     ]
     odds = {"1": -3.0, "2": 1.0, "3": -1.0}
-    # Whatever the model answered: the threshold is the task's.
+    # The task's threshold decides, not the model's answer.
     predictions = [
         {"answer": "", "answers": [e.context, ""], "null_score": odds[e.id]} for e in examples
     ]

@@ -1,4 +1,4 @@
-"""Scores of answers by hand, against a naive recomputation, and the threshold by brute force."""
+"""Scores of answers against known values and a naive recomputation; thresholds by search."""
 
 import random
 
@@ -47,7 +47,7 @@ def test_question_scores(golds, predicted, second, expected):
     assert squad.question_scores(golds, predicted, second) == pytest.approx(expected)
 
 
-def test_the_first_edition_by_hand():
+def test_squad_1():
     golds = {"a": ["Denver Broncos", "The Broncos"], "b": ["gold"], "c": ["20-18", "20"]}
     predicted = {"a": "Broncos", "b": "golden", "c": "about 20", "other": "is not asked"}
     values = squad.answers(golds, predicted)
@@ -93,8 +93,8 @@ def drawn(seed):
     }
     golds = {key: [gold for gold in texts if squad.normalize(gold)] for key, texts in golds.items()}
     predicted = {
-        key: (draw.choice(texts) if texts and draw.random() < 0.5 else text()) for key, texts
-        in golds.items()
+        key: (draw.choice(texts) if texts and draw.random() < 0.5 else text())
+        for key, texts in golds.items()
     }
     odds = {key: draw.gauss(0.0, 2.0) + (0.0 if texts else 2.0) for key, texts in golds.items()}
     return golds, predicted, odds
@@ -114,7 +114,7 @@ def at(golds, predicted, odds, threshold):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("threshold", [0.0, -1.5, 2.0])
-def test_the_second_edition_against_a_recomputation(seed, threshold):
+def test_squad_2_equals_a_recomputation(seed, threshold):
     golds, predicted, odds = drawn(seed)
     values = squad.answers(golds, predicted, odds, threshold)
     mean = at(golds, predicted, odds, threshold)
@@ -133,9 +133,9 @@ def test_the_second_edition_against_a_recomputation(seed, threshold):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_best_threshold_is_that_of_brute_force(seed):
+def test_the_best_threshold_is_that_of_a_full_search(seed):
     golds, predicted, odds = drawn(seed)
-    # Texts of articles alone are an answer to the walk and none to the score.
+    # A text of articles alone is an answer for the threshold but not for the score.
     predicted = {k: text if squad.normalize(text) else "red" for k, text in predicted.items()}
     values = squad.answers(golds, predicted, odds)
     for column, name in enumerate(("best_exact", "best_f1")):
@@ -147,7 +147,7 @@ def test_the_best_threshold_is_that_of_brute_force(seed):
         assert chosen == pytest.approx(max(reached))
 
 
-def test_threshold_by_hand():
+def test_known_thresholds():
     # Answering a (odds -3) wins 1, b (-1) loses 1, c (2) wins 1, d (5) loses 1; none wins 2.
     golds = {"a": ["x"], "b": [], "c": ["y"], "d": []}
     predicted = {"a": "x", "b": "x", "c": "y", "d": "y"}
@@ -171,12 +171,16 @@ def test_a_threshold_off_the_edge(threshold, wanted):
     assert [x > found for x in nudged] == [x > threshold for x in odds]
 
 
-def test_without_odds_answers_stand():
+def test_answers_without_odds():
     values = squad.answers({"a": ["x"], "b": [], "c": [""]}, {"a": "", "b": "", "c": "z"})
     assert values == pytest.approx(
         {
-            "exact_match": 100 / 3, "f1": 100 / 3, "HasAns_exact": 0.0, "HasAns_f1": 0.0,
-            "NoAns_exact": 50.0, "NoAns_f1": 50.0,
+            "exact_match": 100 / 3,
+            "f1": 100 / 3,
+            "HasAns_exact": 0.0,
+            "HasAns_f1": 0.0,
+            "NoAns_exact": 50.0,
+            "NoAns_f1": 50.0,
         }
     )
 

@@ -1,4 +1,4 @@
-"""What a task may be told, and what it then says of itself."""
+"""Task specifications: derived values, and errors."""
 
 import json
 

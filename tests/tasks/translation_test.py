@@ -1,4 +1,4 @@
-"""Label smoothing against the sum over an explicit one-hot, and the task made of it."""
+"""Label smoothing against the sum over an explicit one-hot, and the translation task."""
 
 import math
 
@@ -28,7 +28,7 @@ def smoothed(ids, size, epsilon):
 def test_smoothing_is_the_formula(epsilon, scale, compiled):
     rng = np.random.default_rng(0)
     z = (scale * rng.standard_normal((3, 4, 50)) - 7).astype("float32")
-    z[0, 0] = 3.0  # all alike
+    z[0, 0] = 3.0  # all equal
     ids = rng.integers(0, 50, (3, 4)).astype("int32")
     weights = rng.standard_normal((3, 4)).astype("float32")
 
@@ -57,15 +57,6 @@ def test_half_precision_logits_are_taken_as_float32():
     assert losses.dtype == tf.float32 and tape.gradient(losses, z).dtype == tf.bfloat16
     want = -(smoothed(ids, 9, 0.1) * log_softmax(tf.cast(z, "float32"))).sum(-1)
     np.testing.assert_allclose(losses, want, rtol=1e-5)
-
-
-def test_the_least_loss_is_the_entropy_of_the_targets():
-    q = smoothed(np.array([3]), 20, 0.1)
-    ids = np.array([3], "int32")
-    least = -(q * np.log(q)).sum()
-    np.testing.assert_allclose(smoothed_cross_entropy(tf.constant(np.log(q)), ids), least, 1e-5)
-    sure = 50.0 * np.eye(20)[[3]]  # of sure predictions smoothing makes bad ones
-    assert float(smoothed_cross_entropy(tf.constant(sure), ids)[0]) > least + 1
 
 
 @pytest.fixture(scope="module")
@@ -130,8 +121,9 @@ def test_an_evaluation_is_the_mean_over_all_targets(task):
     np.testing.assert_allclose(got["token_accuracy"], right, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_toy_language_is_learnt():
-    """Targets are sources read backwards: the encoder must be read, and in the right order."""
+    """Targets are reversed sources: this needs the encoder and its order."""
     rng = np.random.default_rng(0)
 
     class Batches:
@@ -157,12 +149,6 @@ def test_a_toy_language_is_learnt():
     trainer.fit(Batches(), 200, progress=False)
     got = trainer.evaluate([Batches().batch()])
     assert got["token_accuracy"] > 0.95 and got["perplexity"] < 1.5
-
-
-def test_report():
-    task = tasks.Translation(small())
-    assert task.report({"nll": 2.0, "x": 1}) == {"nll": 2.0, "x": 1, "perplexity": math.exp(2.0)}
-    assert task.report({"nll": 800.0})["perplexity"] == math.inf
 
 
 def test_errors_name_the_argument():

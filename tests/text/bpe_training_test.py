@@ -13,7 +13,7 @@ TEXTS = ["the cat's cats sat, the hats sat", "that rat sat at the mat; the rats'
 
 
 def learnt(words, symbols_of, merges):
-    """Replays training: each merge must be of a most frequent pair of the words."""
+    """Replay training: each merge must be of a most frequent pair of the words."""
     words = {word: symbols_of(word) for word in words}, words
     for i, merge in enumerate(merges):
         pairs = collections.Counter()
@@ -54,7 +54,7 @@ def test_gpt():
     assert rest == [left + right for left, right in merges] + ["<|endoftext|>"]
     words = collections.Counter(w for text in texts for w in text.split())
     left = learnt(words, lambda word: [*word[:-1], word[-1] + "</w>"], merges)
-    assert left == 1  # nothing more is there min_frequency=2 times
+    assert left == 1  # no pair is left that occurs min_frequency=2 times
     tokenizer = GPTTokenizer((tokens, merges))
     found = tokenizer.id_to_token(tokenizer.tokenize(["Newest low\nslow q"])).to_list()[0]
     assert found == [b"newest</w>", b"low</w>", b"\n</w>", b"s", b"low</w>", b"<unk>"]
@@ -78,7 +78,7 @@ print(json.dumps([train_bpe(json.loads(sys.argv[1]), 400, kind) for kind in ("gp
 
 @pytest.mark.slow
 def test_same_texts_same_vocabulary():
-    """In another process, too, whose hashes are seeded otherwise; the order of ties is fixed."""
+    """Also in another process with another seed of hashes; the order of ties is fixed."""
     texts = [
         chr(97 + i % 26) * 2 + " " + chr(97 + i * 7 % 26) + chr(97 + i % 25) for i in range(99)
     ]

@@ -40,7 +40,7 @@ def test_words_of_all_lengths(known):
 
 
 def test_a_word_that_only_begins_like_another():
-    """Equal but for one byte, at each place, and but for the length."""
+    """Words that differ in one byte, at each place, or in their length."""
     pairs = BytePairs(TOKENS, MERGES, first_symbols)
     words = [f"{'a' * n}{c}{'a' * (25 - n)}" for n in range(26) for c in "bd"]
     words += ["d" * n for n in range(20, 30)]
@@ -48,7 +48,7 @@ def test_a_word_that_only_begins_like_another():
     assert encode(pairs, words) == expected
 
 
-def test_only_words_that_come_out_as_their_token_are_remembered():
+def test_learn_words_stores_only_words_that_are_encoded_as_their_token():
     tokens = [*TOKENS, "aab"]
     pairs = BytePairs(tokens, [*MERGES, ("aa", "b")], None)
     pairs._first_symbols = lambda data, lengths: tf.where(
@@ -62,7 +62,7 @@ def test_only_words_that_come_out_as_their_token_are_remembered():
 def test_static_table(count):
     rng = np.random.default_rng(count)
     keys = rng.integers(-(2**63), 2**63 - 1, count)
-    keys[: count // 2] = np.arange(count // 2)  # near each other, too
+    keys[: count // 2] = np.arange(count // 2)  # some close to each other
     table = StaticTable(keys)
     assert len(set(table.slots.tolist())) == count
     assert count * 2 <= table.size <= max(16, 4 * count)

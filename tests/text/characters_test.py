@@ -22,7 +22,7 @@ def reference(word, width=50):
     return ids + [261] * (width - len(ids))
 
 
-def test_by_hand():
+def test_known_words():
     ids = character_ids(tf.constant(["cat", "é", ""])).numpy()
     assert ids.shape == (3, 50) and ids.dtype == np.int32
     assert ids[:, :6].tolist() == [
@@ -65,7 +65,7 @@ def test_any_shape(shape, trim):
     [
         (["cat", "horse"], 5),
         (["", ""], 0),
-        (["<S>", "</S>"], 1),  # one character each, however they are spelt
+        (["<S>", "</S>"], 1),  # one character each
         (["<S>", "", "ab"], 2),
         (["x" * 47, "a"], 47),
         (["x" * 48, "a"], 48),

@@ -31,7 +31,7 @@ def mask(ids, maskable, seed=(1, 2), **options):
 
 
 def check(out, ids, maskable, max_predictions):
-    """Everything that must hold whatever the draw; returns bool `[B, T]`, what was chosen."""
+    """Check what holds for every draw; return bool `[B, T]`, what was chosen."""
     positions, weights = out["masked_lm_positions"], out["masked_lm_weights"]
     assert positions.shape == weights.shape == (len(ids), max_predictions)
     assert positions.dtype == out["masked_lm_ids"].dtype == np.int32
@@ -83,7 +83,7 @@ def test_pure_function_of_the_seed():
 @pytest.mark.slow
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_compiled(whole_words):
-    """A graph draws as eager code does; XLA draws otherwise, but by the same rules."""
+    """A graph chooses the same tokens as eager code; XLA chooses others by the same rules."""
     ids, maskable = batch(np.random.default_rng(2))
     options = dict(mask_id=MASK, vocab_size=VOCAB, random_floor=FIRST, max_predictions=5)
     if whole_words:
@@ -158,14 +158,8 @@ def near(actual, expected, draws):
 def test_special_ids_are_never_drawn():
     ids = np.full([200, 100], 9, np.int32)
     special = [0, 1, 2, 3, 4, 7, 11]
-    out = mask(
-        ids,
-        np.ones_like(ids, bool),
-        vocab_size=12,
-        random_floor=special,
-        max_predictions=100,
-        rate=1.0,
-    )
+    options = dict(vocab_size=12, random_floor=special, max_predictions=100, rate=1.0)
+    out = mask(ids, np.ones_like(ids, bool), **options)
     hidden = out["input_word_ids"]
     assert set(np.unique(hidden)) == {MASK, 5, 6, 8, 9, 10}
     drawn = np.isin(hidden, [5, 6, 8, 10])
@@ -187,13 +181,8 @@ def words_of(ids, maskable):
 def test_whole_words(rate, max_predictions):
     ids, maskable = batch(np.random.default_rng(5), rows=300)
     maskable &= np.random.default_rng(6).random(maskable.shape) > 0.05  # gaps inside words
-    out = mask(
-        ids,
-        maskable,
-        rate=rate,
-        max_predictions=max_predictions,
-        is_continuation=tf.constant(CONTINUES),
-    )
+    options = dict(rate=rate, max_predictions=max_predictions)
+    out = mask(ids, maskable, is_continuation=tf.constant(CONTINUES), **options)
     chosen = check(out, ids, maskable, max_predictions)
     several = 0
     for row in range(len(ids)):

@@ -61,19 +61,6 @@ def test_equals_tensorflow_text():
         np.testing.assert_array_equal(packed[name], expected, name)
 
 
-def test_layout_by_hand():
-    packed = pack_segments([ragged([[1, 2], []]), ragged([[3], [4, 5]])], 7, CLS, SEP, PAD)
-    assert packed["input_word_ids"].numpy().tolist() == [
-        [CLS, 1, 2, SEP, 3, SEP, PAD],
-        [CLS, SEP, 4, 5, SEP, PAD, PAD],
-    ]
-    assert packed["input_mask"].numpy().tolist() == [[1, 1, 1, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0, 0]]
-    assert packed["input_type_ids"].numpy().tolist() == [
-        [0, 0, 0, 0, 1, 1, 0],
-        [0, 0, 1, 1, 1, 0, 0],
-    ]
-
-
 def test_words_are_merged():
     words = tf.ragged.constant([[[1, 2], [3]], [[], [4]]], dtype=tf.int32)
     flat = ragged([[1, 2, 3], [4]])
@@ -90,11 +77,6 @@ def test_words_of_one_number_of_pieces_are_merged():
     words = tf.RaggedTensor.from_row_lengths(tf.constant([[1, 2], [3, 4], [5, 6]]), [2, 1])
     packed = pack_segments([words], 6, CLS, SEP, PAD)["input_word_ids"]
     assert packed.numpy().tolist() == [[CLS, 1, 2, 3, 4, SEP], [CLS, 5, 6, SEP, PAD, PAD]]
-
-
-def test_smallest_length_keeps_only_special_tokens():
-    packed = pack_segments([ragged([[1]]), ragged([[2]])], 3, CLS, SEP, PAD)
-    assert packed["input_word_ids"].numpy().tolist() == [[CLS, SEP, SEP]]
 
 
 def test_in_a_dataset_shapes_are_static():

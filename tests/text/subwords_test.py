@@ -1,4 +1,4 @@
-"""Hashed n-grams: fastText's numbers, in numpy as in the graph as in a loop over bytes."""
+"""Hashed n-grams in numpy and in the graph, against a loop over bytes and gensim's values."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.support import golden, shared_data
+from tests.support import golden
 from tfnlp.convert import read_word_vectors
 from tfnlp.text import Subwords, subword_rows, subword_rows_in_graph
 
@@ -31,7 +31,7 @@ def hashed(text):
 
 
 def reference(word, min_n, max_n, buckets):
-    """As the definition says."""
+    """The rows by definition."""
     if word == "</s>":
         return []
     marked = f"<{word}>"
@@ -44,7 +44,7 @@ def reference(word, min_n, max_n, buckets):
 
 
 def in_graph(words, *sizes):
-    """The rows of each word, and that words' numbers rise."""
+    """The rows of each word."""
     rows, owner = subword_rows_in_graph(tf.constant(words, tf.string), *sizes)
     assert np.all(np.diff(owner) >= 0)
     return [rows.numpy()[owner.numpy() == i].tolist() for i in range(len(words))]
@@ -56,12 +56,8 @@ def in_numpy(words, *sizes):
     return [rows[a:b].tolist() for a, b in zip(splits[:-1], splits[1:], strict=True)]
 
 
-@pytest.mark.parametrize("text", HASHES)
-def test_hash(text):
-    assert hashed(text) == HASHES[text]
-
-
 def test_rows_of_a_known_word():
+    assert {text: hashed(text) for text in HASHES} == HASHES
     # `<the>`: <th the> <the the> he> ... in the order of their first character
     ngrams = ["<th", "<the", "<the>", "the", "the>", "he>"]
     assert in_numpy(["the"], 3, 6, 2_000_000) == [[hashed(n) % 2_000_000 for n in ngrams]]
@@ -82,13 +78,6 @@ def test_numpy_and_graph_are_the_definition(words, min_n, more, buckets):
     want = [reference(word, *sizes) for word in words]
     assert in_numpy(words, *sizes) == want
     assert in_graph(words, *sizes) == want
-
-
-def test_many_words_are_taken_in_parts(monkeypatch):
-    words = [f"word{i}" for i in range(50)]
-    want = in_numpy(words, 3, 6, 1000)
-    monkeypatch.setattr("tfnlp.text.words.subwords._CHUNK", 7)
-    assert in_numpy(words, 3, 6, 1000) == want
 
 
 def test_bytes_that_are_no_utf8_have_rows():
@@ -127,9 +116,6 @@ def test_no_subwords_of(table, min_n, max_n, said):
         Subwords(table, min_n, max_n)
 
 
-# --- What fastText and gensim made
-
-
 def test_gensims_vectors_of_seen_and_unseen_words():
     """See tests/goldens/word_vectors_gensim: gensim 4.4, `load_facebook_vectors` of the same file,
     for words of its vocabulary and for others, whose vectors are means over n-grams alone."""
@@ -143,13 +129,3 @@ def test_gensims_vectors_of_seen_and_unseen_words():
     got = np.stack([vectors.vector(word) for word in unseen])
     np.testing.assert_allclose(got, want["unseen"], rtol=0, atol=1e-6)
     assert np.abs(want["unseen"]).min(1).max() > 0.01
-
-
-@pytest.mark.parametrize("name", ["lee_fasttext", "crime-and-punishment", "toy-model"])
-def test_fasttexts_own_vectors(name):
-    """fastText wrote both files: vectors of the .vec are means over rows of the .bin."""
-    folder = shared_data("ckpt/wordvec_gensim")
-    model, text = (read_word_vectors(folder / f"{name}.{end}") for end in ("bin", "vec"))
-    assert model.words == text.words and model.subwords is not None
-    rows = [i for i, word in enumerate(text.words) if word != "</s>"]  # old files differ there
-    np.testing.assert_allclose(model.vectors[rows], text.vectors[rows], rtol=1e-4, atol=1e-5)

@@ -1,4 +1,4 @@
-"""What models read of texts: layouts, cuts and numbers, put together by hand."""
+"""Readers: layout, truncation and ids against plain Python."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def gpt(kind):
 
 
 def fair(sizes, room):
-    """How many of each are kept: one at a time to each in turn."""
+    """How many tokens of each are kept, given one at a time to each in turn."""
     kept = [0] * len(sizes)
     while room and kept != list(sizes):
         for i, size in enumerate(sizes):
@@ -95,7 +95,7 @@ def test_words_are_numbered_through_all_texts():
     assert pieces.to_list() == [[[11], [12]], [], [[13]]]
     for max_length in (4, 6, 64):
         check_layout(reader, segments, max_length, 0, [0, 0], 0, "first")
-    # A row of the table is what the number says.
+    # The ids are rows of a table of these words.
     table = ["", *(w for row in want for w in row)]
     ids = reader.pack(segments, 64)["input_word_ids"].numpy()
     assert [table[i] for i in ids[0]] == ["", *want[0], "", *want[3], ""]
@@ -114,7 +114,7 @@ def test_every_word_has_a_piece():
         assert all(len(word) for row in pieces.to_list() for word in row)
 
 
-def test_gpt2_words_carry_the_space_before_them():
+def test_tokens_of_gpt2_hold_the_space_before_a_word():
     text = "the cat, (sat)."
     reader, _ = gpt("gpt2")
     words, starts, ends = words_with_offsets(tf.constant([text]), reader.style)
@@ -125,7 +125,7 @@ def test_gpt2_words_carry_the_space_before_them():
         for part in ("the", " cat", ",", " (", "sat", ")", ".")
         for i in reader.tokenizer.tokenize([part]).to_list()[0]
     ]
-    reader, _ = gpt("gpt")  # whose words end in their space, whatever came before
+    reader, _ = gpt("gpt")  # its tokens hold no space
     text = "the cat didn't, (sat)."
     words, _, _ = words_with_offsets(tf.constant([text]), reader.style)
     _, pieces, _ = reader.read([], words, words.with_values(words.values == ""))

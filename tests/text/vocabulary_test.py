@@ -50,7 +50,7 @@ def test_min_frequency_and_limit_alphabet():
 
 
 def test_longest_tokens():
-    """Every result can be used: no token is longer than the tokenizer allows."""
+    """No token is longer than the tokenizer allows."""
     texts = ["a" * 256, "b" * 300] * 2
     tokens = train_wordpiece(texts, 100)
     assert "a" * 256 in tokens and "b" * 300 not in tokens
@@ -65,7 +65,7 @@ def test_casing():
 
 @pytest.mark.slow
 def test_same_tokens_in_every_process_and_from_a_generator():
-    """Where hashes are seeded otherwise, and words are counted in one thread instead of several."""
+    """With another seed of hashes, and words counted in one thread instead of several."""
     words = [f"w{i * 7919 % 251:x}q{i:x}z" for i in range(400)]
     code = (
         "import sys\n"
@@ -89,19 +89,18 @@ def test_every_word_counts_as_often_as_it_occurs():
     assert max(len(line.split()) for line in lines) == 1000
 
 
-@pytest.mark.parametrize("texts", [[], [""], [" \n\t"], ["\u200b\x00"]])
-def test_no_text(texts):
-    with pytest.raises(ValueError, match="texts holds no words"):
-        train_wordpiece(texts, 100)
-
-
-def test_unusable_texts():
-    with pytest.raises(ValueError, match="single string"):
-        train_wordpiece("abc", 100)
-    with pytest.raises(ValueError, match="one is a bytes"):
-        train_wordpiece([b"abc"], 100)
-    with pytest.raises(ValueError, match=r"vocab_size=9 cannot hold .* vocab_size >= 10"):
-        train_wordpiece(["abc"], 9)
+@pytest.mark.parametrize(
+    "texts, message",
+    [
+        *[(texts, "texts holds no words") for texts in ([], [""], [" \n\t"], ["\u200b\x00"])],
+        ("abc", "single string"),
+        ([b"abc"], "one is a bytes"),
+        (["abc"], r"vocab_size=9 cannot hold .* vocab_size >= 10"),
+    ],
+)
+def test_faulty_texts(texts, message):
+    with pytest.raises(ValueError, match=message):
+        train_wordpiece(texts, 9)
 
 
 def test_write_read(tmp_path):
@@ -111,32 +110,9 @@ def test_write_read(tmp_path):
     write_vocabulary(path, tokens)
     assert path.read_bytes() == ("\n".join(tokens) + "\n").encode()
     assert read_vocabulary(str(path)) == tokens
-    assert os.listdir(tmp_path) == ["vocab.txt"]
-
-
-def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "vocab.txt"
-    path.write_text("old")
     with pytest.raises(ValueError, match="vocab.txt has 'a\\\\nb' as token 5"):
         write_vocabulary(path, [*SPECIAL_TOKENS, "a\nb"])
-
-    def broken_replace(source, target):
-        raise OSError("disk on fire")
-
-    monkeypatch.setattr(os, "replace", broken_replace)
-    with pytest.raises(OSError, match="disk on fire"):
-        write_vocabulary(path, SPECIAL_TOKENS)
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["vocab.txt"]
-
-
-@pytest.mark.parametrize("ending", [True, False])
-@pytest.mark.parametrize("separator", ["\n", "\r\n"])
-def test_line_endings(tmp_path, separator, ending):
-    path = tmp_path / "vocab.txt"
-    path.write_bytes(
-        (separator.join([*SPECIAL_TOKENS, "a"]) + (separator if ending else "")).encode()
-    )
-    assert read_vocabulary(path) == [*SPECIAL_TOKENS, "a"]
+    assert read_vocabulary(path) == tokens and os.listdir(tmp_path) == ["vocab.txt"]
 
 
 SPECIAL_LINES = "\n".join(SPECIAL_TOKENS).encode()
@@ -160,8 +136,3 @@ def test_faulty_files_are_named(tmp_path, data, message):
     with pytest.raises(ValueError, match=f"^vocabulary file .*broken.txt {message}") as caught:
         read_vocabulary(path)
     assert "\n" not in str(caught.value)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="vocabulary file .*nowhere.txt does not exist"):
-        read_vocabulary(tmp_path / "nowhere.txt")

@@ -1,4 +1,4 @@
-"""Words to numbers: against a dict."""
+"""Look-up of words against a dict."""
 
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""Words and their vectors: looking up, neighbours, and what makes them unusable."""
+"""Words and their vectors: look-up, neighbours and errors."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ def test_most_similar_is_the_cosine():
     np.testing.assert_allclose([cosine for _, cosine in found], want, atol=1e-6)
 
 
-def test_the_words_asked_for_are_left_out():
-    # The cosines of "apple" and "nothing" are 0 to the last digit: the more frequent one is first.
+def test_given_words_are_left_out():
+    # The cosines of "apple" and "nothing" are exactly 0: the more frequent word is first.
     assert [w for w, _ in make().most_similar(["man"], count=99)] == [
         "king", "apple", "nothing", "queen", "woman"
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_subwords_give_unseen_words_vectors():
         ),
     ],
 )
-def test_what_is_unusable(words, table, more, said):
+def test_faulty_vectors(words, table, more, said):
     with pytest.raises(ValueError, match=said):
         WordVectors(words, table, **more)
 
@@ -71,6 +71,6 @@ def test_what_is_unusable(words, table, more, said):
     "asked, said",
     [(([],), "at least one"), ((["king"], [], 0), "count=0"), ((["kong"],), "'kong'")],
 )
-def test_what_can_not_be_asked(asked, said):
+def test_faulty_questions(asked, said):
     with pytest.raises(ValueError, match=said):
         make().most_similar(*asked)

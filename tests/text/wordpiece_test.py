@@ -37,7 +37,7 @@ def test_equals_googles_tokenizer(casing):
     assert bert(casing).tokenize(texts).to_list() == expected
     tokens = bert(casing).id_to_token(bert(casing).tokenize(texts)).to_list()
     assert [[t.decode() for t in row] for row in tokens] == [i[f"bert_{casing}"] for i in items]
-    # One by one, rows cannot lean on each other.
+    # One by one: no row depends on the others.
     assert [bert(casing).tokenize([t]).to_list()[0] for t in texts] == expected
 
 
@@ -62,7 +62,7 @@ def test_googles_unit_tests():
     chinese = cases["chinese"]
     assert words(chinese["text"], True, chinese["tokens"]) == chinese["tokens"]
 
-    # What a character is shows in what it does between two letters.
+    # The kind of a character follows from the result for it between two letters.
     letters = WordPieceTokenizer([*SPECIAL_TOKENS, "x", "##x", "A", "##A", "-"], lowercase=False)
 
     def between(char):
@@ -147,16 +147,11 @@ def test_empty_rows_and_empty_batch():
     tokenizer = WordPieceTokenizer(SMALL)
     assert tokenizer.tokenize(["", " \n", "run", ""]).to_list() == [[], [], [9], []]
     assert tokenizer.tokenize_words(["", "running run", "\0"]).to_list() == [[], [[9, 10], [9]], []]
+    assert tokenizer.tokenize(["run"]).dtype == tokenizer.tokenize_words(["run"]).dtype == tf.int32
     none = tf.zeros([0], tf.string)
     assert tokenizer.tokenize(none).shape.as_list() == [0, None]
     assert tokenizer.tokenize_words(none).to_list() == []
     assert tokenizer.detokenize(tokenizer.tokenize(none)).shape == [0]
-
-
-def test_dtypes():
-    tokenizer = WordPieceTokenizer(SMALL)
-    assert tokenizer.tokenize(["run"]).dtype == tf.int32
-    assert tokenizer.tokenize_words(["run"]).dtype == tf.int32
 
 
 def test_detokenize():
@@ -182,12 +177,6 @@ def test_words_come_back(casing):
     ]
 
 
-def test_needs_no_name():
-    assert WordPieceTokenizer(SMALL).tokenize(["run"]).to_list() == [[9]]
-    words = tf.data.Dataset.from_tensors(["run"]).map(WordPieceTokenizer(SMALL).tokenize_words)
-    assert next(iter(words)).to_list() == [[[9]]]
-
-
 def test_in_a_dataset():
     texts = ["Running, unwanted", "¿run?", "RUN\0ning"] * 50
     tokenizer = WordPieceTokenizer(SMALL)
@@ -196,10 +185,13 @@ def test_in_a_dataset():
     assert dataset.element_spec.dtype == tf.int32
     rows = [row for batch in dataset for row in batch.to_list()]
     assert rows == [[[9, 10], [11], [5, 6, 7]], [[12], [9], [1]], [[9, 10]]] * 50
+    # The tokenizer is kept alive by its method.
+    words = tf.data.Dataset.from_tensors(["run"]).map(WordPieceTokenizer(SMALL).tokenize_words)
+    assert next(iter(words)).to_list() == [[[9]]]
 
 
 def test_vocabulary_from_file_keeps_its_own_copy(tmp_path):
-    path = tmp_path / "windows.txt"
+    path = tmp_path / "crlf.txt"
     path.write_bytes("\r\n".join(SMALL).encode())
     tokenizer = WordPieceTokenizer(path)
     path.unlink()
