@@ -69,7 +69,6 @@ CASES = {
 }
 
 
-@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("name", list(CASES))
 def test_memory(name, planned):
@@ -122,7 +121,6 @@ def test_work_of_an_elmo_counts_every_step_of_its_loops(planned):
     assert difference == pytest.approx(6 * words * (256 - 64) * 128, rel=0.25)
 
 
-@pytest.mark.slow
 @needs_compiler
 def test_more_rows_need_more_memory(tmp_path):
     """Temporaries of the toy steps stay inside the chip; those of so many rows do not."""
