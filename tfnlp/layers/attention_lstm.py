@@ -134,9 +134,7 @@ class AttentionLSTM(keras.layers.Layer):
         if training and self.dropout:
             ones = ops.ones((time, batch, units))
             drops = tuple(drop(ones, training=True) for drop in self.dropouts)
-        fixed = Fixed(
-            self.input_feeding, self.attention.unit_queries, masked_bias(mask), drops
-        )
+        fixed = Fixed(self.input_feeding, self.attention.unit_queries, masked_bias(mask), drops)
         loop = trainable_attention_loop if training else attention_loop
         outputs, weights, c, h = loop(tensors, fixed)
         outputs = ops.cast(ops.swapaxes(outputs, 0, 1), dtype)

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.tied_projection import tied_projection
+
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class TokenEmbedding(keras.layers.Layer):
@@ -49,7 +51,7 @@ class TokenEmbedding(keras.layers.Layer):
         table = ops.cast(self.embeddings, self.compute_dtype)
         hidden = ops.cast(inputs, self.compute_dtype)
         flat = ops.reshape(hidden, (-1, self.hidden_size))  # [N, H]: one plain 2-D product
-        logits = ops.cast(_times_transposed(flat, table), "float32")  # [N, V]
+        logits = ops.cast(tied_projection(flat, table), "float32")  # [N, V]
         lead = [-1, *hidden.shape[1:-1]]
         if None in lead[1:]:
             lead = list(ops.shape(hidden)[:-1])
@@ -67,17 +69,6 @@ class TokenEmbedding(keras.layers.Layer):
             "hidden_size": self.hidden_size,
             "initializer": keras.initializers.serialize(self.initializer),
         }
-
-
-@ops.custom_gradient
-def _times_transposed(h, table):
-    """`h E^T`; the gradient of E is taken as `dy^T h`, where autodiff would transpose `h^T dy`."""
-
-    def gradient(*args, upstream=None):
-        dy = args[0] if upstream is None else upstream
-        return ops.matmul(dy, table), ops.matmul(ops.transpose(dy), h)
-
-    return ops.matmul(h, ops.transpose(table)), gradient
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")

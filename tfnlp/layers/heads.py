@@ -154,9 +154,7 @@ class NextSentenceHead(keras.layers.Layer):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, input_shape):
-        self.dense = built_dense(
-            input_shape[-1], 2, self.kernel_initializer, "float32", "dense"
-        )
+        self.dense = built_dense(input_shape[-1], 2, self.kernel_initializer, "float32", "dense")
 
     def call(self, inputs):
         return self.dense(ops.cast(inputs, "float32"))  # [B, 2]

@@ -13,6 +13,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.kernels.pair_losses import pair_losses
 from tfnlp.layers.word_embedding import look_up
 
 
@@ -114,7 +115,7 @@ class SkipGramLoss(_NegativeSampling):
         band = self._band(left, right)
         weights = ops.sum(band, 1, keepdims=True)  # [B, 1, L + 2W], pairs of each word
         weights *= self.negatives / negative_ids.shape[1]
-        return _losses(scores, band, weights, size)
+        return pair_losses(scores, band, weights, size)
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -144,36 +145,6 @@ class CBOWLoss(_NegativeSampling):
         false = ops.sum(ops.softplus(false), -1, keepdims=True)
         weight = self.negatives / negative_ids.shape[1]
         return ops.sum((ops.softplus(-true) + weight * false) * real, (1, 2))
-
-
-def _losses(scores, band, weights, size):
-    """`sum softplus(-s) band` over the first `size` rows of scores `[B, L + N, C]` plus
-    `sum softplus(s) weights` over the others: `[B]`.
-
-    `softplus(-s) = -log s(s)`, and the logistic function s is all that the gradient needs, which is
-    why it is written out. No loss of a pair is larger than 87, where float32 ends.
-    """
-
-    @ops.custom_gradient
-    def sums(scores):
-        true, false = ops.sigmoid(scores[:, :size]), ops.sigmoid(-scores[:, size:])
-        losses = ops.sum(_log(true) * -band, (1, 2))
-        losses -= ops.sum(ops.sum(_log(false), 1, keepdims=True) * weights, (1, 2))
-
-        def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream  # [B]
-            upstream = upstream[:, None, None]
-            return ops.concatenate(
-                [(true - 1.0) * (band * upstream), (1.0 - false) * (weights * upstream)], 1
-            )
-
-        return losses, gradient
-
-    return sums(scores)
-
-
-def _log(probabilities):
-    return ops.log(ops.maximum(probabilities, 1.2e-38))
 
 
 def _bands(size, window):

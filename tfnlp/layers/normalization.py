@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.layer_norm import scaled_norm
+
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class LayerNorm(keras.layers.Layer):
@@ -35,7 +37,7 @@ class LayerNorm(keras.layers.Layer):
     def call(self, inputs):
         rows = len(inputs.shape) == 2
         flat = inputs if rows else ops.reshape(inputs, (-1, inputs.shape[-1]))  # [R, H]
-        y = _scaled(flat, ops.copy(self.gamma), self.epsilon)
+        y = scaled_norm(flat, ops.copy(self.gamma), self.epsilon)
         y = ops.add(y, self.beta)  # in two dimensions this is a BiasAdd, whose gradient is fast
         y = ops.cast(y, self.compute_dtype)
         return y if rows else ops.reshape(y, ops.shape(inputs))
@@ -45,32 +47,3 @@ class LayerNorm(keras.layers.Layer):
 
     def get_config(self):
         return {**super().get_config(), "epsilon": self.epsilon}
-
-
-def _scaled(x, gamma, epsilon):
-    """`gamma * (x - mean) / sqrt(variance + epsilon)` of rows `[R, H]`, in float32.
-
-    The gradient is written out, as autodiff takes half as many operations again. With
-    `n = (x - mean) / sqrt(variance + epsilon)` and `g = dy gamma`:
-    `dx = (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon)` and `dgamma = sum_r dy n`.
-    """
-
-    @ops.custom_gradient
-    def scaled(x, gamma):
-        x32 = ops.cast(x, "float32")
-        centred = x32 - ops.mean(x32, axis=-1, keepdims=True)
-        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
-        scale = ops.rsqrt(variance + epsilon)  # [R, 1]
-        n = centred * scale
-
-        def gradient(*args, upstream=None):
-            dy = args[0] if upstream is None else upstream
-            g = dy * gamma
-            mean_g = ops.mean(g, axis=-1, keepdims=True)
-            mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
-            dx = (g - mean_g - n * mean_gn) * scale
-            return ops.cast(dx, x.dtype), ops.sum(dy * n, axis=0)
-
-        return n * gamma, gradient
-
-    return scaled(x, gamma)

@@ -1,1 +1,1 @@
-"""Hand-written gradients and hashes, each beside its plain formula."""
+"""Hand-written gradients and hashes, each beside the plain formula that its test uses."""

@@ -1,44 +1,52 @@
-"""The recurrence of `AttentionLSTM` over time, and its gradient.
+"""The recurrence of `AttentionLSTM` over time, plain and with a hand-written gradient.
 
-As in `lstm_loop`, the loop backwards only makes the gradients of what each step computes; those of
+As in `lstm_loop`, the loop backwards only computes the gradients of each step's results; those of
 the weights and of the source are then one matrix product over all steps.
 """
 
 import dataclasses
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import TINY, energies, project_queries
 from tfnlp.layers.kernels.lstm_loop import cell, cell_gradient, matmul, outer, scan
+from tfnlp.layers.types import DType, Tensor
 
-_FREE = (None, None, 1.0)  # of the cells: no clips; 1 is added to the forget gate
+Tensors = dict[str, Any]  # tensors, lists and dicts of them by name
+
+_NO_CLIPS = (None, None, 1.0)  # constants of the cells: no clips; 1 is added to the forget gate
+_SUMS = ("slopes", "vector")  # gradients of an additive score that are summed over the steps
 
 
 @dataclasses.dataclass(frozen=True)
 class Fixed:
-    """What the recurrence has no gradient for.
+    """Settings and constants of the recurrence, which get no gradient.
 
     Args:
-        feeding: the attentional vector `h~ = tanh([c; h] W_o)` is fed to the next step, and what
-            comes out. Else the context goes into the cell, and `[c; h]` comes out.
+        feeding: the attentional vector `h~ = tanh([c; h] W_o)` is fed to the next step, and is
+            the output. Otherwise the context is fed to the cell, and `[c; h]` is the output.
         unit_queries: of the score, see `project_queries`.
         bias: float32 `[B, 1, S]` or 0.0, added to the energies.
-        drops: for each layer but the first, what its input from below is multiplied with,
+        drops: for each layer but the first, the factors of its input from the layer below,
             `[T, B, U]`; or empty.
     """
 
     feeding: bool
     unit_queries: bool
-    bias: object
-    drops: tuple = ()
+    bias: Tensor
+    drops: tuple[Tensor, ...] = ()
 
-    def by_time(self):
+    def by_time(self) -> dict[str, Tensor]:
+        """Return the factors by the names that a step reads them by."""
         return {f"drop_{i}": drop for i, drop in enumerate(self.drops, 1)}
 
 
-def attention_loop(tensors, fixed):
-    """Runs the cells over the first axis of `tensors["gates"]`.
+def attention_loop(
+    tensors: Tensors, fixed: Fixed
+) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor]]:
+    """Run the cells over the first axis of `tensors["gates"]`.
 
     Args:
         tensors: dict of
@@ -59,8 +67,10 @@ def attention_loop(tensors, fixed):
     return kept["output"], kept["attention"], last["c"], last["h"]
 
 
-def trainable_attention_loop(tensors, fixed):
-    """`attention_loop` with a gradient of its own, for all of `tensors`."""
+def trainable_attention_loop(
+    tensors: Tensors, fixed: Fixed
+) -> tuple[Tensor, Tensor, list[Tensor], list[Tensor]]:
+    """Return what `attention_loop` returns, with a hand-written gradient for all of `tensors`."""
 
     @ops.custom_gradient
     def loop(*flat):
@@ -81,16 +91,16 @@ def trainable_attention_loop(tensors, fixed):
     return output, attention, last[:half], last[half:]
 
 
-def _forward(tensors, fixed):
-    """The last carry and every step's, dicts; c, h and `active` are lists over the layers."""
+def _forward(tensors: Tensors, fixed: Fixed) -> tuple[Tensors, Tensors]:
+    """Return the last carry and those of all steps; c, h and `active` are lists over the layers."""
     weights, values = tensors["weights"], tensors["values"]
 
-    def step(before, x):
+    def step(before: Tensors, x: Tensors) -> Tensors:
         c, h, active = list(before["c"]), list(before["h"]), list(before["active"])
         if fixed.feeding:
             below = before["output"]
         else:
-            below, attention, query = _look(h[-1], tensors, fixed)
+            below, attention, query = _attend(h[-1], tensors, fixed)
             context = below
         for i in range(len(c)):
             gates = weights[f"bias_{i}"] if i else x["gates"]
@@ -98,11 +108,11 @@ def _forward(tensors, fixed):
                 below = h[i - 1] * x.get(f"drop_{i}", 1.0)
             both = ops.concatenate([below, h[i]], -1)
             c[i], h[i], parts = cell(
-                c[i], both, {"gates": gates}, weights[f"recurrent_{i}"], None, _FREE
+                c[i], both, {"gates": gates}, weights[f"recurrent_{i}"], None, _NO_CLIPS
             )
             active[i] = ops.concatenate(parts, -1)
         if fixed.feeding:
-            context, attention, query = _look(h[-1], tensors, fixed)
+            context, attention, query = _attend(h[-1], tensors, fixed)
         output = ops.concatenate([context, h[-1]], -1)
         if fixed.feeding:
             output = ops.tanh(_float(matmul(output, weights["output"])))
@@ -125,91 +135,36 @@ def _forward(tensors, fixed):
     return scan(step, start, gates=tensors["gates"], **fixed.by_time())
 
 
-def _backward(tensors, fixed, kept, d_output, d_attention, d_last):
-    """The gradients of `tensors`, in its structure."""
-    weights, keys, values = tensors["weights"], tensors["keys"], tensors["values"]
-    layers, width = len(tensors["c"]), values.shape[-1]
-    additive = "vector" in weights
-    sums = ("slopes", "vector") if additive else ()
+def _backward(
+    tensors: Tensors,
+    fixed: Fixed,
+    kept: Tensors,
+    d_output: Tensor,
+    d_attention: Tensor,
+    d_last: Tensors,
+) -> Tensors:
+    """Return the gradients of `tensors`, in its structure."""
     c_before = [_shifted(*pair) for pair in zip(tensors["c"], kept["c"], strict=True)]
     h_before = [_shifted(*pair) for pair in zip(tensors["h"], kept["h"], strict=True)]
-    looking = kept["h"][-1] if fixed.feeding else h_before[-1]  # what queries were made from
-
-    def back(after, x):
-        c, h = list(after["c"]), list(after["h"])
-        new = {"gates": list(after["gates"])}
-        if fixed.feeding:
-            d_fed = after["fed"] + x["d_output"]
-            new["product"] = d_fed * (1.0 - ops.square(x["output"]))
-            d_both = _float(matmul(new["product"], ops.transpose(weights["output"])))
-        else:
-            d_both = x["d_output"]
-        d_context = d_both[:, :width]
-        h[-1] = h[-1] + d_both[:, width:]
-        if fixed.feeding:
-            looked = _look_gradient(d_context, x, tensors, fixed)
-            h[-1] = h[-1] + looked.pop("h")
-        for i in reversed(range(layers)):
-            parts = {"active": x[f"active_{i}"], "c": x[f"c_{i}"], "c_before": x[f"c_before_{i}"]}
-            parts.update(d_output=0.0, h=None)
-            recurrent = weights[f"recurrent_{i}"]
-            c[i], d_both, new["gates"][i] = cell_gradient(
-                c[i], h[i], parts, recurrent, None, _FREE
-            )
-            inner = recurrent.shape[0] - h[i].shape[-1]
-            d_below, h[i] = d_both[:, :inner], d_both[:, inner:]
-            if i:
-                h[i - 1] = h[i - 1] + d_below * x.get(f"drop_{i}", 1.0)
-        if fixed.feeding:
-            new["fed"] = d_below
-        else:
-            d_context = d_context + d_below
-            looked = _look_gradient(d_context, x, tensors, fixed)
-            h[-1] = h[-1] + looked.pop("h")
-        if additive:
-            looked = {**looked, **{k: after[k] + looked[k] for k in sums}}
-        return {**new, **looked, "c": c, "h": h, "context": d_context}
-
-    start = {
-        "c": list(d_last["c"]),
-        "h": list(d_last["h"]),
-        "gates": [ops.zeros_like(x[0]) for x in kept["active"]],
-        **{name: ops.zeros_like(kept[name][0]) for name in ("context", "query")},
-        "energy": ops.zeros_like(kept["attention"][0]),
-    }
-    if fixed.feeding:
-        start["fed"] = start["product"] = ops.zeros_like(tensors["fed"])
-    if additive:
-        start["slopes"] = ops.zeros_like(keys, "float32")
-        start["vector"] = ops.zeros_like(weights["vector"], "float32")
+    queried = kept["h"][-1] if fixed.feeding else h_before[-1]  # what queries were made from
     by_layer = {"active": kept["active"], "c": kept["c"], "c_before": c_before}
     first, made = scan(
-        back,
-        start,
+        lambda after, x: _step_back(after, x, tensors, fixed),
+        _start_of_gradients(tensors, fixed, kept, d_last),
         backwards=True,
-        sums=sums,
+        sums=_SUMS if "vector" in tensors["weights"] else (),
         d_output=d_output,
         d_attention=d_attention,
-        looking=looking,
+        queried=queried,
         **{name: kept[name] for name in ("output", "attention", "query")},
         **{f"{name}_{i}": x for name, xs in by_layer.items() for i, x in enumerate(xs)},
         **fixed.by_time(),
     )
 
-    found = {}
-    for i in range(layers):
-        if i:
-            below = kept["h"][i - 1] * (fixed.drops[i - 1] if fixed.drops else 1.0)
-            found[f"bias_{i}"] = ops.sum(made["gates"][i], axis=(0, 1))
-        else:
-            below = _shifted(tensors["fed"], kept["output"]) if fixed.feeding else kept["context"]
-        both = ops.concatenate([below, h_before[i]], -1)
-        found[f"recurrent_{i}"] = outer(both, made["gates"][i], weights[f"recurrent_{i}"].dtype)
-    if fixed.feeding:
-        both = ops.concatenate([kept["context"], kept["h"][-1]], -1)
-        found["output"] = outer(both, made["product"], weights["output"].dtype)
-    if additive:
-        found["query"] = outer(looking, made["query"], weights["query"].dtype)
+    keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
+    found = _weight_gradients(tensors, fixed, kept, made, h_before)
+    if "vector" in weights:
+        found["query"] = outer(queried, made["query"], weights["query"].dtype)
         found["vector"] = first["vector"]
         d_keys = first["slopes"] * _float(weights["vector"])
     else:
@@ -225,8 +180,94 @@ def _backward(tensors, fixed, kept, d_output, d_attention, d_last):
     return {**gradients, "fed": first["fed"]} if fixed.feeding else gradients
 
 
-def _look(h, tensors, fixed):
-    """The context float32 `[B, D]`, its weights `[B, S]`, and the query `[B, A]` it was made by."""
+def _start_of_gradients(tensors: Tensors, fixed: Fixed, kept: Tensors, d_last: Tensors) -> Tensors:
+    """Return the carry before the last step: the gradients of the last state, and zeros."""
+    start = {
+        "c": list(d_last["c"]),
+        "h": list(d_last["h"]),
+        "gates": [ops.zeros_like(x[0]) for x in kept["active"]],
+        **{name: ops.zeros_like(kept[name][0]) for name in ("context", "query")},
+        "energy": ops.zeros_like(kept["attention"][0]),
+    }
+    if fixed.feeding:
+        start["fed"] = start["product"] = ops.zeros_like(tensors["fed"])
+    if "vector" in tensors["weights"]:
+        start["slopes"] = ops.zeros_like(tensors["keys"], "float32")
+        start["vector"] = ops.zeros_like(tensors["weights"]["vector"], "float32")
+    return start
+
+
+def _step_back(after: Tensors, x: Tensors, tensors: Tensors, fixed: Fixed) -> Tensors:
+    """Return the gradients that one step passes to the step before it.
+
+    Args:
+        after: those that the step after it passed on, the carry.
+        x: what the step computed and the gradients of its outputs.
+        tensors: of `attention_loop`.
+        fixed: of `attention_loop`.
+    """
+    weights, width = tensors["weights"], tensors["values"].shape[-1]
+    h, new = list(after["h"]), {}
+    if fixed.feeding:
+        d_fed = after["fed"] + x["d_output"]
+        new["product"] = d_fed * (1.0 - ops.square(x["output"]))
+        d_both = _float(matmul(new["product"], ops.transpose(weights["output"])))
+    else:
+        d_both = x["d_output"]
+    d_context = d_both[:, :width]
+    h[-1] = h[-1] + d_both[:, width:]
+    if fixed.feeding:
+        attended = _attend_gradient(d_context, x, tensors, fixed)
+        h[-1] = h[-1] + attended.pop("h")
+    new["c"], h, new["gates"], d_below = _cells_back(after, h, x, weights)
+    if fixed.feeding:
+        new["fed"] = d_below
+    else:
+        d_context = d_context + d_below
+        attended = _attend_gradient(d_context, x, tensors, fixed)
+        h[-1] = h[-1] + attended.pop("h")
+    sums = {name: after[name] + attended[name] for name in _SUMS if name in attended}
+    return {**new, **attended, **sums, "h": h, "context": d_context}
+
+
+def _cells_back(
+    after: Tensors, h: list[Tensor], x: Tensors, weights: Tensors
+) -> tuple[list[Tensor], list[Tensor], list[Tensor], Tensor]:
+    """Return the gradients of c, h and gates of all layers, and of what the first one read."""
+    c, h, gates, d_below = list(after["c"]), list(h), list(after["gates"]), None
+    for i in reversed(range(len(c))):
+        parts = {"active": x[f"active_{i}"], "c": x[f"c_{i}"], "c_before": x[f"c_before_{i}"]}
+        parts.update(d_output=0.0, h=None)
+        recurrent = weights[f"recurrent_{i}"]
+        c[i], d_both, gates[i] = cell_gradient(c[i], h[i], parts, recurrent, None, _NO_CLIPS)
+        inner = recurrent.shape[0] - h[i].shape[-1]
+        d_below, h[i] = d_both[:, :inner], d_both[:, inner:]
+        if i:
+            h[i - 1] = h[i - 1] + d_below * x.get(f"drop_{i}", 1.0)
+    return c, h, gates, d_below
+
+
+def _weight_gradients(
+    tensors: Tensors, fixed: Fixed, kept: Tensors, made: Tensors, h_before: list[Tensor]
+) -> Tensors:
+    """Return the gradients of the weights of the cells and of the output, over all steps."""
+    weights, found = tensors["weights"], {}
+    for i, h in enumerate(h_before):
+        if i:
+            below = kept["h"][i - 1] * (fixed.drops[i - 1] if fixed.drops else 1.0)
+            found[f"bias_{i}"] = ops.sum(made["gates"][i], axis=(0, 1))
+        else:
+            below = _shifted(tensors["fed"], kept["output"]) if fixed.feeding else kept["context"]
+        both = ops.concatenate([below, h], -1)
+        found[f"recurrent_{i}"] = outer(both, made["gates"][i], weights[f"recurrent_{i}"].dtype)
+    if fixed.feeding:
+        both = ops.concatenate([kept["context"], kept["h"][-1]], -1)
+        found["output"] = outer(both, made["product"], weights["output"].dtype)
+    return found
+
+
+def _attend(h: Tensor, tensors: Tensors, fixed: Fixed) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the context float32 `[B, D]`, its weights `[B, S]` and the query `[B, A]`."""
     keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
     query = project_queries(ops.cast(h, keys.dtype), weights.get("query"), fixed.unit_queries)
     scores = energies(query[:, None], keys, weights.get("vector"))  # [B, 1, S]
@@ -235,10 +276,12 @@ def _look(h, tensors, fixed):
     return _float(context[:, 0]), attention[:, 0], _float(query)
 
 
-def _look_gradient(d_context, x, tensors, fixed):
-    """From the gradients of context and weights those of h, the query, and the energies; of an
-    additive score also what the step adds to that of the vector v, and, without its factor v, to
-    that of the keys: `slopes`."""
+def _attend_gradient(d_context: Tensor, x: Tensors, tensors: Tensors, fixed: Fixed) -> Tensors:
+    """Return the gradients of h, of the query and of the energies.
+
+    With an additive score also what the step adds to the gradient of the vector v and to that of
+    the keys, the latter without its factor v: `slopes`.
+    """
     keys, values, weights = tensors["keys"], tensors["values"], tensors["weights"]
     d_attention = _float(ops.matmul(values, ops.cast(d_context, values.dtype)[:, :, None]))[..., 0]
     d_attention = d_attention + x["d_attention"]  # [B, S]
@@ -257,22 +300,22 @@ def _look_gradient(d_context, x, tensors, fixed):
         d_h = d_query = _float(ops.matmul(narrow[:, None], keys))[:, 0]
         more = {}
         if fixed.unit_queries:  # q = h / |h|
-            query, h = x["query"], x["looking"]
+            query, h = x["query"], x["queried"]
             d_h = d_h - query * ops.sum(query * d_h, -1, keepdims=True)
             d_h = d_h * ops.rsqrt(ops.sum(h * h, -1, keepdims=True) + TINY)
     return {"h": d_h, "query": d_query, "energy": d_energy, **more}
 
 
-def _shifted(first, x):
-    """What each step started from: `first` `[B, U]`, then all of `x` `[T, B, U]` but the last."""
+def _shifted(first: Tensor, x: Tensor) -> Tensor:
+    """Return each step's start: `first` `[B, U]`, then all of `x` `[T, B, U]` but the last."""
     return ops.concatenate([first[None], x[:-1]])
 
 
-def _over_time(x, y, dtype):
-    """`sum_t x_tb y_tb^T`: `[T, B, S]` and `[T, B, D]` to `[B, S, D]`."""
+def _over_time(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
+    """Return `sum_t x_tb y_tb^T`: `[T, B, S]` and `[T, B, D]` to `[B, S, D]`."""
     x, y = ops.cast(ops.transpose(x, (1, 2, 0)), dtype), ops.cast(ops.swapaxes(y, 0, 1), dtype)
     return ops.matmul(x, y)
 
 
-def _float(x):
+def _float(x: Tensor) -> Tensor:
     return ops.cast(x, "float32")

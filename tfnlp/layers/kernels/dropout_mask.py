@@ -1,0 +1,73 @@
+"""Random masks that cost a tenth of a Philox number an element.
+
+Word `(i, j)` of a table is `mix(a_i xor b_j)`, where a and b are Philox draws and `mix` is a
+bijection of 32 bits. Each half of a word decides about one element of the mask. Every element is
+uniform and every two elements of different words are independent; beyond that the quality rests
+on the mixing.
+"""
+
+import keras
+import numpy as np
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+
+COLUMNS = 512  # 32-bit words in a row of the table
+# The finalizer of MurmurHash3: a bijection of 32 bits in which each bit depends on all.
+_SHIFTS, _FACTORS = (16, 13, 16), np.array([0x85EBCA6B, 0xC2B2AE35], "uint32")
+
+
+def dropout_mask(count: Tensor, dropped: int, seed: keras.random.SeedGenerator) -> Tensor:
+    """Return whether each of `count` random 16-bit numbers is at least `dropped`.
+
+    Args:
+        count: elements, an int or an int scalar.
+        dropped: from 0 to 65535; the probability of False is `dropped / 65536`.
+        seed: advances by one draw.
+
+    Returns:
+        bool `[count]`.
+    """
+    rows = (count + (2 * COLUMNS - 1)) // (2 * COLUMNS)
+    draws = keras.random.randint((COLUMNS + rows,), -(2**31), 2**31 - 1, dtype="int32", seed=seed)
+    return mask_of_draws(draws, dropped)[:count]
+
+
+def mask_of_draws(draws: Tensor, dropped: int) -> Tensor:
+    """Return the mask that Philox draws decide, computed with 32-bit integers only.
+
+    Args:
+        draws: int32 `[512 + rows]`: b, then a.
+        dropped: from 0 to 65535.
+
+    Returns:
+        bool `[rows * 1024]`.
+    """
+    draws = ops.cast(draws, "uint32")
+    words = ops.bitwise_xor(draws[COLUMNS:, None], draws[None, :COLUMNS])  # [rows, columns]
+    for shift, factor in zip(_SHIFTS, (*_FACTORS, None), strict=True):
+        words = ops.bitwise_xor(words, ops.right_shift(words, shift))
+        if factor is not None:
+            words = ops.multiply(words, factor)
+    # All low halves of a row come before its high ones: to alternate them, as they lie in a CPU's
+    # memory, a TPU would rearrange the whole mask three times. The constants are 32-bit numbers:
+    # beside a Python number Keras would convert the words to 64 bits.
+    least = np.uint32(dropped << 16)
+    low = ops.greater_equal(ops.left_shift(words, np.uint32(16)), least)
+    high = ops.greater_equal(words, least)
+    return ops.reshape(ops.concatenate([low, high], -1), (-1,))  # [rows * 2 columns]
+
+
+def plain_mask_of_draws(draws: Tensor, dropped: int) -> Tensor:
+    """Return what `mask_of_draws` returns, by the formula of the hash in 64-bit integers.
+
+    `h = a xor b`; `h = (h xor h >> 16) 0x85EBCA6B`; `h = (h xor h >> 13) 0xC2B2AE35`;
+    `h = h xor h >> 16`, all modulo 2^32 (fmix32 of MurmurHash3).
+    """
+    draws = ops.cast(draws, "int64") % 2**32
+    h = ops.bitwise_xor(draws[COLUMNS:, None], draws[None, :COLUMNS])
+    h = ops.bitwise_xor(h, h // 2**16) * 0x85EBCA6B % 2**32
+    h = ops.bitwise_xor(h, h // 2**13) * 0xC2B2AE35 % 2**32
+    h = ops.bitwise_xor(h, h // 2**16)
+    halves = ops.concatenate([h % 2**16, h // 2**16], -1)
+    return ops.reshape(halves >= dropped, (-1,))

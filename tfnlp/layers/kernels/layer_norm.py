@@ -1,0 +1,42 @@
+"""Normalization of rows, with a hand-written gradient."""
+
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+
+
+def plain_scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
+    """Return `gamma * (x - mean) / sqrt(variance + epsilon)` of rows `[R, H]`, float32."""
+    x = ops.cast(x, "float32")
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+    return gamma * centred / ops.sqrt(variance + epsilon)
+
+
+def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
+    """Return what `plain_scaled_norm` returns, with a gradient that takes fewer operations.
+
+    Automatic differentiation takes half as many operations again. With
+    `n = (x - mean) / sqrt(variance + epsilon)` and `g = dy gamma`:
+    `dx = (g - mean(g) - n mean(g n)) / sqrt(variance + epsilon)` and `dgamma = sum_r dy n`.
+    """
+
+    @ops.custom_gradient
+    def scaled(x, gamma):
+        x32 = ops.cast(x, "float32")
+        centred = x32 - ops.mean(x32, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        scale = ops.rsqrt(variance + epsilon)  # [R, 1]
+        n = centred * scale
+
+        def gradient(*args, upstream=None):
+            dy = args[0] if upstream is None else upstream
+            g = dy * gamma
+            mean_g = ops.mean(g, axis=-1, keepdims=True)
+            mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
+            dx = (g - mean_g - n * mean_gn) * scale
+            return ops.cast(dx, x.dtype), ops.sum(dy * n, axis=0)
+
+        return n * gamma, gradient
+
+    return scaled(x, gamma)

@@ -1,0 +1,50 @@
+"""The losses of pairs of words and of negatives, with a hand-written gradient."""
+
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+
+
+def plain_pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) -> Tensor:
+    """Return `sum_lc softplus(-s_lc) band_lc + sum_nc softplus(s_nc) weights_c` of each block.
+
+    Args:
+        scores: s, float32 `[B, L + N, C]`: rows l of centres, then rows n of negatives.
+        band: float32 `[B, L, C]`, how much each pair counts.
+        weights: float32 `[B, 1, C]`, how much each negative counts beside word c.
+        size: L.
+
+    Returns:
+        float32 `[B]`.
+    """
+    true = ops.sum(ops.softplus(-scores[:, :size]) * band, (1, 2))
+    return true + ops.sum(ops.softplus(scores[:, size:]) * weights, (1, 2))
+
+
+def pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) -> Tensor:
+    """Return what `plain_pair_losses` returns, with a gradient for `scores` alone.
+
+    `softplus(-s) = -log(sigmoid(s))`, and the sigmoid is all that the gradient needs. No loss of a
+    pair is larger than 87, the largest that float32 gives for a sigmoid above 0.
+    """
+
+    @ops.custom_gradient
+    def sums(scores):
+        true, false = ops.sigmoid(scores[:, :size]), ops.sigmoid(-scores[:, size:])
+        losses = ops.sum(_log(true) * -band, (1, 2))
+        losses -= ops.sum(ops.sum(_log(false), 1, keepdims=True) * weights, (1, 2))
+
+        def gradient(*args, upstream=None):
+            upstream = args[0] if upstream is None else upstream  # [B]
+            upstream = upstream[:, None, None]
+            return ops.concatenate(
+                [(true - 1.0) * (band * upstream), (1.0 - false) * (weights * upstream)], 1
+            )
+
+        return losses, gradient
+
+    return sums(scores)
+
+
+def _log(probabilities: Tensor) -> Tensor:
+    return ops.log(ops.maximum(probabilities, 1.2e-38))

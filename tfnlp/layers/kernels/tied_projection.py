@@ -1,0 +1,27 @@
+"""The product with a transposed table, with a gradient that transposes less."""
+
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+
+
+def plain_tied_projection(h: Tensor, table: Tensor) -> Tensor:
+    """Return `h E^T`: `[N, H]` and `[V, H]` to `[N, V]`."""
+    return ops.matmul(h, ops.transpose(table))
+
+
+def tied_projection(h: Tensor, table: Tensor) -> Tensor:
+    """Return what `plain_tied_projection` returns.
+
+    The gradient of E is computed as `dy^T h`; automatic differentiation transposes `h^T dy`.
+    """
+
+    @ops.custom_gradient
+    def projected(h, table):
+        def gradient(*args, upstream=None):
+            dy = args[0] if upstream is None else upstream
+            return ops.matmul(dy, table), ops.matmul(ops.transpose(dy), h)
+
+        return plain_tied_projection(h, table), gradient
+
+    return projected(h, table)
