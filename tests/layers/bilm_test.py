@@ -171,3 +171,7 @@ def test_errors():
         BiLM(L, 0, P)
     with pytest.raises(ValueError, match="cell_clip=0"):
         BiLM(L, U, P, cell_clip=0)
+    for size in (P + 1, 2 * P):
+        with pytest.raises(ValueError, match=f"width projection_size={P}, not {size}"):
+            BiLM(L, U, P).build((None, None, size))
+    BiLM(L, U, P, residual=False).build((None, None, P + 1))

@@ -1,4 +1,4 @@
-"""Keras 3 layers, one idea a file. Nothing here imports TensorFlow itself."""
+"""Keras 3 layers, one idea in each file. They run on every backend of Keras."""
 
 from tfnlp.layers.attention import MultiHeadAttention
 from tfnlp.layers.attention_lstm import AttentionLSTM

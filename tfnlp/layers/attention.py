@@ -1,20 +1,25 @@
 """Scaled dot-product attention with several heads."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.types import Initializer, Shape, Tensor
 
-MASKED = -1e9  # added to a masked score: exp() of it is 0 in float32, and no row becomes NaN
+MASKED = -1e9  # added to a masked score: its exp() is 0 in float32, and no row becomes NaN
 
 
-def _check_cache(keys, values, cache_index, length):
-    """Where the sizes are known: a write past the end would land on earlier slots, silently."""
+def _check_cache(
+    keys: Tensor, values: Tensor | None, cache_index: Tensor | None, length: int | None
+) -> None:
+    """Check the cache where sizes are known: writes past its end would overwrite earlier slots."""
     if values is None or cache_index is None:
         raise ValueError(
-            "`cached_keys` needs `cached_values`, and `cache_index`, how many of their positions "
-            "are filled"
+            "`cached_keys` needs `cached_values`, and `cache_index`, the number of their positions "
+            "that are filled"
         )
     size = keys.shape[2]
     if isinstance(cache_index, int) and None not in (length, size) and cache_index + length > size:
@@ -35,34 +40,40 @@ class MultiHeadAttention(keras.layers.Layer):
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.
         dropout: rate on the attention probabilities.
-        causal: position t sees positions <= t only.
+        causal: position t attends to positions <= t only.
         kernel_initializer: Keras initializer of the kernels.
         output_divisor: divides the initial values of the output kernel.
 
     Call:
         inputs: `[B, T, H]`.
         context: `[B, S, C]` for cross-attention, or None.
-        mask: bool `[B, S]`, True for real keys; padding never reaches a real position.
+        mask: bool `[B, S]`, True for real keys; padding does not change real positions.
         cached_keys, cached_values: `[B, N, M, D]`, those of up to M earlier positions, or None.
-            In cross-attention: those of the context, as `keys_values` gives them, instead of
-            `context`; nothing is written then and no cache is returned.
-        cache_index: int scalar, how many positions of the cache are filled; positions
+            In cross-attention: those of the context, from `keys_values`, instead of `context`;
+            nothing is written then and no cache is returned.
+        cache_index: int scalar, number of positions of the cache that are filled; positions
             `cache_index ... cache_index + T - 1` are written. `mask`, if given, is `[B, M]`.
         return_scores: also return the probabilities.
 
-    Returns: `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
-    `return_scores` also float32 `[B, N, T, S]`. Scores and softmax are float32 under any policy.
+    Returns:
+        `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
+        `return_scores` also float32 `[B, N, T, S]`. Scores and softmax are float32 under any
+        policy.
+
+    Raises:
+        ValueError: for H that is not a multiple of N, a context in some calls but not in all, or
+            a cache that is incomplete or too short.
     """
 
     def __init__(
         self,
-        num_heads,
-        dropout=0.0,
-        causal=False,
-        kernel_initializer="glorot_uniform",
-        output_divisor=1.0,
-        **kwargs,
-    ):
+        num_heads: int,
+        dropout: float = 0.0,
+        causal: bool = False,
+        kernel_initializer: Initializer = "glorot_uniform",
+        output_divisor: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.dropout = dropout
@@ -72,7 +83,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.supports_masking = True
         self.probability_dropout = Dropout(dropout, dtype=self.dtype_policy)
 
-    def build(self, inputs_shape, context_shape=None):
+    def build(self, inputs_shape: Shape, context_shape: Shape | None = None) -> None:
         hidden = inputs_shape[-1]
         if self.num_heads < 1 or hidden % self.num_heads:
             raise ValueError(
@@ -82,7 +93,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.head_size = hidden // self.num_heads
         self.cross = context_shape is not None
 
-        def dense(width, units, name, divisor=1.0):
+        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> keras.layers.Dense:
             return built_dense(
                 width, units, self.kernel_initializer, self.dtype_policy, name, divisor=divisor
             )
@@ -96,16 +107,16 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        context=None,
-        mask=None,
-        cached_keys=None,
-        cached_values=None,
-        cache_index=None,
-        return_scores=False,
-        training=False,
-    ):
-        known = self.cross and context is None and cached_keys is not None  # the context's
+        inputs: Tensor,
+        context: Tensor | None = None,
+        mask: Tensor | None = None,
+        cached_keys: Tensor | None = None,
+        cached_values: Tensor | None = None,
+        cache_index: Tensor | None = None,
+        return_scores: bool = False,
+        training: bool = False,
+    ) -> Tensor | tuple[Tensor, ...]:
+        known = self.cross and context is None and cached_keys is not None  # keys of the context
         if (context is not None or known) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
         length = inputs.shape[1] or ops.shape(inputs)[1]
@@ -139,22 +150,26 @@ class MultiHeadAttention(keras.layers.Layer):
         extras = (*cache, probabilities) if return_scores else cache
         return (outputs, *extras) if extras else outputs
 
-    def keys_values(self, context):
-        """The keys and values, each `[B, N, S, D]`, of a context `[B, S, C]`.
+    def keys_values(self, context: Tensor) -> list[Tensor]:
+        """Return the keys and values, each `[B, N, S, D]`, of a context `[B, S, C]`.
 
-        A decoder that asks the same context again and again computes them once.
+        A decoder with one context for many calls computes them once.
         """
         source = context.shape[1] or ops.shape(context)[1]
         return self._project(self.key_value, context, 2, source)
 
-    def _project(self, dense, x, parts, length):
-        """`[B, T, C]` to `parts` tensors `[B, N, T, D]` through one matrix product."""
+    def _project(
+        self, dense: keras.layers.Dense, x: Tensor, parts: int, length: Tensor
+    ) -> list[Tensor]:
+        """Return `parts` tensors `[B, N, T, D]` of `[B, T, C]`, by one matrix product."""
         flat = dense(ops.reshape(x, (-1, x.shape[-1])))  # [B*T, parts*H]
         split = ops.reshape(flat, (-1, length, parts, self.num_heads, self.head_size))
         return ops.unstack(ops.transpose(split, (2, 0, 3, 1, 4)), num=parts, axis=0)
 
-    def _bias(self, length, keys, mask, cache_index):
-        """What is added to the scores: 0 where attention is allowed, MASKED where it is not."""
+    def _bias(
+        self, length: Tensor, keys: Tensor, mask: Tensor | None, cache_index: Tensor | None
+    ) -> Tensor | None:
+        """Return the bias of the scores: 0 where attention is allowed, MASKED where it is not."""
         bias = None
         if mask is not None:
             blocked = ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")
@@ -164,7 +179,7 @@ class MultiHeadAttention(keras.layers.Layer):
             start = 0 if cache_index is None else cache_index
             query_at = ops.arange(length, dtype="int32")[:, None] + start
             key_at = ops.arange(source, dtype="int32")[None, :]
-            # Without `causal` a cache still hides the slots that were never written.
+            # Without `causal` the slots of a cache that are not yet written are still masked.
             last = query_at if self.causal else start + length - 1
             future = ops.cast(key_at > last, "float32") * MASKED  # [T or 1, S]
             bias = future if bias is None else ops.maximum(bias + future, MASKED)
@@ -172,15 +187,15 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def compute_output_spec(
         self,
-        inputs,
-        context=None,
-        mask=None,
-        cached_keys=None,
-        cached_values=None,
-        cache_index=None,
-        return_scores=False,
-        training=False,
-    ):
+        inputs: Tensor,
+        context: Tensor | None = None,
+        mask: Tensor | None = None,
+        cached_keys: Tensor | None = None,
+        cached_values: Tensor | None = None,
+        cache_index: Tensor | None = None,
+        return_scores: bool = False,
+        training: bool = False,
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
         if cached_keys is not None:
@@ -195,7 +210,7 @@ class MultiHeadAttention(keras.layers.Layer):
             outputs.append(keras.KerasTensor(shape, dtype="float32"))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,

@@ -1,59 +1,70 @@
-"""LSTMs that look at a source while they read: the decoders of Bahdanau and of Luong."""
+"""LSTMs with attention to a source in each step: the decoders of Bahdanau and of Luong."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.kernels.attention_loop import Fixed, attention_loop, trainable_attention_loop
+from tfnlp.layers.kernels.attend import Fixed
+from tfnlp.layers.kernels.attention_loop import attention_loop, trainable_attention_loop
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class AttentionLSTM(keras.layers.Layer):
     """A stack of LSTMs with attention inside the recurrence.
 
-    Without `input_feeding` each step looks with the state before it, and what it sees goes into
-    the first cell (Bahdanau et al. 2015, section 3.1 and appendix A.2.2, there a GRU):
+    Without `input_feeding` the state before a step is the query, and the context is fed to the
+    first cell (Bahdanau et al. 2015, section 3.1 and appendix A.2.2, there a GRU):
 
         c_t = attend(h_{t-1}), h_t = LSTM([x_t; c_t], h_{t-1}), y_t = tanh([c_t; h_t] W_o)
 
-    With it each step looks with the state after it, and what comes out goes into the next
-    (Luong, Pham & Manning 2015, sections 3 and 3.3):
+    With it the state after a step is the query, and the output is fed to the next step (Luong,
+    Pham & Manning 2015, sections 3 and 3.3):
 
         h_t = LSTM([x_t; y_{t-1}], h_{t-1}), c_t = attend(h_t), y_t = tanh([c_t; h_t] W_o)
 
-    Layers above the first read the h_t of the one below; h_t in these formulas is the last layer's.
-    The LSTM is that of `ProjectedLSTM` without projection and clips, its forget bias 1.
+    Layers above the first read the h_t of the layer below; h_t in these formulas is that of the
+    last layer. The LSTM is `ProjectedLSTM` without projection and clips, with a forget bias of 1.
 
     Args:
         units: U, width of the states and outputs.
         num_layers: L.
         score: "additive", "dot", "general" or "cosine", see `attention_scores.py`.
         input_feeding: as above.
-        dropout: rate on what goes from one layer to the next.
+        dropout: rate between the layers while training.
 
     Call:
         inputs: `[B, T, I]`.
         memory: `[B, S, D]`, the source, both keys and values.
-        mask: bool `[B, S]` or None, True for what is real in the source.
+        mask: bool `[B, S]` or None, True for real tokens of the source.
         initial_state: float32 `[B, L, 2U]`, c and h side by side, or None for zeros.
         previous_output: float32 `[B, U]`, y of the step before the first, or None for zeros; only
             with `input_feeding`.
-        projected_keys: what `attention.project_keys(memory)` gave, where it is known already.
-        training: also, whether a gradient will be asked for: the one written by hand is faster
-            than the one derived from the loop, and XLA can compile it.
+        projected_keys: `attention.project_keys(memory)`, if it is known already, or None.
+        training: also, whether a gradient is needed: the hand-written one is faster than automatic
+            differentiation of the loop, and XLA can compile it.
 
     Returns:
         outputs y `[B, T, U]` in the compute dtype, weights float32 `[B, T, S]`, state float32
         `[B, L, 2U]`. States and softmax are float32 under any policy.
 
     Raises:
-        ValueError: for sizes below 1, an unknown score, or widths that the score cannot compare.
+        ValueError: for sizes below 1, an unknown score, widths that the score cannot compare, or
+            `previous_output` without `input_feeding`.
     """
 
     def __init__(
-        self, units, num_layers=1, score="additive", input_feeding=False, dropout=0.0, **kwargs
-    ):
+        self,
+        units: int,
+        num_layers: int = 1,
+        score: str = "additive",
+        input_feeding: bool = False,
+        dropout: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         if units < 1 or num_layers < 1:
@@ -70,14 +81,14 @@ class AttentionLSTM(keras.layers.Layer):
             Dropout(dropout, dtype="float32", name=f"dropout_{i}") for i in range(1, num_layers)
         ]
 
-    def build(self, inputs_shape, memory_shape):
+    def build(self, inputs_shape: Shape, memory_shape: Shape) -> None:
         units, size, memory = self.units, inputs_shape[-1], memory_shape[-1]
         self.attention.build((None, None, units), memory_shape)
         self.memory_size = memory
         fed = units if self.input_feeding else memory
 
-        def add(name, rows, all_rows):
-            # One draw for what one cell reads, as if it were one matrix.
+        def add(name: str, rows: int, all_rows: int) -> keras.Variable:
+            # The inputs of a cell have one distribution, as if they were one matrix.
             limit = (6.0 / (all_rows + 4 * units)) ** 0.5
             return self.add_weight(
                 name=name,
@@ -97,14 +108,14 @@ class AttentionLSTM(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        memory,
-        mask=None,
-        initial_state=None,
-        previous_output=None,
-        projected_keys=None,
-        training=False,
-    ):
+        inputs: Tensor,
+        memory: Tensor,
+        mask: Tensor | None = None,
+        initial_state: Tensor | None = None,
+        previous_output: Tensor | None = None,
+        projected_keys: Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[Tensor, Tensor, Tensor]:
         if previous_output is not None and not self.input_feeding:
             raise ValueError("previous_output is read only with input_feeding=True; leave it out")
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
@@ -138,14 +149,14 @@ class AttentionLSTM(keras.layers.Layer):
         loop = trainable_attention_loop if training else attention_loop
         outputs, weights, c, h = loop(tensors, fixed)
         outputs = ops.cast(ops.swapaxes(outputs, 0, 1), dtype)
-        if not self.input_feeding:  # what nothing waits for is done for all times at once
+        if not self.input_feeding:  # no step needs the outputs: computed for all times at once
             flat = ops.reshape(outputs, (-1, outputs.shape[-1]))
             flat = ops.tanh(ops.matmul(flat, ops.cast(self.output_kernel, dtype)))
             outputs = ops.reshape(flat, (batch, time, units))
         state = ops.stack([ops.concatenate(pair, -1) for pair in zip(c, h, strict=True)], axis=1)
         return outputs, ops.swapaxes(weights, 0, 1), state
 
-    def _weights(self):
+    def _weights(self) -> dict[str, Tensor]:
         weights = {f"recurrent_{i}": kernel for i, kernel in enumerate(self.recurrent_kernels)}
         weights.update({f"bias_{i}": bias for i, bias in enumerate(self.biases) if i})
         if self.input_feeding:
@@ -154,19 +165,19 @@ class AttentionLSTM(keras.layers.Layer):
             weights.update(query=self.attention.query_kernel, vector=self.attention.vector)
         return {name: ops.cast(weight, self.compute_dtype) for name, weight in weights.items()}
 
-    def compute_mask(self, inputs, mask=None):
-        return None  # masks are passed by hand in this house
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
+        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
         self,
-        inputs,
-        memory,
-        mask=None,
-        initial_state=None,
-        previous_output=None,
-        projected_keys=None,
-        training=False,
-    ):
+        inputs: Tensor,
+        memory: Tensor,
+        mask: Tensor | None = None,
+        initial_state: Tensor | None = None,
+        previous_output: Tensor | None = None,
+        projected_keys: Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[keras.KerasTensor, ...]:
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, self.units), dtype=self.compute_dtype),
@@ -174,7 +185,7 @@ class AttentionLSTM(keras.layers.Layer):
             keras.KerasTensor((batch, self.num_layers, 2 * self.units), dtype="float32"),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "units": self.units,

@@ -1,4 +1,4 @@
-"""Attention of a decoder over a source, by the function that scores a query against a key.
+"""Attention of a decoder to a source, by the function that scores a query against a key.
 
     a_ts = softmax_s(score(q_t, k_s)),  c_t = sum_s a_ts k_s
 
@@ -6,74 +6,93 @@ Call of all four:
     inputs: queries `[B, T, Q]`.
     keys: `[B, S, K]`, which are the values, too.
     mask: bool `[B, S]` or None, True for real keys; the others get the weight 0.
-    projected_keys: what `project_keys(keys)` gave, where it is known already.
+    projected_keys: `project_keys(keys)`, if it is known already, or None.
 
 Returns: context `[B, T, K]` in the compute dtype, weights float32 `[B, T, S]`. Scores and softmax
 are float32 under any policy.
 """
 
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfnlp.layers.attention import MASKED
+from tfnlp.layers.types import Shape, Tensor
 
-TINY = 1e-12  # added to a squared norm, so that a vector of zeros has a direction: none
+TINY = 1e-12  # added to a squared norm, so that a vector of zeros divided by its norm is zero
 
 
-def energies(queries, keys, vector=None):
-    """`q . k`, or with `vector` `v . tanh(q + k)`: `[B, T, A]`, `[B, S, A]` to float32
-    `[B, T, S]`."""
+def energies(queries: Tensor, keys: Tensor, vector: Tensor | None = None) -> Tensor:
+    """Return `q . k`, or with `vector` `v . tanh(q + k)`.
+
+    Args:
+        queries: q, `[B, T, A]`.
+        keys: k, `[B, S, A]`.
+        vector: v, `[A]`, or None.
+
+    Returns:
+        float32 `[B, T, S]`.
+    """
     if vector is None:
         return ops.cast(ops.matmul(queries, ops.swapaxes(keys, 1, 2)), "float32")
     hidden = ops.tanh(queries[:, :, None] + keys[:, None])  # [B, T, S, A]
-    # A product of a matrix and a vector is quicker than a sum over products.
+    # A product of a matrix and a vector is faster than a sum over products.
     flat = ops.matmul(ops.reshape(hidden, (-1, hidden.shape[-1])), vector[:, None])
     time = queries.shape[1] or ops.shape(queries)[1]
     source = keys.shape[1] or ops.shape(keys)[1]
     return ops.cast(ops.reshape(flat, (-1, time, source)), "float32")
 
 
-def project_queries(queries, kernel=None, unit_queries=False):
-    """`q W`, `q / |q|`, or q itself."""
+def project_queries(
+    queries: Tensor, kernel: Tensor | None = None, unit_queries: bool = False
+) -> Tensor:
+    """Return `q W`, `q / |q|`, or q itself."""
     if unit_queries:
         return unit(queries)
     return queries if kernel is None else ops.matmul(queries, ops.cast(kernel, queries.dtype))
 
 
-def unit(x):
-    """`x / |x|` along the last axis, float32 inside."""
+def unit(x: Tensor) -> Tensor:
+    """Return `x / |x|` along the last axis, computed in float32."""
     wide = ops.cast(x, "float32")
     return ops.cast(wide * ops.rsqrt(ops.sum(wide * wide, -1, keepdims=True) + TINY), x.dtype)
 
 
-def masked_bias(mask):
-    """bool `[B, S]` to float32 `[B, 1, S]`, what is added to the energies; None to 0."""
+def masked_bias(mask: Tensor | None) -> Tensor:
+    """Return the number that is added to the energies, float32 `[B, 1, S]`; 0 for None."""
     if mask is None:
         return 0.0
     return ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")[:, None] * MASKED
 
 
 class _Attention(keras.layers.Layer):
-    """What the four have in common.
+    """The base class of the four.
 
-    A score is `energies(project_queries(q), project_keys(k), vector)`, so that what belongs to the
-    keys alone is computed once, however many queries follow.
+    A score is `energies(project_queries(q), project_keys(k), vector)`, so that the part of the
+    keys is computed once for any number of queries.
     """
 
     query_kernel = vector = None
     unit_queries = False
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def project_queries(self, queries):
+    def project_queries(self, queries: Tensor) -> Tensor:
         return project_queries(queries, self.query_kernel, self.unit_queries)
 
-    def project_keys(self, keys):
+    def project_keys(self, keys: Tensor) -> Tensor:
         return keys
 
-    def call(self, inputs, keys, mask=None, projected_keys=None):
+    def call(
+        self,
+        inputs: Tensor,
+        keys: Tensor,
+        mask: Tensor | None = None,
+        projected_keys: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
         queries, keys = (ops.cast(x, self.compute_dtype) for x in (inputs, keys))
         if projected_keys is None:
             projected_keys = self.project_keys(keys)
@@ -82,10 +101,16 @@ class _Attention(keras.layers.Layer):
         weights = ops.softmax(scores + masked_bias(mask), axis=-1)  # [B, T, S]
         return ops.matmul(ops.cast(weights, self.compute_dtype), keys), weights
 
-    def compute_mask(self, inputs, mask=None):
-        return None  # masks are passed by hand in this house
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
+        return None  # callers pass masks to every layer themselves
 
-    def compute_output_spec(self, inputs, keys, mask=None, projected_keys=None):
+    def compute_output_spec(
+        self,
+        inputs: Tensor,
+        keys: Tensor,
+        mask: Tensor | None = None,
+        projected_keys: Tensor | None = None,
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, keys.shape[-1]), dtype=self.compute_dtype),
@@ -101,15 +126,18 @@ class AdditiveAttention(_Attention):
 
     Args:
         units: A, the length of v; None: Q.
+
+    Raises:
+        ValueError: for units below 1.
     """
 
-    def __init__(self, units=None, **kwargs):
+    def __init__(self, units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if units is not None and units < 1:
             raise ValueError(f"units={units} must be at least 1, or None for the queries' width")
         self.units = units
 
-    def build(self, inputs_shape, keys_shape):
+    def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         units = self.units or inputs_shape[-1]
         self.query_kernel = self.add_weight(name="query_kernel", shape=(inputs_shape[-1], units))
         self.key_kernel = self.add_weight(name="key_kernel", shape=(keys_shape[-1], units))
@@ -119,18 +147,22 @@ class AdditiveAttention(_Attention):
             initializer=keras.initializers.RandomNormal(stddev=units**-0.5),
         )
 
-    def project_keys(self, keys):
+    def project_keys(self, keys: Tensor) -> Tensor:
         return ops.matmul(keys, ops.cast(self.key_kernel, keys.dtype))  # [B, S, A]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "units": self.units}
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class DotAttention(_Attention):
-    """`score(q, k) = q . k` (Luong, Pham & Manning 2015, eq. 8). No weights; Q = K."""
+    """`score(q, k) = q . k` (Luong, Pham & Manning 2015, eq. 8), without weights.
 
-    def build(self, inputs_shape, keys_shape):
+    Raises:
+        ValueError: for queries and keys of different widths.
+    """
+
+    def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         _check_equal("DotAttention", inputs_shape, keys_shape)
 
 
@@ -138,35 +170,38 @@ class DotAttention(_Attention):
 class GeneralAttention(_Attention):
     """`score(q, k) = q^T W k` (Luong, Pham & Manning 2015, eq. 8)."""
 
-    def build(self, inputs_shape, keys_shape):
+    def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         self.kernel = self.add_weight(name="kernel", shape=(inputs_shape[-1], keys_shape[-1]))
 
-    def project_keys(self, keys):
+    def project_keys(self, keys: Tensor) -> Tensor:
         return ops.matmul(keys, ops.transpose(ops.cast(self.kernel, keys.dtype)))  # [B, S, Q]
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class CosineAttention(_Attention):
-    """`score(q, k) = g cos(q, k) = g q . k / (|q| |k|)`; Q = K.
+    """`score(q, k) = g cos(q, k) = g q . k / (|q| |k|)`.
 
-    Content-based addressing of Graves, Wayne & Danihelka 2014, eqs. 5-6, g being its key strength.
+    Content-based addressing of Graves, Wayne & Danihelka 2014, eqs. 5-6; g is its key strength.
 
     Args:
-        scale: g, or where it starts. A cosine is at most 1: without a scale above that no weight
+        scale: g, or its initial value. A cosine is at most 1: without a larger scale no weight
             could be much larger than another.
-        learn_scale: learn g, as a weight.
+        learn_scale: make g a trainable weight.
+
+    Raises:
+        ValueError: for a scale that is not positive, or queries and keys of different widths.
     """
 
     unit_queries = True
 
-    def __init__(self, scale=8.0, learn_scale=True, **kwargs):
+    def __init__(self, scale: float = 8.0, learn_scale: bool = True, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not scale > 0:
             raise ValueError(f"scale={scale} must be positive")
         self.scale = scale
         self.learn_scale = learn_scale
 
-    def build(self, inputs_shape, keys_shape):
+    def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         _check_equal("CosineAttention", inputs_shape, keys_shape)
         self.factor = self.scale
         if self.learn_scale:
@@ -177,14 +212,14 @@ class CosineAttention(_Attention):
                 autocast=False,
             )
 
-    def project_keys(self, keys):
+    def project_keys(self, keys: Tensor) -> Tensor:
         return unit(keys) * ops.cast(self.factor, keys.dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": self.scale, "learn_scale": self.learn_scale}
 
 
-# By the names that models take.
+# The names that the models use.
 ATTENTIONS = {
     "additive": AdditiveAttention,
     "dot": DotAttention,
@@ -193,7 +228,7 @@ ATTENTIONS = {
 }
 
 
-def _check_equal(name, inputs_shape, keys_shape):
+def _check_equal(name: str, inputs_shape: Shape, keys_shape: Shape) -> None:
     if inputs_shape[-1] != keys_shape[-1]:
         raise ValueError(
             f"{name} needs queries and keys of one width, not {inputs_shape[-1]} and "

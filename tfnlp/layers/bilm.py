@@ -1,27 +1,30 @@
-"""The bidirectional language model's body: two stacks of LSTMs that never see each other."""
+"""The layers of the bidirectional language model: two stacks of LSTMs without connections."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class BiLM(keras.layers.Layer):
-    """A forward and a backward stack of `ProjectedLSTM`s, every layer returned.
+    """A forward and a backward stack of `ProjectedLSTM`s; the outputs of all layers are returned.
 
         f_l = LSTM(drop(f_{l-1})), b_l = LSTM over time backwards(drop(b_{l-1})), f_0 = b_0 = x
         h_l = [f_l | b_l]
 
     Peters et al. 2018, section 3.1. From the second layer on `residual` adds a layer's input to
-    its output. As a state passes by padding unchanged, the backward stack starts at the last real
-    token of each row, wherever that is.
+    its output. Padding leaves the state unchanged, so the backward stack starts at the last real
+    token of each row.
 
     Args:
         num_layers: L.
         units, projection_size, cell_clip, projection_clip: of each LSTM.
-        residual: connect layers 2..L with their inputs (the released models do).
+        residual: connect layers 2..L with their inputs, as in the published models.
         dropout: rate on the input of each LSTM while training.
 
     Call:
@@ -30,29 +33,30 @@ class BiLM(keras.layers.Layer):
         initial_state: float32 `[B, 2L, U + P]` or None for zeros; row `2l` is layer l forward,
             `2l + 1` backward, c and h side by side.
         backward_inputs: `[B, T, P]` or None. While training on windows of running text the
-            backward stack reads a stream of its own, *already in the order in which it is read*;
+            backward stack reads a stream of its own, given *in the order in which it reads*;
             the second half of each output is then in that order too.
-        resets: bool `[B, T]` or None, for both stacks in their order of reading; only with
+        resets: bool `[B, T]` or None, for both stacks in the order in which they read; only with
             `backward_inputs`.
 
     Returns:
         list of L `[B, T, 2P]`, zero at padding, and the state, float32 `[B, 2L, U + P]`.
 
     Raises:
-        ValueError: for sizes below 1, or inputs whose width is not P while `residual`.
+        ValueError: for sizes below 1, inputs whose width is not P while `residual`, or `resets`
+            without `backward_inputs`.
     """
 
     def __init__(
         self,
-        num_layers=2,
-        units=4096,
-        projection_size=512,
-        cell_clip=3.0,
-        projection_clip=3.0,
-        residual=True,
-        dropout=0.1,
-        **kwargs,
-    ):
+        num_layers: int = 2,
+        units: int = 4096,
+        projection_size: int = 512,
+        cell_clip: float | None = 3.0,
+        projection_clip: float | None = 3.0,
+        residual: bool = True,
+        dropout: float = 0.1,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         if num_layers < 1:
@@ -65,7 +69,7 @@ class BiLM(keras.layers.Layer):
         self.residual = residual
         self.dropout = dropout
 
-        def stack(direction):
+        def stack(direction: str) -> list[ProjectedLSTM]:
             return [
                 ProjectedLSTM(
                     units,
@@ -86,26 +90,31 @@ class BiLM(keras.layers.Layer):
         ]
 
     @property
-    def state_shape(self):
+    def state_shape(self) -> tuple[int, int]:
         """`(2L, U + P)`, the shape of one row's state."""
         return 2 * self.num_layers, self.units + self.projection_size
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
+        if self.residual and input_shape[-1] != self.projection_size:
+            raise ValueError(
+                f"residual=True needs inputs of width projection_size={self.projection_size}, not "
+                f"{input_shape[-1]}; make them equal, or take residual=False"
+            )
         for lstms in (self.forward, self.backward):
             for index, lstm in enumerate(lstms):
                 lstm.build((None, None, input_shape[-1] if index == 0 else self.projection_size))
 
     def call(
         self,
-        inputs,
-        mask=None,
-        initial_state=None,
-        backward_inputs=None,
-        resets=None,
-        training=False,
-    ):
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        initial_state: Tensor | None = None,
+        backward_inputs: Tensor | None = None,
+        resets: Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[list[Tensor], Tensor]:
         if resets is not None and backward_inputs is None:
-            raise ValueError("resets needs backward_inputs, whose order of reading they refer to")
+            raise ValueError("resets needs backward_inputs, whose order it has")
         mirrored = backward_inputs is None
         f = inputs
         b = ops.flip(inputs, axis=1) if mirrored else backward_inputs
@@ -131,25 +140,25 @@ class BiLM(keras.layers.Layer):
             layers.append(layer)  # [B, T, 2P]
         return layers, ops.stack(states, axis=1)
 
-    def compute_mask(self, inputs, mask=None):
-        return None  # masks are passed by hand in this house
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
+        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
         self,
-        inputs,
-        mask=None,
-        initial_state=None,
-        backward_inputs=None,
-        resets=None,
-        training=False,
-    ):
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        initial_state: Tensor | None = None,
+        backward_inputs: Tensor | None = None,
+        resets: Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[list[keras.KerasTensor], keras.KerasTensor]:
         shape = (*inputs.shape[:2], 2 * self.projection_size)
         return (
             [keras.KerasTensor(shape, dtype=self.compute_dtype) for _ in range(self.num_layers)],
             keras.KerasTensor((inputs.shape[0], *self.state_shape), dtype="float32"),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_layers": self.num_layers,

@@ -1,15 +1,20 @@
-"""The marks that open and close a sentence."""
+"""Marks of the beginning and the end of a sentence."""
+
+from collections.abc import Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
+from tfnlp.layers.types import Shape, Tensor
+
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class SentenceBoundaries(keras.layers.Layer):
-    """Puts a begin mark before and an end mark after the real tokens of each row.
+    """A layer that adds a mark before and a mark after the real tokens of each row.
 
-    `[w_1 .. w_n 0 .. 0]` of T places becomes `[begin w_1 .. w_n end 0 .. 0]` of T + 2. A token is
-    real if its first id is not 0; tokens are taken to be real up to the last real one.
+    `[w_1 .. w_n 0 .. 0]` of length T becomes `[begin w_1 .. w_n end 0 .. 0]` of length T + 2. A
+    token is real if its first id is not 0, or if a real token follows it.
 
     Args:
         begin, end: the ids of one mark each, e.g. the characters of `<S>` and `</S>`.
@@ -20,7 +25,7 @@ class SentenceBoundaries(keras.layers.Layer):
         ValueError: for marks of unequal length, or of another length than C.
     """
 
-    def __init__(self, begin, end, **kwargs):
+    def __init__(self, begin: Sequence[int], end: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if len(begin) != len(end):
             raise ValueError(f"begin has {len(begin)} ids and end {len(end)}; give equally many")
@@ -28,9 +33,8 @@ class SentenceBoundaries(keras.layers.Layer):
         self.end = [int(i) for i in end]
         self.built = True
 
-    def call(self, inputs):
-        if inputs.shape[-1] != len(self.begin):
-            raise ValueError(f"tokens have {inputs.shape[-1]} ids, the marks {len(self.begin)}")
+    def call(self, inputs: Tensor) -> Tensor:
+        self._check(inputs.shape)
         places = ops.arange(ops.shape(inputs)[1])
         real = ops.cast(ops.not_equal(inputs[:, :, 0], 0), "int32")  # [B, T]
         length = ops.max(real * (places + 1), axis=1, initial=0)  # [B]
@@ -40,9 +44,14 @@ class SentenceBoundaries(keras.layers.Layer):
         padded = ops.where(places == 0, begin, padded)
         return ops.where(places == length[:, None, None] + 1, end, padded)
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
+        self._check(inputs.shape)
         batch, time, size = inputs.shape
         return keras.KerasTensor((batch, None if time is None else time + 2, size), inputs.dtype)
 
-    def get_config(self):
+    def _check(self, shape: Shape) -> None:
+        if shape[-1] != len(self.begin):
+            raise ValueError(f"tokens have {shape[-1]} ids, the marks {len(self.begin)}")
+
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "begin": self.begin, "end": self.end}

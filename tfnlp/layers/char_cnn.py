@@ -1,10 +1,14 @@
 """Words from their characters: convolutions, max over time, highways, projection."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
 from tfnlp.layers.highway import Highway
+from tfnlp.layers.types import Shape, Tensor
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
@@ -14,36 +18,37 @@ class CharCNN(keras.layers.Layer):
     """A vector for every word from its character ids.
 
     With character vectors e_1..e_C and, for every filter width w, a kernel `[w, E, n_w]`:
-    `y_w = f(max_t(sum_k e_{t+k} K_w[k]) + b_w)` over the C - w + 1 places where the filter lies
+    `y_w = f(max_t(sum_k e_{t+k} K_w[k]) + b_w)` over the C - w + 1 positions where the filter is
     inside, `y = highway(...highway([y_1 | y_2 | ...]))`, output `y W + b`.
     Kim et al. 2016 (sections 2.2 and 2.3) as in Peters et al. 2018 and bilm-tf. `f` and the bias
-    come after the maximum, where they are cheap: both are monotone, so nothing changes.
+    are applied after the maximum, where they cost less: both are monotone, so the result is equal.
 
     Args:
-        num_characters: ids, that of padding included; 262 in the published models.
+        num_characters: number of ids, with that of padding; 262 in the published models.
         embedding_size: E.
         filters: pairs (width, number); the paper's by default.
-        activation: f, "relu" (the released weights) or "tanh".
+        activation: f, "relu" (the published weights) or "tanh".
         num_highway: highway layers.
         projection_size: P, or None for no projection.
 
-    Call: int32 `[..., C]` to `[..., P]` in the compute dtype. Id 0 is padding and stands for the
-    zero vector, which is not trained; C may be any length that the widest filter fits in.
+    Call: int32 `[..., C]` to `[..., P]` in the compute dtype. Id 0 is padding and has the
+    zero vector, which is not trained; C may be any length from the widest filter on.
 
     Raises:
-        ValueError: for filters or sizes below 1, or C below the widest filter.
+        ValueError: for filters or sizes below 1, an unknown activation, or C below the widest
+            filter.
     """
 
     def __init__(
         self,
-        num_characters=262,
-        embedding_size=16,
-        filters=FILTERS,
-        activation="relu",
-        num_highway=2,
-        projection_size=512,
-        **kwargs,
-    ):
+        num_characters: int = 262,
+        embedding_size: int = 16,
+        filters: Sequence[tuple[int, int]] = FILTERS,
+        activation: str = "relu",
+        num_highway: int = 2,
+        projection_size: int | None = 512,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         filters = tuple((int(width), int(number)) for width, number in filters)
         if not filters or min(min(pair) for pair in filters) < 1:
@@ -53,6 +58,8 @@ class CharCNN(keras.layers.Layer):
                 f"num_characters={num_characters}, embedding_size={embedding_size}, "
                 f"num_highway={num_highway}: expected at least 2, 1 and 0"
             )
+        if projection_size is not None and projection_size < 1:
+            raise ValueError(f"projection_size={projection_size} must be at least 1, or None")
         self.num_characters = num_characters
         self.embedding_size = embedding_size
         self.filters = filters
@@ -66,11 +73,11 @@ class CharCNN(keras.layers.Layer):
         ]
 
     @property
-    def num_filters(self):
-        """F, the filters of all widths together."""
+    def num_filters(self) -> int:
+        """F, the number of filters of all widths."""
         return sum(number for _, number in self.filters)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self._check(input_shape)
         uniform = keras.initializers.RandomUniform
         self.character_embedding = self.add_weight(
@@ -80,7 +87,7 @@ class CharCNN(keras.layers.Layer):
         )  # row i is id i + 1
         self.kernels, self.biases = [], []
         for index, (width, number) in enumerate(self.filters, start=1):
-            # bilm-tf: uniform for ReLU; for tanh a normal as wide as the filter's inputs allow.
+            # bilm-tf: uniform for ReLU; for tanh a normal scaled by the filter's inputs.
             initializer = (
                 uniform(-0.05, 0.05)
                 if self.activation == "relu"
@@ -105,7 +112,7 @@ class CharCNN(keras.layers.Layer):
                 name="projection_bias", shape=(self.projection_size,), initializer="zeros"
             )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         length = inputs.shape[-1]
         leading = ops.shape(inputs)[:-1]
         ids = ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1]))  # [N, C]
@@ -113,20 +120,20 @@ class CharCNN(keras.layers.Layer):
         # Time first: a filter's patches are then slices, and the maximum runs over rows.
         x = ops.take(table, ops.transpose(ids), axis=0)  # [C, N, E]
         x = ops.cast(x, self.compute_dtype)
-        strongest = [
-            self._strongest(x, kernel, width)
+        maxima = [
+            self._maxima(x, kernel, width)
             for kernel, (width, _) in zip(self.kernels, self.filters, strict=True)
         ]
         biases = [ops.cast(b, self.compute_dtype) for b in self.biases]
-        y = self._f(ops.concatenate(strongest, -1) + ops.concatenate(biases))  # [N, F]
+        y = self._f(ops.concatenate(maxima, -1) + ops.concatenate(biases))  # [N, F]
         for highway in self.highways:
             y = highway(y)
         if self.projection_size is not None:
             y = ops.add(ops.matmul(y, self.projection_kernel), self.projection_bias)  # [N, P]
         return ops.reshape(y, (*leading, y.shape[-1]))
 
-    def _strongest(self, x, kernel, width):
-        """The largest answer of each filter of one width, over all places: `[N, n]`."""
+    def _maxima(self, x: Tensor, kernel: Tensor | None, width: int) -> Tensor:
+        """Return the maximum over all positions of each filter of one width: `[N, n]`."""
         places = ops.shape(x)[0] - width + 1
         patches = ops.concatenate([x[i : places + i] for i in range(width)], -1)  # [C', N, wE]
         patches = ops.reshape(patches, (-1, width * self.embedding_size))
@@ -134,7 +141,7 @@ class CharCNN(keras.layers.Layer):
         answers = ops.matmul(patches, ops.cast(kernel, self.compute_dtype))  # [C' N, n]
         return ops.max(ops.reshape(answers, (places, -1, kernel.shape[-1])), axis=0)
 
-    def _check(self, input_shape):
+    def _check(self, input_shape: Shape) -> None:
         widest = max(width for width, _ in self.filters)
         if input_shape[-1] is not None and input_shape[-1] < widest:
             raise ValueError(
@@ -142,12 +149,12 @@ class CharCNN(keras.layers.Layer):
                 f"{widest}; pad the character axis"
             )
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         self._check(inputs.shape)
         size = self.num_filters if self.projection_size is None else self.projection_size
         return keras.KerasTensor((*inputs.shape[:-1], size), dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_characters": self.num_characters,

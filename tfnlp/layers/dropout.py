@@ -1,11 +1,13 @@
-"""Dropout with a mask that costs a tenth of a Philox number an element."""
+"""Dropout with a mask that is cheap to draw."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.kernels.dropout_mask import dropout_mask
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -14,21 +16,21 @@ class Dropout(keras.layers.Layer):
 
     `rate` is rounded to a multiple of 1/65536 and `1 - rate` with it, so that `E[y] = x` exactly.
 
-    Drawing a Philox number an element takes longer than the rest of a block's elementwise work.
-    Here word `(i, j)` of a table is `mix(a_i xor b_j)` with Philox draws a and b and a mixing
-    bijection of 32 bits, and every half of a word makes one element of the mask. Every element
-    is uniform and every two of different words are independent; beyond that it rests on the
-    mixing.
-    The randomness comes from a `keras.random.SeedGenerator`, as in `keras.layers.Dropout`.
+    To draw a Philox number for each element takes longer than the rest of a block's elementwise
+    work, so the mask comes from a hash of few draws, see `kernels/dropout_mask.py`. The randomness
+    comes from a `keras.random.SeedGenerator`, as in `keras.layers.Dropout`.
 
     Args:
         rate: probability of 0, at least 0 and below 1.
         seed: of the seed generator.
 
-    Shapes: any to the same; dtype: any float to the same.
+    Call: any shape and float dtype to the same; the identity unless `training`.
+
+    Raises:
+        ValueError: for a rate outside [0, 1).
     """
 
-    def __init__(self, rate, seed=None, **kwargs):
+    def __init__(self, rate: float, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not 0 <= rate < 1:
             raise ValueError(f"rate={rate} must be at least 0 and below 1")
@@ -39,7 +41,7 @@ class Dropout(keras.layers.Layer):
         if rate > 0:
             self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         dropped = round(self.rate * 65536)
         if not training or dropped == 0:
             return inputs
@@ -50,8 +52,8 @@ class Dropout(keras.layers.Layer):
         mask = ops.cast(ops.reshape(kept, ops.shape(inputs)), inputs.dtype)
         return inputs * (mask * (65536 / (65536 - dropped)))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "rate": self.rate, "seed": self.seed}

@@ -1,16 +1,20 @@
-"""Tables of vectors: tokens (also run in reverse, as a tied softmax), positions, segments."""
+"""Tables of vectors: tokens (in reverse a tied softmax), positions, segments."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.kernels.tied_projection import tied_projection
+from tfnlp.layers.sinusoid import check_one
+from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class TokenEmbedding(keras.layers.Layer):
     """Row lookup `e(i) = E[i]`, and in reverse the tied projection `logits = h E^T`.
 
-    Tying input and output tables is Press & Wolf 2017, section 3; BERT and GPT do so.
+    Input and output tables are tied as in Press & Wolf 2017, section 3, BERT and GPT.
 
     Args:
         vocab_size: rows of the table.
@@ -18,11 +22,15 @@ class TokenEmbedding(keras.layers.Layer):
         initializer: Keras initializer of the table.
 
     Call: `ids` int `[B, T]` to `[B, T, H]` in the compute dtype; with `reverse=True`
-    `hidden` `[..., H]` to float32 logits `[..., V]` (the product itself is taken in the
-    compute dtype).
+    `hidden` `[..., H]` to float32 logits `[..., V]` (the product itself is in the compute dtype).
+
+    Raises:
+        ValueError: for sizes below 1.
     """
 
-    def __init__(self, vocab_size, hidden_size, initializer="uniform", **kwargs):
+    def __init__(
+        self, vocab_size: int, hidden_size: int, initializer: Initializer = "uniform", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if vocab_size < 1 or hidden_size < 1:
             raise ValueError(
@@ -31,13 +39,13 @@ class TokenEmbedding(keras.layers.Layer):
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
-        self.supports_masking = True  # in reverse it takes a masked sequence
+        self.supports_masking = True  # in reverse the input may be a masked sequence
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
 
-    def build(self, input_shape=None):
-        # Not autocast: casting the rows that were looked up is cheaper than casting the table.
+    def build(self, input_shape: Shape | None = None) -> None:
+        # Not autocast: to cast the rows that are looked up is cheaper than to cast the table.
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.vocab_size, self.hidden_size),
@@ -45,7 +53,7 @@ class TokenEmbedding(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs, reverse=False):
+    def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return ops.cast(ops.take(self.embeddings, inputs, axis=0), self.compute_dtype)
         table = ops.cast(self.embeddings, self.compute_dtype)
@@ -57,12 +65,12 @@ class TokenEmbedding(keras.layers.Layer):
             lead = list(ops.shape(hidden)[:-1])
         return ops.reshape(logits, (*lead, self.vocab_size))  # [..., V]
 
-    def compute_output_spec(self, inputs, reverse=False):
+    def compute_output_spec(self, inputs: Tensor, reverse: bool = False) -> keras.KerasTensor:
         if reverse:
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -76,7 +84,7 @@ class PositionEmbedding(keras.layers.Layer):
     """Learned positions: `y_t = P[start + t]`, or `y_bt = P[positions_bt]` (Gehring et al. 2017).
 
     Args:
-        max_positions: rows of the table, the longest sequence that the model can read.
+        max_positions: rows of the table, the length of the longest sequence.
         initializer: Keras initializer of the table.
 
     Call: `[B, T, H]` (only its shape is read) and at most one of the int scalar `start` (for
@@ -84,18 +92,20 @@ class PositionEmbedding(keras.layers.Layer):
     `[1, T, H]`, with `positions` to `[B, T, H]`, in the compute dtype.
 
     Raises:
-        ValueError: if `T` is static and greater than `max_positions`, or if both `start` and
-            `positions` are given.
+        ValueError: for max_positions below 1, a static `T` above max_positions, or both `start`
+            and `positions`.
     """
 
-    def __init__(self, max_positions, initializer="uniform", **kwargs):
+    def __init__(
+        self, max_positions: int, initializer: Initializer = "uniform", **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if max_positions < 1:
             raise ValueError(f"max_positions={max_positions} must be positive")
         self.max_positions = max_positions
         self.initializer = keras.initializers.get(initializer)
 
-    def build(self, inputs_shape, positions_shape=None):
+    def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.max_positions, inputs_shape[-1]),
@@ -103,11 +113,11 @@ class PositionEmbedding(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs, positions=None, start=None):
-        _check_length(inputs.shape, self.max_positions)
+    def call(
+        self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
+    ) -> Tensor:
+        _check_positions(inputs.shape, self.max_positions, positions, start)
         if positions is not None:
-            if start is not None:
-                raise ValueError("give `start` or `positions`, not both")
             return ops.cast(ops.take(self.embeddings, positions, axis=0), self.compute_dtype)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if start is None:
@@ -117,12 +127,14 @@ class PositionEmbedding(keras.layers.Layer):
             rows = ops.slice(self.embeddings, (start, 0), (length, hidden))
         return ops.cast(rows[None], self.compute_dtype)  # [1, T, H]
 
-    def compute_output_spec(self, inputs, positions=None, start=None):
-        _check_length(inputs.shape, self.max_positions)
+    def compute_output_spec(
+        self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
+    ) -> keras.KerasTensor:
+        _check_positions(inputs.shape, self.max_positions, positions, start)
         batch = 1 if positions is None else inputs.shape[0]
         return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "max_positions": self.max_positions,
@@ -130,7 +142,10 @@ class PositionEmbedding(keras.layers.Layer):
         }
 
 
-def _check_length(shape, max_positions):
+def _check_positions(
+    shape: Shape, max_positions: int, positions: Tensor | None, start: Tensor | None
+) -> None:
+    check_one(positions, start)
     if shape[1] is not None and shape[1] > max_positions:
         raise ValueError(
             f"sequence of {shape[1]} tokens, but the model has max_positions={max_positions}; "
@@ -140,9 +155,9 @@ def _check_length(shape, max_positions):
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class SegmentEmbedding(keras.layers.Layer):
-    """`y = S[segment]`, telling sentence A (0) from sentence B (1) (BERT, section 3.2).
+    """`y = S[segment]`, for sentence A (0) and sentence B (1) (BERT, section 3.2).
 
-    A lookup in so small a table is taken as a sum over its rows, `sum_s [segment = s] S[s]`:
+    The lookup in so small a table is computed as a sum over its rows, `sum_s [segment = s] S[s]`:
     its gradient is then a dense reduction, not a scatter into two rows.
 
     Args:
@@ -151,9 +166,18 @@ class SegmentEmbedding(keras.layers.Layer):
         initializer: Keras initializer of the table.
 
     Call: int `[B, T]` to `[B, T, H]` in the compute dtype.
+
+    Raises:
+        ValueError: for sizes below 1.
     """
 
-    def __init__(self, num_segments, hidden_size, initializer="uniform", **kwargs):
+    def __init__(
+        self,
+        num_segments: int,
+        hidden_size: int,
+        initializer: Initializer = "uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if num_segments < 1 or hidden_size < 1:
             raise ValueError(
@@ -163,24 +187,24 @@ class SegmentEmbedding(keras.layers.Layer):
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
             shape=(self.num_segments, self.hidden_size),
             initializer=self.initializer,
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         one_hot = ops.one_hot(inputs, self.num_segments, dtype=self.compute_dtype)  # [B, T, S]
         flat = ops.reshape(one_hot, (-1, self.num_segments))  # [B*T, S]
         rows = ops.matmul(flat, self.embeddings)  # [B*T, H]
         length = inputs.shape[1] or ops.shape(inputs)[1]
         return ops.reshape(rows, (-1, length, self.hidden_size))
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_segments": self.num_segments,

@@ -1,4 +1,6 @@
-"""What stands on an encoder: pooler, masked-LM head, next-sentence head."""
+"""Heads of an encoder: pooler, masked-LM head, next-sentence head."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -6,6 +8,7 @@ from keras import ops
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.normalization import LayerNorm
+from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -18,27 +21,27 @@ class Pooler(keras.layers.Layer):
     Call: `[B, T, H]` to `[B, H]` in the compute dtype.
     """
 
-    def __init__(self, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.supports_masking = True  # takes a masked sequence; what comes out has no time axis
+        self.supports_masking = True  # the input is a masked sequence; the output has no time axis
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         hidden = input_shape[-1]
         self.dense = built_dense(
             hidden, hidden, self.kernel_initializer, self.dtype_policy, "dense", "tanh"
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return self.dense(inputs[:, 0])  # [B, H]
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return (input_shape[0], input_shape[-1])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         initializer = keras.initializers.serialize(self.kernel_initializer)
         return {**super().get_config(), "kernel_initializer": initializer}
 
@@ -47,8 +50,8 @@ class Pooler(keras.layers.Layer):
 class MaskedLMHead(keras.layers.Layer):
     """`LN(f(W h_p + b))` at the masked positions p only (BERT, section 3.1, Task 1).
 
-    The positions are gathered first: the projection onto the vocabulary that follows
-    (`TokenEmbedding(reverse=True)`, then `LogitBias`) then costs P rows a sequence, not T.
+    The positions are gathered first, so that the projection onto the vocabulary that follows
+    (`TokenEmbedding(reverse=True)`, then `LogitBias`) has P rows for each sequence, not T.
 
     Args:
         activation: f.
@@ -56,26 +59,31 @@ class MaskedLMHead(keras.layers.Layer):
         kernel_initializer: Keras initializer of W.
 
     Call: `inputs` `[B, T, H]`, `positions` int `[B, P]` to `[B, P, H]` in the compute dtype.
+
+    Raises:
+        ValueError: for an unknown activation.
     """
 
     def __init__(
         self,
-        activation="gelu",
-        norm_epsilon=1e-12,
-        kernel_initializer="glorot_uniform",
-        **kwargs,
-    ):
+        activation: str = "gelu",
+        norm_epsilon: float = 1e-12,
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.activation = activation
         self.norm_epsilon = norm_epsilon
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._function = activation_function(activation)
-        self.supports_masking = True  # takes a masked sequence; the predictions are not masked
+        self.supports_masking = (
+            True  # the input is a masked sequence; the predictions are not masked
+        )
 
-    def compute_mask(self, inputs, mask=None):
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
 
-    def build(self, inputs_shape, positions_shape=None):
+    def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         hidden = inputs_shape[-1]
         self.dense = built_dense(
             hidden, hidden, self.kernel_initializer, self.dtype_policy, "dense"
@@ -83,10 +91,10 @@ class MaskedLMHead(keras.layers.Layer):
         self.norm = LayerNorm(self.norm_epsilon, dtype=self.dtype_policy, name="norm")
         self.norm.build((None, hidden))
 
-    def call(self, inputs, positions, training=False):
+    def call(self, inputs: Tensor, positions: Tensor, training: bool = False) -> Tensor:
         batch, length = ops.shape(inputs)[0], inputs.shape[1] or ops.shape(inputs)[1]
         hidden = inputs.shape[-1]
-        # One row index into [B*T, H] a prediction: a gather whose gradient is one scatter.
+        # One index into [B*T, H] for each prediction: the gather has one scatter as its gradient.
         rows = ops.cast(positions, "int32") + ops.arange(batch, dtype="int32")[:, None] * length
         flat = ops.take(
             ops.reshape(inputs, (-1, hidden)), ops.reshape(rows, (-1,)), axis=0
@@ -95,12 +103,14 @@ class MaskedLMHead(keras.layers.Layer):
         predictions = positions.shape[1] or ops.shape(positions)[1]
         return ops.reshape(y, (-1, predictions, hidden))  # [B, P, H]
 
-    def compute_output_spec(self, inputs, positions, training=False):
+    def compute_output_spec(
+        self, inputs: Tensor, positions: Tensor, training: bool = False
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(
             (positions.shape[0], positions.shape[1], inputs.shape[-1]), dtype=self.compute_dtype
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "activation": self.activation,
@@ -111,12 +121,12 @@ class MaskedLMHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class LogitBias(keras.layers.Layer):
-    """`logits + b`, the output bias that BERT's masked LM adds to the tied projection.
+    """`logits + b`, the output bias of BERT's masked LM after the tied projection.
 
     Call: float32 `[..., V]` to float32 `[..., V]` under any dtype policy.
     """
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.bias = self.add_weight(
             name="bias",
             shape=(input_shape[-1],),
@@ -125,15 +135,15 @@ class LogitBias(keras.layers.Layer):
             autocast=False,
         )
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # Logits arrive as float32 and must not be cast down on the way in.
+        # Logits are float32 and must not be cast to the compute dtype.
         self.autocast = False
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return ops.cast(inputs, "float32") + self.bias
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape, dtype="float32")
 
 
@@ -149,19 +159,19 @@ class NextSentenceHead(keras.layers.Layer):
     Call: `[B, H]` to float32 `[B, 2]`.
     """
 
-    def __init__(self, kernel_initializer="glorot_uniform", **kwargs):
+    def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         self.dense = built_dense(input_shape[-1], 2, self.kernel_initializer, "float32", "dense")
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return self.dense(ops.cast(inputs, "float32"))  # [B, 2]
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((inputs.shape[0], 2), dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         initializer = keras.initializers.serialize(self.kernel_initializer)
         return {**super().get_config(), "kernel_initializer": initializer}

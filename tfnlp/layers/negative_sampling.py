@@ -2,25 +2,29 @@
 
 Mikolov et al. 2013 (Distributed Representations of Words and Phrases and their Compositionality),
 equation 4; CBOW: Mikolov et al. 2013 (Efficient Estimation of Word Representations in Vector
-Space), section 3.1. In place of pairs of words, whole blocks of running text are looked at: the
-scores of all centres with all words around them are one matrix product, of which a band counts,
-and one set of negatives serves the block.
+Space), section 3.1. The losses are computed for whole blocks of running text, not pair by pair:
+the scores of all centres with all words around them are one matrix product, of which a band
+counts, and all pairs of a block share one set of negatives.
 """
 
 import functools
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
 from tfnlp.layers.kernels.pair_losses import pair_losses
+from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
 class _NegativeSampling(keras.layers.Layer):
-    """What both losses have: the table of output vectors u, zero at first, and the windows."""
+    """The base of both losses: the table of output vectors u, initially zero, and the windows."""
 
-    def __init__(self, vocab_size, window=5, negatives=5.0, **kwargs):
+    def __init__(
+        self, vocab_size: int, window: int = 5, negatives: float = 5.0, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         if vocab_size < 1 or window < 1:
             raise ValueError(f"vocab_size={vocab_size} and window={window} must be at least 1")
@@ -31,7 +35,7 @@ class _NegativeSampling(keras.layers.Layer):
         self.negatives = negatives
         self.autocast = False  # scores and losses are float32 under any policy
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         self.kernel = self.add_weight(
             name="kernel",
             shape=(self.vocab_size, inputs_shape[-1]),
@@ -48,29 +52,31 @@ class _NegativeSampling(keras.layers.Layer):
         self.block_size = size
 
     @functools.cached_property
-    def _bands(self):
+    def _bands(self) -> np.ndarray:
         return _bands(self.block_size, self.window)
 
-    def _rows(self, word_ids, negative_ids):
-        """u of centres and negatives, float32 `[B, L + N, D]`, and L."""
+    def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, int]:
+        """Return u of centres and negatives, float32 `[B, L + N, D]`, and L."""
         size = self.block_size
         centres = word_ids[:, self.window : self.window + size]
         # One lookup for both: each table's gradient is one list of rows.
         rows = look_up(self.kernel, ops.concatenate([centres, negative_ids], 1))  # [B, L + N, D]
         return rows, size
 
-    def _band(self, left, right):
-        """float32 `[B, L, L + 2W]`: 1 where a word is in the window of a centre, else 0."""
+    def _band(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return float32 `[B, L, L + 2W]`: 1 where a word is in the window of a centre, else 0."""
         places, windows = self._bands.shape[:2]
         kind = left * (self.window + 1) + right + ops.arange(places, dtype="int32") * windows
         return ops.take(
             ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), kind, axis=0
         )
 
-    def compute_output_spec(self, inputs, word_ids, left, right, negative_ids):
+    def compute_output_spec(
+        self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -84,31 +90,32 @@ class SkipGramLoss(_NegativeSampling):
     """`sum over pairs (c, o) of -log s(u_c . v_o) - k/N sum over negatives n of log s(-u_n . v_o)`.
 
     s is the logistic function. c is a centre and o another word within its window, as in
-    word2vec.c: its vector v_o is the input, and u_c the output that it is to find among noise. The
-    paper draws k negatives for each pair; here the N of the block count k/N each, for every pair,
-    which is the same in the mean over draws and costs N/L products a word instead of k a pair.
+    word2vec.c: its vector v_o is the input, and u_c the output to distinguish from noise. The
+    paper draws k negatives for each pair; here the N of the block count k/N each, for every pair.
+    The mean over draws is the same, for N/L products a word instead of k a pair.
 
     Args:
         vocab_size: V.
-        window: W, the largest.
-        negatives: k, what the negatives of a pair weigh together.
+        window: W, the largest number of words on either side.
+        negatives: k, the total weight of the negatives of a pair.
 
     Call:
         inputs: `[B, L + 2W, D]`, vectors v of a block's words and of W words on either side.
         word_ids: int32 `[B, L + 2W]`, the words.
-        left, right: int32 `[B, L]`, from 0 to W: how many words to the left and to the right of
-            each of the L centres are in its window.
+        left, right: int32 `[B, L]`, from 0 to W: the numbers of words to the left and to the
+            right of each of the L centres that are in its window.
         negative_ids: int32 `[B, N]`, words drawn from the noise distribution.
 
     Returns:
-        float32 `[B]`: the sum over the pairs of each block, of which there are
-        `sum(left + right)`.
+        float32 `[B]`: the sum over the `sum(left + right)` pairs of each block.
 
     Raises:
-        ValueError: for sizes below 1, or blocks without centres.
+        ValueError: for sizes below 1, negatives not above 0, or blocks without centres.
     """
 
-    def call(self, inputs, word_ids, left, right, negative_ids):
+    def call(
+        self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
+    ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         rows, size = self._rows(word_ids, negative_ids)
         scores = ops.einsum("bld,bcd->blc", rows, inputs)  # [B, L + N, L + 2W]
@@ -122,8 +129,8 @@ class SkipGramLoss(_NegativeSampling):
 class CBOWLoss(_NegativeSampling):
     """`sum over centres c of -log s(u_c . h_c) - k/N sum over negatives n of log s(-u_n . h_c)`.
 
-    h_c is the mean of the vectors v of the words in the window of c; centres without any don't
-    count. s is the logistic function; the N negatives of the block count k/N each (see
+    h_c is the mean of the vectors v of the words in the window of c; centres without any do
+    not count. s is the logistic function; the N negatives of the block count k/N each (see
     `SkipGramLoss`).
 
     Args, call, errors: as `SkipGramLoss`.
@@ -132,14 +139,16 @@ class CBOWLoss(_NegativeSampling):
         float32 `[B]`: the sum over the centres of each block with `left + right > 0`.
     """
 
-    def call(self, inputs, word_ids, left, right, negative_ids):
+    def call(
+        self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
+    ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
         rows, size = self._rows(word_ids, negative_ids)
         found = ops.cast(left + right, "float32")[..., None]  # [B, L, 1]
         shares = self._band(left, right) / ops.maximum(found, 1.0)  # [B, L, L + 2W]
         means = ops.matmul(shares, inputs)  # [B, L, D]
         real = ops.minimum(found, 1.0)  # [B, L, 1]
-        centres, noise = ops.split(rows, [size], axis=1)  # the gradient of slices is slow
+        centres, noise = ops.split(rows, [size], axis=1)  # slices would have a slow gradient
         true = ops.sum(centres * means, -1, keepdims=True)  # [B, L, 1]
         false = ops.einsum("bld,bnd->bln", means, noise)  # [B, L, N]
         false = ops.sum(ops.softplus(false), -1, keepdims=True)
@@ -147,9 +156,12 @@ class CBOWLoss(_NegativeSampling):
         return ops.sum((ops.softplus(-true) + weight * false) * real, (1, 2))
 
 
-def _bands(size, window):
-    """float32 `[L, (W + 1)^2, L + 2W]`: for each centre and each `left (W + 1) + right`, the words
-    of its window."""
+def _bands(size: int, window: int) -> np.ndarray:
+    """Return the words in the window of each centre, for each `left (W + 1) + right`.
+
+    Returns:
+        float32 `[L, (W + 1)^2, L + 2W]`.
+    """
     reach = np.arange(window + 1)
     distance = np.arange(-window, size + window) - np.arange(size)[:, None]  # [L, L + 2W]
     distance = distance[:, None, None, :]

@@ -1,16 +1,19 @@
-"""Layer normalisation that stays in float32 whatever the dtype policy says."""
+"""Layer normalization in float32 under any dtype policy."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.kernels.layer_norm import scaled_norm
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class LayerNorm(keras.layers.Layer):
     """`y = gamma * (x - mean) / sqrt(variance + epsilon) + beta` over the last axis.
 
-    Ba, Kiros & Hinton 2016, eq. 4. Mean and (biased) variance are taken in float32 and in two
+    Ba, Kiros & Hinton 2016, eq. 4. Mean and (biased) variance are computed in float32 and in two
     passes: `E[x^2] - E[x]^2` in one pass loses digits where the mean is large.
 
     Args:
@@ -19,14 +22,14 @@ class LayerNorm(keras.layers.Layer):
     Shapes: `[..., H]` in the compute dtype to `[..., H]` in the compute dtype.
     """
 
-    def __init__(self, epsilon=1e-12, **kwargs):
+    def __init__(self, epsilon: float = 1e-12, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.epsilon = epsilon
         self.supports_masking = True
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         size = (input_shape[-1],)
-        # autocast=False: under a bf16 policy gamma and beta are used as the float32 they are.
+        # autocast=False: under a bf16 policy gamma and beta stay float32.
         self.gamma = self.add_weight(
             name="gamma", shape=size, initializer="ones", dtype="float32", autocast=False
         )
@@ -34,7 +37,7 @@ class LayerNorm(keras.layers.Layer):
             name="beta", shape=size, initializer="zeros", dtype="float32", autocast=False
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         rows = len(inputs.shape) == 2
         flat = inputs if rows else ops.reshape(inputs, (-1, inputs.shape[-1]))  # [R, H]
         y = scaled_norm(flat, ops.copy(self.gamma), self.epsilon)
@@ -42,8 +45,8 @@ class LayerNorm(keras.layers.Layer):
         y = ops.cast(y, self.compute_dtype)
         return y if rows else ops.reshape(y, ops.shape(inputs))
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "epsilon": self.epsilon}

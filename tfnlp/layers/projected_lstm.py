@@ -1,14 +1,17 @@
-"""The LSTM of ELMo: a projected, clipped recurrent state that can be carried on."""
+"""The LSTM of ELMo: a projected, clipped recurrent state that can be carried over."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
 from tfnlp.layers.kernels.lstm_loop import lstm_loop, trainable_lstm_loop
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class ProjectedLSTM(keras.layers.Layer):
-    """One LSTM with a projection of its output, as TensorFlow 1's `LSTMCell`.
+    """An LSTM with a projection of its output, as TensorFlow 1's `LSTMCell`.
 
         i, j, f, o = split(x_t W_x + h_{t-1} W_h + b)
         c_t = clip(sigmoid(f + forget_bias) c_{t-1} + sigmoid(i) tanh(j))
@@ -18,8 +21,8 @@ class ProjectedLSTM(keras.layers.Layer):
     Sak, Senior & Beaufays 2014, eqs. 1-7, without peepholes; clips and order of the gates are
     bilm-tf's. The gates, c and h stay float32 under any dtype policy.
 
-    Stateless by default: the state starts at zero. Stateful by handing it on: the second output
-    is the state to give as `initial_state` next time.
+    By default the state starts at zero. To carry it over, pass the second output of one call as
+    `initial_state` of the next.
 
     Args:
         units: U, the size of c.
@@ -31,12 +34,12 @@ class ProjectedLSTM(keras.layers.Layer):
 
     Call:
         inputs: `[B, T, I]`.
-        mask: bool `[B, T]` or None, True for real tokens, anywhere in the row: the state passes by
-            the others unchanged, and their output is zero.
+        mask: bool `[B, T]` or None, True for real tokens, anywhere in the row: the others leave
+            the state unchanged, and their output is zero.
         initial_state: float32 `[B, U + P]`, c and h side by side, or None for zeros.
-        resets: bool `[B, T]` or None; where True the state is zeroed before the token is read.
-        training: whether a gradient will be asked for. It only decides what is kept for it: the
-            gradient written by hand is faster than the one derived from the loop.
+        resets: bool `[B, T]` or None; where True the state is set to zero before the token.
+        training: whether a gradient is needed. The result is the same; the hand-written gradient
+            is faster than automatic differentiation of the loop.
 
     Returns:
         outputs `[B, T, P]` in the compute dtype, state float32 `[B, U + P]`.
@@ -47,14 +50,14 @@ class ProjectedLSTM(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        projection_size,
-        cell_clip=3.0,
-        projection_clip=3.0,
-        forget_bias=1.0,
-        residual=False,
-        **kwargs,
-    ):
+        units: int,
+        projection_size: int | None,
+        cell_clip: float | None = 3.0,
+        projection_clip: float | None = 3.0,
+        forget_bias: float = 1.0,
+        residual: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         if units < 1 or (projection_size is not None and projection_size < 1):
@@ -72,7 +75,7 @@ class ProjectedLSTM(keras.layers.Layer):
         self.forget_bias = forget_bias
         self.residual = residual
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         size = input_shape[-1]
         if self.residual and size != self.output_size:
             raise ValueError(
@@ -97,12 +100,19 @@ class ProjectedLSTM(keras.layers.Layer):
                 name="projection_kernel", shape=(self.units, self.projection_size)
             )
 
-    def call(self, inputs, mask=None, initial_state=None, resets=None, training=False):
+    def call(
+        self,
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        initial_state: Tensor | None = None,
+        resets: Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[Tensor, Tensor]:
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         if initial_state is None:
             initial_state = ops.zeros((batch, units + self.output_size))
         x = ops.cast(ops.transpose(inputs, (1, 0, 2)), self.compute_dtype)  # [T, B, I]
-        # What does not wait for the state before is done for all times at once.
+        # The part that does not depend on the state is computed for all times at once.
         flat = ops.matmul(ops.reshape(x, (-1, x.shape[-1])), self.kernel)
         gates = ops.reshape(ops.add(flat, self.bias), (time, batch, 4 * units))
         live = None if mask is None else ops.transpose(mask)[:, :, None]
@@ -132,19 +142,24 @@ class ProjectedLSTM(keras.layers.Layer):
             outputs = ops.where(mask[:, :, None], outputs, ops.zeros((), outputs.dtype))
         return outputs, state
 
-    def compute_mask(self, inputs, mask=None):
-        return None  # masks are passed by hand in this house
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
+        return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
-        self, inputs, mask=None, initial_state=None, resets=None, training=False
-    ):
+        self,
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        initial_state: Tensor | None = None,
+        resets: Tensor | None = None,
+        training: bool = False,
+    ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, self.output_size), dtype=self.compute_dtype),
             keras.KerasTensor((batch, self.units + self.output_size), dtype="float32"),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "units": self.units,

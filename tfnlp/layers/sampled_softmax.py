@@ -1,33 +1,36 @@
-"""A softmax over many words that looks at a sample of them while it learns."""
+"""A softmax over many words that is trained on samples of them."""
 
 import functools
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
-_BLOCK = 65536  # words of the full softmax that are looked at together
-_NEVER = -1e30  # a score that stands for probability 0
+from tfnlp.layers.types import Shape, Tensor
+
+_BLOCK = 65536  # words of the full softmax that are computed together
+_NEVER = -1e30  # a score whose probability is 0
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class SampledSoftmax(keras.layers.Layer):
-    """`-log softmax(x W^T + b)[y]`, in training with an estimate of the sum under the fraction.
+    """`-log softmax(x W^T + b)[y]`, in training with an estimate of the normalizer.
 
     With scores `s_w = x . W_w + b_w` the loss is `log Z - s_y`, `Z = sum_w exp s_w`. At inference
-    Z is taken in full. While training it is estimated from sampled words as
+    Z is computed in full. In training it is estimated from sampled words as
 
         Z' = exp s_y + sum over samples w != y of exp(s_w) / n_w
 
-    n_w being the number of times that w is expected in the sample. A sampled target ("accidental
-    hit") is left out, as it is there already; so E[Z'] = Z, and as the sample grows Z' -> Z.
-    Jean et al. 2015, section 3.1; the correction is that of Bengio & Senecal 2008, eq. 5.
+    where n_w is the expected number of times that w is in the sample. A sampled target
+    ("accidental hit") is left out, as exp s_y contains it; so E[Z'] = Z, and Z' -> Z as the sample
+    grows. Jean et al. 2015, section 3.1; the correction is that of Bengio & Senecal 2008, eq. 5.
 
     Words are sampled log-uniformly, `p_w = log((w + 2) / (w + 1)) / log(V + 1)`, so ids must be
     sorted by falling frequency. `n_w = min(1, k p_w)` with k such that the n_w add up to
-    `num_samples`: the frequent words are in every sample once (sampled with replacement, the
-    first would be there hundreds of times), the rest is drawn by one uniform number in each unit
-    of the cumulated n_w. Nothing but uniform numbers, searches and gathers: XLA compiles it.
+    `num_samples`: the frequent words are in every sample once (with replacement the first would be
+    there hundreds of times), the others are drawn by one uniform number in each unit of the
+    cumulated n_w. The operations are uniform numbers, searches and gathers, which XLA compiles.
 
     Args:
         vocab_size: V.
@@ -36,16 +39,22 @@ class SampledSoftmax(keras.layers.Layer):
 
     Call:
         inputs: `[..., P]`, any float.
-        targets: int32 `[...]`; None: for the scores.
+        targets: int32 `[...]`, or None.
 
     Returns:
-        losses, float32 `[...]`, or without targets all scores, the logits, float32 `[..., V]`.
+        losses, float32 `[...]`, or without targets the logits, float32 `[..., V]`.
 
     Raises:
         ValueError: for sizes below 1.
     """
 
-    def __init__(self, vocab_size, num_samples=8192, seed=None, **kwargs):
+    def __init__(
+        self,
+        vocab_size: int,
+        num_samples: int | None = 8192,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if vocab_size < 1 or (num_samples is not None and num_samples < 1):
             raise ValueError(
@@ -62,17 +71,17 @@ class SampledSoftmax(keras.layers.Layer):
             self._unit = 1 << int(np.log2((2**31 - 1) // num_samples))
 
     @functools.cached_property
-    def _ends(self):
-        """The cumulated n_w as fixed-point numbers, int32 `[V]`; made by the first call."""
+    def _ends(self) -> np.ndarray:
+        """The cumulated n_w as fixed-point numbers, int32 `[V]`, computed on first use."""
         counts = expected_counts(self.vocab_size, self.num_samples)
         return np.rint(np.cumsum(counts) * self._unit).astype("int32")
 
     @functools.cached_property
-    def _log_expected(self):
+    def _log_expected(self) -> np.ndarray:
         """`log n_w`, float64 `[V]`."""
         return np.log(np.diff(self._ends, prepend=0) / self._unit)
 
-    def build(self, inputs_shape, targets_shape=None):
+    def build(self, inputs_shape: Shape, targets_shape: Shape | None = None) -> None:
         size = inputs_shape[-1]
         self.kernel = self.add_weight(
             name="kernel",
@@ -89,7 +98,7 @@ class SampledSoftmax(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs, targets=None, training=False):
+    def call(self, inputs: Tensor, targets: Tensor | None = None, training: bool = False) -> Tensor:
         if targets is None:
             kernel = ops.transpose(self.kernel)
             return ops.matmul(ops.cast(inputs, "float32"), kernel) + self.bias
@@ -100,20 +109,20 @@ class SampledSoftmax(keras.layers.Layer):
         )
         return ops.reshape(losses, ops.shape(targets))
 
-    def _full_losses(self, x, y):
-        """In blocks of words where V is large: `[N, V]` scores might not fit into memory."""
+    def _full_losses(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return `log Z - s_y` `[N]`, in blocks of words: scores `[N, V]` may exceed the memory."""
         true = self._true_scores(x, y)
         count = -(-self.vocab_size // _BLOCK)
         size = -(-self.vocab_size // count)
 
         def block(index, log_z):
             first = index * size
-            start = ops.minimum(first, self.vocab_size - size)  # the last one looks back
+            start = ops.minimum(first, self.vocab_size - size)  # the last block overlaps
             weights = ops.slice(self.kernel, (start, 0), (size, x.shape[-1]))
             scores = ops.matmul(x, ops.transpose(weights)) + ops.slice(self.bias, (start,), (size,))
-            if self.vocab_size % size:  # what it sees for the second time is left out
-                seen = ops.arange(size) + start < first
-                scores = ops.where(seen, ops.full((), _NEVER, "float32"), scores)
+            if self.vocab_size % size:  # words that an earlier block counted are left out
+                counted = ops.arange(size) + start < first
+                scores = ops.where(counted, ops.full((), _NEVER, "float32"), scores)
             return index + 1, ops.logaddexp(log_z, ops.logsumexp(scores, axis=-1))
 
         if count == 1:
@@ -123,13 +132,13 @@ class SampledSoftmax(keras.layers.Layer):
         log_z = ops.while_loop(lambda index, _: index < count, block, start, count)[1]
         return log_z - true
 
-    def _true_scores(self, x, y):
+    def _true_scores(self, x: Tensor, y: Tensor) -> Tensor:
         return ops.sum(x * ops.take(self.kernel, y, axis=0), -1) + ops.take(self.bias, y)
 
-    def _sampled_losses(self, x, y):
+    def _sampled_losses(self, x: Tensor, y: Tensor) -> Tensor:
         words = self._sample()  # [K]
         weights = ops.take(self.kernel, words, axis=0)
-        # Log of the expected count, taken off every sampled score.
+        # The log of the expected count is subtracted from every sampled score.
         biases = ops.take(self.bias, words) - ops.take(
             ops.convert_to_tensor(self._log_expected, "float32"), words
         )
@@ -140,20 +149,22 @@ class SampledSoftmax(keras.layers.Layer):
         everything = ops.concatenate([true[:, None], logits], -1)  # [N, 1 + K]
         return ops.logsumexp(everything, axis=-1) - true
 
-    def _sample(self):
-        """`num_samples` word ids, one from each unit of the cumulated expected counts."""
+    def _sample(self) -> Tensor:
+        """Return `num_samples` word ids, one from each unit of the cumulated expected counts."""
         shape = (self.num_samples,)
         places = keras.random.randint(shape, 0, self._unit, "int32", seed=self.seed_generator)
         places = places + ops.arange(self.num_samples, dtype="int32") * self._unit
         ends = ops.convert_to_tensor(self._ends, "int32")
         return _count_up_to(ends, places)
 
-    def compute_output_spec(self, inputs, targets=None, training=False):
+    def compute_output_spec(
+        self, inputs: Tensor, targets: Tensor | None = None, training: bool = False
+    ) -> keras.KerasTensor:
         if targets is None:
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor(targets.shape, dtype="float32")
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -162,11 +173,11 @@ class SampledSoftmax(keras.layers.Layer):
         }
 
 
-def _count_up_to(ends, places):
-    """How many of `ends`, int32 `[V]` and rising, are at most each place: `searchsorted`.
+def _count_up_to(ends: Tensor, places: Tensor) -> Tensor:
+    """Return how many of `ends`, int32 `[V]` and rising, are at most each place: `searchsorted`.
 
-    The TPU's compiler would make of that a comparison of every place with every end, two thirds
-    of the time of ELMo's step. Halving the interval takes log2 V gathers, and as long on a CPU.
+    The TPU's compiler turns `searchsorted` into a comparison of every place with every end, two
+    thirds of the time of ELMo's step. Binary search takes log2 V gathers; on a CPU both are equal.
     """
     size = ends.shape[0]
     count = ops.zeros_like(places)
@@ -178,11 +189,11 @@ def _count_up_to(ends, places):
     return count
 
 
-def expected_counts(vocab_size, num_samples):
-    """n_w, float64 `[V]`: `min(1, k p_w)` with k such that the sum is `num_samples`."""
+def expected_counts(vocab_size: int, num_samples: int) -> np.ndarray:
+    """Return n_w, float64 `[V]`: `min(1, k p_w)` with k such that the sum is `num_samples`."""
     words = np.arange(vocab_size)
     p = np.log((words + 2) / (words + 1)) / np.log(vocab_size + 1)  # falling
-    # With the first m words taken for certain, k shares what is left among the others.
+    # With n_w = 1 for the first m words, k distributes the remaining samples over the others.
     rest = p[::-1].cumsum()[::-1]
     for certain in range(num_samples):
         k = (num_samples - certain) / rest[certain]

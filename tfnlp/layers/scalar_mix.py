@@ -1,7 +1,12 @@
 """ELMo's weighted sum of the layers of a biLM."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
+
+from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -9,20 +14,20 @@ class ScalarMix(keras.layers.Layer):
     """`gamma sum_j softmax(s)_j N(h_j)`.
 
     Peters et al. 2018, eq. 1. N is the identity or, with `layer_norm`, `(h - mean) / sqrt(variance
-    + 1e-12)` with mean and variance over the real tokens and all features of one sentence. (bilm-tf
-    takes them over the whole batch; here a batch's other rows never change a row. With one
-    sentence a batch both are the same.)
+    + 1e-12)` with mean and variance over the real tokens and all features of one sentence. (In
+    bilm-tf they are over the whole batch; here other rows of a batch do not change a row. With one
+    sentence in a batch both are equal.)
 
     Args:
-        num_layers: how many layers are mixed.
-        layer_norm: normalise each layer first.
-        l2: lambda of the penalty `lambda sum_j s_j^2`; the larger, the nearer to the plain mean
+        num_layers: number of layers to mix.
+        layer_norm: normalize each layer first.
+        l2: lambda of the penalty `lambda sum_j s_j^2`; a larger one pulls the mix towards the mean
             (section 3.4). 0: none.
-        last_only: take the last layer alone; s is then not made.
+        last_only: use only the last layer; there is no weight s then.
 
     Call:
         inputs: list of L `[B, T, D]`.
-        mask: bool `[B, T]` or None; only `layer_norm` looks at it.
+        mask: bool `[B, T]` or None; used by `layer_norm` only.
 
     Returns:
         `[B, T, D]` in the compute dtype; the mixing itself is float32.
@@ -31,7 +36,14 @@ class ScalarMix(keras.layers.Layer):
         ValueError: for another number of layers, or a negative l2.
     """
 
-    def __init__(self, num_layers=3, layer_norm=False, l2=0.0, last_only=False, **kwargs):
+    def __init__(
+        self,
+        num_layers: int = 3,
+        layer_norm: bool = False,
+        l2: float = 0.0,
+        last_only: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
         if num_layers < 1 or l2 < 0:
@@ -41,7 +53,7 @@ class ScalarMix(keras.layers.Layer):
         self.l2 = l2
         self.last_only = last_only
 
-    def build(self, input_shape):
+    def build(self, input_shape: Sequence[Shape]) -> None:
         self._check(len(input_shape))
         float32 = dict(dtype="float32", autocast=False)
         if not self.last_only:
@@ -54,10 +66,10 @@ class ScalarMix(keras.layers.Layer):
             )
         self.gamma = self.add_weight(name="gamma", shape=(), initializer="ones", **float32)
 
-    def call(self, inputs, mask=None):
+    def call(self, inputs: list[Tensor], mask: Tensor | None = None) -> Tensor:
         self._check(len(inputs))
         if isinstance(mask, list):
-            mask = None  # where none is passed Keras puts a None for each of the inputs
+            mask = None  # without a mask Keras passes a None for each of the inputs
         layers = [ops.cast(x, "float32") for x in (inputs[-1:] if self.last_only else inputs)]
         if self.layer_norm:
             layers = [_normalized(x, mask) for x in layers]
@@ -67,15 +79,17 @@ class ScalarMix(keras.layers.Layer):
             mixed = sum(weights[j] * x for j, x in enumerate(layers))
         return ops.cast(self.gamma * mixed, self.compute_dtype)
 
-    def _check(self, count):
+    def _check(self, count: int) -> None:
         if count != self.num_layers:
             raise ValueError(f"got {count} layers, expected num_layers={self.num_layers}")
 
-    def compute_output_spec(self, inputs, mask=None):
+    def compute_output_spec(
+        self, inputs: list[Tensor], mask: Tensor | None = None
+    ) -> keras.KerasTensor:
         self._check(len(inputs))
         return keras.KerasTensor(inputs[0].shape, dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_layers": self.num_layers,
@@ -85,8 +99,8 @@ class ScalarMix(keras.layers.Layer):
         }
 
 
-def _normalized(x, mask):
-    """Each sentence `[T, D]` to mean 0 and variance 1 over its real tokens."""
+def _normalized(x: Tensor, mask: Tensor | None) -> Tensor:
+    """Return each sentence `[T, D]` with mean 0 and variance 1 over its real tokens."""
     real = ops.ones_like(x[:, :, :1])
     if mask is not None:
         real = ops.cast(mask, "float32")[:, :, None]  # [B, T, 1]

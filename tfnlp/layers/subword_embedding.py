@@ -1,9 +1,12 @@
-"""Word vectors made of the vectors of character n-grams."""
+"""Word vectors that are means of the vectors of character n-grams."""
+
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
@@ -13,16 +16,16 @@ class SubwordEmbedding(keras.layers.Layer):
 
     fastText (Bojanowski et al. 2017, section 3.2), where h is a hash below `buckets`; the paper has
     the sum, its code the mean. As in that code, each of the rows of a word gets the whole gradient
-    of the word's vector, not its share of it. At first the rows are uniform in `+-1/(2H)`.
+    of the word's vector, not its share of it. Initially the rows are uniform in `+-1/(2H)`.
 
-    Which n-grams a word has is kept in a weight that is not trained, see `set_subwords`; until
-    then no word has any.
+    The n-grams of the words are in a weight that is not trained, see `set_subwords`; before that
+    call no word has any.
 
     Args:
         vocab_size: words V.
         hidden_size: columns of the table, H.
         buckets: rows that n-grams share.
-        most_subwords: n-grams of a word at most, G.
+        most_subwords: the largest number of n-grams of a word, G.
 
     Call: `ids` int `[B, T]` below V to `[B, T, H]` in the compute dtype.
 
@@ -30,7 +33,14 @@ class SubwordEmbedding(keras.layers.Layer):
         ValueError: for sizes below 1.
     """
 
-    def __init__(self, vocab_size, hidden_size, buckets, most_subwords, **kwargs):
+    def __init__(
+        self,
+        vocab_size: int,
+        hidden_size: int,
+        buckets: int | None,
+        most_subwords: int | None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         sizes = dict(vocab_size=vocab_size, hidden_size=hidden_size)
         sizes.update(buckets=buckets, most_subwords=most_subwords)
@@ -42,7 +52,7 @@ class SubwordEmbedding(keras.layers.Layer):
         self.buckets = buckets
         self.most_subwords = most_subwords
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         reach = 0.5 / self.hidden_size
         self.embeddings = self.add_weight(
             name="embeddings",
@@ -59,8 +69,8 @@ class SubwordEmbedding(keras.layers.Layer):
             trainable=False,
         )
 
-    def set_subwords(self, rows, splits):
-        """Says which n-grams the words have.
+    def set_subwords(self, rows: np.ndarray, splits: np.ndarray) -> None:
+        """Set the n-grams of all words.
 
         Args:
             rows: int `[M]` below `buckets`, h of the n-grams of all words, one word after the
@@ -75,18 +85,18 @@ class SubwordEmbedding(keras.layers.Layer):
             raise ValueError(f"splits are of {len(counts)} words, expected {self.vocab_size}")
         if counts.max() > self.most_subwords:
             raise ValueError(
-                f"a word has {counts.max()} n-grams; most_subwords={self.most_subwords} must be as "
-                "many"
+                f"a word has {counts.max()} n-grams; most_subwords={self.most_subwords} must be at "
+                "least that"
             )
         table = np.full((self.vocab_size, self.most_subwords), -1, "int32")
         table[np.arange(self.most_subwords) < counts[:, None]] = np.asarray(rows) + self.vocab_size
         self.subword_rows.assign(table)
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         ids = ops.reshape(inputs, (-1,))  # [N]
         rows = ops.take(self.subword_rows, ids, axis=0)
         rows = ops.concatenate([ops.cast(ids, "int32")[:, None], rows], 1)  # [N, 1 + G]
-        # Most words have far fewer n-grams than the longest: only those that are there are read.
+        # Most words have far fewer n-grams than G: only existing ones are read.
         owners, places = ops.nonzero(rows >= 0)  # [M] each, owners rising
         width = self.most_subwords + 1
         places = ops.cast(owners, "int32") * width + ops.cast(places, "int32")
@@ -98,10 +108,10 @@ class SubwordEmbedding(keras.layers.Layer):
         vectors = ops.reshape(vectors, (*ops.shape(inputs), self.hidden_size))
         return ops.cast(vectors, self.compute_dtype)
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,

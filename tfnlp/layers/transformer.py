@@ -1,5 +1,6 @@
-"""One Transformer block: self-attention, attention to a context where there is one, and a
-position-wise feed-forward net."""
+"""One Transformer block: self-attention, optional cross-attention, feed-forward net."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,6 +10,7 @@ from tfnlp.layers.attention import MultiHeadAttention
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.normalization import LayerNorm
+from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -24,12 +26,12 @@ class TransformerBlock(keras.layers.Layer):
     Args:
         num_heads: attention heads.
         intermediate_size: width F of the feed-forward net.
-        dropout: rate on the output of both sub-layers.
+        dropout: rate on the output of each sub-layer.
         attention_dropout: rate on the attention probabilities.
         activation: f, "gelu" (erf), "gelu_tanh", "relu".
         norm_first: pre-norm instead of post-norm.
-        norm_epsilon: epsilon of both layer norms.
-        causal: position t sees positions <= t only.
+        norm_epsilon: epsilon of the layer norms.
+        causal: position t attends to positions <= t only.
         kernel_initializer: Keras initializer of all kernels.
         residual_divisor: divides the initial values of the kernels whose outputs are added to
             the residual stream, `sqrt(2 L)` in GPT-2 (Radford et al. 2019, section 2.3).
@@ -38,24 +40,29 @@ class TransformerBlock(keras.layers.Layer):
     `cached_values` and `cache_index` as in `MultiHeadAttention`, `return_scores` for the attention
     map; `context` `[B, S, C]` and `context_mask` bool `[B, S]`, or instead of the context
     `context_keys` and `context_values`, `cross_attention.keys_values(context)`.
-    Returns `[B, T, H]` in the compute dtype, and what `MultiHeadAttention` returns beside it; with
-    a context the map is that of the cross-attention, `[B, N, T, S]`.
+
+    Returns:
+        `[B, T, H]` in the compute dtype, and the other outputs of `MultiHeadAttention`; with a
+        context the map is that of the cross-attention, `[B, N, T, S]`.
+
+    Raises:
+        ValueError: as `MultiHeadAttention`, or for an unknown activation.
     """
 
     def __init__(
         self,
-        num_heads,
-        intermediate_size,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation="gelu",
-        norm_first=False,
-        norm_epsilon=1e-12,
-        causal=False,
-        kernel_initializer="glorot_uniform",
-        residual_divisor=1.0,
-        **kwargs,
-    ):
+        num_heads: int,
+        intermediate_size: int,
+        dropout: float = 0.1,
+        attention_dropout: float = 0.1,
+        activation: str = "gelu",
+        norm_first: bool = False,
+        norm_epsilon: float = 1e-12,
+        causal: bool = False,
+        kernel_initializer: Initializer = "glorot_uniform",
+        residual_divisor: float = 1.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         self.num_heads = num_heads
         self.intermediate_size = intermediate_size
@@ -70,18 +77,18 @@ class TransformerBlock(keras.layers.Layer):
         self.supports_masking = True
         self._function = activation_function(activation)
 
-    def build(self, inputs_shape, context_shape=None):
+    def build(self, inputs_shape: Shape, context_shape: Shape | None = None) -> None:
         hidden, policy = inputs_shape[-1], self.dtype_policy
 
-        def dense(width, units, name, divisor=1.0):
+        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> keras.layers.Dense:
             return built_dense(width, units, self.kernel_initializer, policy, name, divisor=divisor)
 
-        def norm(name):
+        def norm(name: str) -> LayerNorm:
             layer = LayerNorm(self.norm_epsilon, dtype=policy, name=name)
             layer.build((None, hidden))
             return layer
 
-        def attention(causal, name, *shapes):
+        def attention(causal: bool, name: str, *shapes: Shape) -> MultiHeadAttention:
             layer = MultiHeadAttention(
                 self.num_heads,
                 dropout=self.attention_dropout,
@@ -109,18 +116,18 @@ class TransformerBlock(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        mask=None,
-        cached_keys=None,
-        cached_values=None,
-        cache_index=None,
-        return_scores=False,
-        context=None,
-        context_mask=None,
-        context_keys=None,
-        context_values=None,
-        training=False,
-    ):
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        cached_keys: Tensor | None = None,
+        cached_values: Tensor | None = None,
+        cache_index: Tensor | None = None,
+        return_scores: bool = False,
+        context: Tensor | None = None,
+        context_mask: Tensor | None = None,
+        context_keys: Tensor | None = None,
+        context_values: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor | tuple[Tensor, ...]:
         x = ops.cast(inputs, self.compute_dtype)
         attended = self.attention(
             self.attention_norm(x) if self.norm_first else x,
@@ -153,7 +160,7 @@ class TransformerBlock(keras.layers.Layer):
         elif context is not None or context_keys is not None:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
 
-        # [B*T, H]: plain 2-D products, which the CPU library fuses with bias and activation.
+        # [B*T, H]: 2-D products, which the CPU library fuses with bias and activation.
         flat = ops.reshape(y, (-1, y.shape[-1]))
         if not (self.cross or self.norm_first):
             flat = self.attention_norm(flat)
@@ -168,18 +175,18 @@ class TransformerBlock(keras.layers.Layer):
 
     def compute_output_spec(
         self,
-        inputs,
-        mask=None,
-        cached_keys=None,
-        cached_values=None,
-        cache_index=None,
-        return_scores=False,
-        context=None,
-        context_mask=None,
-        context_keys=None,
-        context_values=None,
-        training=False,
-    ):
+        inputs: Tensor,
+        mask: Tensor | None = None,
+        cached_keys: Tensor | None = None,
+        cached_values: Tensor | None = None,
+        cache_index: Tensor | None = None,
+        return_scores: bool = False,
+        context: Tensor | None = None,
+        context_mask: Tensor | None = None,
+        context_keys: Tensor | None = None,
+        context_values: Tensor | None = None,
+        training: bool = False,
+    ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
         specs = self.attention.compute_output_spec(
             inputs,
             cached_keys=cached_keys,
@@ -195,7 +202,7 @@ class TransformerBlock(keras.layers.Layer):
         )
         return (outputs, *cache, crossed[1])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
@@ -211,5 +218,5 @@ class TransformerBlock(keras.layers.Layer):
         }
 
 
-def _first_and_rest(outputs):
+def _first_and_rest(outputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
     return (outputs[0], outputs[1:]) if isinstance(outputs, tuple) else (outputs, ())

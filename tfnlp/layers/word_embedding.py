@@ -1,15 +1,19 @@
-"""The table of word vectors that word2vec learns."""
+"""The table of word vectors of word2vec."""
+
+from typing import Any
 
 import keras
 from keras import ops
 
+from tfnlp.layers.types import Shape, Tensor
+
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class WordEmbedding(keras.layers.Layer):
-    """Row lookup `v(i) = E[i]`, at first uniform in `+-1/(2H)`, as in word2vec.c.
+    """Row lookup `v(i) = E[i]`, initially uniform in `+-1/(2H)`, as in word2vec.c.
 
-    Unlike `TokenEmbedding` it never reads the table as a whole, so that a step that touches few
-    rows costs no more than they do.
+    Unlike `TokenEmbedding` it never reads the whole table, so that the cost of a step depends only
+    on the rows that it uses.
 
     Args:
         vocab_size: rows of the table.
@@ -21,7 +25,7 @@ class WordEmbedding(keras.layers.Layer):
         ValueError: for sizes below 1.
     """
 
-    def __init__(self, vocab_size, hidden_size, **kwargs):
+    def __init__(self, vocab_size: int, hidden_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if vocab_size < 1 or hidden_size < 1:
             raise ValueError(
@@ -30,7 +34,7 @@ class WordEmbedding(keras.layers.Layer):
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         reach = 0.5 / self.hidden_size
         self.embeddings = self.add_weight(
             name="embeddings",
@@ -39,13 +43,13 @@ class WordEmbedding(keras.layers.Layer):
             autocast=False,
         )
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return ops.cast(look_up(self.embeddings, inputs), self.compute_dtype)
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "vocab_size": self.vocab_size,
@@ -53,6 +57,6 @@ class WordEmbedding(keras.layers.Layer):
         }
 
 
-def look_up(table, ids):
-    """Rows of a weight, `[*ids, H]`, without reading the weight as a whole."""
+def look_up(table: Tensor, ids: Tensor) -> Tensor:
+    """Return rows of a weight, `[*ids, H]`, without reading the whole weight."""
     return ops.take(table.value, ids, axis=0)

@@ -1,4 +1,4 @@
-"""Functions that assemble the layers into functional Keras models."""
+"""Functions that assemble the layers into functional Keras models, and their published sizes."""
 
 from tfnlp.models.beam_search import beam_search
 from tfnlp.models.bert import (

@@ -1,30 +1,42 @@
-"""The most probable text that a beam of hypotheses finds."""
+"""Beam search for the most probable continuation."""
+
+from collections.abc import Sequence
 
 from keras import ops
 
-_IMPOSSIBLE = -1e9  # log-probability of what must not be chosen
+from tfnlp.layers.types import Tensor
+from tfnlp.models.decoder import Decoder
+
+_IMPOSSIBLE = -1e9  # log-probability of a choice that is excluded
 
 
 def beam_search(
-    decoder, ids, mask, max_new_tokens, beams, *, length_penalty=0.0, stop_ids=(), pad_id=0
-):
-    """The best continuations of each prompt by `log p(y) / ((5 + |y|) / 6)^alpha`.
+    decoder: Decoder,
+    ids: Tensor,
+    mask: Tensor,
+    max_new_tokens: int | Tensor,
+    beams: int,
+    *,
+    length_penalty: float = 0.0,
+    stop_ids: Sequence[int] = (),
+    pad_id: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Return the best continuations of each prompt by `log p(y) / ((5 + |y|) / 6)^alpha`.
 
-    In every step the `beams` best of all one-token continuations of a row's hypotheses are kept, by
-    `log p`; a hypothesis that ended in a stop token is kept as it is. The penalty (Wu et al. 2016,
-    eq. 14) decides between those that are left at the end, `|y|` counting the stop token.
+    Every step keeps the `beams` best of all one-token continuations of a row's hypotheses, by
+    `log p`; a hypothesis that ended in a stop token stays as it is. The penalty (Wu et al. 2016,
+    eq. 14) decides between those that remain at the end; `|y|` counts the stop token.
 
     Args:
-        decoder: a `GPTDecoder`, or another with its interface. Its `constant_parts`, where it has
-            them, is how many of the last parts of the cache the prompt alone decides: they are the
-            same for all hypotheses of a row, and stay where they are.
+        decoder: a `GPTDecoder` or another `Decoder`. The last `constant_parts` of its cache, if
+            it has that attribute, are equal for all hypotheses of a row and are not reordered.
         ids: int32 `[B, P]`, prompts.
         mask: bool `[B, P]`, False for padding, which must stand on the left.
         max_new_tokens: G, how many tokens to add at most; an int or an int32 scalar.
         beams: K, 1 or more.
         length_penalty: alpha; above 0 it favours long texts.
         stop_ids: ints.
-        pad_id: int, what fills a row up after its stop token.
+        pad_id: int, the token that fills a row after its stop token.
 
     Returns:
         int32 `[B, K, G]` and float32 scores `[B, K]`, the best first.
@@ -39,7 +51,7 @@ def beam_search(
     cache = tuple(ops.repeat(part, beams, axis=0) for part in cache)
     mask = ops.repeat(ops.cast(mask, "bool"), beams, axis=0)
     moving = len(cache) - getattr(decoder, "constant_parts", 0)
-    # All hypotheses are the prompt still: only the first of each may be continued.
+    # At first all hypotheses of a row are equal: only the first may be continued.
     later = ops.cast(ops.arange(beams)[None] > 0, "float32") * _IMPOSSIBLE  # [1, K]
     scores = ops.tile(later, (batch, 1))
     new = ops.full((batch, beams, max_new_tokens), pad_id, "int32")
@@ -55,7 +67,7 @@ def beam_search(
         parents, tokens = chosen // size, ops.cast(chosen % size, "int32")
         rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
 
-        def kept(x):
+        def kept(x: Tensor):
             rest = ops.shape(x)[2:]
             flat = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)  # [B*K, ...]
             return ops.reshape(flat, (batch, beams, *rest))
@@ -77,5 +89,10 @@ def beam_search(
     start = (ops.zeros((), "int32"), scores, new, lengths, done, logits, *cache)
     _, scores, new, lengths, *_ = ops.while_loop(more, body, start)
     penalty = ((5.0 + ops.cast(lengths, "float32")) / 6.0) ** length_penalty
-    scores, order = ops.top_k(scores / penalty, beams)  # [B, K]
+    return _sorted(new, scores / penalty, beams)
+
+
+def _sorted(new: Tensor, scores: Tensor, beams: int) -> tuple[Tensor, Tensor]:
+    """Return the hypotheses `[B, K, G]` and their scores `[B, K]`, the best first."""
+    scores, order = ops.top_k(scores, beams)  # [B, K]
     return ops.take_along_axis(new, order[:, :, None], axis=1), scores

@@ -1,5 +1,8 @@
 """BERT (Devlin et al. 2019): a bidirectional Transformer encoder and its pretraining heads."""
 
+import functools
+from collections.abc import Callable
+
 import keras
 
 from tfnlp.layers import (
@@ -14,6 +17,8 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
+from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.sizes import check_transformer
 
 # Published sizes: tiny to medium from Turc et al. 2019 (table 1), base and large from the paper.
 BERT_TINY = dict(num_layers=2, hidden_size=128, num_heads=2, intermediate_size=512)
@@ -25,24 +30,24 @@ BERT_LARGE = dict(num_layers=24, hidden_size=1024, num_heads=16, intermediate_si
 
 
 def bert(
-    vocab_size=30522,
-    num_layers=12,
-    hidden_size=768,
-    num_heads=12,
-    intermediate_size=3072,
-    max_positions=512,
-    num_segments=2,
-    dropout=0.1,
-    attention_dropout=0.1,
-    activation="gelu",
-    norm_epsilon=1e-12,
-    initializer_range=0.02,
-    pooler=True,
-    seq_length=None,
-    dtype=None,
-    name="bert",
-):
-    """The encoder as a functional model; the defaults are BERT-base, uncased (109.48 M weights).
+    vocab_size: int = 30522,
+    num_layers: int = 12,
+    hidden_size: int = 768,
+    num_heads: int = 12,
+    intermediate_size: int = 3072,
+    max_positions: int = 512,
+    num_segments: int = 2,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    pooler: bool = True,
+    seq_length: int | None = None,
+    dtype: DType = None,
+    name: str = "bert",
+) -> keras.Model:
+    """Return the encoder; the defaults are those of BERT-base, uncased (109.48 M weights).
 
     `x_0 = drop(LN(E[ids] + P[0..T-1] + S[types]))`, `x_l = block_l(x_{l-1})`,
     `pooled = tanh(W x_L[CLS] + b)`.
@@ -59,7 +64,7 @@ def bert(
         activation: "gelu" (erf, the paper's) or "gelu_tanh".
         norm_epsilon: epsilon of the layer norms.
         initializer_range: standard deviation of the truncated normal that fills the weights.
-        pooler: with a pooler, or without.
+        pooler: add the pooler.
         seq_length: static length T, or None for any length.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
@@ -72,39 +77,20 @@ def bert(
     `[B, H]`.
 
     Raises:
-        ValueError: for sizes that don't fit together.
+        ValueError: for sizes that do not fit together.
     """
-    if num_layers < 1:
-        raise ValueError(f"num_layers={num_layers} must be at least 1")
-    if num_heads < 1 or hidden_size % num_heads:
-        raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
-    if seq_length is not None and seq_length > max_positions:
-        raise ValueError(
-            f"seq_length={seq_length} is longer than max_positions={max_positions}; "
-            "choose shorter sequences or more positions"
-        )
+    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
-    def initializer():
-        return keras.initializers.TruncatedNormal(stddev=initializer_range)
+    initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
+    inputs = {
+        name: keras.Input((seq_length,), dtype="int32", name=name)
+        for name in ("input_word_ids", "input_mask", "input_type_ids")
+    }
+    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
 
-    def token_input(name):
-        return keras.Input((seq_length,), dtype="int32", name=name)
-
-    ids, mask, types = inputs = [
-        token_input(n) for n in ("input_word_ids", "input_mask", "input_type_ids")
-    ]
-    real = keras.ops.not_equal(mask, 0)  # bool [B, T]
-
-    tokens = TokenEmbedding(
-        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(ids)
-    positions = PositionEmbedding(
-        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens)
-    segments = SegmentEmbedding(
-        num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
-    )(types)
-    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(tokens + segments + positions)
+    table = {"initializer": initializer, "dtype": dtype}
+    x = _embedded(inputs, vocab_size, hidden_size, max_positions, num_segments, **table)
+    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(x)
     x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
 
     encoder_outputs = []
@@ -128,23 +114,44 @@ def bert(
         "embedding_output": embedding_output,
     }
     if pooler:
-        outputs["pooled_output"] = Pooler(
-            kernel_initializer=initializer(), dtype=dtype, name="pooler"
-        )(x)
-    return keras.Model({i.name: i for i in inputs}, outputs, name=name)
+        pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler")
+        outputs["pooled_output"] = pool(x)
+    return keras.Model(inputs, outputs, name=name)
+
+
+def _embedded(
+    inputs: dict[str, Tensor],
+    vocab_size: int,
+    hidden_size: int,
+    max_positions: int,
+    num_segments: int,
+    initializer: Callable[[], keras.Initializer],
+    dtype: DType,
+) -> Tensor:
+    """Return `E[ids] + S[types] + P[0..T-1]`, `[B, T, H]`."""
+    tokens = TokenEmbedding(
+        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(inputs["input_word_ids"])
+    positions = PositionEmbedding(
+        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
+    )(tokens)
+    segments = SegmentEmbedding(
+        num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
+    )(inputs["input_type_ids"])
+    return tokens + segments + positions
 
 
 def bert_pretrainer(
-    encoder,
-    activation="gelu",
-    norm_epsilon=1e-12,
-    initializer_range=0.02,
-    masked_lm=True,
-    next_sentence=True,
-    max_predictions=None,
-    name="bert_pretrainer",
-):
-    """`encoder` (from `bert`) with its pretraining heads, sharing every weight.
+    encoder: keras.Model,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    masked_lm: bool = True,
+    next_sentence: bool = True,
+    max_predictions: int | None = None,
+    name: str = "bert_pretrainer",
+) -> keras.Model:
+    """Return `encoder` (from `bert`) with its pretraining heads; it shares every weight.
 
     `mlm_logits = LN(f(W h_p + b)) E^T + c` at the masked positions p only, E tied to the token
     table (BERT, section 3.1, Task 1); `next_sentence_logits = W pooled + b` (Task 2).
@@ -162,15 +169,13 @@ def bert_pretrainer(
     float32 `[B, 2]`.
 
     Raises:
-        ValueError: if `next_sentence` is asked of an encoder without a pooler.
+        ValueError: for `next_sentence` with an encoder that has no pooler.
     """
     inputs, outputs = dict(encoder.input), dict(encoder.output)
     token_embedding = encoder.get_layer("token_embedding")
     dtype = token_embedding.dtype_policy
 
-    def initializer():
-        return keras.initializers.TruncatedNormal(stddev=initializer_range)
-
+    initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     if masked_lm:
         positions = keras.Input((max_predictions,), dtype="int32", name="masked_lm_positions")
         inputs["masked_lm_positions"] = positions

@@ -1,5 +1,7 @@
 """BERT fine-tuned: one linear layer on the whole encoder (Devlin et al. 2019, section 4)."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -15,21 +17,23 @@ from tfnlp.models.task_heads import (
 )
 
 
-def bert_for_tasks(encoder, config, **changes):
-    """A copy of the encoder, built with other arguments.
+def bert_for_tasks(
+    encoder: keras.Model | None, config: dict[str, Any], **changes: Any
+) -> keras.Model:
+    """Return a copy of the encoder, built with changed arguments.
 
     Args:
         encoder: a model made by `bert(**config)`, or None: all weights are new.
         config: dict of the arguments that made it.
-        **changes: arguments of `bert` that are to be others, such as `dropout` or `dtype`;
+        **changes: arguments of `bert` to change, such as `dropout` or `dtype`;
             `pooler=False` leaves the pooler out. Those that change the shape of a weight are
             refused. `seq_length` is None unless given.
 
     Returns:
-        a model as made by `bert`; `encoder` stays what it is.
+        a model as made by `bert`; `encoder` is not changed.
 
     Raises:
-        ValueError: if weights don't fit `config` and `changes`.
+        ValueError: for weights that do not fit `config` and `changes`.
     """
     model = bert(**{**config, "seq_length": None, **changes})
     if encoder is None:
@@ -55,27 +59,27 @@ def bert_for_tasks(encoder, config, **changes):
 
 
 def bert_task(
-    encoder,
-    output,
-    num_classes=None,
-    sequences=1,
-    dropout=0.1,
-    initializer_range=0.02,
-    seq_length=None,
-    name="bert_task",
-):
-    """A linear layer on the encoder's last layer `h_t` or on its `pooled`.
+    encoder: keras.Model,
+    output: str,
+    num_classes: int | None = None,
+    sequences: int = 1,
+    dropout: float = 0.1,
+    initializer_range: float = 0.02,
+    seq_length: int | None = None,
+    name: str = "bert_task",
+) -> keras.Model:
+    """Return a linear layer on the encoder's last layer `h_t` or on its `pooled`.
 
     "class": `W drop(pooled) + b`; "score": the same with one number; "choice": `w . drop(pooled_c)`
     for each sequence c, the same w; "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`.
-    Without a pooler `h_0` of the token `[CLS]` stands for `pooled`; with "tag" and "span" the
-    encoder's pooler is no part of the model.
+    Without a pooler `h_0` of the token `[CLS]` replaces `pooled`; with "tag" and "span" the
+    encoder's pooler is not part of the model.
 
     Args:
         encoder: a model made by `bert`, of which all weights are shared.
         output: "class", "score", "choice", "tag" or "span".
-        num_classes: K, for "class" and "tag" alone.
-        sequences: C, of an example; more than 1 for "choice" alone.
+        num_classes: K, only for "class" and "tag".
+        sequences: C, of an example; more than 1 only for "choice".
         dropout: rate on pooled or h.
         initializer_range: standard deviation of the truncated normal that fills W, w, s and e.
         seq_length: static length T, or None for any length.
@@ -88,7 +92,7 @@ def bert_task(
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or sizes that don't fit it.
+        ValueError: for an unknown `output` or sizes that do not fit it.
     """
     check_output(output, num_classes, sequences)
     shape = (sequences, seq_length) if output == "choice" else (seq_length,)
@@ -118,8 +122,8 @@ def bert_task(
     return keras.Model(inputs, outputs, name=name)
 
 
-def _without_pooler(encoder):
-    """The same layers but for the pooler: what no loss reaches would still decay."""
+def _without_pooler(encoder: keras.Model) -> keras.Model:
+    """Return the encoder without its pooler: weights without a gradient would still decay."""
     if "pooled_output" not in encoder.output:
         return encoder
     outputs = {key: value for key, value in encoder.output.items() if key != "pooled_output"}

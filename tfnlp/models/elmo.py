@@ -1,5 +1,7 @@
 """ELMo (Peters et al. 2018): contextual word vectors from a bidirectional language model."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -12,12 +14,13 @@ from tfnlp.layers import (
     SentenceBoundaries,
 )
 from tfnlp.layers.char_cnn import FILTERS
+from tfnlp.layers.types import DType, Tensor
 
-# The three released English models. Parameters without the softmax: 93.6, 28.0 and 13.6 million.
+# The three published English models. Weights without the softmax: 93.6, 28.0 and 13.6 million.
 ELMO_ORIGINAL = dict(units=4096, projection_size=512, num_highway=2)
 ELMO_MEDIUM = dict(units=2048, projection_size=256, num_highway=1)
 ELMO_SMALL = dict(units=1024, projection_size=128, num_highway=1)
-# For two cores and an hour; not published.
+# For an hour on two cores; not published.
 ELMO_MINI = dict(
     units=512,
     projection_size=128,
@@ -28,32 +31,32 @@ ELMO_MINI = dict(
 MAX_CHARACTERS = 50
 
 
-def boundary_characters(mark, length=MAX_CHARACTERS):
-    """Character ids of `<S>` (mark 257) or `</S>` (258): a word of that one character."""
+def boundary_characters(mark: int, length: int = MAX_CHARACTERS) -> list[int]:
+    """Return the character ids of `<S>` (mark 257) or `</S>` (258), a word of one character."""
     return [259, mark, 260] + [261] * (length - 3)
 
 
 def elmo(
-    num_layers=2,
-    units=4096,
-    projection_size=512,
-    num_characters=262,
-    embedding_size=16,
-    filters=FILTERS,
-    activation="relu",
-    num_highway=2,
-    cell_clip=3.0,
-    projection_clip=3.0,
-    residual=True,
-    dropout=0.1,
-    layer_norm=False,
-    l2=0.0,
-    keep_sentence_boundaries=False,
-    seq_length=None,
-    dtype=None,
-    name="elmo",
-):
-    """Words to vectors as a functional model; the defaults are the paper's (93.6 M weights).
+    num_layers: int = 2,
+    units: int = 4096,
+    projection_size: int = 512,
+    num_characters: int = 262,
+    embedding_size: int = 16,
+    filters: Sequence[tuple[int, int]] = FILTERS,
+    activation: str = "relu",
+    num_highway: int = 2,
+    cell_clip: float | None = 3.0,
+    projection_clip: float | None = 3.0,
+    residual: bool = True,
+    dropout: float = 0.1,
+    layer_norm: bool = False,
+    l2: float = 0.0,
+    keep_sentence_boundaries: bool = False,
+    seq_length: int | None = None,
+    dtype: DType = None,
+    name: str = "elmo",
+) -> keras.Model:
+    """Return the encoder of words; the defaults are the paper's (93.6 M weights).
 
     `h_0 = [x | x]` with x from the `CharCNN`, `h_1..h_L` from the `BiLM`,
     `elmo = gamma sum_j softmax(s)_j h_j`.
@@ -66,21 +69,20 @@ def elmo(
             network, see `tfnlp.layers.CharCNN`.
         dropout: rate on each LSTM's input while training.
         layer_norm, l2: of the mix, see `tfnlp.layers.ScalarMix`.
-        keep_sentence_boundaries: leave the vectors of `<S>` and `</S>` in the outputs, which then
-            have T + 2 places (the first and the one after the last word).
+        keep_sentence_boundaries: keep the vectors of `<S>` and `</S>` in the outputs, which then
+            have T + 2 positions (the first and the one after the last word).
         seq_length: static number of words T, or None for any.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
     Inputs: dict of `character_ids`, int32 `[B, T, 50]`, from `tfnlp.text.character_ids`; a word
-    whose ids are 0 is padding, and stands at the end of its row. `<S>` and `</S>` are put around
-    each row here.
+    whose ids are 0 is padding, and stands at the end of its row. The model adds `<S>` and `</S>`.
 
     Outputs: dict of `word_emb` `[B, T, P]`, `lstm_outputs1`, ..., `lstm_outputsL` and `elmo`
     `[B, T, 2P]`, zero at padding, and `default` `[B, 2P]`, the mean of `elmo` over real words.
 
     Raises:
-        ValueError: for sizes that don't fit together.
+        ValueError: for sizes that do not fit together.
     """
     characters = keras.Input((seq_length, MAX_CHARACTERS), dtype="int32", name="character_ids")
     words = SentenceBoundaries(
@@ -115,10 +117,12 @@ def elmo(
     return keras.Model({"character_ids": characters}, outputs, name=name)
 
 
-def elmo_lstm(encoder, keep_sentence_boundaries=False, name="elmo_lstm"):
-    """What comes after the character network of `encoder` (from `elmo`), sharing every weight.
+def elmo_lstm(
+    encoder: keras.Model, keep_sentence_boundaries: bool = False, name: str = "elmo_lstm"
+) -> keras.Model:
+    """Return the part of `encoder` (from `elmo`) after its character network; it shares weights.
 
-    For words whose vectors are known already, and for running text whose state is carried on.
+    For words whose vectors are known already, and for running text with a carried state.
 
     Inputs: dict of `word_embeddings` `[B, T + 2, P]`, `<S>` and `</S>` included, `word_mask` bool
     `[B, T + 2]` and `state` float32 `[B, 2L, U + P]`, zeros at the start of a text.
@@ -140,15 +144,15 @@ def elmo_lstm(encoder, keep_sentence_boundaries=False, name="elmo_lstm"):
 
 
 def elmo_pretrainer(
-    encoder,
-    vocab_size,
-    num_samples=8192,
-    batch_size=None,
-    dropout=0.1,
-    resets=False,
-    name="elmo_pretrainer",
-):
-    """The language model in `encoder` (from `elmo`) on windows of running text.
+    encoder: keras.Model,
+    vocab_size: int,
+    num_samples: int | None = 8192,
+    batch_size: int | None = None,
+    dropout: float = 0.1,
+    resets: bool = False,
+    name: str = "elmo_pretrainer",
+) -> keras.Model:
+    """Return the language model of `encoder` (from `elmo`) on windows of running text.
 
     `loss_t = -log softmax(drop(h_t) W^T + b)[next word]` with h_t the last layer of one direction,
     and W, b shared by both (Peters et al. 2018, section 3.1).
@@ -159,19 +163,19 @@ def elmo_pretrainer(
         num_samples: of the sampled softmax while training; None: the full softmax always.
         batch_size: static number of rows B, or None.
         dropout: rate on h_t while training.
-        resets: whether the batch says where states are zeroed.
+        resets: add an input that says where states are set to zero.
         name: name of the model.
 
     Inputs: dict of `word_characters` int32 `[N, C]`, the characters of the words that occur;
-    `forward_words` and `backward_words` int32 `[B, T]`, rows of it, each direction in its own order
-    of reading; `forward_targets`, `backward_targets` int32 `[B, T]`; `state` float32
+    `forward_words` and `backward_words` int32 `[B, T]`, rows of it, in the order in which each
+    direction reads; `forward_targets`, `backward_targets` int32 `[B, T]`; `state` float32
     `[B, 2L, U + P]` and, with `resets`, `resets` bool `[B, T]`.
 
     Outputs: dict of `forward_losses`, `backward_losses` float32 `[B, T]` and `state`.
     """
     char_cnn, bilm = encoder.get_layer("char_cnn"), encoder.get_layer("bilm")
 
-    def window(name, dtype="int32"):
+    def window(name: str, dtype: DType = "int32") -> keras.KerasTensor:
         return keras.Input(batch_shape=(batch_size, None), dtype=dtype, name=name)
 
     directions = ("forward", "backward")
@@ -205,18 +209,22 @@ def elmo_pretrainer(
     return keras.Model({x.name: x for x in inputs}, outputs, name=name)
 
 
-def _layers(x, mask, bilm, state=None):
-    """All layers `[B, T, 2P]`, the word vectors twice as layer 0, and the state."""
+def _layers(
+    x: Tensor, mask: Tensor, bilm: BiLM, state: Tensor | None = None
+) -> tuple[list[Tensor], Tensor]:
+    """Return all layers `[B, T, 2P]`, the word vectors twice as layer 0, and the state."""
     layers, state = bilm(x, mask=mask, initial_state=state)
     x = ops.where(mask[:, :, None], x, ops.zeros((), x.dtype))
     return [ops.concatenate([x, x], -1), *layers], state
 
 
-def _outputs(layers, mask, mix, keep_boundaries):
-    """The outputs by their published names."""
+def _outputs(
+    layers: list[Tensor], mask: Tensor, mix: ScalarMix, keep_boundaries: bool
+) -> dict[str, Tensor]:
+    """Return the outputs by their published names."""
     real = mask
     if not keep_boundaries:
-        # A row's last real place is `</S>`; its successor's flag, shifted here, leaves it out.
+        # The last real position of a row is `</S>`; shifting the mask by two leaves it out.
         real = mask[:, 2:]
         layers = [ops.where(real[:, :, None], x[:, 1:-1], ops.zeros((), x.dtype)) for x in layers]
     mixed = mix(layers, mask=real)

@@ -1,7 +1,7 @@
-"""Tasks on frozen features: a biLSTM above the layers of an encoder that stays as it is.
+"""Tasks on frozen features: a biLSTM on the layers of an encoder that is not trained.
 
-The feature-based way of Peters et al. 2018 (section 3.3) and Devlin et al. 2019 (section 5.3). The
-encoder's layers come in as numbers, computed once, so that what is learnt is small and quick.
+The feature-based approach of Peters et al. 2018 (section 3.3) and Devlin et al. 2019 (section
+5.3). The encoder's layers are inputs, computed once, so that the trained model is small and fast.
 """
 
 import keras
@@ -9,6 +9,8 @@ from keras import ops
 
 from tfnlp.layers import Dropout, ScalarMix
 from tfnlp.layers.attention import MASKED
+from tfnlp.layers.types import Tensor
+from tfnlp.models.sizes import check_positive
 from tfnlp.models.task_heads import (
     check_output,
     fold,
@@ -18,8 +20,8 @@ from tfnlp.models.task_heads import (
     unfold,
 )
 
-# The rows of table 7 of Devlin et al. 2019: the part of [embeddings, layer 1, ..., layer L] that is
-# taken, and how its layers become one.
+# The rows of table 7 of Devlin et al. 2019: which of [embeddings, layer 1, ..., layer L] are used,
+# and how they are mixed.
 FEATURES = {
     "embeddings": (slice(0, 1), "weighted"),
     "second-to-last": (slice(-2, -1), "weighted"),
@@ -30,8 +32,8 @@ FEATURES = {
 }
 
 
-def select_layers(choice, num_layers, embeddings=False):
-    """Which layers of an encoder are the features, and how `feature_task` is to mix them.
+def select_layers(choice: str, num_layers: int, embeddings: bool = False) -> tuple[list[int], str]:
+    """Return which layers of an encoder are the features, and how `feature_task` mixes them.
 
     Args:
         choice: a name of `FEATURES`.
@@ -58,25 +60,25 @@ def select_layers(choice, num_layers, embeddings=False):
 
 
 def feature_task(
-    output,
-    num_layers,
-    size,
+    output: str,
+    num_layers: int,
+    size: int,
     *,
-    num_classes=None,
-    sequences=1,
-    mix="weighted",
-    pairs=False,
-    vocab_size=None,
-    embedding_size=100,
-    units=200,
-    lstm_layers=1,
-    dropout=0.5,
-    lm_dropout=0.5,
-    mix_l2=0.001,
-    seq_length=None,
-    name="feature_task",
-):
-    """A biLSTM on frozen features, and a linear layer on what it says.
+    num_classes: int | None = None,
+    sequences: int = 1,
+    mix: str = "weighted",
+    pairs: bool = False,
+    vocab_size: int | None = None,
+    embedding_size: int = 100,
+    units: int = 200,
+    lstm_layers: int = 1,
+    dropout: float = 0.5,
+    lm_dropout: float = 0.5,
+    mix_l2: float = 0.001,
+    seq_length: int | None = None,
+    name: str = "feature_task",
+) -> keras.Model:
+    """Return a biLSTM on frozen features with a linear layer on its output.
 
     `x_t = [drop(E[id_t]); drop(mix(lm_layers_t))]`, then with `pairs` `x_t = align(x)_t` (see
     `aligned`), `h = drop(biLSTM(x))`.
@@ -94,14 +96,14 @@ def feature_task(
         sequences: C, of an example; more than 1 for "choice" alone.
         mix: "weighted", `gamma sum_j softmax(w)_j layer_j` (Peters et al., eq. 1; of one layer
             the layer itself), or "concat" of the L layers.
-        pairs: the sequences hold two segments, which are told apart by `input_type_ids`.
+        pairs: the sequences hold two segments, distinguished by `input_type_ids`.
         vocab_size: rows of E; None: no word embeddings beside the features.
         embedding_size: columns of E.
         units: width of the LSTMs in each direction, and of U.
-        lstm_layers: biLSTMs, one above the other.
+        lstm_layers: biLSTM layers.
         dropout: rate on E[id], on each biLSTM's output and before U.
         lm_dropout: rate on the mixed features.
-        mix_l2: lambda of `lambda |w|^2`, which draws the mix towards a mean of the layers.
+        mix_l2: lambda of `lambda |w|^2`, which pulls the mix towards the mean of the layers.
         seq_length: static length T, or None for any length.
         name: name of the model.
 
@@ -114,22 +116,19 @@ def feature_task(
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or `mix`, or sizes that don't fit.
+        ValueError: for an unknown `output` or `mix`, or sizes that do not fit.
     """
     check_output(output, num_classes, sequences)
-    sizes = dict(num_layers=num_layers, size=size, units=units, lstm_layers=lstm_layers)
+    check_positive(num_layers=num_layers, size=size, units=units, lstm_layers=lstm_layers)
     if vocab_size is not None:
-        sizes.update(vocab_size=vocab_size, embedding_size=embedding_size)
-    check_sizes(**sizes)
+        check_positive(vocab_size=vocab_size, embedding_size=embedding_size)
     if mix not in ("weighted", "concat"):
         raise ValueError(f'mix={mix!r} must be "weighted" or "concat"')
 
     shape = (sequences, seq_length) if output == "choice" else (seq_length,)
     names = ["input_mask"] + ["input_type_ids"] * pairs + ["word_ids"] * (vocab_size is not None)
     inputs = {key: keras.Input(shape, dtype="int32", name=key) for key in names}
-    inputs["lm_layers"] = keras.Input(
-        (*shape, num_layers, size), dtype="float32", name="lm_layers"
-    )
+    inputs["lm_layers"] = keras.Input((*shape, num_layers, size), dtype="float32", name="lm_layers")
     flat = inputs
     if output == "choice":
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T, ...]
@@ -139,6 +138,7 @@ def feature_task(
     if vocab_size is not None:
         words = word_vectors(flat["word_ids"], vocab_size, embedding_size, dropout)
         x = ops.concatenate([words, x], axis=-1)
+    segments = None
     if pairs:
         second = ops.not_equal(flat["input_type_ids"], 0)
         segments = [ops.logical_and(real, s) for s in (ops.logical_not(second), second)]
@@ -152,26 +152,13 @@ def feature_task(
         above = bilstms(h, real, units, 1, dropout, "end_rnn")
         outputs = span_outputs(h, above, real, initializer)
     else:
-        if not pairs:
-            v = pooled(h, real)  # [B, 4*units]
-        else:
-            p, q = (pooled(h, segment) for segment in segments)
-            v = ops.concatenate([p, q, ops.abs(p - q), p * q], axis=-1)  # [B, 16*units]
-            v = Dropout(dropout, name="pair_dropout")(v)
-            v = keras.layers.Dense(units, activation="relu", name="pair")(v)
+        v = pooled_pair(h, *segments, units, dropout) if pairs else pooled(h, real)  # [B, F]
         outputs = sequence_outputs(unfold(v, sequences), output, num_classes, initializer)
     return keras.Model(inputs, outputs, name=name)
 
 
-def check_sizes(**sizes):
-    """Raises a ValueError for the first that is below 1."""
-    for argument, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"{argument}={value} must be at least 1")
-
-
-def mixed(lm_layers, mix, dropout, l2, name):
-    """The layers `[B, T, L, D]` as one `[B, T, D]`, or `[B, T, L*D]` for "concat", with dropout."""
+def mixed(lm_layers: Tensor, mix: str, dropout: float, l2: float, name: str) -> Tensor:
+    """Return the layers `[B, T, L, D]` as `[B, T, D]`, or `[B, T, L*D]` for "concat", dropped."""
     layers = ops.unstack(lm_layers, axis=2)  # L of [B, T, D]
     if len(layers) == 1:
         x = layers[0]
@@ -182,14 +169,16 @@ def mixed(lm_layers, mix, dropout, l2, name):
     return Dropout(dropout, name=f"{name}_dropout")(x)
 
 
-def word_vectors(word_ids, vocab_size, embedding_size, dropout):
-    """`drop(E[id])` `[B, T, embedding_size]`."""
+def word_vectors(word_ids: Tensor, vocab_size: int, embedding_size: int, dropout: float) -> Tensor:
+    """Return `drop(E[id])` `[B, T, embedding_size]`."""
     table = keras.layers.Embedding(vocab_size, embedding_size, name="word_embedding")
     return Dropout(dropout, name="word_dropout")(table(word_ids))
 
 
-def bilstms(x, real, units, count, dropout, name="rnn"):
-    """`count` biLSTMs above each other, each with dropout on its output `[B, T, 2*units]`."""
+def bilstms(
+    x: Tensor, real: Tensor, units: int, count: int, dropout: float, name: str = "rnn"
+) -> Tensor:
+    """Return the output `[B, T, 2*units]` of `count` biLSTM layers, each with dropout."""
     for index in range(count):
         lstm = keras.layers.LSTM(units, return_sequences=True, name="lstm")
         x = keras.layers.Bidirectional(lstm, name=f"{name}_{index}")(x, mask=real)
@@ -197,8 +186,8 @@ def bilstms(x, real, units, count, dropout, name="rnn"):
     return x
 
 
-def pooled(h, real):
-    """`[max_t h_t; mean_t h_t]` over the real t: `[B, 2F]`; zeros where there is none."""
+def pooled(h: Tensor, real: Tensor) -> Tensor:
+    """Return `[max_t h_t; mean_t h_t]` over the real t: `[B, 2F]`; zeros where there is none."""
     real = ops.cast(real, h.dtype)[..., None]  # [B, T, 1]
     largest = ops.max(h * real - (1.0 - real) * 1e4, axis=1)  # far below any h
     largest = largest * ops.max(real, axis=1)
@@ -206,8 +195,16 @@ def pooled(h, real):
     return ops.concatenate([largest, mean], axis=-1)
 
 
-def aligned(x, first, second, units):
-    """`relu(V [x_t; a_t; x_t * a_t] + c)`, a_t what the other segment has that is like token t.
+def pooled_pair(h: Tensor, first: Tensor, second: Tensor, units: int, dropout: float) -> Tensor:
+    """Return `relu(U drop([p; q; |p - q|; p * q]) + d)` `[B, units]`, p and q pooled segments."""
+    p, q = (pooled(h, segment) for segment in (first, second))
+    v = ops.concatenate([p, q, ops.abs(p - q), p * q], axis=-1)  # [B, 16*units]
+    v = Dropout(dropout, name="pair_dropout")(v)
+    return keras.layers.Dense(units, activation="relu", name="pair")(v)
+
+
+def aligned(x: Tensor, first: Tensor, second: Tensor, units: int) -> Tensor:
+    """Return `relu(V [x_t; a_t; x_t * a_t] + c)` with a_t the tokens of the other segment like t.
 
     `a_t = sum_s p_ts x_s`, s over the real tokens of the segment that t is not in, with
     `p_t = softmax_s(f(x_t) . f(x_s) / sqrt(units))`, `f(x) = relu(W x + b)`: the soft alignment of
@@ -217,14 +214,14 @@ def aligned(x, first, second, units):
     Args:
         x: `[B, T, D]`.
         first, second: bool `[B, T]`, the real tokens of each segment.
-        units: width of f; that of what is returned is twice as much.
+        units: width of f; the result is twice as wide.
 
     Returns:
         `[B, T, 2*units]`. Where the other segment is empty, a is 0.
     """
     f = keras.layers.Dense(units, activation="relu", name="alignment_projection")(x)
     scores = ops.cast(ops.matmul(f, ops.swapaxes(f, 1, 2)), "float32") * units**-0.5  # [B, T, T]
-    # What t may look at: the first segment looks at the second, all else at the first.
+    # What t may attend to: the first segment attends to the second, all else to the first.
     first, second = (ops.cast(s, "float32") for s in (first, second))
     seen = first[:, :, None] * second[:, None, :] + (1.0 - first)[:, :, None] * first[:, None, :]
     p = ops.softmax(scores + (1.0 - seen) * MASKED, axis=-1) * seen

@@ -1,38 +1,43 @@
-"""Text from a language model: one loop, which compiles to one graph."""
+"""Generation of text by a language model: one loop, compiled to one graph."""
+
+from collections.abc import Sequence
+from typing import Any
 
 from keras import ops
 
+from tfnlp.layers.types import Tensor
+from tfnlp.models.decoder import Decoder
 from tfnlp.models.sampling import greedy, sample
 
 
 def generate(
-    decoder,
-    ids,
-    mask,
-    max_new_tokens,
+    decoder: Decoder,
+    ids: Tensor,
+    mask: Tensor,
+    max_new_tokens: int | Tensor,
     *,
-    temperature=0.0,
-    top_k=0,
-    top_p=1.0,
-    seeds=None,
-    stop_ids=(),
-    pad_id=0,
-):
-    """Continues prompts.
+    temperature: float | Tensor = 0.0,
+    top_k: int | Tensor = 0,
+    top_p: float | Tensor = 1.0,
+    seeds: Tensor | None = None,
+    stop_ids: Sequence[int] = (),
+    pad_id: int = 0,
+) -> Tensor:
+    """Return continuations of prompts.
 
     Each new token is chosen by `greedy` (temperature 0) or `sample`. A row ends with the first of
-    `stop_ids`, which is kept, and is filled up with `pad_id`; the loop ends when all rows have.
+    `stop_ids`, which is kept, and is filled with `pad_id`; the loop ends when all rows have ended.
     `P + G` must not exceed the model's positions: tokens beyond them would all get the last one.
 
     Args:
-        decoder: a `GPTDecoder`.
+        decoder: a `GPTDecoder` or another `Decoder`.
         ids: int32 `[B, P]`, prompts.
         mask: bool `[B, P]`, False for padding, which must stand on the left.
         max_new_tokens: how many tokens to add at most, G; an int or an int32 scalar.
         temperature: 0 or more; a float or a float32 scalar.
         top_k, top_p: see `sample`.
-        seeds: int32 `[B]`, needed unless temperature is the number 0: with the prompt they decide
-            what a row becomes, whatever the batch.
+        seeds: int32 `[B]`, needed unless temperature is the number 0; the row's seed and prompt
+            alone decide its text, in any batch.
         stop_ids: ints.
         pad_id: int.
 
@@ -42,13 +47,15 @@ def generate(
     choice = _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
     state = start(decoder, ids, mask, max_new_tokens)
     tokens, state = _advance(decoder, state, max_new_tokens - 1, choice)
-    # Nothing follows the last token, so nobody has to read it.
+    # Nothing follows the last token, so the model does not read it.
     last, _ = choice(state["logits"], max_new_tokens - 1, state["done"])
     return ops.concatenate([tokens, last[:, None]], axis=1)
 
 
-def start(decoder, ids, mask, max_new_tokens):
-    """Reads the prompts; the state from which `advance` goes on. Arguments as in `generate`."""
+def start(
+    decoder: Decoder, ids: Tensor, mask: Tensor, max_new_tokens: int | Tensor
+) -> dict[str, Any]:
+    """Read the prompts; return the state that `advance` continues. Arguments as in `generate`."""
     prompt = ids.shape[1] or ops.shape(ids)[1]
     logits, cache = decoder.prefill(ids, mask, prompt + max_new_tokens)
     return {
@@ -61,21 +68,20 @@ def start(decoder, ids, mask, max_new_tokens):
 
 
 def advance(
-    decoder,
-    state,
-    count,
+    decoder: Decoder,
+    state: dict[str, Any],
+    count: int,
     *,
-    temperature=0.0,
-    top_k=0,
-    top_p=1.0,
-    seeds=None,
-    stop_ids=(),
-    pad_id=0,
-):
-    """The next `count` tokens: int32 `[B, count]` and the state after them.
+    temperature: float | Tensor = 0.0,
+    top_k: int | Tensor = 0,
+    top_p: float | Tensor = 1.0,
+    seeds: Tensor | None = None,
+    stop_ids: Sequence[int] = (),
+    pad_id: int = 0,
+) -> tuple[Tensor, dict[str, Any]]:
+    """Return the next `count` tokens, int32 `[B, count]`, and the state after them.
 
-    Whether tokens are asked for in one call or in several makes no difference. Arguments as in
-    `generate`.
+    One call and several calls give the same tokens. Arguments as in `generate`.
     """
     return _advance(
         decoder, state, count, _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
@@ -83,13 +89,21 @@ def advance(
 
 
 class _Choice:
-    """The next tokens `[B]` and the rows that end with them, for `(logits, made, done)`."""
+    """The choice of the next tokens `[B]` and of the rows that end with them."""
 
-    def __init__(self, temperature, top_k, top_p, seeds, stop_ids, pad_id):
+    def __init__(
+        self,
+        temperature: float | Tensor,
+        top_k: int | Tensor,
+        top_p: float | Tensor,
+        seeds: Tensor | None,
+        stop_ids: Sequence[int],
+        pad_id: int,
+    ) -> None:
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.seeds, self.stop_ids, self.pad_id = seeds, stop_ids, pad_id
 
-    def __call__(self, logits, made, done):
+    def __call__(self, logits: Tensor, made: Tensor, done: Tensor) -> tuple[Tensor, Tensor]:
         if not isinstance(self.temperature, float | int):
             tokens = ops.cond(
                 self.temperature > 0, lambda: self._drawn(logits, made), lambda: greedy(logits)
@@ -103,11 +117,13 @@ class _Choice:
             done = ops.logical_or(done, tokens == stop)
         return tokens, done
 
-    def _drawn(self, logits, made):
+    def _drawn(self, logits: Tensor, made: Tensor) -> Tensor:
         return sample(logits, self.seeds, made, self.temperature, self.top_k, self.top_p)
 
 
-def _advance(decoder, state, count, choice):
+def _advance(
+    decoder: Decoder, state: dict[str, Any], count: int, choice: _Choice
+) -> tuple[Tensor, dict[str, Any]]:
     prompt = state["mask"].shape[1] or ops.shape(state["mask"])[1]
     first = state["made"]
     columns = ops.arange(count)[None]  # [1, count]

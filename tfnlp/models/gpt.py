@@ -1,5 +1,8 @@
-"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): a Transformer that reads from left
-to right, and its language-model head."""
+"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): a causal Transformer and its
+language-model head."""
+
+import functools
+from collections.abc import Callable
 
 import keras
 from keras import ops
@@ -11,8 +14,10 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
+from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.sizes import check_transformer
 
-# Published sizes: GPT from section 4.1 of its paper, GPT-2 from table 2 of its.
+# Published sizes: GPT's from section 4.1 of its paper, GPT-2's from table 2.
 GPT = dict(vocab_size=40478, max_positions=512, num_layers=12, hidden_size=768, num_heads=12)
 GPT.update(intermediate_size=3072, norm_first=False)
 _GPT2 = dict(vocab_size=50257, max_positions=1024, norm_first=True)
@@ -25,28 +30,28 @@ GPT_MINI = dict(num_layers=4, hidden_size=256, num_heads=4, intermediate_size=10
 
 
 def gpt(
-    vocab_size=40478,
-    num_layers=12,
-    hidden_size=768,
-    num_heads=12,
-    intermediate_size=3072,
-    max_positions=512,
-    norm_first=False,
-    dropout=0.1,
-    attention_dropout=0.1,
-    activation="gelu_tanh",
-    norm_epsilon=1e-5,
-    initializer_range=0.02,
-    seq_length=None,
-    dtype=None,
-    name="gpt",
-):
-    """The decoder as a functional model; the defaults are GPT (116.53 M weights).
+    vocab_size: int = 40478,
+    num_layers: int = 12,
+    hidden_size: int = 768,
+    num_heads: int = 12,
+    intermediate_size: int = 3072,
+    max_positions: int = 512,
+    norm_first: bool = False,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    activation: str = "gelu_tanh",
+    norm_epsilon: float = 1e-5,
+    initializer_range: float = 0.02,
+    seq_length: int | None = None,
+    dtype: DType = None,
+    name: str = "gpt",
+) -> keras.Model:
+    """Return the decoder; the defaults are those of GPT (116.53 M weights).
 
-    `x_0 = drop(E[ids] + P[positions])`, `x_l = block_l(x_{l-1})`, each position seeing itself and
-    what stands before it; the blocks are post-norm. With `norm_first` (GPT-2) they are pre-norm
-    and `LN(x_L)` follows. The position of a token is the number of real tokens before it, so that
-    padding may stand on either side: it changes nothing at real positions.
+    `x_0 = drop(E[ids] + P[positions])`, `x_l = block_l(x_{l-1})`, where each position attends to
+    itself and to those before it. The blocks are post-norm; with `norm_first` (GPT-2) they are
+    pre-norm and `LN(x_L)` follows. The position of a token is the number of real tokens before
+    it, so that padding may stand on either side: it changes nothing at real positions.
 
     Args:
         vocab_size: tokens V.
@@ -73,36 +78,20 @@ def gpt(
     `sequence_output`) and `embedding_output` `[B, T, H]`.
 
     Raises:
-        ValueError: for sizes that don't fit together.
+        ValueError: for sizes that do not fit together.
     """
-    if num_layers < 1:
-        raise ValueError(f"num_layers={num_layers} must be at least 1")
-    if num_heads < 1 or hidden_size % num_heads:
-        raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
-    if seq_length is not None and seq_length > max_positions:
-        raise ValueError(
-            f"seq_length={seq_length} is longer than max_positions={max_positions}; "
-            "choose shorter sequences or more positions"
-        )
+    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
-    def initializer():
-        return keras.initializers.RandomNormal(stddev=initializer_range)
+    inputs = {
+        name: keras.Input((seq_length,), dtype="int32", name=name)
+        for name in ("input_word_ids", "input_mask")
+    }
+    real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
+    initializer = functools.partial(keras.initializers.RandomNormal, stddev=initializer_range)
 
-    ids, mask = inputs = [
-        keras.Input((seq_length,), dtype="int32", name=n) for n in ("input_word_ids", "input_mask")
-    ]
-    real = ops.not_equal(mask, 0)  # bool [B, T]
-    before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
-
-    tokens = TokenEmbedding(
-        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(ids)
-    positions = PositionEmbedding(
-        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens, positions=before)
-    x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(
-        tokens + positions
-    )
+    table = {"initializer": initializer, "dtype": dtype}
+    x = _embedded(inputs["input_word_ids"], real, vocab_size, hidden_size, max_positions, **table)
+    x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
 
     encoder_outputs = []
     for index in range(num_layers):
@@ -129,12 +118,34 @@ def gpt(
         "encoder_outputs": encoder_outputs,
         "embedding_output": embedding_output,
     }
-    return keras.Model({i.name: i for i in inputs}, outputs, name=name)
+    return keras.Model(inputs, outputs, name=name)
 
 
-def gpt_pretrainer(encoder, name="gpt_pretrainer"):
-    """`encoder` (from `gpt`) with its language-model head: `lm_logits_t = E x_L,t`, E tied to the
-    token table (GPT, section 3.1, eq. 2). It predicts the token after t.
+def _embedded(
+    ids: Tensor,
+    real: Tensor,
+    vocab_size: int,
+    hidden_size: int,
+    max_positions: int,
+    initializer: Callable[[], keras.Initializer],
+    dtype: DType,
+) -> Tensor:
+    """Return `E[ids] + P[positions]`, `[B, T, H]`; positions count the real tokens before."""
+    before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
+    tokens = TokenEmbedding(
+        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(ids)
+    positions = PositionEmbedding(
+        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
+    )(tokens, positions=before)
+    return tokens + positions
+
+
+def gpt_pretrainer(encoder: keras.Model, name: str = "gpt_pretrainer") -> keras.Model:
+    """Return `encoder` (from `gpt`) with its language-model head.
+
+    `lm_logits_t = E x_L,t` predict the token after t; E is the token table (GPT, section 3.1,
+    eq. 2).
 
     Args:
         encoder: a model made by `gpt`.

@@ -1,17 +1,20 @@
-"""A GPT one token at a time, with a cache of the keys and values of what it has read."""
+"""GPT one token at a time, with a cache of the keys and values of earlier positions."""
 
+import keras
 from keras import ops
+
+from tfnlp.layers.types import Tensor
 
 
 class GPTDecoder:
-    """The next token's logits, for a prompt and then for token after token.
+    """The logits of the next token, for a prompt and then token by token.
 
-    The same layers and weights as the model; each position is computed once, and looks at the keys
-    and values that the positions before it left (the cache).
+    It has the layers and weights of the model; each position is computed once, and attends to the
+    keys and values of the positions before it, which are in the cache.
 
     Args:
         model: from `gpt` or `gpt_pretrainer`.
-        vocab_size: only so many of the first tokens are ever given; None: all of the model's. Some
+        vocab_size: only the first so many tokens are generated; None: all of the model's. Some
             tables have more rows than the vocabulary has tokens.
 
     Attributes:
@@ -19,34 +22,34 @@ class GPTDecoder:
         max_positions: of the model.
 
     Raises:
-        ValueError: for a vocab_size that the model does not have.
+        ValueError: for a vocab_size outside the model's.
     """
 
-    def __init__(self, model, vocab_size=None):
+    def __init__(self, model: keras.Model, vocab_size: int | None = None) -> None:
         self._tokens = model.get_layer("token_embedding")
         self._positions = model.get_layer("position_embedding")
         names = [layer.name for layer in model.layers]
         blocks = sum(name.startswith("layer_") for name in names)
         self._blocks = [model.get_layer(f"layer_{index}") for index in range(blocks)]
         self._norm = model.get_layer("final_norm") if "final_norm" in names else None
-        self.vocab_size = vocab_size or self._tokens.vocab_size
+        self.vocab_size = self._tokens.vocab_size if vocab_size is None else vocab_size
         if not 1 <= self.vocab_size <= self._tokens.vocab_size:
             raise ValueError(
                 f"vocab_size={vocab_size} must be from 1 to the model's {self._tokens.vocab_size}"
             )
         self.max_positions = self._positions.max_positions
 
-    def prefill(self, ids, mask, size):
-        """Reads prompts.
+    def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read prompts.
 
         Args:
             ids: int32 `[B, P]`.
             mask: bool `[B, P]`, False for padding, which stands on the left.
-            size: M, places of the cache: the prompt and all that will follow.
+            size: M, positions of the cache: the prompt and all tokens that will follow.
 
         Returns:
             logits of the token after the prompt, float32 `[B, V]`; the cache, a tuple of keys and
-            values `[B, N, M, D]` for each block.
+            values `[B, N, M, D]` of each block.
         """
         batch = ops.shape(ids)[0]
         attention = self._blocks[0].attention
@@ -56,12 +59,14 @@ class GPTDecoder:
         positions = ops.cumsum(real, axis=1) - real  # real tokens before
         return self._read(ids, positions, _longer(mask, size), cache, 0)
 
-    def step(self, tokens, index, mask, cache):
-        """Reads one more token.
+    def step(
+        self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read one more token.
 
         Args:
             tokens: int32 `[B]`.
-            index: int32 scalar, places that are filled already.
+            index: int32 scalar, positions that are filled already.
             mask: bool `[B, P]`, of the prompt.
             cache: from the call before.
 
@@ -72,9 +77,11 @@ class GPTDecoder:
         real = _longer(mask, cache[0].shape[2] or ops.shape(cache[0])[2])
         return self._read(tokens[:, None], index - padding, real, cache, index)
 
-    def _read(self, ids, positions, real, cache, index):
+    def _read(
+        self, ids: Tensor, positions: Tensor, real: Tensor, cache: tuple[Tensor, ...], index: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         x = self._tokens(ids)  # [B, T, H]
-        # A row that is done goes on with padding, and may run out of positions.
+        # A row that has ended continues with padding, which may exceed the positions.
         positions = ops.minimum(positions, self.max_positions - 1)
         x = x + self._positions(x, positions=positions)
         new = []
@@ -91,7 +98,7 @@ class GPTDecoder:
         return logits[:, : self.vocab_size], tuple(new)
 
 
-def _longer(mask, size):
-    """bool `[B, P]` with True for all that is written later, `[B, M]`."""
+def _longer(mask: Tensor, size: Tensor) -> Tensor:
+    """Return the mask `[B, P]` with True for all later positions, `[B, M]`."""
     more = size - (mask.shape[1] or ops.shape(mask)[1])
     return ops.pad(ops.cast(mask, "bool"), ((0, 0), (0, more)), constant_values=True)

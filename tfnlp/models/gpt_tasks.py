@@ -1,9 +1,10 @@
-"""GPT fine-tuned: a linear layer on what it says of the last token (Radford et al. 2018, 3.2-3.3)
-or of every token.
+"""GPT fine-tuned: a linear layer on its vector of the last token or of every token.
 
-Every task becomes one sequence of tokens or several (see `tfnlp.tasks.TaskEncoder`), each begun and
-ended by tokens that pretraining did not know.
+Radford et al. 2018, sections 3.2 and 3.3. An example of any task is one sequence of tokens or
+several (see `tfnlp.tasks.TaskEncoder`), each between tokens that pretraining did not use.
 """
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -20,24 +21,26 @@ from tfnlp.models.task_heads import (
 )
 
 
-def gpt_with_extra_tokens(encoder, config, extra=3, **changes):
-    """The same encoder with `extra` more tokens behind its vocabulary.
+def gpt_with_extra_tokens(
+    encoder: keras.Model | None, config: dict[str, Any], extra: int = 3, **changes: Any
+) -> keras.Model:
+    """Return a copy of the encoder with `extra` tokens after its vocabulary.
 
-    Their vectors are new, from the normal that fills a new model's table; all other weights are
-    copies, so that `encoder` stays what it is.
+    Their vectors have new random values, as in a new model; all other weights are copies, so that
+    `encoder` is not changed.
 
     Args:
         encoder: a model made by `gpt(**config)`, or None: all weights are new.
         config: dict of the arguments of `gpt` that made it.
         extra: tokens to add.
-        **changes: arguments of `gpt` that are to be others, such as `dropout` or `dtype`; those
-            that change a weight's shape are refused. `seq_length` is None unless given.
+        **changes: arguments of `gpt` to change, such as `dropout` or `dtype`; those that change a
+            weight's shape are refused. `seq_length` is None unless given.
 
     Returns:
         a model as made by `gpt`.
 
     Raises:
-        ValueError: if `extra` is below 1, or if weights don't fit `config` and `changes`.
+        ValueError: for `extra` below 1, or weights that do not fit `config` and `changes`.
     """
     if extra < 1:
         raise ValueError(f"extra={extra} must be at least 1")
@@ -66,28 +69,28 @@ def gpt_with_extra_tokens(encoder, config, extra=3, **changes):
 
 
 def gpt_task(
-    encoder,
-    output="class",
-    num_classes=None,
-    sequences=1,
-    dropout=0.1,
-    initializer_range=0.02,
-    seq_length=None,
-    name="gpt_task",
-):
-    """A linear layer on `h_c`, the encoder's last layer at the extract token of sequence c, or on
-    `h_t`, the same at every token t.
+    encoder: keras.Model,
+    output: str = "class",
+    num_classes: int | None = None,
+    sequences: int = 1,
+    dropout: float = 0.1,
+    initializer_range: float = 0.02,
+    seq_length: int | None = None,
+    name: str = "gpt_task",
+) -> keras.Model:
+    """Return a linear layer on `h_c`, the encoder's last layer at the extract token of sequence c.
 
-    "class": `logits = W drop(sum_c h_c) + b`, with one sequence eq. 3 of the paper; with the two
-    orders of a pair their sum, in which the order is lost. "score": the same with one number.
-    "choice": `logit_c = w . drop(h_c)`, the same w for each answer. The dropout is that of the
-    reference code: one mask for all sequences of an example. "tag": `W drop(h_t) + b`; "span":
-    `s . h_t` and `e . h_t`, of what stands at t or before it.
+    "class": `logits = W drop(sum_c h_c) + b`, with one sequence eq. 3 of the paper; of the two
+    orders of a pair the sum, which does not depend on the order. "score": the same with one
+    number. "choice": `logit_c = w . drop(h_c)`, the same w for each answer. The dropout is that of
+    the reference code: one mask for all sequences of an example. With `h_t`, the last layer at
+    token t, "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`. `h_t` depends on token t
+    and those before it only.
 
     Args:
         encoder: a model made by `gpt_with_extra_tokens`.
         output: "class", "score", "choice", "tag" or "span".
-        num_classes: K, for "class" and "tag" alone.
+        num_classes: K, only for "class" and "tag".
         sequences: C, of an example; 1 for "tag" and "span".
         dropout: rate on h.
         initializer_range: standard deviation of the normal that fills W, w, s and e.
@@ -95,15 +98,15 @@ def gpt_task(
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids` and `input_mask` (1 for real tokens) `[B, C, T]`, and
-    but for "tag" and "span" `extract_positions` `[B, C]`.
+    except for "tag" and "span" `extract_positions` `[B, C]`.
 
     Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding; and
-    `sequence_output` `[B, C, T, H]` in the compute dtype, for the language model that is learnt
-    beside it.
+    `sequence_output` `[B, C, T, H]` in the compute dtype, for a language model that is
+    trained together with the task.
 
     Raises:
-        ValueError: for an unknown `output` or sizes that don't fit it.
+        ValueError: for an unknown `output` or sizes that do not fit it.
     """
     check_output(output, num_classes, sequences, several=("class", "score"))
     inputs = {
@@ -124,7 +127,7 @@ def gpt_task(
             (sequences,), dtype="int32", name="extract_positions"
         )
         positions = fold(inputs["extract_positions"], sequences)  # [C*B]
-        # A product picks one row in each: its gradient is a product too, and no scatter.
+        # A product selects one row of each: its gradient is a product too, not a scatter.
         places = ops.cumsum(ops.ones_like(flat["input_mask"]), axis=1) - 1  # [C*B, T]
         chosen = ops.cast(ops.equal(places, positions[:, None]), hidden.dtype)
         extracted = ops.matmul(chosen[:, None], hidden)[:, 0]  # [C*B, H]

@@ -4,50 +4,50 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout, SampledSoftmax, TokenEmbedding
+from tfnlp.layers.types import DType
+from tfnlp.models.sizes import check_positive
 
 NNLM = dict(context=4, embedding_size=30, hidden_size=100)  # MLP9 of the paper's table 1
 
 
 def nnlm(
-    vocab_size,
-    context=4,
-    embedding_size=30,
-    hidden_size=100,
-    direct=False,
-    dropout=0.0,
-    num_samples=None,
-    dtype=None,
-    name="nnlm",
-):
-    """The next word from the n - 1 words before it, by the vectors of these.
+    vocab_size: int,
+    context: int = 4,
+    embedding_size: int = 30,
+    hidden_size: int = 100,
+    direct: bool = False,
+    dropout: float = 0.0,
+    num_samples: int | None = None,
+    dtype: DType = None,
+    name: str = "nnlm",
+) -> keras.Model:
+    """Return a model that predicts the next word from the vectors of the n - 1 words before it.
 
-    `p(w | context) = softmax(y)_w`, `y = b + W x + U tanh(d + H x)` (eq. 1), where x are the
-    vectors C(w) of the words of the context, the farthest first, in a row: one table C for all
-    places. Without direct connections W = 0. The softmax keeps `[U W]` as one matrix.
+    `p(w | context) = softmax(y)_w`, `y = b + W x + U tanh(d + H x)` (eq. 1), where x is the
+    concatenation of the vectors C(w) of the words of the context, the farthest first; one table C
+    for all positions. Without direct connections W = 0. The softmax has `[U W]` as one matrix.
 
     Args:
         vocab_size: V.
-        context: n - 1, words that are looked at.
+        context: n - 1, number of words before the predicted one.
         embedding_size: m, width of the word vectors.
         hidden_size: h, tanh units; 0: none, with `direct`.
-        direct: whether the word vectors also go to the softmax directly.
+        direct: connect the word vectors to the softmax directly, too.
         dropout: rate on x and on the hidden units while training; the paper has none.
-        num_samples: words of the sampled softmax that `nnlm_pretrainer` trains with, ids then being
-            sorted by falling frequency; None: the full softmax.
+        num_samples: words of the sampled softmax that `nnlm_pretrainer` trains with; ids must then
+            be sorted by falling frequency. None: the full softmax.
         dtype: a Keras dtype policy; None takes the global one. Logits are float32 under any.
         name: name of the model.
 
     Inputs: dict of `input_word_ids` int32 `[B, n - 1]`.
 
     Outputs: dict of `lm_logits` float32 `[B, V]`, `word_emb` `[B, n - 1, m]` and `features`
-    `[B, h]`, with `direct` `[B, h + (n - 1) m]`: what the softmax reads.
+    `[B, h]`, with `direct` `[B, h + (n - 1) m]`: the input of the softmax.
 
     Raises:
-        ValueError: for sizes below 1, or a model without hidden units and direct connections.
+        ValueError: for sizes below 1, or neither hidden units nor direct connections.
     """
-    for given, value in (("context", context), ("embedding_size", embedding_size)):
-        if value < 1:
-            raise ValueError(f"{given}={value} must be at least 1")
+    check_positive(context=context, embedding_size=embedding_size)
     if hidden_size < (0 if direct else 1):
         raise ValueError(
             f"hidden_size={hidden_size} must be at least 1, or 0 with direct connections"
@@ -72,8 +72,8 @@ def nnlm(
     return keras.Model({"input_word_ids": ids}, outputs, name=name)
 
 
-def nnlm_pretrainer(model, name="nnlm_pretrainer"):
-    """The loss of `model` (from `nnlm`): `-log softmax(y)[target]`.
+def nnlm_pretrainer(model: keras.Model, name: str = "nnlm_pretrainer") -> keras.Model:
+    """Return a model of the loss of `model` (from `nnlm`): `-log softmax(y)[target]`.
 
     Args:
         model: a model made by `nnlm`.

@@ -1,16 +1,19 @@
 """Encoder-decoders of LSTMs: Sutskever et al. 2014, Bahdanau et al. 2015, Luong et al. 2015."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
 from tfnlp.layers import AttentionLSTM, Dropout, LogitBias, ProjectedLSTM, TokenEmbedding
 from tfnlp.layers.attention_scores import ATTENTIONS
+from tfnlp.layers.types import DType, Tensor
 
 # Published sizes, without vocabulary. Sutskever et al., section 3.4.
 SEQ2SEQ_SUTSKEVER = dict(num_layers=4, hidden_size=1000, attention=None, tied=False)
 SEQ2SEQ_SUTSKEVER.update(bidirectional=False, reverse_source=True, dropout=0.0)
-# Bahdanau et al., appendix A.2.3. Theirs are GRUs (A.1.1), each direction of the encoder as wide as
-# the decoder, and a maxout layer (A.2.2) in place of `tanh(W [c; h])`.
+# Bahdanau et al., appendix A.2.3. Their model has GRUs (A.1.1), each direction of the encoder as
+# wide as the decoder, and a maxout layer (A.2.2) in place of `tanh(W [c; h])`.
 SEQ2SEQ_BAHDANAU = dict(num_layers=1, hidden_size=1000, embedding_size=620, tied=False)
 SEQ2SEQ_BAHDANAU.update(attention="additive", dropout=0.0)
 # Luong et al., section 4.1; of the scores of global attention dot was their best (table 4).
@@ -21,26 +24,26 @@ SEQ2SEQ_MINI = dict(num_layers=1, hidden_size=256, attention="additive")
 
 
 def seq2seq(
-    vocab_size,
-    num_layers=1,
-    hidden_size=256,
-    embedding_size=None,
-    attention="additive",
-    input_feeding=False,
-    bidirectional=True,
-    reverse_source=False,
-    shared_embeddings=True,
-    tied=True,
-    dropout=0.2,
-    source_length=None,
-    target_length=None,
-    dtype=None,
-    name="seq2seq",
-):
-    """Reads a source, then predicts a target token by token, as a functional model.
+    vocab_size: int,
+    num_layers: int = 1,
+    hidden_size: int = 256,
+    embedding_size: int | None = None,
+    attention: str | None = "additive",
+    input_feeding: bool = False,
+    bidirectional: bool = True,
+    reverse_source: bool = False,
+    shared_embeddings: bool = True,
+    tied: bool = True,
+    dropout: float = 0.2,
+    source_length: int | None = None,
+    target_length: int | None = None,
+    dtype: DType = None,
+    name: str = "seq2seq",
+) -> keras.Model:
+    """Return a model that encodes a source and predicts a target token by token.
 
     The encoder's LSTMs read `E[source]`; layer l of the decoder starts from the last state of the
-    encoder's layer l. With h_t the decoder's last layer, and c_t what attention saw,
+    encoder's layer l. With h_t the decoder's last layer, and c_t the context that attention gives,
 
         attention=None:             h_t = LSTM(E[y_{t-1}]), o_t = h_t
         "additive":                 h_t = LSTM([E[y_{t-1}]; c_t]), c_t = attend(h_{t-1})
@@ -49,118 +52,130 @@ def seq2seq(
 
     and in all but the first `o_t = tanh(W [c_t; h_t])`; then `logits_t = E' o_t + b`. Sutskever et
     al. 2014, section 2; Bahdanau et al. 2015, section 3; Luong et al. 2015, section 3. Without
-    attention all that the decoder knows of the source is the state that it starts from.
+    attention the decoder knows the source only by its first state.
 
     Args:
         vocab_size: tokens V, the same for source and target.
-        num_layers: LSTMs above each other L, in encoder and decoder.
+        num_layers: LSTM layers L, in encoder and decoder.
         hidden_size: width H of the decoder's states and of the encoder's, half for each direction.
         embedding_size: columns of E; None: H.
         attention: None or the name of a score, see `tfnlp/layers/attention_scores.py`.
         input_feeding: as above.
-        bidirectional: every layer of the encoder reads both ways.
-        reverse_source: the encoder reads the source's end first (Sutskever et al., section 3.3);
+        bidirectional: every layer of the encoder reads in both directions.
+        reverse_source: the encoder reads the source from its end (Sutskever et al., section 3.3);
             only if not `bidirectional`. The outputs are in the order of the source.
         shared_embeddings: one table E for source and target, or one each.
         tied: E' is the target's E (Press & Wolf 2017), or a table of its own.
-        dropout: rate on embeddings, on what goes from one layer to the next, and on o_t.
+        dropout: rate on embeddings, between layers, and on o_t.
         source_length, target_length: static S and T, or None for any.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids` and `input_mask` `[B, S]` (1 for real tokens; padding may
-    stand anywhere), and `target_word_ids` `[B, T]`, what the decoder reads: the start token, then
-    the target without its last. Padding on its right changes nothing before it.
+    stand anywhere), and `target_word_ids` `[B, T]`, the decoder's input: the start token, then
+    the target without its last token. Padding on its right changes nothing before it.
 
     Outputs: dict of `lm_logits` float32 `[B, T, V]`, `sequence_output` (o) `[B, T, H]`,
     `encoder_output` `[B, S, H]` (zero at padding), `encoder_state` float32 `[B, L, 2H]` (c and h
     of each layer), and with attention `attention` float32 `[B, T, S]`, its weights.
 
     Raises:
-        ValueError: for an unknown score, or arguments that don't fit together.
+        ValueError: for an unknown score, or arguments that do not fit together.
     """
     embedding_size = embedding_size or hidden_size
     _check(num_layers, hidden_size, embedding_size, attention, input_feeding, tied)
-    if bidirectional and hidden_size % 2:
-        raise ValueError(f"hidden_size={hidden_size} must be even for a bidirectional encoder")
-    if bidirectional and reverse_source:
-        raise ValueError(
-            "reverse_source=True needs bidirectional=False: reading both ways, the encoder reads "
-            "the source from its end anyway"
-        )
+    lengths = dict(input_word_ids=source_length, input_mask=source_length)
+    lengths["target_word_ids"] = target_length
+    inputs = {k: keras.Input((length,), dtype="int32", name=k) for k, length in lengths.items()}
+    real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, S]
 
-    def drop(x, place):
+    def drop(x: Tensor, place: str) -> Tensor:
         return Dropout(dropout, dtype=dtype, name=f"{place}_dropout")(x)
 
-    def embedding(table, size=embedding_size):
+    def embedding(name: str, size: int = embedding_size) -> TokenEmbedding:
         initializer = keras.initializers.RandomUniform(-0.1, 0.1)  # Luong et al., section 4.1
-        return TokenEmbedding(vocab_size, size, initializer, dtype=dtype, name=table)
+        return TokenEmbedding(vocab_size, size, initializer, dtype=dtype, name=name)
 
-    def lstm(units, place):
-        return ProjectedLSTM(units, None, None, None, dtype=dtype, name=place)
-
-    source = keras.Input((source_length,), dtype="int32", name="input_word_ids")
-    mask = keras.Input((source_length,), dtype="int32", name="input_mask")
-    target = keras.Input((target_length,), dtype="int32", name="target_word_ids")
-    real = ops.not_equal(mask, 0)  # bool [B, S]
     if shared_embeddings:
-        read = written = embedding("token_embedding")
+        source_table = target_table = embedding("token_embedding")
     else:
-        read, written = embedding("source_embedding"), embedding("target_embedding")
-
-    ways = ("backward",) if reverse_source else ("forward",)
-    if bidirectional:
-        ways = ("forward", "backward")
-    x = drop(read(source), "source")
+        source_table, target_table = embedding("source_embedding"), embedding("target_embedding")
+    directions = _directions(hidden_size, bidirectional, reverse_source)
+    x = drop(source_table(inputs["input_word_ids"]), "source")
     states = []
     for index in range(num_layers):
         x = drop(x, f"encoder_{index}") if index else x
-        x, state = _encoded(x, real, hidden_size // len(ways), ways, lstm, f"encoder_{index}")
+        x, state = _encoder_layer(x, real, hidden_size, directions, dtype, f"encoder_{index}")
         states.append(state)
-    encoder_output = x
-    encoder_state = ops.stack(states, axis=1)  # [B, L, 2H]
+    outputs = {"encoder_output": x, "encoder_state": ops.stack(states, axis=1)}  # [B, L, 2H]
 
-    y = drop(written(target), "target")
-    outputs = {"encoder_output": encoder_output, "encoder_state": encoder_state}
+    y = drop(target_table(inputs["target_word_ids"]), "target")
     if input_feeding or attention == "additive":
         y, outputs["attention"], _ = AttentionLSTM(
             hidden_size, num_layers, attention, input_feeding, dropout, dtype=dtype, name="decoder"
-        )(y, encoder_output, mask=real, initial_state=encoder_state)
+        )(y, x, mask=real, initial_state=outputs["encoder_state"])
     else:
-        for index in range(num_layers):
+        for index, state in enumerate(states):
             y = drop(y, f"decoder_{index}") if index else y
-            y, _ = lstm(hidden_size, f"decoder_{index}")(y, initial_state=states[index])
+            y, _ = _lstm(hidden_size, dtype, f"decoder_{index}")(y, initial_state=state)
         if attention:
-            # What nothing waits for comes after the recurrence, for all times at once.
-            context, outputs["attention"] = ATTENTIONS[attention](dtype=dtype, name="attention")(
-                y, encoder_output, mask=real
-            )
-            y = keras.layers.Dense(
-                hidden_size, "tanh", use_bias=False, dtype=dtype, name="attentional_vector"
-            )(ops.concatenate([context, y], -1))
+            y, outputs["attention"] = _attentional(y, x, real, attention, hidden_size, dtype)
     outputs["sequence_output"] = y
-    table = written if tied else embedding("softmax", hidden_size)
+    table = target_table if tied else embedding("softmax", hidden_size)
     logits = table(drop(y, "output"), reverse=True)
     outputs["lm_logits"] = LogitBias(name="logit_bias")(logits)
-    inputs = {x.name: x for x in (source, mask, target)}
     return keras.Model(inputs, outputs, name=name)
 
 
-def _encoded(x, real, units, ways, lstm, name):
-    """One layer of the encoder: `[B, S, H]` and its last state, `[c; h]`, float32 `[B, 2H]`."""
+def _encoder_layer(
+    x: Tensor,
+    real: Tensor,
+    hidden_size: int,
+    directions: Sequence[str],
+    dtype: DType,
+    name: str,
+) -> tuple[Tensor, Tensor]:
+    """Return the output `[B, S, H]` of one layer and its last state `[c; h]`, float32 `[B, 2H]`."""
+    units = hidden_size // len(directions)
     outputs, cells, states = [], [], []
-    for way in ways:
-        backward = way == "backward"
-        # The state passes by padding, which stands first when a row is read from its end.
+    for direction in directions:
+        backward = direction == "backward"
+        # Padding leaves the state unchanged; it stands first when a row is read from its end.
         inputs, mask = (ops.flip(v, axis=1) if backward else v for v in (x, real))
-        y, state = lstm(units, f"{name}_{way}")(inputs, mask=mask)
+        y, state = _lstm(units, dtype, f"{name}_{direction}")(inputs, mask=mask)
         outputs.append(ops.flip(y, axis=1) if backward else y)
         cells.append(state[:, :units])
         states.append(state[:, units:])
     return ops.concatenate(outputs, -1), ops.concatenate([*cells, *states], -1)
 
 
-def _check(num_layers, hidden_size, embedding_size, attention, input_feeding, tied):
+def _lstm(units: int, dtype: DType, name: str) -> ProjectedLSTM:
+    return ProjectedLSTM(units, None, None, None, dtype=dtype, name=name)
+
+
+def _attentional(
+    y: Tensor, memory: Tensor, real: Tensor, score: str, hidden_size: int, dtype: DType
+) -> tuple[Tensor, Tensor]:
+    """Return `tanh(W [c_t; h_t])` `[B, T, H]` and the attention weights `[B, T, S]`.
+
+    The recurrence does not need them, so they are computed for all times at once.
+    """
+    attend = ATTENTIONS[score](dtype=dtype, name="attention")
+    context, weights = attend(y, memory, mask=real)
+    vector = keras.layers.Dense(
+        hidden_size, "tanh", use_bias=False, dtype=dtype, name="attentional_vector"
+    )
+    return vector(ops.concatenate([context, y], -1)), weights
+
+
+def _check(
+    num_layers: int,
+    hidden_size: int,
+    embedding_size: int,
+    attention: str | None,
+    input_feeding: bool,
+    tied: bool,
+) -> None:
     if num_layers < 1 or hidden_size < 1:
         raise ValueError(
             f"num_layers={num_layers} and hidden_size={hidden_size} must be at least 1"
@@ -169,9 +184,23 @@ def _check(num_layers, hidden_size, embedding_size, attention, input_feeding, ti
         names = ", ".join(map(repr, ATTENTIONS))
         raise ValueError(f"attention={attention!r} must be one of {names}, or None")
     if input_feeding and attention is None:
-        raise ValueError("input_feeding=True feeds what attention found; choose an `attention`")
+        raise ValueError("input_feeding=True feeds the result of attention; choose an `attention`")
     if tied and embedding_size != hidden_size:
         raise ValueError(
             f"tied=True needs embedding_size={embedding_size} equal to hidden_size={hidden_size}; "
             "make them equal, or take tied=False"
         )
+
+
+def _directions(hidden_size: int, bidirectional: bool, reverse_source: bool) -> Sequence[str]:
+    """Return the directions in which the encoder reads."""
+    if bidirectional and hidden_size % 2:
+        raise ValueError(f"hidden_size={hidden_size} must be even for a bidirectional encoder")
+    if bidirectional and reverse_source:
+        raise ValueError(
+            "reverse_source=True needs bidirectional=False: a bidirectional encoder reads the "
+            "source from its end anyway"
+        )
+    if bidirectional:
+        return "forward", "backward"
+    return ("backward",) if reverse_source else ("forward",)

@@ -1,29 +1,30 @@
-"""A `seq2seq` model one target token at a time."""
+"""The decoder of `seq2seq` one target token at a time."""
 
 import keras
 from keras import ops
 
+from tfnlp.layers.types import Tensor
+
 
 class Seq2SeqDecoder:
-    """The next target token's logits, for a source and then for token after token.
+    """The logits of the next target token, for a source and then token by token.
 
-    It has the interface of `GPTDecoder`, the source standing where the prompt does, so that
-    `generate` and `beam_search` give translations: tokens after the start token, which is not
-    among them.
+    As a `Decoder` it works with `generate` and `beam_search`: their prompt is the source, and they
+    return translations without the start token.
 
     Args:
         model: from `seq2seq`.
-        start_id: the token that the decoder reads first.
-        vocab_size: only so many of the first tokens are ever given; None: all of the model's.
+        start_id: the first token of the decoder's input.
+        vocab_size: only the first so many tokens are generated; None: all of the model's.
 
     Attributes:
         vocab_size: V, as given.
 
     Raises:
-        ValueError: for a start_id or a vocab_size that the model does not have.
+        ValueError: for a start_id or a vocab_size outside the model's.
     """
 
-    def __init__(self, model, start_id, vocab_size=None):
+    def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
         layers = {layer.name: layer for layer in model.layers}
         self._model = model
         sources = {name: model.input[name] for name in ("input_word_ids", "input_mask")}
@@ -32,7 +33,7 @@ class Seq2SeqDecoder:
         self._embedding = layers.get("target_embedding", layers.get("token_embedding"))
         self._softmax = layers.get("softmax", self._embedding)
         self._bias = layers["logit_bias"]
-        self._attentive = layers.get("decoder")  # an AttentionLSTM, or LSTMs and what follows them
+        self._attentive = layers.get("decoder")  # an AttentionLSTM; None: LSTMs, then attention
         count = model.output["encoder_state"].shape[1]
         if self._attentive is None:
             self._lstms = [layers[f"decoder_{index}"] for index in range(count)]
@@ -46,13 +47,13 @@ class Seq2SeqDecoder:
         if not 1 <= self.vocab_size <= size:
             raise ValueError(f"vocab_size={vocab_size} must be from 1 to the model's {size}")
 
-    def prefill(self, ids, mask, size):
-        """Reads sources and the start token.
+    def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read sources and the start token.
 
         Args:
             ids: int32 `[B, S]`.
             mask: bool `[B, S]`, False for padding, anywhere.
-            size: S and the number of target tokens; an LSTM's state needs no room for them.
+            size: not used; the state of an LSTM does not grow.
 
         Returns:
             logits of the first target token, float32 `[B, V]`; the cache, a tuple of tensors
@@ -71,12 +72,14 @@ class Seq2SeqDecoder:
         start = ops.full((ops.shape(ids)[0],), self.start_id, "int32")
         return self.step(start, None, mask, cache)
 
-    def step(self, tokens, index, mask, cache):
-        """Reads one more target token.
+    def step(
+        self, tokens: Tensor, index: Tensor | None, mask: Tensor, cache: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read one more target token.
 
         Args:
             tokens: int32 `[B]`.
-            index: not read; an LSTM does not count.
+            index: not used; an LSTM has no positions.
             mask: bool `[B, S]`, of the source.
             cache: from the call before.
 
@@ -106,15 +109,15 @@ class Seq2SeqDecoder:
         logits = self._bias(self._softmax(x[:, 0], reverse=True))
         return logits[:, : self.vocab_size], cache
 
-    def attention(self, ids, mask, target_ids):
-        """What the model looked at while it wrote each token of a translation.
+    def attention(self, ids: Tensor, mask: Tensor, target_ids: Tensor) -> Tensor:
+        """Return the attention weights of each token of a translation.
 
         Args:
             ids, mask: the source, as in `prefill`.
             target_ids: int32 `[B, T]`, the translation, without the start token.
 
         Returns:
-            float32 `[B, T, S]`: row t says where it looked to write `target_ids[:, t]`.
+            float32 `[B, T, S]`: row t holds the weights for `target_ids[:, t]`.
 
         Raises:
             ValueError: for a model without attention.

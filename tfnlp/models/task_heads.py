@@ -1,22 +1,28 @@
-"""What all task models share: the layers that stand on an encoder, whatever encoder it is."""
+"""Layers of all task models on the outputs of an encoder."""
+
+from collections.abc import Sequence
 
 import keras
 from keras import ops
 
+from tfnlp.layers.types import Tensor
+
 OUTPUTS = ("class", "score", "choice", "tag", "span")
 
 
-def check_output(output, num_classes, sequences, several=()):
-    """Whether the arguments of a task model fit together.
+def check_output(
+    output: str, num_classes: int | None, sequences: int, several: Sequence[str] = ()
+) -> None:
+    """Check that the arguments of a task model fit together.
 
     Args:
         output: one of `OUTPUTS`.
-        num_classes: K, of "class" and "tag" alone.
+        num_classes: K, only of "class" and "tag".
         sequences: C, of an example.
         several: outputs besides "choice" that may be of more than one sequence.
 
     Raises:
-        ValueError: if they don't.
+        ValueError: for arguments that do not fit together.
     """
     if output not in OUTPUTS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
@@ -34,21 +40,23 @@ def check_output(output, num_classes, sequences, several=()):
         raise ValueError(f"sequences={sequences} does not fit output={output!r}; expected 1")
 
 
-def fold(x, sequences):
-    """`[B, C, ...]` as `[C*B, ...]`: first all first sequences, then all second ones."""
+def fold(x: Tensor, sequences: int) -> Tensor:
+    """Return `[B, C, ...]` as `[C*B, ...]`: all first sequences, then all second ones."""
     return ops.concatenate([x[:, c] for c in range(sequences)], axis=0)
 
 
-def unfold(x, sequences):
-    """`[C*B, ...]` as `[B, C, ...]`."""
+def unfold(x: Tensor, sequences: int) -> Tensor:
+    """Return `[C*B, ...]` as `[B, C, ...]`."""
     return ops.stack(ops.split(x, sequences, axis=0), axis=1)
 
 
-def sequence_outputs(h, output, num_classes, initializer):
-    """What is said of whole sequences, `h` `[B, C, F]`, by a layer named "classifier".
+def sequence_outputs(
+    h: Tensor, output: str, num_classes: int | None, initializer: keras.Initializer
+) -> dict[str, Tensor]:
+    """Return the outputs for whole sequences, `h` `[B, C, F]`, of a layer named "classifier".
 
     "class": `W sum_c h_c + b`; "score": the same with one number; "choice": `w . h_c`, the same w
-    for each. A softmax over the choices would not see a bias there.
+    for each. A bias there would not change a softmax over the choices.
 
     Returns:
         dict of float32 `class_logits` `[B, K]`, `score` `[B]` or `choice_logits` `[B, C]`.
@@ -67,22 +75,24 @@ def sequence_outputs(h, output, num_classes, initializer):
     return {"class_logits": total} if output == "class" else {"score": total[:, 0]}
 
 
-def tag_outputs(h, num_classes, initializer):
-    """`W h_t + b` by a layer named "classifier": dict of `tag_logits` float32 `[B, T, K]`."""
+def tag_outputs(h: Tensor, num_classes: int, initializer: keras.Initializer) -> dict[str, Tensor]:
+    """Return `tag_logits = W h_t + b`, float32 `[B, T, K]`, of a layer named "classifier"."""
     dense = keras.layers.Dense(
         num_classes, kernel_initializer=initializer, dtype="float32", name="classifier"
     )
     return {"tag_logits": dense(ops.cast(h, "float32"))}
 
 
-def span_outputs(start, end, real, initializer):
-    """`s . start_t` and `e . end_t` where `real`, -1e9 elsewhere (Devlin et al., section 4.2).
+def span_outputs(
+    start: Tensor, end: Tensor, real: Tensor, initializer: keras.Initializer
+) -> dict[str, Tensor]:
+    """Return `s . start_t` and `e . end_t` where `real`, -1e9 elsewhere (BERT, section 4.2).
 
     Args:
-        start, end: `[B, T, F]`, what the layers "start" and "end" read.
+        start, end: `[B, T, F]`, inputs of the layers "start" and "end".
         real: bool `[B, T]`.
-        initializer: of the vectors s and e. There is no bias: a softmax over the places would
-            not see it.
+        initializer: of the vectors s and e. There is no bias: it would not change a softmax over
+            the positions.
 
     Returns:
         dict of float32 `start_logits` and `end_logits` `[B, T]`.
@@ -92,7 +102,7 @@ def span_outputs(start, end, real, initializer):
         dense = keras.layers.Dense(
             1,
             use_bias=False,
-            kernel_initializer=initializer.clone(),  # itself it would give both the same numbers
+            kernel_initializer=initializer.clone(),  # itself would give both the same values
             dtype="float32",
             name=name,
         )

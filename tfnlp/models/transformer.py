@@ -1,4 +1,6 @@
-"""The Transformer (Vaswani et al. 2017): an encoder that reads, a decoder that writes."""
+"""The Transformer (Vaswani et al. 2017): an encoder of the source, a decoder of the target."""
+
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,6 +12,8 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
+from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.sizes import check_transformer
 
 # Table 3 of the paper; its vocabulary of English and German has about 37,000 tokens.
 TRANSFORMER_BASE = dict(vocab_size=37000, num_layers=6, hidden_size=512, num_heads=8)
@@ -21,29 +25,29 @@ TRANSFORMER_MINI = dict(num_layers=3, hidden_size=256, num_heads=4, intermediate
 
 
 def transformer(
-    vocab_size=37000,
-    num_layers=6,
-    hidden_size=512,
-    num_heads=8,
-    intermediate_size=2048,
-    dropout=0.1,
-    attention_dropout=0.0,
-    activation="relu",
-    norm_first=False,
-    norm_epsilon=1e-6,
-    source_length=None,
-    target_length=None,
-    dtype=None,
-    name="transformer",
-):
-    """Encoder and decoder as a functional model; the defaults are the paper's base model.
+    vocab_size: int = 37000,
+    num_layers: int = 6,
+    hidden_size: int = 512,
+    num_heads: int = 8,
+    intermediate_size: int = 2048,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.0,
+    activation: str = "relu",
+    norm_first: bool = False,
+    norm_epsilon: float = 1e-6,
+    source_length: int | None = None,
+    target_length: int | None = None,
+    dtype: DType = None,
+    name: str = "transformer",
+) -> keras.Model:
+    """Return encoder and decoder; the defaults are those of the paper's base model.
 
     `x_0 = drop(sqrt(H) E[source] + PE)`, `x_l = block_l(x_{l-1})` (sections 3.1, 3.4, 3.5);
-    `y_0 = drop(sqrt(H) E[target] + PE)`, `y_l = block_l(y_{l-1}, context=x_L)`, each position
-    seeing itself and what stands before it; `logits = y_L E^T`. One table E for the source, the
-    target and the softmax, filled with `N(0, 1/H)` so that `sqrt(H) E` is of size 1; the kernels
-    are filled by Glorot & Bengio's uniform distribution. With `norm_first` the blocks are
-    pre-norm, and `LN(x_L)` and `LN(y_L)` follow.
+    `y_0 = drop(sqrt(H) E[target] + PE)`, `y_l = block_l(y_{l-1}, context=x_L)`, where each target
+    position attends to itself and to those before it; `logits = y_L E^T`. One table E for the
+    source, the target and the softmax, initialized with `N(0, 1/H)` so that `sqrt(H) E` is of size
+    1; the kernels are initialized with Glorot & Bengio's uniform distribution. With `norm_first`
+    the blocks are pre-norm, and `LN(x_L)` and `LN(y_L)` follow.
 
     With V = 37,000 the base model has 63.1 M weights, the big one 214.2 M (the paper's table 3
     says 65 and 213 M).
@@ -65,31 +69,22 @@ def transformer(
         name: name of the model.
 
     Inputs: dict of int32: `input_word_ids` `[B, S]`, `input_mask` `[B, S]` (1 for real tokens),
-    `target_word_ids` `[B, T]`, what the decoder reads: a start token, then the target shifted to
-    the right. Padding stands on the right; the target's needs no mask, as what comes later is
-    never seen.
+    `target_word_ids` `[B, T]`, the decoder's input: a start token, then the target shifted to
+    the right. Padding stands on the right; the target's needs no mask, as no position attends to
+    later ones.
 
     Outputs: dict of `lm_logits` float32 `[B, T, V]` (those at t predict target token t),
     `sequence_output` `[B, T, H]`, `decoder_outputs` (list of L, the last is `sequence_output`),
     `encoder_output` `[B, S, H]`, `encoder_outputs` (list of L, the last is `encoder_output`) and
-    `attention` float32 `[B, N, T, S]`, whom the last block of the decoder looks at in the source.
+    `attention` float32 `[B, N, T, S]`, the attention of the decoder's last block to the source.
 
     Raises:
-        ValueError: for sizes that don't fit together.
+        ValueError: for sizes that do not fit together.
     """
-    if num_layers < 1:
-        raise ValueError(f"num_layers={num_layers} must be at least 1")
-    if num_heads < 1 or hidden_size % num_heads:
-        raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
-
-    inputs = {
-        key: keras.Input((length,), dtype="int32", name=key)
-        for key, length in (
-            ("input_word_ids", source_length),
-            ("input_mask", source_length),
-            ("target_word_ids", target_length),
-        )
-    }
+    check_transformer(num_layers, hidden_size, num_heads)
+    lengths = dict(input_word_ids=source_length, input_mask=source_length)
+    lengths["target_word_ids"] = target_length
+    inputs = {k: keras.Input((length,), dtype="int32", name=k) for k, length in lengths.items()}
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, S]
     table = TokenEmbedding(
         vocab_size,
@@ -100,42 +95,25 @@ def transformer(
     )
     positions = SinusoidalPositions(dtype=dtype, name="positions")
 
-    def embedded(ids, part):
-        tokens = table(ids) * hidden_size**0.5
+    def embedded(ids: Tensor, part: str) -> Tensor:
+        tokens = table(ids) * hidden_size**0.5  # [B, S or T, H]
         return Dropout(dropout, dtype=dtype, name=f"{part}_dropout")(tokens + positions(tokens))
 
-    def stack(x, part, return_scores=False, **call):
-        """The output of each of the blocks, and the last one's attention map."""
-        outputs, scores = [], None
-        for index in range(num_layers):
-            block = TransformerBlock(
-                num_heads,
-                intermediate_size,
-                dropout=dropout,
-                attention_dropout=attention_dropout,
-                activation=activation,
-                norm_first=norm_first,
-                norm_epsilon=norm_epsilon,
-                causal=part == "decoder",
-                dtype=dtype,
-                name=f"{part}_layer_{index}",
-            )
-            if return_scores and index == num_layers - 1:
-                x, scores = block(x, return_scores=True, **call)
-            else:
-                x = block(x, **call)
-            outputs.append(x)
-        if norm_first:
-            outputs[-1] = LayerNorm(norm_epsilon, dtype=dtype, name=f"{part}_norm")(x)
-        return outputs, scores
-
-    encoder_outputs, _ = stack(embedded(inputs["input_word_ids"], "encoder"), "encoder", mask=real)
-    decoder_outputs, scores = stack(
-        embedded(inputs["target_word_ids"], "decoder"),
-        "decoder",
-        return_scores=True,
-        context=encoder_outputs[-1],
-        context_mask=real,
+    block = dict(
+        num_heads=num_heads,
+        intermediate_size=intermediate_size,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        activation=activation,
+        norm_first=norm_first,
+        norm_epsilon=norm_epsilon,
+        dtype=dtype,
+    )
+    encoder_outputs = _encoder(
+        embedded(inputs["input_word_ids"], "encoder"), real, num_layers, block
+    )
+    decoder_outputs, scores = _decoder(
+        embedded(inputs["target_word_ids"], "decoder"), encoder_outputs[-1], real, num_layers, block
     )
     outputs = {
         "lm_logits": table(decoder_outputs[-1], reverse=True),
@@ -146,3 +124,50 @@ def transformer(
         "attention": scores,
     }
     return keras.Model(inputs, outputs, name=name)
+
+
+def _encoder(x: Tensor, real: Tensor, num_layers: int, block: dict[str, Any]) -> list[Tensor]:
+    """Return the outputs of the encoder's blocks, each `[B, S, H]`.
+
+    Args:
+        x: the embedded source `[B, S, H]`.
+        real: bool `[B, S]`, True for real tokens.
+        num_layers: L.
+        block: arguments of each `TransformerBlock`.
+    """
+    outputs = []
+    for index in range(num_layers):
+        x = TransformerBlock(**block, name=f"encoder_layer_{index}")(x, mask=real)
+        outputs.append(x)
+    return _normalized(outputs, "encoder_norm", block)
+
+
+def _decoder(
+    y: Tensor, source: Tensor, real: Tensor, num_layers: int, block: dict[str, Any]
+) -> tuple[list[Tensor], Tensor]:
+    """Return the outputs of the decoder's blocks, each `[B, T, H]`, and the last attention map.
+
+    Args:
+        y: the embedded target `[B, T, H]`.
+        source: the encoder's output `[B, S, H]`.
+        real: bool `[B, S]`, True for real tokens of the source.
+        num_layers: L.
+        block: arguments of each `TransformerBlock`.
+    """
+    outputs, scores = [], None
+    for index in range(num_layers):
+        layer = TransformerBlock(**block, causal=True, name=f"decoder_layer_{index}")
+        if index < num_layers - 1:
+            y = layer(y, context=source, context_mask=real)
+        else:
+            y, scores = layer(y, context=source, context_mask=real, return_scores=True)
+        outputs.append(y)
+    return _normalized(outputs, "decoder_norm", block), scores
+
+
+def _normalized(outputs: list[Tensor], name: str, block: dict[str, Any]) -> list[Tensor]:
+    """Return the outputs of a stack, with a layer norm on the last if the blocks are pre-norm."""
+    if not block["norm_first"]:
+        return outputs
+    norm = LayerNorm(block["norm_epsilon"], dtype=block["dtype"], name=name)
+    return [*outputs[:-1], norm(outputs[-1])]

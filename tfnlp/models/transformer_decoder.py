@@ -1,21 +1,23 @@
-"""A Transformer's decoder one token at a time, with a cache of keys and values."""
+"""The Transformer's decoder one token at a time, with a cache of keys and values."""
 
 import keras
 from keras import ops
 
+from tfnlp.layers.types import Tensor
+
 
 class TransformerDecoder:
-    """The next target token's logits, for a source and then for token after token.
+    """The logits of the next target token, for a source and then token by token.
 
-    The same layers and weights as the model. The source is encoded once, and its keys and values
-    are computed once for each block; each target position is computed once, and looks at the keys
-    and values that the positions before it left. Has the interface of `GPTDecoder`, so `generate`
-    and `beam_search` take it: what they call the prompt is the source.
+    It has the layers and weights of the model. The source is encoded once, and its keys and values
+    are computed once for each block; each target position is computed once, and attends to the keys
+    and values of the positions before it. As a `Decoder` it works with `generate` and
+    `beam_search`: their prompt is the source.
 
     Args:
         model: from `transformer`.
-        start_id: the token that the decoder reads first.
-        vocab_size: only so many of the first tokens are ever given; None: all of the model's. Some
+        start_id: the first token of the decoder's input.
+        vocab_size: only the first so many tokens are generated; None: all of the model's. Some
             tables have more rows than the vocabulary has tokens.
 
     Attributes:
@@ -23,10 +25,10 @@ class TransformerDecoder:
         constant_parts: how many of the last parts of a cache depend on the source alone.
 
     Raises:
-        ValueError: for a vocab_size or a start_id that the model does not have.
+        ValueError: for a vocab_size or a start_id outside the model's.
     """
 
-    def __init__(self, model, start_id, vocab_size=None):
+    def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
         self._tokens = model.get_layer("token_embedding")
         self._positions = model.get_layer("positions")
         names = [layer.name for layer in model.layers]
@@ -46,8 +48,8 @@ class TransformerDecoder:
         self.start_id = start_id
         self.constant_parts = 2 * count
 
-    def prefill(self, ids, mask, size):
-        """Reads sources, and the start token.
+    def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read sources and the start token.
 
         Args:
             ids: int32 `[B, S]`.
@@ -69,8 +71,10 @@ class TransformerDecoder:
         start = ops.full((batch,), self.start_id, "int32")
         return self._read(start, 0, mask, (*of_target, *of_source))
 
-    def step(self, tokens, index, mask, cache):
-        """Reads one more target token.
+    def step(
+        self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read one more target token.
 
         Args:
             tokens: int32 `[B]`.
@@ -84,7 +88,9 @@ class TransformerDecoder:
         source = mask.shape[1] or ops.shape(mask)[1]
         return self._read(tokens, index - source + 1, mask, cache)  # the start token came first
 
-    def _read(self, tokens, position, mask, cache):
+    def _read(
+        self, tokens: Tensor, position: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         x = self._tokens(tokens[:, None])  # [B, 1, H]
         x = x * x.shape[-1] ** 0.5
         x = x + self._positions(x, start=position)

@@ -1,42 +1,44 @@
-"""word2vec (Mikolov et al. 2013): one vector a word, learnt from the words around it."""
+"""word2vec (Mikolov et al. 2013): one vector for each word, learnt from the words around it."""
 
 import keras
 
 from tfnlp.layers import CBOWLoss, SkipGramLoss, SubwordEmbedding, WordEmbedding
+from tfnlp.layers.types import DType
+from tfnlp.models.sizes import check_positive
 
 ARCHITECTURES = {"skipgram": SkipGramLoss, "cbow": CBOWLoss}
 
 
 def word2vec(
-    vocab_size,
-    hidden_size=100,
-    architecture="skipgram",
-    window=5,
-    negatives=5.0,
-    samples=16,
-    block=32,
-    buckets=None,
-    most_subwords=None,
-    dtype=None,
-    name="word2vec",
-):
-    """Skip-gram or CBOW with negative sampling as a functional model over blocks of text.
+    vocab_size: int,
+    hidden_size: int = 100,
+    architecture: str = "skipgram",
+    window: int = 5,
+    negatives: float = 5.0,
+    samples: int = 16,
+    block: int = 32,
+    buckets: int | None = None,
+    most_subwords: int | None = None,
+    dtype: DType = None,
+    name: str = "word2vec",
+) -> keras.Model:
+    """Return skip-gram or CBOW with negative sampling over blocks of text.
 
-    The vectors are the rows of the layer `word_embedding`, at first uniform in +-1/(2H); those of
-    words as outputs, the kernel of the layer `loss`, are zero at first (both as in word2vec.c).
-    With `buckets` it is fastText: `word_embedding` is a `SubwordEmbedding`, which has to be told
-    of the n-grams, see there.
+    The vectors are the rows of the layer `word_embedding`, initially uniform in +-1/(2H); those of
+    words as outputs, the kernel of the layer `loss`, are initially zero (both as in word2vec.c).
+    With `buckets` the model is fastText: `word_embedding` is a `SubwordEmbedding`, whose n-grams
+    must be set, see there.
 
     Args:
         vocab_size: words V.
         hidden_size: width H.
         architecture: "skipgram" (see `SkipGramLoss`) or "cbow" (see `CBOWLoss`).
-        window: W, words on either side at most.
-        negatives: k, what the negatives of a pair weigh together.
+        window: W, the largest number of words on either side.
+        negatives: k, the total weight of the negatives of a pair.
         samples: N, negatives drawn for a block.
         block: L, centres in a block.
-        buckets: rows for character n-grams; None: words have a vector of their own alone.
-        most_subwords: n-grams of a word at most; needed with `buckets`.
+        buckets: rows for character n-grams; None: words have only a vector of their own.
+        most_subwords: the largest number of n-grams of a word; needed with `buckets`.
         dtype: a Keras dtype policy; None takes the global one. The losses are float32.
         name: name of the model.
 
@@ -47,15 +49,13 @@ def word2vec(
     block's pairs (CBOW: centres).
 
     Raises:
-        ValueError: for another architecture, or sizes below 1.
+        ValueError: for an unknown architecture, or sizes below 1.
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(
             f"architecture={architecture!r} is unknown; choose one of {sorted(ARCHITECTURES)}"
         )
-    for key, value in (("window", window), ("samples", samples), ("block", block)):
-        if value < 1:
-            raise ValueError(f"{key}={value} must be at least 1")
+    check_positive(window=window, samples=samples, block=block)
     inputs = {
         key: keras.Input((size,), dtype="int32", name=key)
         for key, size in (

@@ -1,23 +1,39 @@
-"""The recurrence of `ProjectedLSTM` over time, and its gradient.
+"""The recurrence of `ProjectedLSTM` over time, plain and with a hand-written gradient.
 
-Derived by autodiff, the gradient of a loop adds an outer product to the whole of each weight
-matrix at every step. Written out, the loop backwards only makes the gradients of the gates; those
-of the weights are then one matrix product over all steps.
+Automatic differentiation of a loop adds an outer product to each whole weight matrix at every
+step. Here the loop backwards only computes the gradients of the gates; those of the weights are
+then one matrix product over all steps.
 """
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 from keras import ops
 
+from tfnlp.layers.types import DType, Tensor
 
-def lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
-    """Runs the cell over the first axis.
+Constants = tuple[float | None, float | None, float]  # cell_clip, projection_clip, forget_bias
+
+
+def lstm_loop(
+    gates: Tensor,
+    c: Tensor,
+    h: Tensor,
+    recurrent: Tensor,
+    projection: Tensor | None,
+    live: Tensor | None,
+    keep: Tensor | None,
+    constants: Constants,
+) -> tuple[Tensor, Tensor]:
+    """Run the cell over the first axis.
 
     Args:
         gates: `x_t W_x + b`, `[T, B, 4U]`.
         c, h: float32 `[B, U]` and `[B, P]`.
         recurrent, projection: `[P, 4U]`, `[U, P]`, or None for no projection (P = U).
-        live: bool `[T, B, 1]`, False where the state stays as it is, or None.
-        keep: float32 `[T, B, 1]`, 0 where the state is zeroed first, or None.
+        live: bool `[T, B, 1]`, False where the state is not changed, or None.
+        keep: float32 `[T, B, 1]`, 0 where the state is set to zero first, or None.
         constants: `(cell_clip, projection_clip, forget_bias)`.
 
     Returns:
@@ -31,8 +47,17 @@ def lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
     return outputs, c
 
 
-def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constants):
-    """`lstm_loop` with a gradient of its own, for all arguments but `live` and `keep`."""
+def trainable_lstm_loop(
+    gates: Tensor,
+    c: Tensor,
+    h: Tensor,
+    recurrent: Tensor,
+    projection: Tensor | None,
+    live: Tensor | None,
+    keep: Tensor | None,
+    constants: Constants,
+) -> tuple[Tensor, Tensor]:
+    """Return what `lstm_loop` returns, with a hand-written gradient for all but `live`, `keep`."""
 
     @ops.custom_gradient
     def loop(gates, c_0, h_0, recurrent, *projections):
@@ -50,7 +75,7 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
             before = [
                 ops.concatenate([first[None], all_steps[:-1]]) * (1.0 if keep is None else keep)
                 for first, all_steps in ((c_0, cells), (h_0, outputs))
-            ]  # what each step started from: [T, B, U], [T, B, P]
+            ]  # the start of each step: [T, B, U], [T, B, P]
 
             def back(carry, x):
                 return cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
@@ -78,8 +103,15 @@ def trainable_lstm_loop(gates, c, h, recurrent, projection, live, keep, constant
     return loop(gates, c, h, recurrent, *([] if projection is None else [projection]))
 
 
-def cell(c, h, x, recurrent, projection, constants):
-    """One step: c, h and the active gates (i, j, f, o), all float32."""
+def cell(
+    c: Tensor,
+    h: Tensor,
+    x: dict[str, Tensor],
+    recurrent: Tensor,
+    projection: Tensor | None,
+    constants: Constants,
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """Return c, h and the active gates (i, j, f, o) of one step, all float32."""
     cell_clip, projection_clip, forget_bias = constants
     if "keep" in x:
         c, h = c * x["keep"], h * x["keep"]
@@ -96,9 +128,15 @@ def cell(c, h, x, recurrent, projection, constants):
     return new_c, new_h, (i, j, f, o)
 
 
-def cell_gradient(d_c, d_h, x, recurrent, projection, constants):
-    """From the gradients of c_t and h_t those of c_{t-1}, h_{t-1}, the gates, and, where it is
-    projected, the h unclipped.
+def cell_gradient(
+    d_c: Tensor,
+    d_h: Tensor,
+    x: dict[str, Tensor],
+    recurrent: Tensor,
+    projection: Tensor | None,
+    constants: Constants,
+) -> tuple[Tensor, ...]:
+    """Return the gradients of c_{t-1}, h_{t-1}, the gates and, if projected, the unclipped h.
 
     With a = sigmoid or tanh of z: dz = da a (1 - a) or da (1 - a^2).
     """
@@ -131,14 +169,20 @@ def cell_gradient(d_c, d_h, x, recurrent, projection, constants):
     return (d_c, d_h, d_gates) if projection is None else (d_c, d_h, d_gates, d_projected)
 
 
-def scan(step, start, backwards=False, sums=(), **arrays):
-    """`step(carry, {name: array[t]})` for all t: the last carry, and every carry at its t.
+def scan(
+    step: Callable[[Any, dict[str, Tensor]], Any],
+    start: Any,
+    backwards: bool = False,
+    sums: Sequence[str] = (),
+    **arrays: Tensor | None,
+) -> tuple[Any, Any]:
+    """Apply `step(carry, {name: array[t]})` for all t; return the last carry and all carries.
 
-    `sums` are names in a carry that is a dict, of which only the last is of use: instead of the
-    others `start` is kept, the same tensor every time, which takes no memory.
+    `sums` are names in a carry that is a dict, of which only the last value is needed: instead of
+    the others `start` is kept, the same tensor every time, which takes no memory.
 
-    Only the index is scanned over: `ops.scan` takes several arrays only if T is static. A single
-    step, as when text is written token by token, is taken without a loop.
+    The scan is over the index only: `ops.scan` takes several arrays only if T is static. A single
+    step, as in generation token by token, runs without a loop.
     """
     arrays = {name: x for name, x in arrays.items() if x is not None}
     length = ops.shape(next(iter(arrays.values())))[0]
@@ -157,22 +201,23 @@ def scan(step, start, backwards=False, sums=(), **arrays):
     return last, carries
 
 
-def matmul(x, weights):
+def matmul(x: Tensor, weights: Tensor) -> Tensor:
+    """Return `x W` in the dtype of the weights."""
     return ops.matmul(ops.cast(x, weights.dtype), weights)
 
 
-def outer(x, y, dtype):
-    """`sum_tb x_tb y_tb^T` of `[T, B, X]` and `[T, B, Y]`."""
+def outer(x: Tensor, y: Tensor, dtype: DType) -> Tensor:
+    """Return `sum_tb x_tb y_tb^T` of `[T, B, X]` and `[T, B, Y]`."""
     x, y = (ops.cast(ops.reshape(z, (-1, z.shape[-1])), dtype) for z in (x, y))
     return ops.matmul(ops.transpose(x), y)
 
 
-def _clip(x, bound):
+def _clip(x: Tensor, bound: float | None) -> Tensor:
     return x if bound is None else ops.clip(x, -bound, bound)
 
 
-def _unclip(gradient, clipped, bound):
-    """The gradient of what was clipped: none where the bound was reached."""
+def _unclip(gradient: Tensor, clipped: Tensor, bound: float | None) -> Tensor:
+    """Return the gradient before the clip: zero where the bound was reached."""
     if bound is None:
         return gradient
     return ops.where(ops.abs(clipped) < bound, gradient, ops.zeros((), "float32"))

@@ -1,0 +1,31 @@
+"""The interface of the models that write one token at a time."""
+
+from typing import Protocol
+
+from tfnlp.layers.types import Tensor
+
+
+class Decoder(Protocol):
+    """A model that gives the logits of the next token, as `generate` and `beam_search` use it.
+
+    `GPTDecoder`, `Seq2SeqDecoder` and `TransformerDecoder` have this interface; see there for
+    shapes. The prompt of an encoder-decoder is the source.
+
+    Attributes:
+        vocab_size: tokens V that the logits are of.
+
+    A decoder may have an int `constant_parts`: how many of the last parts of its cache depend on
+    the prompt alone.
+    """
+
+    vocab_size: int
+
+    def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read prompts; return logits `[B, V]` and a cache for `size` positions."""
+        ...
+
+    def step(
+        self, tokens: Tensor, index: Tensor, mask: Tensor, cache: tuple[Tensor, ...]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Read one more token `[B]`; return logits `[B, V]` and the new cache."""
+        ...
