@@ -96,11 +96,7 @@ ATTENTION_ROWS = [
     score_row(layers.GeneralAttention, {}, H),
     score_row(layers.CosineAttention, {"scale": 4.0}, C),
     decoder_row("additive", {"score": "additive"}, xla_gradient=False),
-    decoder_row(
-        "additive training",
-        {"score": "additive"},
-        options={"training": True},
-    ),
+    decoder_row("additive training", {"score": "additive"}, options={"training": True}),
     decoder_row(
         "input feeding training",
         {"score": "general", "num_layers": 2, "input_feeding": True},
@@ -119,13 +115,7 @@ ATTENTION_ROWS = [
         keep=everything,
     ),
     attention_row("scores", {}, masked_tokens, **scored),
-    attention_row(
-        "cache",
-        {"causal": True},
-        decoding,
-        time=decoding_time,
-        **decoded,
-    ),
+    attention_row("cache", {"causal": True}, decoding, time=decoding_time, **decoded),
     attention_row(
         "cache masked",
         {"causal": True},

@@ -33,19 +33,18 @@ resets = {"resets": Array((B, T), "bool", 4)}
 lstm_dtypes = ("bfloat16", "float32")
 bilm_dtypes = ("bfloat16", "bfloat16", "float32")
 
+words = {"inputs": Array((B, T), "int32", V)}
+he = {"initializer": "he_normal"}
+kernel_he = {"kernel_initializer": "he_normal"}
+table = {"vocab_size": V, "hidden_size": H}
+
 ROWS = [
     Row("LayerNorm", layers.LayerNorm, {"epsilon": 1e-5}, tokens, time=token_time),
-    Row(
-        "TokenEmbedding",
-        layers.TokenEmbedding,
-        {"vocab_size": V, "hidden_size": H, "initializer": "he_normal"},
-        {"inputs": Array((B, T), "int32", V)},
-        time=token_time,
-    ),
+    Row("TokenEmbedding", layers.TokenEmbedding, {**table, **he}, words, time=token_time),
     Row(
         "TokenEmbedding reverse",
         layers.TokenEmbedding,
-        {"vocab_size": V, "hidden_size": H},
+        table,
         tokens,
         options={"reverse": True},
         time=token_time,
@@ -54,7 +53,7 @@ ROWS = [
     Row(
         "PositionEmbedding",
         layers.PositionEmbedding,
-        {"max_positions": T + 2, "initializer": "he_normal"},
+        {"max_positions": T + 2, **he},
         tokens,
         time=token_time,
         keep=first_positions,
@@ -98,19 +97,12 @@ ROWS = [
     Row(
         "SegmentEmbedding",
         layers.SegmentEmbedding,
-        {"num_segments": 3, "hidden_size": H, "initializer": "he_normal"},
+        {"num_segments": 3, "hidden_size": H, **he},
         {"inputs": Array((B, T), "int32", 3)},
         time=token_time,
     ),
     *ATTENTION_ROWS,
-    Row(
-        "Pooler",
-        layers.Pooler,
-        {"kernel_initializer": "he_normal"},
-        tokens,
-        time=token_time,
-        keep=everything,
-    ),
+    Row("Pooler", layers.Pooler, kernel_he, tokens, time=token_time, keep=everything),
     Row(
         "MaskedLMHead",
         layers.MaskedLMHead,
@@ -123,7 +115,7 @@ ROWS = [
     Row(
         "NextSentenceHead",
         layers.NextSentenceHead,
-        {"kernel_initializer": "he_normal"},
+        kernel_he,
         {"inputs": Array((B, H))},
         padded=(),
         bf16=("float32",),
@@ -222,18 +214,12 @@ ROWS = [
         padded=tuple(stack),
         listed=3,
     ),
-    Row(
-        "WordEmbedding",
-        layers.WordEmbedding,
-        {"vocab_size": V, "hidden_size": H},
-        {"inputs": Array((B, T), "int32", V)},
-        time=token_time,
-    ),
+    Row("WordEmbedding", layers.WordEmbedding, table, words, time=token_time),
     Row(
         "SubwordEmbedding",
         layers.SubwordEmbedding,
         {"vocab_size": V, "hidden_size": H, "buckets": 7, "most_subwords": 3},
-        {"inputs": Array((B, T), "int32", V)},
+        words,
         time=token_time,
     ),
     *[

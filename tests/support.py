@@ -1,5 +1,6 @@
 """Golden files, data sets beside the repository, and Python processes for tests."""
 
+import math
 import os
 import pathlib
 import subprocess
@@ -102,14 +103,11 @@ def start_python(
     )
 
 
-def without_values():
-    """Return a scope in which models are made whose weights have shapes and no values.
+def weight_count(build, arguments):
+    """How many numbers the weights of the model `build(**arguments)` hold; it is not built."""
+    from tfnlp.models.shapes import weight_shapes
 
-    For the sizes of the papers: the values of BERT-large would take 1.3 GB.
-    """
-    import keras
-
-    return keras.StatelessScope(initialize_variables=False)
+    return sum(math.prod(shape) for shape in weight_shapes(build, arguments).values())
 
 
 def traced(encoder):

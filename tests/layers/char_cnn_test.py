@@ -115,16 +115,6 @@ def test_unknown_numbers_of_words_and_characters():
         np.testing.assert_allclose(model(ids), reference(ids, layer), rtol=1e-5, atol=2e-5)
 
 
-def test_the_papers_size():
-    layer = CharCNN()
-    layer.build((None, None, 50))
-    widths = [1, 2, 3, 4, 5, 6, 7]
-    numbers = [32, 32, 64, 128, 256, 512, 1024]
-    convolutions = sum(w * 16 * n + n for w, n in zip(widths, numbers, strict=True))
-    highways = 2 * 2 * (2048 * 2048 + 2048)
-    assert layer.count_params() == 261 * 16 + convolutions + highways + 2048 * 512 + 512
-
-
 def test_too_few_characters_are_an_error():
     layer = make(np.random.default_rng(4))
     message = "words of 6 characters are narrower than the widest filter, 7"

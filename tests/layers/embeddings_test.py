@@ -43,14 +43,6 @@ def test_tied_table_collects_both_gradients():
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_reverse_under_bf16_gives_float32_logits():
-    layer, table = built(TokenEmbedding(7, 4, dtype="mixed_bfloat16"), (2, 3))
-    hidden = np.random.default_rng(1).standard_normal((3, 4)).astype("float32")
-    got = layer(hidden, reverse=True)
-    assert got.dtype == tf.float32
-    np.testing.assert_allclose(got, hidden @ table.T, atol=0.05)
-
-
 @pytest.mark.parametrize("sizes", [(0, 4), (7, 0), (-1, 4)])
 def test_token_sizes_are_checked(sizes):
     with pytest.raises(ValueError, match=rf"vocab_size={sizes[0]} .*hidden_size={sizes[1]}"):

@@ -167,52 +167,6 @@ def test_the_written_gradient_equals_the_derived_one(others, arguments, way):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_gradient_by_central_differences(training):
-    """Against differences of the float64 reference, so independent of TensorFlow; no bound is
-    within reach of a step."""
-    rng, x, others = case(OTHERS["everything"])
-    layer = make(rng, residual=True)
-    cotangents = [rng.standard_normal(s) for s in ((B, T, P), (B, U + P))]
-    float32 = [c.astype("float32") for c in cotangents]
-    _, gradients = gradients_of(layer, x, others, float32, training)
-    names = ("kernel", "recurrent_kernel", "bias", "projection_kernel")
-
-    class Weights:
-        """The layer's constants, and its weights as float64."""
-
-        cell_clip, projection_clip = layer.cell_clip, layer.projection_clip
-        forget_bias, residual = layer.forget_bias, layer.residual
-
-    for name in names:
-        setattr(Weights, name, np.asarray(getattr(layer, name), "float64"))
-    points = {
-        "inputs": x.astype("float64"),
-        "initial_state": others["initial_state"].astype("float64"),
-        **{name: getattr(Weights, name) for name in names},
-    }
-
-    def loss():
-        outputs, state, _ = reference(
-            points["inputs"], Weights, MASK, points["initial_state"], RESETS
-        )
-        return (outputs * cotangents[0]).sum() + (state * cotangents[1]).sum()
-
-    step = 1e-6
-    for (name, point), gradient in zip(points.items(), gradients, strict=True):
-        flat = point.reshape(-1)
-        assert np.shares_memory(flat, point)
-        for place in rng.choice(flat.size, min(flat.size, 12), replace=False):
-            middle, losses = flat[place], []
-            for side in (1, -1):
-                flat[place] = middle + side * step
-                losses.append(loss())
-            flat[place] = middle
-            expected = (losses[0] - losses[1]) / (2 * step)
-            got = np.asarray(gradient).reshape(-1)[place]
-            assert abs(got - expected) < 1e-4 * max(1, abs(expected)), (name, place)
-
-
 def test_state_stays_float32_under_bf16():
     layer = ProjectedLSTM(U, P, dtype="mixed_bfloat16")
     _, x, _ = case({})

@@ -67,15 +67,6 @@ def test_decoding_with_a_cache_equals_the_full_pass(norm_first, steps):
     np.testing.assert_allclose(np.concatenate(got, axis=1), expected, **CLOSE)
 
 
-def test_dropout_only_while_training():
-    layer, x = built()
-    expected = block(x, weights(layer), N, epsilon=1e-5)
-    for kwargs in ({}, {"training": False}):
-        np.testing.assert_allclose(layer(x, **kwargs), expected, **CLOSE)
-    one, two = (np.asarray(layer(x, training=True)) for _ in range(2))
-    assert np.abs(one - expected).max() > 1e-2 and np.abs(one - two).max() > 1e-2
-
-
 @pytest.mark.parametrize("rates", [{"dropout": 0.0}, {"attention_dropout": 0.0}])
 def test_each_dropout_rate_alone(rates):
     layer, x = built(**rates)

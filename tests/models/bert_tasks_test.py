@@ -1,7 +1,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.layers.reference import randomize
 from tests.models.bert_reference import SMALL, B, T, V, bert_reference
@@ -98,45 +97,6 @@ def test_padding_changes_nothing(output):
         np.testing.assert_allclose(found, value, atol=2e-5)
     if output == "span":
         assert (long["start_logits"][:, T:] == -1e9).all()
-
-
-@kinds
-def test_a_gradient_reaches_every_weight(output):
-    model, batch = build(output, dropout=0.0), inputs(output)
-    with tf.GradientTape() as tape:
-        losses = [
-            tf.reduce_sum(tf.nn.softmax(value, axis=-1)[..., 0]) if value.shape.rank > 1
-            else tf.reduce_sum(value**2)
-            for value in model(batch).values()
-        ]
-        loss = tf.add_n(losses)
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
-        assert gradient is not None, variable.path
-        assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, variable.path
-
-
-@kinds
-def test_model_comes_back_from_its_file(output, tmp_path):
-    model, batch = build(output), inputs(output)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    want, got = run(model, batch), run(loaded, batch)
-    assert set(got) == set(want)
-    for name, value in want.items():
-        np.testing.assert_allclose(got[name], value, atol=1e-6)
-
-
-@kinds
-def test_bfloat16_keeps_the_outputs_in_float32(output):
-    plain = bert(**SMALL)
-    low = bert_for_tasks(plain, SMALL, dtype="mixed_bfloat16")
-    batch = inputs(output)
-    models = [build(output, encoder=encoder) for encoder in (plain, low)]
-    want, got = (run(model, batch) for model in models)
-    for name, value in got.items():
-        assert value.dtype == "float32"
-        assert 0 < np.abs(value - want[name]).max() < 0.3
 
 
 @pytest.mark.parametrize("output", ["class", "choice", "tag"])

@@ -110,9 +110,7 @@ def test_outputs_are_those_of_the_formula(output, sequences):
             ids = batch["input_word_ids"][row, c, :size][None]  # without padding
             found = body({"input_word_ids": ids, "input_mask": np.ones_like(ids)})
             found = found["sequence_output"].numpy()[0].astype("float64")
-            np.testing.assert_allclose(
-                outputs["sequence_output"][row, c, :size], found, atol=2e-6
-            )
+            np.testing.assert_allclose(outputs["sequence_output"][row, c, :size], found, atol=2e-6)
             hidden.append(found[-1])
         if output == "choice":
             want = [(h @ w)[0] for h in hidden]
@@ -186,29 +184,6 @@ def test_one_dropout_mask_for_all_choices():
     logits = run(model, batch, training=True)["choice_logits"]
     np.testing.assert_allclose(logits, logits[:, :1] + np.zeros(3), atol=2e-6)
     assert np.abs(logits - run(model, batch)["choice_logits"]).max() > 1e-2
-
-
-def test_bfloat16_keeps_the_logits_in_float32():
-    keras.utils.set_random_seed(2)
-    outputs = {}
-    for dtype in ("float32", "mixed_bfloat16"):
-        keras.utils.set_random_seed(2)
-        model = gpt_task(encoder(dtype=dtype), "class", 2)
-        outputs[dtype] = model(inputs(1))
-    low = outputs["mixed_bfloat16"]
-    assert low["class_logits"].dtype == "float32"
-    assert low["sequence_output"].dtype == "bfloat16"
-    want = outputs["float32"]["class_logits"].numpy()
-    np.testing.assert_allclose(low["class_logits"].numpy(), want, atol=0.02)
-
-
-def test_model_comes_back_from_its_file(tmp_path):
-    model, batch = build("choice", 3), inputs(3)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(
-        run(loaded, batch)["choice_logits"], run(model, batch)["choice_logits"]
-    )
 
 
 @pytest.mark.parametrize(

@@ -83,27 +83,6 @@ def test_the_sampled_softmax_is_for_training_alone():
     assert np.abs(draws.mean(0) - full).max() < 0.5
 
 
-def test_saves_and_trains_with_plain_keras(tmp_path):
-    model, (ids, targets) = make(direct=True, dropout=0.1), draw()
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    for name, value in model({"input_word_ids": ids}).items():
-        np.testing.assert_array_equal(again({"input_word_ids": ids})[name], value)
-    with tf.GradientTape() as tape:
-        batch = {"input_word_ids": ids, "targets": targets}
-        loss = tf.reduce_mean(nnlm_pretrainer(model)(batch, training=True)["losses"])
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    assert all(np.abs(tf.convert_to_tensor(g)).max() > 0 for g in gradients)
-
-
-def test_logits_stay_float32_in_bf16():
-    model, (ids, _) = make(dtype="mixed_bfloat16"), draw()
-    outputs = model({"input_word_ids": ids})
-    assert outputs["lm_logits"].dtype == "float32" and outputs["features"].dtype == "bfloat16"
-    want = probabilities(model, ids)
-    np.testing.assert_allclose(tf.nn.softmax(outputs["lm_logits"]), want, atol=0.02)
-
-
 @pytest.mark.parametrize(
     "arguments, said",
     [

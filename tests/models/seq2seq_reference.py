@@ -100,8 +100,16 @@ def encoder(xs, w, num_layers, bidirectional, reverse):
     return xs, cells, states
 
 
-def seq2seq_reference(model, source, target, attention="additive", input_feeding=False,
-                      num_layers=1, bidirectional=True, reverse_source=False):
+def seq2seq_reference(
+    model,
+    source,
+    target,
+    attention="additive",
+    input_feeding=False,
+    num_layers=1,
+    bidirectional=True,
+    reverse_source=False,
+):
     """Dict of the model's outputs for one pair of lists of ids."""
     w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
     shared = w.get("token_embedding/embeddings")

@@ -180,52 +180,6 @@ def test_gradients_reach_every_weight_and_agree(models, name):
         close(written, derived, 1e-5)
 
 
-def test_dropout_is_drawn_while_training_only():
-    model = small(num_layers=2, dropout=0.5, input_feeding=True)
-    inputs = batch(pairs(2))
-    one, two, three = (model(inputs, training=t)["lm_logits"] for t in (True, True, False))
-    assert np.abs(one - two).max() > 0.1 and np.abs(one - three).max() > 0.1
-    close(three, model(inputs)["lm_logits"], 0)
-
-
-@few
-def test_bfloat16(models, name):
-    half = seq2seq(V, hidden_size=H, dtype="mixed_bfloat16", **CASES[name])
-    half.set_weights(models(name).get_weights())
-    inputs = batch(pairs(3))
-    got, want = half(inputs), models(name)(inputs)
-    float32 = {"lm_logits", "attention", "encoder_state"}
-    for key, value in got.items():
-        assert value.dtype == ("float32" if key in float32 else "bfloat16")
-        expected = want[key].numpy()
-        difference = np.abs(tf.cast(value, "float32") - expected).max()
-        assert difference < 0.05 * max(1, np.abs(expected).max()), key
-    with tf.GradientTape() as tape:
-        loss = cross_entropy(half, inputs, inputs["target_word_ids"], True)
-    for gradient in tape.gradient(loss, [v.value for v in half.trainable_variables]):
-        gradient = tf.convert_to_tensor(gradient)
-        assert gradient.dtype == tf.float32 and np.isfinite(gradient).all()
-
-
-@few
-def test_files(models, name, tmp_path):
-    model, inputs = models(name), batch(pairs(3))
-    want = model(inputs)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    model.save_weights(tmp_path / "model.weights.h5")
-    fresh = small(seed=8, **CASES[name])
-    fresh.load_weights(tmp_path / "model.weights.h5")
-    for other in (loaded, fresh):
-        got = other(inputs)
-        for key in want:
-            close(got[key], want[key], 1e-6)
-    inputs = {name: tf.constant(value) for name, value in inputs.items()}
-    decoders = [Seq2SeqDecoder(m, START) for m in (model, loaded)]
-    prompt = inputs["input_word_ids"], inputs["input_mask"] > 0
-    close(*(decoder.prefill(*prompt, 9)[0] for decoder in decoders), 1e-6)
-
-
 def test_static_lengths():
     model = small(source_length=6, target_length=5, attention="dot")
     shapes = {name: tuple(output.shape) for name, output in model.output.items()}

@@ -5,15 +5,7 @@ import pytest
 import tensorflow as tf
 
 from tests.models.gpt_reference import log_softmax
-from tests.models.transformer_reference import (
-    START,
-    STOP,
-    V,
-    padded,
-    pairs,
-    small,
-    talkative,
-)
+from tests.models.transformer_reference import START, STOP, V, padded, pairs, small, talkative
 from tfnlp.models import TransformerDecoder, beam_search, generate
 
 SOURCES, TARGETS = pairs([(6, 5), (1, 5), (4, 5)])

@@ -115,7 +115,7 @@ class SampledSoftmax(keras.layers.Layer):
         count = -(-self.vocab_size // _BLOCK)
         size = -(-self.vocab_size // count)
 
-        def block(index, log_z):
+        def block(index: Tensor, log_z: Tensor) -> tuple[Tensor, Tensor]:
             first = index * size
             start = ops.minimum(first, self.vocab_size - size)  # the last block overlaps
             weights = ops.slice(self.kernel, (start, 0), (size, x.shape[-1]))

@@ -59,15 +59,12 @@ def beam_search(
     done = ops.zeros((batch, beams), "bool")
     stay = ops.where(ops.arange(size)[None, None] == pad_id, 0.0, _IMPOSSIBLE)  # [1, 1, V]
 
-    def body(made, scores, new, lengths, done, logits, *cache):
-        log_p = ops.log_softmax(ops.reshape(logits, (batch, beams, size)), axis=-1)
-        log_p = ops.where(done[:, :, None], stay, log_p)
-        flat = ops.reshape(scores[:, :, None] + log_p, (batch, beams * size))
-        scores, chosen = ops.top_k(flat, beams)  # [B, K]
-        parents, tokens = chosen // size, ops.cast(chosen % size, "int32")
+    def body(*state: Tensor) -> tuple[Tensor, ...]:
+        made, scores, new, lengths, done, logits, *cache = state
+        scores, parents, tokens = _continued(scores, logits, done, stay)
         rows = ops.reshape(first + ops.cast(parents, first.dtype), (-1,))  # [B*K]
 
-        def kept(x: Tensor):
+        def kept(x: Tensor) -> Tensor:
             rest = ops.shape(x)[2:]
             flat = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)  # [B*K, ...]
             return ops.reshape(flat, (batch, beams, *rest))
@@ -83,13 +80,36 @@ def beam_search(
         logits, cache = decoder.step(ops.reshape(tokens, (-1,)), prompt + made, mask, cache)
         return (made + 1, scores, new, lengths, done, logits, *cache)
 
-    def more(made, scores, new, lengths, done, *_):
+    def more(*state: Tensor) -> Tensor:
+        made, _, _, _, done, *_ = state
         return ops.logical_and(made < max_new_tokens, ops.logical_not(ops.all(done)))
 
     start = (ops.zeros((), "int32"), scores, new, lengths, done, logits, *cache)
     _, scores, new, lengths, *_ = ops.while_loop(more, body, start)
     penalty = ((5.0 + ops.cast(lengths, "float32")) / 6.0) ** length_penalty
     return _sorted(new, scores / penalty, beams)
+
+
+def _continued(
+    scores: Tensor, logits: Tensor, done: Tensor, stay: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the best one-token continuations of a row's hypotheses.
+
+    Args:
+        scores: float32 `[B, K]`, `log p` of the hypotheses.
+        logits: float32 `[B*K, V]`, of the next token.
+        done: bool `[B, K]`, which hypotheses have ended.
+        stay: float32 `[1, 1, V]`, `log p` of the next token of a hypothesis that has ended.
+
+    Returns:
+        `[B, K]` each: `log p`, int index of the hypothesis, int32 token.
+    """
+    (batch, beams), size = ops.shape(scores), stay.shape[-1]
+    log_p = ops.log_softmax(ops.reshape(logits, (batch, beams, size)), axis=-1)
+    log_p = ops.where(done[:, :, None], stay, log_p)
+    flat = ops.reshape(scores[:, :, None] + log_p, (batch, beams * size))
+    scores, chosen = ops.top_k(flat, beams)  # [B, K]
+    return scores, chosen // size, ops.cast(chosen % size, "int32")
 
 
 def _sorted(new: Tensor, scores: Tensor, beams: int) -> tuple[Tensor, Tensor]:

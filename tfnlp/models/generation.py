@@ -128,13 +128,15 @@ def _advance(
     first = state["made"]
     columns = ops.arange(count)[None]  # [1, count]
 
-    def body(made, logits, done, new, *cache):
+    def body(*carry: Tensor) -> tuple[Tensor, ...]:
+        made, logits, done, new, *cache = carry
         tokens, done = choice(logits, made, done)
         new = ops.where(columns == made - first, tokens[:, None], new)
         logits, cache = decoder.step(tokens, prompt + made, state["mask"], cache)
         return (made + 1, logits, done, new, *cache)
 
-    def more(made, logits, done, new, *cache):
+    def more(*carry: Tensor) -> Tensor:
+        made, _, done, *_ = carry
         return ops.logical_and(made - first < count, ops.logical_not(ops.all(done)))
 
     new = ops.zeros_like(state["logits"][:, :1], "int32") + ops.cast(choice.pad_id, "int32")

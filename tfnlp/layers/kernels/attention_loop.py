@@ -4,6 +4,8 @@ As in `lstm_loop`, the loop backwards only computes the gradients of each step's
 the weights and of the source are then one matrix product over all steps.
 """
 
+from collections.abc import Callable
+
 import keras
 from keras import ops
 
@@ -45,11 +47,11 @@ def trainable_attention_loop(
     """Return what `attention_loop` returns, with a hand-written gradient for all of `tensors`."""
 
     @ops.custom_gradient
-    def loop(*flat):
+    def loop(*flat: Tensor) -> tuple[tuple[Tensor, ...], Callable[..., list[Tensor]]]:
         inside = keras.tree.pack_sequence_as(tensors, flat)
         last, kept = _forward(inside, fixed)
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> list[Tensor]:
             d_output, d_attention, *d_last = args if upstream is None else upstream
             half = len(d_last) // 2
             d_last = {"c": d_last[:half], "h": d_last[half:]}

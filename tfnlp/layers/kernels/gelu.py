@@ -49,11 +49,11 @@ def _with_slope(
     """Return `function`, which returns values and slopes in float32, with a gradient."""
 
     @ops.custom_gradient
-    def applied(x):
+    def applied(x: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
         y, slope = function(ops.cast(x, "float32"))
         slope = ops.cast(slope, x.dtype)
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> Tensor:
             return (args[0] if upstream is None else upstream) * slope
 
         return ops.cast(y, x.dtype), gradient

@@ -1,5 +1,7 @@
 """Normalization of rows, with a hand-written gradient."""
 
+from collections.abc import Callable
+
 from keras import ops
 
 from tfnlp.layers.types import Tensor
@@ -22,14 +24,14 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
     """
 
     @ops.custom_gradient
-    def scaled(x, gamma):
+    def scaled(x: Tensor, gamma: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
         x32 = ops.cast(x, "float32")
         centred = x32 - ops.mean(x32, axis=-1, keepdims=True)
         variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
         scale = ops.rsqrt(variance + epsilon)  # [R, 1]
         n = centred * scale
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
             dy = args[0] if upstream is None else upstream
             g = dy * gamma
             mean_g = ops.mean(g, axis=-1, keepdims=True)

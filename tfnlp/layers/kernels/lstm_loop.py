@@ -40,7 +40,7 @@ def lstm_loop(
         h of all steps, float32 `[T, B, P]`, and the last c `[B, U]`.
     """
 
-    def step(carry, x):
+    def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
         return cell(*carry, x, recurrent, projection, constants)[:2]
 
     (c, _), (_, outputs) = scan(step, (c, h), gates=gates, live=live, keep=keep)
@@ -60,24 +60,26 @@ def trainable_lstm_loop(
     """Return what `lstm_loop` returns, with a hand-written gradient for all but `live`, `keep`."""
 
     @ops.custom_gradient
-    def loop(gates, c_0, h_0, recurrent, *projections):
+    def loop(
+        gates: Tensor, c_0: Tensor, h_0: Tensor, recurrent: Tensor, *projections: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], Callable[..., tuple[Tensor, ...]]]:
         projection = projections[0] if projections else None
 
-        def step(carry, x):
+        def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
             c, h, active = cell(carry[0], carry[1], x, recurrent, projection, constants)
             return c, h, ops.concatenate(active, -1)
 
         start = (c_0, h_0, ops.zeros_like(gates[0], dtype="float32"))
         (c, _, _), (cells, outputs, active) = scan(step, start, gates=gates, live=live, keep=keep)
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
             d_outputs, d_c = args if upstream is None else upstream
             before = [
                 ops.concatenate([first[None], all_steps[:-1]]) * (1.0 if keep is None else keep)
                 for first, all_steps in ((c_0, cells), (h_0, outputs))
             ]  # the start of each step: [T, B, U], [T, B, P]
 
-            def back(carry, x):
+            def back(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
                 return cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
 
             (d_c, d_h, *_), (_, _, d_gates, *d_projected) = scan(
@@ -191,7 +193,7 @@ def scan(
         return last, keras.tree.map_structure(lambda x: x[None], last)
     times = ops.arange(length)
 
-    def at(carry, t):
+    def at(carry: Any, t: Tensor) -> tuple[Any, Any]:
         new = step(carry, {name: x[t] for name, x in arrays.items()})
         return new, {**new, **{name: start[name] for name in sums}} if sums else new
 

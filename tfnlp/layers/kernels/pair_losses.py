@@ -1,5 +1,7 @@
 """The losses of pairs of words and of negatives, with a hand-written gradient."""
 
+from collections.abc import Callable
+
 from keras import ops
 
 from tfnlp.layers.types import Tensor
@@ -29,12 +31,12 @@ def pair_losses(scores: Tensor, band: Tensor, weights: Tensor, size: int) -> Ten
     """
 
     @ops.custom_gradient
-    def sums(scores):
+    def sums(scores: Tensor) -> tuple[Tensor, Callable[..., Tensor]]:
         true, false = ops.sigmoid(scores[:, :size]), ops.sigmoid(-scores[:, size:])
         losses = ops.sum(_log(true) * -band, (1, 2))
         losses -= ops.sum(ops.sum(_log(false), 1, keepdims=True) * weights, (1, 2))
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> Tensor:
             upstream = args[0] if upstream is None else upstream  # [B]
             upstream = upstream[:, None, None]
             return ops.concatenate(

@@ -1,5 +1,7 @@
 """The product with a transposed table, with a gradient that transposes less."""
 
+from collections.abc import Callable
+
 from keras import ops
 
 from tfnlp.layers.types import Tensor
@@ -17,8 +19,8 @@ def tied_projection(h: Tensor, table: Tensor) -> Tensor:
     """
 
     @ops.custom_gradient
-    def projected(h, table):
-        def gradient(*args, upstream=None):
+    def projected(h: Tensor, table: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
             dy = args[0] if upstream is None else upstream
             return ops.matmul(dy, table), ops.matmul(ops.transpose(dy), h)
 

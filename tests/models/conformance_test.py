@@ -1,0 +1,185 @@
+"""What every model promises, checked on one table of tiny models: files, gradients, dropout, bf16.
+
+A new model needs one row in `MODELS`. The formulas are checked in the test file of each model.
+"""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tests.models import bert_reference, gpt_reference, seq2seq_reference, transformer_reference
+from tfnlp import models
+
+B, T, K = 3, 7, 3
+FLOAT32 = {"attention", "encoder_state", "losses", "score", "state"}  # and all logits
+BERT, GPT = bert_reference.SMALL, gpt_reference.SMALL
+rng = np.random.default_rng(0)
+
+
+def ids(*shape, limit=9):
+    return rng.integers(1, limit, shape).astype("int32")
+
+
+def bert_pretrainer(**dtype):
+    return models.bert_pretrainer(models.bert(**BERT, **dtype))
+
+
+def gpt_pretrainer(norm_first, **dtype):
+    return models.gpt_pretrainer(models.gpt(**GPT, norm_first=norm_first, **dtype))
+
+
+def transformer(norm_first, **dtype):
+    return models.transformer(**transformer_reference.SMALL, norm_first=norm_first, **dtype)
+
+
+def elmo(**dtype):
+    sizes = dict(units=7, projection_size=4, embedding_size=3, num_highway=1)
+    return models.elmo(**sizes, filters=((1, 2), (3, 5)), layer_norm=True, l2=0.01, **dtype)
+
+
+def nnlm(**dtype):
+    return models.nnlm_pretrainer(models.nnlm(9, 4, 5, 6, direct=True, dropout=0.2, **dtype))
+
+
+def word2vec(**dtype):
+    return models.word2vec(9, 4, window=1, samples=2, block=T - 2, **dtype)
+
+
+def feature_task(output, **more):
+    def make(dtype="float32"):
+        keras.config.set_dtype_policy(dtype)  # the model has no argument for it
+        try:
+            return models.feature_task(output, 3, 5, units=4, lm_dropout=0.2, **more)
+        finally:
+            keras.config.set_dtype_policy("float32")
+
+    return make
+
+
+def bert_task(output, **more):
+    return lambda **dtype: models.bert_task(models.bert(**BERT, **dtype), output, **more)
+
+
+def gpt_task(output, **more):
+    return lambda **dtype: models.gpt_task(models.gpt(**GPT, **dtype), output, **more)
+
+
+def task_inputs(*shape):
+    """Inputs of fine-tuning; padding and a second segment at the end of some rows."""
+    mask = (np.arange(T) < rng.integers(4, T + 1, shape)[..., None]).astype("int32")
+    second = mask * (np.arange(T) > 2)
+    inputs = {"input_word_ids": ids(*shape, T) * mask, "input_mask": mask, "word_ids": mask}
+    features = rng.standard_normal((*shape, T, 3, 5)).astype("float32") * mask[..., None, None]
+    positions = mask.sum(-1).astype("int32") - 1
+    return {**inputs, "input_type_ids": second.astype("int32"), "lm_layers": features} | {
+        "extract_positions": positions
+    }
+
+
+ONE, TWO = task_inputs(B), task_inputs(B, 2)
+PAIRS = seq2seq_reference.batch(seq2seq_reference.pairs(3))
+TEXT = gpt_reference.padded(gpt_reference.sequences((9, 1, 5, 7)))
+BOTH = transformer_reference.padded(*transformer_reference.pairs([(6, 4), (1, 7), (4, 3)]))
+BLOCK = {"input_word_ids": ids(B, T), "negative_ids": ids(B, 2)}
+BLOCK.update(left=ids(B, T - 2, limit=2), right=ids(B, T - 2, limit=2))
+CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
+MODELS = {
+    "bert": (bert_pretrainer, bert_reference.batch(rng, positions=True)),
+    "gpt": (lambda **dtype: gpt_pretrainer(False, **dtype), TEXT),
+    "gpt2": (lambda **dtype: gpt_pretrainer(True, **dtype), TEXT),
+    "transformer": (lambda **dtype: transformer(False, **dtype), BOTH),
+    "transformer pre-norm": (lambda **dtype: transformer(True, **dtype), BOTH),
+    "seq2seq": (lambda **dtype: models.seq2seq(13, 2, 8, attention=None, **dtype), PAIRS),
+    "seq2seq additive": (lambda **dtype: models.seq2seq(13, 1, 8, **dtype), PAIRS),
+    "seq2seq general": (lambda **d: models.seq2seq(13, 2, 8, attention="general", **d), PAIRS),
+    "elmo": (elmo, CHARACTERS),
+    "nnlm": (nnlm, {"input_word_ids": ids(B, 4), "targets": ids(B)}),
+    "word2vec": (word2vec, BLOCK),
+    "bert class": (bert_task("class", num_classes=K), ONE),
+    "bert score": (bert_task("score"), ONE),
+    "bert choice": (bert_task("choice", sequences=2), TWO),
+    "bert tag": (bert_task("tag", num_classes=K), ONE),
+    "bert span": (bert_task("span"), ONE),
+    "gpt class": (gpt_task("class", num_classes=K, sequences=2), TWO),
+    "gpt choice": (gpt_task("choice", sequences=2), TWO),
+    "features class": (feature_task("class", num_classes=K, mix="concat", lstm_layers=2), ONE),
+    "features score": (feature_task("score", pairs=True, vocab_size=9, mix_l2=0.1), ONE),
+    "features choice": (feature_task("choice", pairs=True, sequences=2), TWO),
+    "features tag": (feature_task("tag", num_classes=K, vocab_size=9), ONE),
+    "features span": (feature_task("span"), ONE),
+}
+table = pytest.mark.parametrize("name", MODELS)
+
+
+def made(name):
+    """A model with random weights, and its inputs."""
+    make, inputs = MODELS[name]
+    model = make()
+    randomize(model, np.random.default_rng(1), 0.3)
+    return model, {key: inputs[key] for key in model.input}
+
+
+def run(model, inputs, **call):
+    """The outputs by path, as float32 arrays."""
+    outputs = keras.tree.flatten_with_path(model(inputs, **call))
+    return {path: np.asarray(y).astype("float32") for path, y in outputs}
+
+
+@table
+def test_keras_file_round_trip(name, tmp_path):
+    model, inputs = made(name)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert len(loaded.weights) == len(model.weights)  # a tied table is there once
+    want, got = run(model, inputs), run(loaded, inputs)
+    assert set(got) == set(want)
+    for path, value in want.items():
+        np.testing.assert_allclose(got[path], value, rtol=1e-6, atol=1e-6)
+
+
+@table
+def test_every_weight_gets_a_gradient(name):
+    model, inputs = made(name)
+    random = np.random.default_rng(2)
+    with tf.GradientTape() as tape:
+        parts = []
+        for y in keras.tree.flatten(model(inputs, training=True)):
+            cotangent = random.standard_normal(y.shape) * (np.asarray(y) > -1e8)  # not at padding
+            parts.append(tf.reduce_sum(y * cotangent.astype("float32")))
+        loss = tf.add_n(parts)
+    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+    for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
+        assert gradient is not None, variable.path
+        gradient = tf.convert_to_tensor(gradient).numpy()
+        assert np.isfinite(gradient).all() and np.abs(gradient).max() > 1e-5, variable.path
+
+
+@table
+def test_dropout_only_while_training(name):
+    model, inputs = made(name)
+    still = run(model, inputs)
+    for path, value in run(model, inputs, training=False).items():
+        np.testing.assert_array_equal(value, still[path])
+    first, second = (run(model, inputs, training=True) for _ in range(2))
+    if name != "word2vec":  # it has none
+        for moved in (first, second):
+            assert any(np.abs(moved[path] - value).max() > 1e-3 for path, value in still.items())
+        assert any(np.abs(first[path] - second[path]).max() > 1e-3 for path in first)
+
+
+@table
+def test_bf16_is_near_float32(name):
+    model, inputs = made(name)
+    half = MODELS[name][0](dtype="mixed_bfloat16")
+    half.set_weights(model.get_weights())
+    assert {w.dtype for w in half.trainable_variables} == {"float32"}
+    want, outputs = run(model, inputs), half(inputs)
+    got = run(half, inputs)
+    for path, y in keras.tree.flatten_with_path(outputs):
+        kind = "float32" if path[0] in FLOAT32 or path[0].endswith("logits") else "bfloat16"
+        assert keras.backend.standardize_dtype(y.dtype) == kind, path
+        real = np.abs(want[path]) < 1e8
+        distance = np.abs(got[path] - want[path])[real].max()
+        assert distance < 0.06 * max(1, np.abs(want[path][real]).max()), path
