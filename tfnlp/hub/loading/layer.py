@@ -16,6 +16,7 @@ from tfnlp.hub.loading.layer_calls import (
     dtype_policy,
     output_keys,
     reshaped,
+    symbol,
 )
 from tfnlp.hub.loading.saved_model import is_remote, load_module
 from tfnlp.hub.loading.traces import Trace, converted, described, fitting, plain, traces_of
@@ -155,7 +156,7 @@ class Layer(keras.layers.Layer):
         shapes = self._given.value["output_shape"]
         if shapes is not None:
             specs = reshaped(specs, shapes, inputs, lambda x, shape: tf.TensorSpec(shape, x.dtype))
-        return tf.nest.map_structure(self._symbol, specs)
+        return tf.nest.map_structure(lambda spec: symbol(spec, self._label), specs)
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         # Only the module knows the time axis of its outputs; a single mask is assumed to be valid.
@@ -290,14 +291,3 @@ class Layer(keras.layers.Layer):
                 f"{self._label} returns"
             )
         return outputs[key]
-
-    def _symbol(self, spec: tf.TypeSpec) -> keras.KerasTensor:
-        if spec.shape.rank is None:
-            raise ValueError(
-                f"{self._label} does not state the shape of its output; give output_shape"
-            )
-        ragged = {}
-        if isinstance(spec, tf.RaggedTensorSpec):
-            splits = spec.row_splits_dtype.name
-            ragged = dict(ragged=True, ragged_rank=spec.ragged_rank, row_splits_dtype=splits)
-        return keras.KerasTensor(tuple(spec.shape), spec.dtype.name, **ragged)

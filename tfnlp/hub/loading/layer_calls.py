@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from tfnlp.hub.loading.traces import Trace, described
@@ -64,3 +65,18 @@ def dtype_policy(traces: list[Trace], dtype: Any) -> Any:
         return dtype if tf.as_dtype(dtype).is_floating else None
     except TypeError:
         return dtype
+
+
+def symbol(spec: tf.TypeSpec, label: str) -> keras.KerasTensor:
+    """Return the symbolic tensor of a spec.
+
+    Raises:
+        ValueError: if the rank is unknown; `label` names the module.
+    """
+    if spec.shape.rank is None:
+        raise ValueError(f"{label} does not state the shape of its output; give output_shape")
+    ragged = {}
+    if isinstance(spec, tf.RaggedTensorSpec):
+        splits = spec.row_splits_dtype.name
+        ragged = dict(ragged=True, ragged_rank=spec.ragged_rank, row_splits_dtype=splits)
+    return keras.KerasTensor(tuple(spec.shape), spec.dtype.name, **ragged)

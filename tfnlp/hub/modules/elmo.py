@@ -7,7 +7,11 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.word_cache import WordCache
-from tfnlp.hub.saving.keras_module import regularization_loss, without_seeds
+from tfnlp.hub.saving.keras_module import (
+    regularization_loss,
+    regularization_losses,
+    without_seeds,
+)
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import elmo_lstm
@@ -78,11 +82,7 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
             self.variables.append(self._cache.vectors)
         trained = (encoder if self._all else mix).trainable_variables
         self.trainable_variables = [v.value for v in trained]
-        self.regularization_losses = [
-            regularization_loss(lambda v=v: v.regularizer(v))
-            for v in trained
-            if v.regularizer is not None
-        ]
+        self.regularization_losses = regularization_losses(trained)
         if l2:
             scalars = mix.scalars.value
             self.regularization_losses.append(

@@ -9,7 +9,7 @@ The interface is TF-Hub's: `obj(inputs, training=False)`, `obj.variables`,
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -60,11 +60,7 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
         if weights is None:
             self.variables = [v.value for v in without_seeds(model)]
             self.trainable_variables = [v.value for v in model.trainable_variables]
-            self.regularization_losses = [
-                regularization_loss(lambda v=v: v.regularizer(v))
-                for v in model.trainable_variables
-                if v.regularizer is not None
-            ]
+            self.regularization_losses = regularization_losses(model.trainable_variables)
             for layer, held_object in held:
                 if layer.trainable:
                     found = getattr(held_object, "regularization_losses", None) or ()
@@ -185,6 +181,15 @@ def serving(
         }
 
     return tf.function(serve, autograph=False).get_concrete_function(**specs)
+
+
+def regularization_losses(variables: Iterable[keras.Variable]) -> list[Callable[[], tf.Tensor]]:
+    """Return the traced losses of the variables that have a regularizer."""
+
+    def loss_of(variable: keras.Variable) -> Callable[[], tf.Tensor]:
+        return lambda: variable.regularizer(variable)
+
+    return [regularization_loss(loss_of(v)) for v in variables if v.regularizer is not None]
 
 
 def regularization_loss(loss: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
