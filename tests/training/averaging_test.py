@@ -8,24 +8,20 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training.toy import ToyBatches, toy_model, toy_trainer
+from tests.training.toy import ToyBatches, assert_same, toy_model, toy_trainer, weights
 from tfnlp.training import Checkpoints, average_checkpoints
 from tfnlp.training.run import restore_weights
-
-
-def model_weights(model):
-    return [v.numpy() for v in model.trainable_variables]
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A run of four checkpoints, and the weights at each of them."""
-    run, weights = tmp_path_factory.mktemp("run"), []
+    run, saved = tmp_path_factory.mktemp("run"), []
     trainer = toy_trainer(directory=run, keep=4)
     for steps in (2, 4, 6, 8):
         trainer.fit(ToyBatches(), steps, checkpoint_every=2, progress=False)
-        weights.append(model_weights(trainer.task.model))
-    return run, weights
+        saved.append(weights(trainer))
+    return run, saved
 
 
 @pytest.fixture
@@ -46,11 +42,10 @@ def test_the_mean_of_the_last(trained, run, last):
     for variable, want in zip(model.trainable_variables, wanted, strict=True):
         np.testing.assert_allclose(variable.numpy(), want, atol=1e-6, err_msg=variable.path)
     restore_weights(run, model, best=False)
-    for got, want in zip(model_weights(model), trained[1][-1], strict=True):
-        np.testing.assert_array_equal(got, want)
+    assert_same([v.numpy() for v in model.trainable_variables], trained[1][-1])
 
 
-def test_the_run_goes_on_as_if_nothing_had_been_averaged(trained, run):
+def test_the_run_resumes_as_if_nothing_had_been_averaged(trained, run):
     before = sorted(os.listdir(run / "checkpoints"))
     average_checkpoints(run, 2)
     average_checkpoints(run, 3)
@@ -58,8 +53,7 @@ def test_the_run_goes_on_as_if_nothing_had_been_averaged(trained, run):
     assert names == ["average-0000000008", *before]
     trainer = toy_trainer(directory=run, keep=4)
     assert trainer.restore() == 8
-    for got, want in zip(model_weights(trainer.task.model), trained[1][-1], strict=True):
-        np.testing.assert_array_equal(got, want)
+    assert_same(weights(trainer), trained[1][-1])
 
 
 def test_names_with_dots_and_whole_numbers(tmp_path):
@@ -95,9 +89,7 @@ def test_too_few_checkpoints(run):
         restore_weights(run, toy_model(), average=True)
 
 
-@pytest.mark.parametrize(
-    "name", ["variables.data-00000-of-00001", "variables.index", "state.json"]
-)
+@pytest.mark.parametrize("name", ["variables.data-00000-of-00001", "variables.index", "state.json"])
 def test_a_damaged_checkpoint_is_named_and_nothing_is_written(run, name):
     path = run / "checkpoints" / "step-0000000006" / name
     data = bytearray(path.read_bytes())

@@ -59,9 +59,7 @@ def flip_a_bit(path):
 
 
 @pytest.mark.parametrize("damage", [truncate, flip_a_bit, pathlib.Path.unlink])
-@pytest.mark.parametrize(
-    "name", ["variables.data-00000-of-00001", "variables.index", "state.json"]
-)
+@pytest.mark.parametrize("name", ["variables.data-00000-of-00001", "variables.index", "state.json"])
 def test_corrupt_latest_is_skipped_with_a_warning(tmp_path, damage, name):
     write(tmp_path, [1, 2])
     damage(tmp_path / "step-0000000002" / name)

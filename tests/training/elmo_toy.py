@@ -30,9 +30,7 @@ def toy_corpus(sentences=30, seed=5):
 def toy_windows(batch_size=8, window=4, reset="never", corpus=None):
     """Windows with an epoch of a few steps."""
     corpus = corpus or toy_corpus()
-    return LanguageModelWindows(
-        corpus, batch_size=batch_size, window=window, seed=3, reset=reset
-    )
+    return LanguageModelWindows(corpus, batch_size=batch_size, window=window, seed=3, reset=reset)
 
 
 def toy_task(
@@ -75,11 +73,6 @@ def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
         strategy=strategy,
         **{"clip_norm": 0.5, **arguments},
     )
-
-
-def weights(trainer):
-    """Copies of the trained weights."""
-    return [v.numpy() for v in trainer.task.model.trainable_variables]
 
 
 def state(trainer):

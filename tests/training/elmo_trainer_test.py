@@ -1,4 +1,4 @@
-"""Training with a state that goes from step to step: however the batch is cut, and resumed."""
+"""Training with a state that passes from step to step: any split of the batch, and resume."""
 
 import shutil
 
@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training.elmo_toy import state, toy_trainer, toy_windows, weights
+from tests.training.elmo_toy import state, toy_trainer, toy_windows
+from tests.training.toy import assert_same, two_replicas, weights
 
 STEPS = 4
-
-
-def two_replicas():
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
 def train(trainer, steps=STEPS, **arguments):
@@ -35,10 +32,10 @@ VARIANTS = {
     "two replicas": dict(strategy=two_replicas),
     "accumulated": dict(accumulation=2),
     "both": dict(strategy=two_replicas, accumulation=2),
-    "every word looked at": dict(task=dict(distinct=False)),
+    "every word read": dict(task=dict(distinct=False)),
     "XLA": dict(task=dict(distinct=False), jit_compile=True),
 }
-UNMEASURED = ("accumulated", "two replicas")  # "both" is evaluated; it takes its time
+NOT_EVALUATED = ("accumulated", "two replicas")  # to save time; "both" is
 
 
 @pytest.mark.slow
@@ -46,15 +43,14 @@ UNMEASURED = ("accumulated", "two replicas")  # "both" is evaluated; it takes it
 def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
     arguments = dict(VARIANTS[name])
     trainer = toy_trainer(arguments.pop("strategy", lambda: None)(), **arguments)
-    more = {"validation": None} if name in UNMEASURED else {}
+    more = {"validation": None} if name in NOT_EVALUATED else {}
     history = train(trainer, **more)
     expected, one = one_device
     # XLA has a tanh of its own.
     close = dict(rtol=1e-5, atol=1e-4 if name == "XLA" else 1e-5)
-    assert np.abs(state(one)).max(axis=(1, 2)).min() > 0.1  # no row of it is empty
+    assert np.abs(state(one)).max(axis=(1, 2)).min() > 0.1  # no row of it is zero
     np.testing.assert_allclose(state(trainer), state(one), **close)
-    for a, b in zip(weights(trainer), weights(one), strict=True):
-        np.testing.assert_allclose(a, b, **close)
+    assert_same(weights(trainer), weights(one), **close)
     for a, b in zip(history.train, expected.train, strict=True):
         assert b["gradient_norm"] > 0.5  # so that clipping is at work
         np.testing.assert_allclose(list(a.values()), list(b.values()), **close)
@@ -63,7 +59,7 @@ def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
 
 
 def test_training_losses_are_those_of_the_carried_state():
-    # With a rate of zero, training only reads: one long window must say the same.
+    # With a rate of zero, training only reads: one long window must give the same.
     trainer = toy_trainer(steps_per_call=2)
     trainer._body.rate = lambda step: tf.constant(0.0)
     history = trainer.fit(toy_windows(), STEPS, log_every=STEPS, progress=False)
@@ -80,7 +76,7 @@ def test_training_losses_are_those_of_the_carried_state():
     np.testing.assert_allclose(state(trainer), outputs["state"], atol=1e-5)
 
 
-def test_state_before_an_epoch_is_forgotten_if_states_are():
+def test_state_before_an_epoch_is_reset_if_states_are():
     trainer = toy_trainer(task=dict(resets=True))
     trainer._body.rate = lambda step: tf.constant(0.0)
     ends = []
@@ -119,8 +115,7 @@ def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
         shutil.copytree(tmp_path / "whole" / name, tmp_path / "resumed" / name)
         again = train(resumed, steps, evaluate_every=2)
         np.testing.assert_array_equal(state(resumed), end)
-        for a, b in zip(weights(resumed), weights(trainer), strict=True):
-            np.testing.assert_array_equal(a, b)
+        assert_same(weights(resumed), weights(trainer))
         assert again.train == history.train and again.validation == history.validation
 
     other = toy_trainer(directory=tmp_path / "whole", task=dict(batch_size=4, **RANDOM["task"]))

@@ -1,4 +1,4 @@
-"""Operations and tokens that a step counts, beside counts from the sizes of models and batches."""
+"""Operations and tokens that a step counts, compared with counts from the sizes of models."""
 
 import keras
 import numpy as np
@@ -6,15 +6,14 @@ import pytest
 import tensorflow as tf
 
 from tests.training import elmo_toy, gpt_toy, toy
+from tfnlp.training.cluster.shares import distribute
 from tfnlp.training.flops import matmul_flops
 
 PADDING = 261  # the character id that fills up words
 
 
 def measured(trainer, data, steps):
-    """What a call of some steps counts: (operations, tokens)."""
-    from tfnlp.training.cluster.shares import distribute
-
+    """The counts of one call of some steps: (operations, tokens)."""
     iterator = iter(distribute(trainer.strategy, data, 0))
     totals = trainer.train_steps(iterator, tf.constant(steps))
     assert np.isfinite(totals["work/waited"]) and totals["work/waited"] >= 0
@@ -34,11 +33,9 @@ def bert_flops(batch):
 @pytest.mark.slow
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_bert(replicas):
-    strategy, accumulation = None, 1
-    if replicas == 2:
-        strategy, accumulation = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]), 2
+    strategy = toy.two_replicas() if replicas == 2 else None
     data = toy.ToyBatches()
-    trainer = toy.toy_trainer(strategy, accumulation=accumulation, num_layers=2)
+    trainer = toy.toy_trainer(strategy, accumulation=replicas, num_layers=2)
     flops, tokens = measured(trainer, data, 2)
     assert flops == 2 * bert_flops(data.batch(0))
     assert tokens == sum(data.batch(step)["input_mask"].sum() for step in range(2))
@@ -68,13 +65,13 @@ def elmo_flops(batch, characters, samples):
     return 3 * 2 * (cnn + 2 * (lstm + softmax))  # both directions; a gradient is twice forward
 
 
-def test_elmo_counts_distinct_words_and_turns_of_loops():
+def test_elmo_counts_distinct_words_and_iterations_of_loops():
     data = elmo_toy.toy_windows(batch_size=2)
     trainer = elmo_toy.toy_trainer(task=dict(batch_size=2, num_samples=5))
     characters = trainer.task.characters.numpy()
     batches = [b for b, _ in zip(data.dataset(0).as_numpy_iterator(), range(3), strict=False)]
     want = sum(elmo_flops(batch, characters, samples=5) for batch in batches)
-    assert len({elmo_flops(batch, characters, 5) for batch in batches}) > 1  # shapes do differ
+    assert len({elmo_flops(batch, characters, 5) for batch in batches}) > 1  # shapes differ
     flops, tokens = measured(trainer, data, 3)
     np.testing.assert_allclose(flops, want, rtol=1e-6)
     assert tokens == sum(batch["weights"].sum() for batch in batches)
@@ -95,7 +92,7 @@ def test_only_what_is_needed_is_counted():
     x = tf.ones((3, 4))
 
     def two(x):
-        tf.matmul(x, tf.ones((4, 50)))  # nobody asks for it
+        tf.matmul(x, tf.ones((4, 50)))  # not needed for the result
         return tf.matmul(x, x, transpose_b=True)
 
     assert counted(two, x) == 2 * 3 * 4 * 3
@@ -150,17 +147,17 @@ def test_loops_and_calls():
     assert counted(inner, x) == 54
     assert counted(loop, x, tf.constant(7)) == 7 * 54
     either = lambda x: tf.cond(x[0, 0] > 5, lambda: inner(inner(x)), lambda: x)  # noqa: E731
-    assert counted(either, x) == 2 * 54  # of branches the dearest
+    assert counted(either, x) == 2 * 54  # the branch with more operations
 
     def twice(x, turns):
         body = lambda i, y: (i + 1, loop(y, turns))  # noqa: E731
         return tf.while_loop(lambda i, y: i < turns, body, (0, x))[1]
 
-    assert counted(twice, x, tf.constant(2)) == -1  # how often the inner one turns isn't known
+    assert counted(twice, x, tf.constant(2)) == -1  # the iterations of the inner loop aren't known
     assert matmul_flops([tf.matmul(x, x)]) is None
 
 
-def test_functions_of_a_saved_model_do_not_say_their_shapes(tmp_path):
+def test_functions_of_a_saved_model_have_no_shapes(tmp_path):
     module = tf.Module()
     module.table = tf.Variable(tf.ones((3, 4)))
     spec = tf.TensorSpec((None, 3))

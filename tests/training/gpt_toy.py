@@ -47,8 +47,3 @@ def toy_trainer(strategy=None, dropout=0.0, **arguments):
         strategy=strategy,
         **{"clip_norm": 0.3, **arguments},
     )
-
-
-def weights(trainer):
-    """Copies of the trained weights."""
-    return [v.numpy() for v in trainer.task.model.trainable_variables]

@@ -6,22 +6,11 @@ from tfnlp.training import History
 
 @pytest.mark.parametrize(
     "monitor, best",
-    [
-        ("loss", 20),
-        ("lm_perplexity", 20),
-        ("mse", 20),
-        ("class_accuracy", 30),
-        ("f1", 30),
-        ("f1_macro", 30),
-        ("exact_match", 30),
-        ("matthews", 30),
-        ("score_pearson", 30),
-        ("spearman", 30),
-        ("precision", 30),
-        ("recall", 30),
-    ],
+    [(name, 20) for name in ("loss", "lm_perplexity", "mse")]
+    + [(name, 30) for name in ("class_accuracy", "f1", "f1_macro", "exact_match", "matthews")]
+    + [(name, 30) for name in ("score_pearson", "spearman", "precision", "recall")],
 )
-def test_the_name_tells_which_way_is_better(monitor, best):
+def test_whether_larger_is_better_follows_from_the_name(monitor, best):
     history = History()
     for step, value in ((10, 0.5), (20, 0.1), (30, 0.9), (40, 0.9), (50, 0.1)):
         history.add_validation(step, {monitor: value})
@@ -30,7 +19,7 @@ def test_the_name_tells_which_way_is_better(monitor, best):
 
 
 @pytest.mark.parametrize("monitor", ["loss", "pearson"])
-def test_what_is_no_number_is_never_the_best(monitor):
+def test_nan_is_never_the_best(monitor):
     history = History()
     for step, value in ((10, float("nan")), (20, 0.3), (30, float("nan"))):
         history.add_validation(step, {monitor: value})

@@ -5,14 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.training.toy import assert_same, two_replicas
 from tfnlp import tasks, training
 
 CLASSES, FEATURES = 5, 6
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
-def two_replicas():
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 
 
 def model(dropout=0.0):
@@ -58,17 +55,12 @@ def train(made, steps=6, data=None, **arguments):
     return history, made.task.model.get_weights()
 
 
-def assert_close(some, others, **tolerance):
-    for a, b in zip(some, others, strict=True):
-        np.testing.assert_allclose(a, b, **tolerance)
-
-
 def test_adamw_equals_model_fit():
     reference = model()
     reference.compile(keras.optimizers.AdamW(1e-2), LOSS)
     losses = reference.fit(dataset(), epochs=2, verbose=0).history["loss"]
     history, weights = train(trainer(), data=dataset())
-    assert_close(weights, reference.get_weights(), atol=1e-6)
+    assert_same(weights, reference.get_weights(), atol=1e-6)
     means = [np.mean([row["loss"] for row in history.train[i : i + 3]]) for i in (0, 3)]
     np.testing.assert_allclose(means, losses, rtol=1e-5)
     assert history.train[0]["learning_rate"] == pytest.approx(1e-2)
@@ -88,7 +80,7 @@ def test_every_split_of_the_batch_gives_the_same_weights(name):
     clipped = dict(clip_norm=0.1, optimizer=keras.optimizers.Adagrad)
     one, weights = train(trainer(**clipped))
     assert min(row["gradient_norm"] for row in one.train) > 0.1  # so that clipping matters
-    assert_close(train(trainer(**clipped, strategy=strategy, **arguments))[1], weights, atol=1e-6)
+    assert_same(train(trainer(**clipped, strategy=strategy, **arguments))[1], weights, atol=1e-6)
 
 
 def test_repeated_rows_of_an_embedding_count_as_their_sum():
@@ -120,8 +112,7 @@ def test_resume_is_bit_identical(tmp_path):
     run(tmp_path / "halves", 3)
     halves, resumed = run(tmp_path / "halves", 6)
     assert whole == halves
-    for a, b in zip(weights, resumed, strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(weights, resumed)
 
 
 def schedules():
@@ -136,10 +127,10 @@ def test_every_form_of_a_schedule_gives_the_same_rates(optimizer):
     for history, weights in results:
         rates = [row["learning_rate"] for row in history.train]
         np.testing.assert_allclose(rates, 0.1 - 0.01 * np.arange(6), rtol=1e-5)
-        assert_close(weights, results[0][1], atol=1e-6)
+        assert_same(weights, results[0][1], atol=1e-6)
     if optimizer == "sgd":  # a schedule of the optimizer itself
         own = keras.optimizers.SGD(schedules()[1])
-        assert_close(train(trainer(lambda _: own))[1], results[0][1], atol=1e-6)
+        assert_same(train(trainer(lambda _: own))[1], results[0][1], atol=1e-6)
 
 
 def test_loss_is_the_weighted_mean_over_the_global_batch():

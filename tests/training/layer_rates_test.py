@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training import toy
-from tests.training.toy import ToyBatches, weights
+from tests.training.toy import ToyBatches, assert_same, two_replicas, weights
 from tfnlp import models, training
 from tfnlp.training import LayerRates, layer_groups
 
@@ -35,7 +35,7 @@ def bert_with_heads():
 @pytest.mark.parametrize("make", [nested_bert, nested_gpt, bert_with_heads])
 def test_groups_follow_the_layers(make):
     encoder, model = make()
-    want = {id(v): 4 for v in model.variables}  # what stands above, unless it is found below
+    want = {id(v): 4 for v in model.variables}  # if not found below
     for layer in encoder.layers:
         block = layer.name.removeprefix("layer_")
         if block.isdigit() or "embedding" in layer.name:
@@ -106,21 +106,20 @@ def test_a_decay_of_one_is_no_decay():
     plain, trainer = toy_trainer(), toy_trainer(layer_rates=LayerRates())
     for t in (plain, trainer):
         t.fit(ToyBatches(), 3, progress=False)
-    for a, b in zip(weights(plain), weights(trainer), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(weights(plain), weights(trainer))
 
 
 OPTIMIZERS = {
     "adamw": lambda: training.AdamW(weight_decay=0.1),
     "lamb": lambda: training.LAMB(weight_decay=0.1),
-    # So little at first that the smallest gradient's square is seen in it.
+    # So small that the square of the smallest gradient changes it.
     "adagrad": lambda: training.Adagrad(initial_accumulator=1e-9, weight_decay=0.1),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_layers_thaw_from_the_top(name):
+def test_groups_are_unfrozen_from_the_top(name):
     optimizer = OPTIMIZERS[name]()
     rates = LayerRates(unfreeze_every=2)
     trainer = toy_trainer(optimizer=optimizer, learning_rate=1e-2, layer_rates=rates)
@@ -141,7 +140,7 @@ def test_layers_thaw_from_the_top(name):
             trainer.fit(ToyBatches(), step + (2 if step == 3 else 1), progress=False)
 
 
-def test_bias_correction_counts_from_the_thaw():
+def test_bias_correction_counts_from_the_unfreezing():
     # Adam's first step is the rate for every weight whose gradient is not tiny.
     optimizer = training.AdamW(weight_decay=0.0, epsilon=1e-12, bias_correction=True)
     rates = LayerRates(decay=0.5, unfreeze_every=3)
@@ -158,7 +157,7 @@ def test_bias_correction_counts_from_the_thaw():
 
 
 VARIANTS = {
-    "two replicas, accumulated": dict(replicas=2, accumulation=2),
+    "two replicas, accumulated": dict(strategy=two_replicas, accumulation=2),
     "XLA, three steps a call": dict(jit_compile=True, steps_per_call=3),
 }
 
@@ -166,12 +165,9 @@ VARIANTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_split_of_the_batch_gives_the_same_weights(name):
-    def train(replicas=1, **arguments):
-        strategy = tf.distribute.get_strategy()
-        if replicas == 2:
-            strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    def train(strategy=lambda: None, **arguments):
         rates = LayerRates(decay=0.7, frozen=1, unfreeze_every=2)
-        trainer = toy_trainer(strategy, layer_rates=rates, **arguments)
+        trainer = toy_trainer(strategy(), layer_rates=rates, **arguments)
         trainer.fit(ToyBatches(), 5, log_every=5, progress=False)
         return [v.numpy() for v in trainer.task.model.variables if v.dtype == "float32"]
 
@@ -180,12 +176,11 @@ def test_every_split_of_the_batch_gives_the_same_weights(name):
     assert sum(not np.array_equal(a, b) for a, b in zip(start, one, strict=True)) == sum(
         toy_groups() >= 1
     )
-    for a, b in zip(one, train(**VARIANTS[name]), strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-5)
+    assert_same(one, train(**VARIANTS[name]), atol=2e-5)
 
 
 @pytest.mark.slow
-def test_resume_in_the_middle_of_thawing_is_bit_identical(tmp_path):
+def test_resume_during_the_unfreezing_is_bit_identical(tmp_path):
     def train(directory, steps):
         rates = LayerRates(decay=0.7, frozen=1, unfreeze_every=2)
         optimizer = training.AdamW(bias_correction=True)
@@ -197,8 +192,7 @@ def test_resume_in_the_middle_of_thawing_is_bit_identical(tmp_path):
 
     whole = train("a", 6)
     train("b", 3)
-    for a, b in zip(whole, train("b", 6), strict=True):
-        np.testing.assert_array_equal(a, b)
+    assert_same(whole, train("b", 6))
 
 
 def test_bad_arguments_are_named():

@@ -1,4 +1,4 @@
-"""What is measured of a run beside its history: speeds, the line that shows them, profiles."""
+"""Measurements that are only shown: speeds, the line of the progress bar, profiles."""
 
 import glob
 import io
@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training.toy import ToyBatches, toy_trainer, weights
+from tests.training.toy import ToyBatches, assert_same, toy_trainer, two_replicas, weights
 from tfnlp.training import monitor, peak, progress
 from tfnlp.training.monitor import Monitor, peak_memory, timed_next
 from tfnlp.training.profile import Profile
 
 STEPS = 5
+RUN = dict(log_every=2, evaluate_every=STEPS, validation=[ToyBatches(seed=9).batch(0)])
 FIGURES = {"tokens_per_second", "steps_per_second", "share_of_peak", "input_wait", "memory_gb"}
 
 
@@ -31,25 +32,22 @@ def points(folder):
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory):
-    """A run that shows, writes and profiles all there is: (trainer, folder, what it printed)."""
+def monitored(tmp_path_factory):
+    """A run with all displays, summaries and a profile: (trainer, folder, its stderr)."""
     folder = tmp_path_factory.mktemp("run")
     trainer = toy_trainer(dropout=0.1, steps_per_call=2, directory=folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(monitor, "MEASURE_AFTER", 0.0)
         patch.setattr(sys, "stderr", io.StringIO())
-        trainer.fit(ToyBatches(), STEPS, log_every=2, evaluate_every=STEPS, profile=(2, 4))
+        trainer.fit(ToyBatches(), STEPS, **RUN, profile=(2, 4))
         return trainer, folder, sys.stderr.getvalue()
 
 
-def test_watching_changes_no_bit(watched):
-    trainer, folder, _ = watched
+def test_monitoring_changes_no_bit(monitored):
+    trainer, folder, _ = monitored
     plain = toy_trainer(dropout=0.1, steps_per_call=2)
-    history = plain.fit(
-        ToyBatches(), STEPS, log_every=2, evaluate_every=STEPS, progress=False
-    )
-    for a, b in zip(weights(plain), weights(trainer), strict=True):
-        np.testing.assert_array_equal(a, b)
+    history = plain.fit(ToyBatches(), STEPS, **RUN, progress=False)
+    assert_same(weights(plain), weights(trainer))
     assert history.state() == trainer.history.state()
     (path,) = glob.glob(str(folder / "checkpoints" / "step-*" / "state.json"))
     with open(path) as file:
@@ -58,8 +56,8 @@ def test_watching_changes_no_bit(watched):
     assert not any(name in json.dumps(kept) for name in ("work", "second", "wait", "memory"))
 
 
-def test_tensorboard_has_every_figure(watched):
-    trainer, folder, _ = watched
+def test_tensorboard_has_every_figure(monitored):
+    trainer, folder, _ = monitored
     found = points(folder / "logs")
     names = {"loss", "learning_rate", "gradient_norm", *FIGURES}
     for step in (4, STEPS):  # the first call, to step 2, isn't timed
@@ -71,19 +69,23 @@ def test_tensorboard_has_every_figure(watched):
     assert ("train/tokens_per_second", 2) not in found
     row = trainer.history.train[-1]
     np.testing.assert_allclose(found["train/loss", STEPS], row["loss"], rtol=1e-6)
+    row = trainer.history.validation[-1]
+    np.testing.assert_allclose(found["validation/loss", STEPS], row["loss"], rtol=1e-6)
 
 
-def test_profile_is_written(watched):
-    _, folder, _ = watched
+def test_profile_is_written(monitored):
+    _, folder, _ = monitored
     (path,) = glob.glob(str(folder / "logs" / "plugins" / "profile" / "*" / "*.xplane.pb"))
     with open(path, "rb") as file:
         profile = file.read()
     assert b"MatMul" in profile and b"step_num" in profile
 
 
-def test_the_bar_is_one_line(watched):
-    _, _, printed = watched
+def test_the_bar_is_one_line(monitored):
+    _, _, printed = monitored
+    assert "step 5 held out: loss " in printed
     lines = [line for line in printed.replace("\n", "\r").split("\r") if line.strip()]
+    lines = [line for line in lines if "held out" not in line]
     assert all(len(line) <= 110 for line in lines)
     assert lines[-1].startswith("100%") and "5/5 [" in lines[-1] and "] loss " in lines[-1]
     assert " tok/s" in lines[-1] and " GB" in lines[-1]
@@ -98,7 +100,7 @@ def test_speeds_are_sums_over_time():
             now[0] += duration
         totals = {"steps": steps, "work/tokens": tokens, "work/waited": waited, "loss/x": 1.0}
         assert seconds.take(totals) == {"steps": steps, "loss/x": 1.0}
-        now[0] += 1000.0  # what happens between calls is no training
+        now[0] += 1000.0  # time between calls is not training
 
     call(50.0)  # traces
     assert set(seconds.row()) == {"memory_gb"}
@@ -129,7 +131,7 @@ def test_share_of_peak_is_that_of_this_workers_replicas(monkeypatch):
         return 1e6 if again else 1e5
 
     monkeypatch.setattr(monitor, "matmul_rate", rate)
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     with strategy.scope():
         model = keras_model("mixed_bfloat16")
     now = [0.0]
@@ -140,7 +142,7 @@ def test_share_of_peak_is_that_of_this_workers_replicas(monkeypatch):
         speeds.take({"steps": 1.0, "work/flops": 1e6})
     ((devices, dtype, again),) = asked  # once
     assert dtype == "bfloat16" and [d[-5:] for d in devices] == ["CPU:0", "CPU:1"] and not again
-    assert speeds.recent()["share_of_peak"] == pytest.approx(5.0)  # so the peak was not the peak
+    assert speeds.recent()["share_of_peak"] == pytest.approx(5.0)  # the measured peak was too low
     for _ in range(50):
         with speeds:
             now[0] += 2.0
@@ -149,7 +151,7 @@ def test_share_of_peak_is_that_of_this_workers_replicas(monkeypatch):
     assert speeds.recent()["share_of_peak"] == pytest.approx(0.5)
 
 
-def test_waiting_is_told_from_working():
+def test_waiting_is_measured_apart_from_work():
     work = tf.random.stateless_normal((600, 600), (0, 1))
 
     def busy(x):
@@ -212,7 +214,7 @@ LONG = {
     "perplexity": 30254.2,
     "masked_lm_accuracy": 0.503,
     "next_sentence_accuracy": 0.691,
-    "masked_lm_loss": 8.0,  # has no place on the line
+    "masked_lm_loss": 8.0,  # not shown on the line
     "learning_rate": 4.1e-4,
     "gradient_norm": 0.834,
     "tokens_per_second": 21345.0,
@@ -237,13 +239,13 @@ def test_the_line_fits(columns, n, total):
     assert ("%|" in line) == (columns == 250)
 
 
-def test_figures_go_by_importance():
+def test_the_most_important_figures_are_kept():
     line = "loss 10.318, ppl 3.0e4, mlm .503, nsp .691, 21.3k tok/s, 21.3 step/s, peak 41%, "
     line += "wait 2%, lr 4.1e-4, |g| 0.83, 1.2 GB"
     assert progress.fitted(LONG, 200) == line
     assert progress.fitted(LONG, 43) == "loss 10.318, 21.3k tok/s, peak 41%, wait 2%"
     assert progress.fitted(LONG, 25) == "loss 10.318, 21.3k tok/s"
-    assert progress.fitted(LONG, 10) == "peak 41%"  # what is short may still fit
+    assert progress.fitted(LONG, 10) == "peak 41%"  # a short one may still fit
     numbers = {"loss": 0.0, "tokens_per_second": 950.0, "gradient_norm": 12345.0}
     assert progress.fitted(numbers, 99) == "loss 0.000, 950 tok/s, |g| 1.2e4"
     numbers = {"tokens_per_second": 1_240_000.0, "learning_rate": 0.0, "gradient_norm": 0.0031}

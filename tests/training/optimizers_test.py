@@ -103,9 +103,7 @@ def test_default_exclusions_spare_every_bias_and_layer_norm_of_bert():
     optimizer = training.AdamW(weight_decay=0.5)
     model = toy_model(num_layers=2)
     optimizer.build(model.trainable_variables)
-    decayed = {
-        v.path for v, d in zip(optimizer.variables, optimizer.decays, strict=True) if d > 0
-    }
+    decayed = {v.path for v, d in zip(optimizer.variables, optimizer.decays, strict=True) if d > 0}
     # Matrices and tables decay; vectors (biases, gamma, beta) don't.
     assert decayed == {v.path for v in model.trainable_variables if len(v.shape) == 2}
     assert len(decayed) == 3 + 2 * 4 + 3

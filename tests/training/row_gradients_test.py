@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.training.toy import assert_same, two_replicas
 from tfnlp import models, tasks, training
 from tfnlp.data import WordBlocks, WordCorpus
 from tfnlp.training.step import sum_rows
@@ -71,9 +72,7 @@ def trainer(strategy=None, architecture="skipgram", rows=True, **arguments):
     strategy = strategy or tf.distribute.get_strategy()
     keras.utils.set_random_seed(1)
     with strategy.scope():
-        model = models.word2vec(
-            40, 8, architecture=architecture, window=2, samples=6, block=8
-        )
+        model = models.word2vec(40, 8, architecture=architecture, window=2, samples=6, block=8)
     optimizer = training.RowwiseAdagrad()
     optimizer.takes_rows = rows
     return training.Trainer(
@@ -94,9 +93,7 @@ def trained(*args, **kwargs):
     return [v.numpy() for v in made.task.model.trainable_variables], history
 
 
-def close(a, b):
-    for x, y in zip(a, b, strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+CLOSE = dict(rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +104,7 @@ def by_rows():
 def test_by_rows_is_the_same_as_dense(by_rows):
     weights, history = by_rows
     dense, dense_history = trained(rows=False)
-    close(weights, dense)
+    assert_same(weights, dense, **CLOSE)
     for a, b in zip(history.train, dense_history.train, strict=True):
         assert a["gradient_norm"] > 1.0
         for name in a:
@@ -117,13 +114,13 @@ def test_by_rows_is_the_same_as_dense(by_rows):
 
 def test_two_replicas_and_micro_batches_equal_one_device(by_rows):
     weights, _ = by_rows
-    close(trained(accumulation=2)[0], weights)
-    close(trained(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))[0], weights)
+    assert_same(trained(accumulation=2)[0], weights, **CLOSE)
+    assert_same(trained(two_replicas())[0], weights, **CLOSE)
 
 
 def test_under_xla_cbow_is_the_same(by_rows):
     plain, _ = trained(architecture="cbow")
-    close(trained(architecture="cbow", jit_compile=True)[0], plain)
+    assert_same(trained(architecture="cbow", jit_compile=True)[0], plain, **CLOSE)
     assert np.abs(plain[0] - by_rows[0][0]).max() > 0.01
 
 

@@ -1,6 +1,7 @@
-"""The toy models on some devices: `python -m tests.training.scale_run OUTPUT [arguments]`.
+"""Training of toy models in a process: `python -m tests.training.scale_run OUTPUT [arguments]`.
 
-Writes OUTPUT/MODEL.json, a row a step and the held-out rows, and OUTPUT/MODEL.npz, the weights.
+Prints a line a step. Writes OUTPUT/MODEL.json, a row a step and the held-out rows, and
+OUTPUT/MODEL.npz, the weights and the state.
 """
 
 import argparse
@@ -20,14 +21,14 @@ STEPS = 4
 
 
 class Lines(keras.callbacks.Callback):
-    """Tells the parent process where the run is."""
+    """Print the number of each step."""
 
     def on_train_batch_end(self, batch, logs=None):
         print(batch + 1, flush=True)
 
 
 def elmo_held_out():
-    """Windows whose rows begin with the state that the window before left."""
+    """Windows whose rows begin with the state of the window before."""
     windows = LanguageModelWindows(elmo_toy.toy_corpus(), batch_size=8, window=4, seed=4)
     return windows.evaluation_batches(3)
 
@@ -38,8 +39,10 @@ TOYS = {
         toy.ToyBatches(),
         [toy.ToyBatches(seed=99).batch(0)],
     ),
-    "elmo": lambda strategy, **more: (
-        elmo_toy.toy_trainer(strategy, **more),
+    "elmo": lambda strategy, dropout=0.0, **more: (
+        elmo_toy.toy_trainer(
+            strategy, dict(dropout=dropout, num_samples=5 if dropout else None), **more
+        ),
         elmo_toy.toy_windows(),
         elmo_held_out(),
     ),
@@ -52,7 +55,7 @@ TOYS = {
 
 
 def train(name, strategy, output, steps=STEPS, directory=None, **arguments):
-    """Trains one toy; whether it resumes follows from `directory`."""
+    """Train one toy; it resumes if `directory` has a checkpoint."""
     trainer, data, held_out = TOYS[name](strategy, directory=directory, **arguments)
     history = trainer.fit(
         data,

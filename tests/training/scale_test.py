@@ -35,7 +35,7 @@ def start(output, *arguments, env=None):
 
 
 def finish(runs, outputs):
-    """Waits for processes; all must end well."""
+    """Wait for processes, which must exit with status 0."""
     try:
         for run in runs:
             run.communicate(timeout=600)
@@ -52,14 +52,14 @@ def worker_arguments(places, index):
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """Folders of what one, two and four devices and two workers made of the same toys."""
+    """The results of one, two and four devices and of two workers, a folder each."""
     folder = tmp_path_factory.mktemp("scale")
     for devices in (1, 2, 4):
         output = folder / f"{devices} devices"
         finish([start(output, "--devices", devices)], [output])
     places = addresses(2)
     outputs = [folder / "worker 0", folder / "worker 1"]
-    # The one has its cluster from the command line, the other from the environment.
+    # One gets its cluster from the command line, the other from the environment.
     task = {"cluster": {"worker": places}, "task": {"type": "worker", "index": 1}}
     directory = ["--directory", folder / "shared"]
     finish(
@@ -74,10 +74,9 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("name", ["2 devices", "4 devices", "worker 0", "worker 1"])
-def test_losses_agree_step_by_step_with_one_device(runs, name, model):
-    one, many = (
-        json.loads((runs / place / f"{model}.json").read_text()) for place in ("1 devices", name)
-    )
+def test_losses_weights_and_state_agree_with_one_device(runs, name, model):
+    places = ("1 devices", name)
+    one, many = (json.loads((runs / place / f"{model}.json").read_text()) for place in places)
     for part, count in (("train", STEPS), ("validation", STEPS // 2)):
         assert len(one[part]) == len(many[part]) == count
         for a, b in zip(one[part], many[part], strict=True):
@@ -85,19 +84,14 @@ def test_losses_agree_step_by_step_with_one_device(runs, name, model):
             for key, value in a.items():
                 np.testing.assert_allclose(b[key], value, rtol=2e-5, atol=1e-6, err_msg=key)
     assert one["train"][0]["loss"] != one["train"][1]["loss"]
-
-
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", ["2 devices", "4 devices", "worker 0"])
-def test_weights_and_carried_state_agree_with_one_device(runs, name, model):
-    one, many = (np.load(runs / place / f"{model}.npz") for place in ("1 devices", name))
+    one, many = (np.load(runs / place / f"{model}.npz") for place in places)
     assert len(one.files) == len(many.files) > 5
     for key in one.files:
         np.testing.assert_allclose(many[key], one[key], atol=2e-5)
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_workers_hold_the_same_weights_and_one_of_them_wrote(runs, model):
+def test_workers_have_the_same_weights_and_one_of_them_wrote(runs, model):
     one, other = (np.load(runs / f"worker {i}" / f"{model}.npz") for i in (0, 1))
     for key in one.files:
         np.testing.assert_array_equal(one[key], other[key])
@@ -127,12 +121,12 @@ def test_worker_killed_and_started_again_ends_with_the_same_weights(tmp_path):
             break
     broken[0].communicate(timeout=300)
     broken[1].wait()
-    said = (outputs[0] / "stderr.txt").read_text()
-    assert broken[0].returncode == 1 and "WorkerLost: worker 1 (127.0.0.1:" in said
+    text = (outputs[0] / "stderr.txt").read_text()
+    assert broken[0].returncode == 1 and "WorkerLost: worker 1 (127.0.0.1:" in text
     outputs, again = pair("broken")
     first = int(again[1].stdout.readline())
     finish(again, outputs)
-    assert 3 <= first <= 5  # it went on
+    assert 3 <= first <= 5  # it resumed
     for i in range(2):
         a = np.load(tmp_path / f"whole {i}" / "gpt.npz")
         b = np.load(tmp_path / f"broken {i}" / "gpt.npz")

@@ -27,15 +27,6 @@ def test_cosine_follows_half_a_wave():
     np.testing.assert_allclose(got[:2], [1.5, 3.0], rtol=1e-6)
 
 
-def test_inverse_sqrt_is_the_transformers_schedule():
-    # Vaswani et al. 2017, eq. 3: d^-0.5 min(n^-0.5, n w^-1.5), n from 1; its peak is (d w)^-0.5.
-    d, w = 512, 7
-    n = np.arange(1, 40)
-    want = d**-0.5 * np.minimum(n**-0.5, n * w**-1.5)
-    got = values(training.inverse_sqrt((d * w) ** -0.5, w), 39)
-    np.testing.assert_allclose(got, want, rtol=1e-5)
-
-
 def test_constant_after_the_warmup():
     np.testing.assert_allclose(values(training.constant(0.4, 2), 4), [0.2, 0.4, 0.4, 0.4])
 
@@ -43,15 +34,6 @@ def test_constant_after_the_warmup():
 @pytest.mark.parametrize("name", ["constant", "linear", "cosine", "inverse_sqrt"])
 def test_no_update_is_wasted_on_a_rate_of_zero(name):
     assert (values(training.schedule(name, 1e-3, 20, 5), 20) > 0).all()
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="warmup_steps=11"):
-        training.linear(1.0, 10, 11)
-    with pytest.raises(ValueError, match="learning rate 0"):
-        training.constant(0)
-    with pytest.raises(ValueError, match="'stairs' is unknown"):
-        training.schedule("stairs", 1.0, 10)
 
 
 def test_noam_is_equation_3():
@@ -64,7 +46,13 @@ def test_noam_is_equation_3():
     assert want.argmax() == w - 1  # it peaks where the warm-up ends
 
 
-def test_noam_names_what_is_wrong():
+def test_bad_arguments_are_named():
+    with pytest.raises(ValueError, match="warmup_steps=11"):
+        training.linear(1.0, 10, 11)
+    with pytest.raises(ValueError, match="learning rate 0"):
+        training.constant(0)
+    with pytest.raises(ValueError, match="'stairs' is unknown"):
+        training.schedule("stairs", 1.0, 10)
     with pytest.raises(ValueError, match="warmup_steps=0 must be at least 1"):
         training.noam(512, 0)
     with pytest.raises(ValueError, match="hidden_size=0 and scale=1.0"):

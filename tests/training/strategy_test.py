@@ -1,4 +1,4 @@
-"""Which devices a name stands for, and what is said where there are none."""
+"""The devices that a strategy's name selects, and the errors where there are none."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ from tfnlp.training.cluster import tpu
         ("multi_worker", {"workers": [], "index": 0}, "the list of workers is empty"),
     ],
 )
-def test_what_cannot_be_is_refused(name, arguments, said):
+def test_arguments_that_do_not_fit_are_refused(name, arguments, said):
     with pytest.raises(ValueError, match=said):
         training.make_strategy(name, **arguments)
 
@@ -61,7 +61,7 @@ def test_damaged_cluster_of_the_environment(monkeypatch, text):
 
 
 def test_several_workers_come_before_all_else(tmp_path):
-    # TensorFlow has run here.
+    # TensorFlow has already run in this process.
     with socket.create_server(("", 0)) as free:
         place = f"127.0.0.1:{free.getsockname()[1]}"
     tf.constant(0)
@@ -75,6 +75,7 @@ def test_no_tpu_here(monkeypatch):
     with pytest.raises(ValueError, match="this machine has no TPU"):
         training.make_strategy("tpu")
     assert not isinstance(training.make_strategy("auto"), tf.distribute.TPUStrategy)
+    assert training.make_strategy("mirrored").num_replicas_in_sync >= 2  # all logical CPUs
 
 
 def test_tpu_that_does_not_answer_at_its_address():

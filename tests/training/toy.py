@@ -82,3 +82,17 @@ def toy_trainer(
 def weights(trainer):
     """Copies of the trained weights."""
     return [v.numpy() for v in trainer.task.model.trainable_variables]
+
+
+def two_replicas():
+    """A strategy with two replicas on this machine's CPU."""
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+
+
+def assert_same(some, others, **tolerance):
+    """Compare lists of arrays, to the bit or within a tolerance."""
+    for a, b in zip(some, others, strict=True):
+        if tolerance:
+            np.testing.assert_allclose(a, b, **tolerance)
+        else:
+            np.testing.assert_array_equal(a, b)

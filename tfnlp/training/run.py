@@ -92,7 +92,9 @@ def read_config(directory: Path) -> dict[str, Any]:
     except tf.errors.OpError as error:
         raise OSError(f"{path} can't be read: {error.message}") from error
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not valid JSON ({error}); restore it or start anew") from error
+        raise ValueError(
+            f"{path} is not valid JSON ({error}); restore it or start a new run"
+        ) from error
     if not isinstance(config, dict) or "tfnlp" not in config:
         raise ValueError(f"{path} was not written by tfnlp: it has no key 'tfnlp'")
     return config
