@@ -4,8 +4,10 @@
 FOLDER/seen.npz.
 """
 
+import os
 import sys
 
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # tensorflow_text imports a Keras
 sys.modules["tfnlp"] = sys.modules["keras"] = None  # importing them now fails
 
 import numpy as np  # noqa: E402
