@@ -21,7 +21,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["tfnlp", "tfnlp.*"]),
-    package_data={"tfnlp.books": ["*.txt"], "tfnlp.commands": ["*.html"]},
+    package_data={"tfnlp.books": ["*.txt"], "tfnlp": ["py.typed"], "tfnlp.runs.report": ["*.html"]},
     python_requires=">=3.11",
     install_requires=[
         "tensorflow>=2.20,<2.22",

@@ -12,19 +12,23 @@ import time
 
 import tensorflow as tf
 
-from tfnlp.cli import parse
-from tfnlp.commands import finetuning, task_models
+from tfnlp.cli.command import parse
+from tfnlp.cli.options import config_of
+from tfnlp.runs import task_folder
+from tfnlp.runs.finetune_config import settings_of
+from tfnlp.runs.finetuning import Finetuning
 
 TURN, TURNS = 20, 6  # steps of a turn, turns of each training
 
 
 def main(arguments):
-    args = parse(["tfnlp", "finetune", *arguments])
-    work = finetuning.Finetuning(args, tf.distribute.get_strategy())
+    options = parse(["tfnlp", "finetune", *arguments])
+    config = config_of(options)
+    work = Finetuning(options.task, config, tf.distribute.get_strategy())
     seconds, losses, tokens = {}, {}, {}
     runs = {}
     for padded in (False, True):
-        runs[padded] = _run(work, args, padded)
+        runs[padded] = _run(work, padded)
         seconds[padded], losses[padded], tokens[padded] = [], [], 0
         _turn(*runs[padded])  # traces
     for _ in range(TURNS):
@@ -34,28 +38,28 @@ def main(arguments):
             seconds[padded].append(time.monotonic() - started)
     ratios = sorted(a / b for a, b in zip(seconds[True], seconds[False], strict=True))
     for padded, name in ((False, "buckets"), (True, "all padded")):
-        rate = TURN * args.batch_size * TURNS / sum(seconds[padded])
+        rate = TURN * config.batch_size * TURNS / sum(seconds[padded])
         print(f"{name:12s}{rate:8.1f} examples/s, loss {sum(losses[padded]) / TURNS:.4f}")
     print(f"speed-up: {ratios[len(ratios) // 2]:.2f} (from {ratios[0]:.2f} to {ratios[-1]:.2f})")
 
 
-def _run(work, args, padded):
+def _run(work, padded):
     """A trainer and the iterator over its batches."""
     import keras
 
-    settings = finetuning.settings_of(args, work.backbone, work.features)
+    settings = settings_of(work.config, work.backbone, work.features)
     keras.utils.set_random_seed(1)
     config = {
         "spec": work.spec.config(),
         "features": work.features,
         "head": {"dropout": settings["dropout"]},
     }
-    dtype = "mixed_bfloat16" if args.bf16 else None
-    model = task_models.make_task_model(work.backbone, config, dtype=dtype)
+    dtype = "mixed_bfloat16" if work.config.bf16 else None
+    model = task_folder.make_task_model(work.backbone, config, dtype=dtype)
     (train,) = model.prepare([work.train])
     batches = model.batches(train, settings["batch_size"], work.train, seed=1, pad_all=padded)
     steps = TURN * (TURNS + 1)
-    trainer = work.trainer(model, settings, steps, batches.steps_per_epoch, None, 1)
+    trainer = work.make_trainer(model, settings, steps, batches.steps_per_epoch, None, 1)
     return trainer, iter(batches.dataset())
 
 

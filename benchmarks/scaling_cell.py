@@ -16,7 +16,7 @@ import keras  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 from tfnlp import data, models, tasks, training  # noqa: E402
-from tfnlp.commands import gpt_text  # noqa: E402
+from tfnlp.families import token_text  # noqa: E402
 from tfnlp.text import (  # noqa: E402
     WordPieceTokenizer,
     gpt_tokenizer,
@@ -62,7 +62,7 @@ def gpt(rows, strategy):
     """(task, batches, tokens a batch)"""
     documents = list(data.read_documents(BOOK, paragraphs=True))
     tokenizer = gpt_tokenizer(train_bpe((p for d in documents for p in d), 4000))
-    stream = gpt_text.read(documents, tokenizer).stream
+    stream = token_text.read_token_text(documents, tokenizer).stream
     windows = data.TokenWindows(stream, batch_size=rows, window=64)
     with strategy.scope():
         encoder = models.gpt(tokenizer.vocab_size, **SIZES, max_positions=64, **_NO_DROPOUT)

@@ -32,7 +32,7 @@ def main(argv=None):
     table, lengths = measure(models, arguments)
     print(table)
     if arguments.write:
-        from tfnlp.commands.pictures import plot_lengths
+        from tfnlp.pictures import plot_lengths
 
         page = DOCS / "translation.md"
         page.write_text(fill(page.read_text(encoding="utf-8"), {"lengths": table}, page.name))
@@ -41,7 +41,7 @@ def main(argv=None):
 
 def measure(models, arguments):
     """The table, and the rows of `bleu_by_length` of each model by name."""
-    from tfnlp.commands.loading import load_translation
+    import tfnlp
     from tfnlp.data import read_parallel
     from tfnlp.hub import Translator
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
@@ -49,7 +49,7 @@ def measure(models, arguments):
     text = read_parallel([arguments.source], [arguments.target])
     totals, lengths = {}, {}
     for name, run in models.items():
-        loaded = load_translation(run)
+        loaded = tfnlp.load(run)
         translator = Translator(
             loaded.decoder, loaded.tokenizer, arguments.beams, arguments.length_penalty
         )

@@ -6,11 +6,9 @@
 Face BERT. `tfnlp export` does the same.
 """
 
-import argparse
-
 from absl import app, flags
 
-from tfnlp.cli import main
+import tfnlp
 
 _MODEL = flags.DEFINE_string("model", None, "Run, Google or Hugging Face BERT.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "Folder for the pair.", required=True)
@@ -18,16 +16,15 @@ _SEQ_LENGTH = flags.DEFINE_integer("seq_length", 128, "Length that the preproces
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
 
 
-def _export(_):
-    return main(
-        argparse.Namespace(
-            command="export",
-            model=_MODEL.value,
-            output=_OUTPUT.value,
-            seq_length=_SEQ_LENGTH.value,
-            overwrite=_OVERWRITE.value,
-        )
+def _export(_: list[str]) -> None:
+    written = tfnlp.export(
+        _MODEL.value,
+        _OUTPUT.value,
+        seq_length=_SEQ_LENGTH.value,
+        overwrite=_OVERWRITE.value,
     )
+    for name, path in written.items():
+        print(f"{name}: {path}")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,9 @@
 bilm-tf (AllenNLP). `tfnlp export` does the same.
 """
 
-import argparse
-
 from absl import app, flags
 
-from tfnlp.cli import main
+import tfnlp
 
 _MODEL = flags.DEFINE_string("model", None, "Run or bilm-tf checkpoint.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "Folder for the module.", required=True)
@@ -21,18 +19,17 @@ _L2 = flags.DEFINE_float("l2", 0.0, "Penalty of the squared mixing scalars.")
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
 
 
-def _export(_):
-    return main(
-        argparse.Namespace(
-            command="export",
-            model=_MODEL.value,
-            output=_OUTPUT.value,
-            trainable=_TRAINABLE.value,
-            cache=_CACHE.value,
-            l2=_L2.value,
-            overwrite=_OVERWRITE.value,
-        )
+def _export(_: list[str]) -> None:
+    written = tfnlp.export(
+        _MODEL.value,
+        _OUTPUT.value,
+        trainable=_TRAINABLE.value,
+        cache=_CACHE.value,
+        l2=_L2.value,
+        overwrite=_OVERWRITE.value,
     )
+    for name, path in written.items():
+        print(f"{name}: {path}")
 
 
 if __name__ == "__main__":

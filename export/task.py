@@ -6,26 +6,23 @@
 `tfnlp export` does the same.
 """
 
-import argparse
-
 from absl import app, flags
 
-from tfnlp.cli import main
+import tfnlp
 
 _MODEL = flags.DEFINE_string("model", None, "Folder of the run.", required=True)
 _OUTPUT = flags.DEFINE_string("output", None, "Folder for the module.", required=True)
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
 
 
-def _export(_):
-    return main(
-        argparse.Namespace(
-            command="export",
-            model=_MODEL.value,
-            output=_OUTPUT.value,
-            overwrite=_OVERWRITE.value,
-        )
+def _export(_: list[str]) -> None:
+    written = tfnlp.export(
+        _MODEL.value,
+        _OUTPUT.value,
+        overwrite=_OVERWRITE.value,
     )
+    for name, path in written.items():
+        print(f"{name}: {path}")
 
 
 if __name__ == "__main__":

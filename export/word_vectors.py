@@ -7,11 +7,9 @@
 fastText or GloVe. `tfnlp export` does the same.
 """
 
-import argparse
-
 from absl import app, flags
 
-from tfnlp.cli import main
+import tfnlp
 from tfnlp.hub.modules.word_vectors import COMBINERS
 
 _MODEL = flags.DEFINE_string("model", None, "Run or file of vectors.", required=True)
@@ -23,19 +21,18 @@ _STRIP = flags.DEFINE_bool("strip_punctuation", False, "Leave punctuation out.")
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "Replace an earlier export.")
 
 
-def _export(_):
-    return main(
-        argparse.Namespace(
-            command="export",
-            model=_MODEL.value,
-            output=_OUTPUT.value,
-            combiner=_COMBINER.value,
-            oov_buckets=_BUCKETS.value,
-            lowercase=_LOWERCASE.value,
-            strip_punctuation=_STRIP.value,
-            overwrite=_OVERWRITE.value,
-        )
+def _export(_: list[str]) -> None:
+    written = tfnlp.export(
+        _MODEL.value,
+        _OUTPUT.value,
+        combiner=_COMBINER.value,
+        oov_buckets=_BUCKETS.value,
+        lowercase=_LOWERCASE.value,
+        strip_punctuation=_STRIP.value,
+        overwrite=_OVERWRITE.value,
     )
+    for name, path in written.items():
+        print(f"{name}: {path}")
 
 
 if __name__ == "__main__":

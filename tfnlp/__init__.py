@@ -1,8 +1,37 @@
 """tfnlp: from text to pretrained language models to SavedModels that anyone can fine-tune.
 
-The rooms (`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.tasks`,
-`tfnlp.training`, `tfnlp.hub`, `tfnlp.convert`) are imported one by one, so that
-`import tfnlp` itself costs nothing.
+    bert = tfnlp.load("bert-folder")
+    run = tfnlp.pretrain("bert", text="corpus.txt", output="run", size="mini", steps=20_000)
+    task = tfnlp.finetune("classify", run, train=rows, output="task")
+    task.predict(["so good"])
+    task.export("module")
+
+`import tfnlp` loads neither TensorFlow nor Keras: the names load on first use. The packages
+(`tfnlp.layers`, `tfnlp.models`, `tfnlp.text`, `tfnlp.data`, `tfnlp.tasks`, `tfnlp.training`,
+`tfnlp.convert`, `tfnlp.hub`) are imported one by one.
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfnlp.runs.front_door import export, finetune, inspect, load, pretrain, settings
+
 __version__ = "0.1.0"
+
+_FRONT_DOOR = ("export", "finetune", "inspect", "load", "pretrain", "settings")
+_PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
+
+__all__ = ["__version__", "export", "finetune", "inspect", "load", "pretrain", "settings"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FRONT_DOOR:
+        return getattr(importlib.import_module("tfnlp.runs.front_door"), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"tfnlp.{name}")
+    raise AttributeError(f"module 'tfnlp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_PACKAGES])

@@ -41,7 +41,7 @@ REFUSED = {
     f"pretrain elmo --units 8 --projection-size 4 --window 5 --samples 50 {TOY}": {
         "--batch-size 9 --accumulation 2": "batch of 9 does not divide by 1 devices x",
         "--units 0": "--units 0 must be at least 1",
-        "--samples -3": "--samples -3 must be at least 0",
+        "--samples -3": "--samples -3 must be 0 or more",
         "--dropout 1.5": "--dropout 1.5 must be between 0 and 1",
         "--steps 0": "--steps 0 must be at least 1",
         "--epochs 0": "--epochs 0.0 must be above 0",
@@ -84,7 +84,7 @@ REFUSED = {
         "--model {gpt}": "is a GPT; only a BERT fills masked words",
     },
     "finetune classify --model {bert} --train rows.tsv --dev rows.tsv --output out": {
-        "--model {vectors}": "is a file of word vectors; only a BERT, an ELMo or a GPT",
+        "--model {vectors}": "is word vectors; only a BERT, a GPT or an ELMo",
         "--learning-rate 0": "--learning-rate 0.0 must be above 0",
         "--seeds 1 1": "must be distinct",
         "--metric bleu": "--metric bleu is not among accuracy",
@@ -96,7 +96,7 @@ REFUSED = {
         "--trainable mix": "--trainable is for an ELMo; {bert} is a BERT",
         "--cache x": "--cache is for an ELMo; {bert} is a BERT",
         "--l2 0": "--l2 is for an ELMo; {bert} is a BERT",
-        "--format savedmodel": "--format is for an ELMo, a GPT or word vectors; {bert} is a BERT",
+        "--format bilm": "--format bilm is not for a BERT; choose savedmodel or huggingface",
         "--fill --seq-length 8": "--seq-length is for the pair",
         "--fill --weights int8": "--weights is for the pair, not for --fill",
         "--fill --litert x": "--litert is for the pair, not for --fill",
@@ -116,7 +116,7 @@ REFUSED = {
         "--fill": "--fill is for a BERT; ",
         "--format bilm": "--format bilm is not for a GPT",
         "--cache x": "--cache is for an ELMo; ",
-        "--format huggingface --weights int8": "--weights is for SavedModels, not for --format hug",
+        "--format huggingface --weights int8": "--weights is for a SavedModel, not for --format hug",
     },
     "export --model {vectors} --output out": {
         "--format bilm": "--format bilm is not for word vectors",
@@ -130,18 +130,18 @@ REFUSED = {
     },
     # Evaluation.
     "evaluate --model {bert} --input train.txt": {
-        "--tokenize": "--tokenize is for an ELMo",
+        "--tokenize": "--tokenize is for an ELMo or an NNLM; ",
         "--model nowhere": "nowhere",
         "--model {elmo}": "does not say which words it predicts",
     },
     "evaluate --model {gpt} --input train.txt --layout lines": {
         "--stride 17 --seq-length 16": "stride must lie in [1, 16]",
-        "--batches 3": "--batches is for BERT; ",
-        "--tokenize": "--tokenize is for an ELMo; ",
+        "--batches 3": "--batches is for a BERT; ",
+        "--tokenize": "--tokenize is for an ELMo or an NNLM; ",
     },
     "evaluate --model {vectors}": {
-        "": "holds word vectors; give --analogies or --similarity",
-        "--input train.txt --similarity pairs.txt": "--input is for a text",
+        "": "is word vectors; give --analogies or --similarity",
+        "--input train.txt --similarity pairs.txt": "--input is for a BERT",
         "--analogies pairs.txt": "line 1 has 3 words",
         "--similarity pairs.txt --model broken.txt": "line 3 has 2 numbers behind its word",
         "--similarity pairs.txt --model nowhere.txt": "nowhere.txt does not exist",

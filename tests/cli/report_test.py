@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tfnlp.commands import report, report_charts, report_errors
+from tfnlp.runs.report import charts, errors, page
 
 EVIL = "<script>alert('x')</script> & more"
 CONTEXT = "In 1066 the duke came."
@@ -112,7 +112,7 @@ def written(directory, task, **changes):
         metrics={"accuracy": 1 / 3, "mse": 6.8, "exact_match": 50.0, "f1": 50.0},
         history=HISTORY, examples=EXAMPLES[task],
     )
-    path = report.write_report(directory, **arguments | changes)
+    path = page.write_report(directory, **arguments | changes)
     with open(path, encoding="utf-8") as file:
         return file.read()
 
@@ -169,7 +169,7 @@ def test_page_is_alone_and_safe(task, tmp_path):
 def test_baselines_and_errors_the_worst_first(task, baseline, wrong, worst, tmp_path):
     rows = Page(written(tmp_path, task)).rows
     assert baseline in rows
-    head = rows.index(report_errors.worst(task, EXAMPLES[task])["head"])
+    head = rows.index(errors.worst(task, EXAMPLES[task])["head"])
     assert rows[head + 1] == worst and len(rows) - head - 1 == wrong
 
 
@@ -185,8 +185,8 @@ def test_answers_by_question_word(tmp_path):
     for word, value in [("who", "100.00"), ("which", "0.00"), ("when", "0.00"), ("what", "100.00")]:
         assert [word, "1", value, value] in rows
     assert ["2", "1", "1"] in rows  # without an answer: in the data, predicted, rightly
-    assert report.question_word("To WHOM, then?") == "whom"
-    assert report.question_word("Name the duke.") == "other"
+    assert page.question_word("To WHOM, then?") == "whom"
+    assert page.question_word("Name the duke.") == "other"
 
 
 def test_classes_have_precision_and_recall(tmp_path):
@@ -208,20 +208,20 @@ def test_wrong_words_are_marked(tmp_path):
 
 def test_context_is_cut_and_marked():
     context = "x" * 2000 + "the gold one, then a bad one" + "y" * 2000
-    pieces = report_errors.marked(context, ["the gold one", "gold"], "bad one")
+    pieces = errors.marked(context, ["the gold one", "gold"], "bad one")
     assert [piece for piece in pieces if piece[1]] == [
         ("the gold one", "right"), ("bad one", "wrong")
     ]
     text = "".join(text for text, _ in pieces)
     assert text.startswith("… xxx") and text.endswith("yyy …") and len(text) < 600
     assert text[2:-2] in context
-    assert report_errors.marked("short", [], "") == [("short", None)]
+    assert errors.marked("short", [], "") == [("short", None)]
 
 
 def test_commonest_classes_alone_are_pictured():
     truth = [f"c{i:02}" for i in range(30) for _ in range(i + 1)]
-    assert report_charts.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
-    assert report_charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
+    assert charts.shown_classes(truth, truth) == [f"c{i:02}" for i in range(29, 9, -1)]
+    assert charts.shown_classes(["b"], ["a"], ["c", "b"]) == ["c", "b", "a"]
 
 
 def test_without_errors_and_history(tmp_path):
@@ -253,7 +253,7 @@ def test_failure_leaves_the_older_report(tmp_path):
 )
 def test_refused(task, examples, message, tmp_path):
     with pytest.raises(ValueError, match=message):
-        report.write_report(
+        page.write_report(
             tmp_path / "report", title="", task=task, summary={}, metrics={}, history=None,
             examples=examples,
         )

@@ -124,8 +124,8 @@ def test_what_asks_for_another_model(run, texts, tmp_path, capsys):
     finetune += ["--dev", tmp_path / "train.tsv", "--output", tmp_path / "x"]
     bert = ["pretrain", "bert", "--input", texts[0], "--output", tmp_path / "x", "--from"]
     for command, words in (
-        ([*finetune, "--model", run], "is a run of nnlm; only a BERT"),
-        ([*bert, run], "is of the kind nnlm; only a BERT fills masked words"),
+        ([*finetune, "--model", run], "is an NNLM; only a BERT"),
+        ([*bert, run], "is an NNLM; only a BERT fills masked words"),
     ):
         assert tfnlp(*command) == 1
         assert words in error(capsys)
@@ -172,7 +172,7 @@ def test_analogies_and_similarity(file, capsys):
 def test_evaluate_of_a_run_needs_a_text(run, texts, capsys):
     for arguments, words in (
         ([run], "give --input"),
-        ([run, "--input", texts[0], "--stride", "3"], "--stride is for GPT"),
+        ([run, "--input", texts[0], "--stride", "3"], "--stride is for a GPT"),
     ):
         assert tfnlp("evaluate", "--model", *arguments) == 1
         assert words in error(capsys)

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 # Runs the command, but kills the process when it is about to write its nth noted file.
 _KILLED = """
 import os, signal, sys
-import tfnlp.commands.examples as command
+import tfnlp.runs.examples as command
 from tests.data.examples_support import make
 from tfnlp.data.shards.folder import Folder
 
@@ -46,7 +46,7 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def small_pieces():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfnlp.commands.examples.CHUNK", 600)
+        patch.setattr("tfnlp.runs.examples.CHUNK", 600)
         yield
 
 

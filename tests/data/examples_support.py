@@ -1,14 +1,12 @@
 """What the tests of examples share: a corpus in several files, and both ways to its batches."""
 
-import argparse
 import gzip
 import json
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.commands import examples
-from tfnlp.commands.gpt_text import newline_id
+from tfnlp.cli import examples, parse
 from tfnlp.data import (
     BertPairs,
     TokenizedCorpus,
@@ -17,6 +15,7 @@ from tfnlp.data import (
     split_documents,
     token_stream,
 )
+from tfnlp.families.token_text import newline_id
 from tfnlp.text import WordPieceTokenizer, gpt_tokenizer, read_bpe, read_vocabulary
 
 WORDS = "the a dog cat river mountain unbelievable walking walked sees crosses of in old".split()
@@ -55,11 +54,9 @@ def command(model, files, output, *flags):
 
 def make(*arguments):
     """Makes examples in this process; returns the manifest."""
-    parser = argparse.ArgumentParser()
-    examples.add_arguments(parser)
-    args = parser.parse_args(command(*arguments))
-    examples.run(args)
-    with open(f"{args.output}/manifest.json") as file:
+    options = parse(["tfnlp", "examples", *map(str, command(*arguments))])
+    examples.run(options)
+    with open(f"{options.output}/manifest.json") as file:
         return json.load(file)
 
 

@@ -34,7 +34,7 @@ def corpus(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def small_pieces():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tfnlp.commands.examples.CHUNK", 600)
+        patch.setattr("tfnlp.runs.examples.CHUNK", 600)
         yield
 
 

@@ -10,7 +10,10 @@ from hypothesis import given
 
 from tests.fuzz.damage import changed, settings, survives
 from tfnlp import models
-from tfnlp.commands.run_config import best_name, check_run, run_kind
+from tfnlp.families import FAMILIES
+from tfnlp.families.checked import check_size
+from tfnlp.families.recognition import check_arguments, run_family
+from tfnlp.runs.task_folder import best_run, check_task
 from tfnlp.tasks.task_spec import TaskSpec
 
 BERT = dict(vocab_size=9, num_layers=2, hidden_size=8, num_heads=2, intermediate_size=16,
@@ -36,6 +39,15 @@ CONFIGS = {
                  {"kind": "elmo", "arguments": ELMO, "lowercase": None, "saved": False},
                  "head": {"dropout": 0.5, "units": 5, "lstm_layers": 1}},
 }  # fmt: skip
+
+
+def check_run(folder, config):
+    """What is checked of a run's config before a model is made of it."""
+    folder = str(folder)
+    if config.get("model") == "task":
+        check_task(folder, config)
+    else:
+        check_size(folder, check_arguments(folder, config, run_family(folder, config)))
 
 
 @pytest.fixture(params=CONFIGS)
@@ -75,7 +87,7 @@ def test_changed_values(folder, config):
     [
         ("bert", dict(hidden_size=2**31 - 2), "asks for a model of [0-9]+ numbers, but the files"),
         ("bert", dict(num_layers=10**7), "num_layers=10000000; expected a whole number from 1 to"),
-        ("bert", dict(num_heads=3), "num_heads=3; expected a divisor of hidden_size"),
+        ("bert", dict(num_heads=3), "describes no model that can be made: .*num_heads"),
         ("bert", dict(dtype={"class_name": "x"}), "arguments='dtype'; expected only vocab_"),
         ("bert", dict(name="x"), "arguments='name'; expected only vocab_size, "),
         ("bert", dict(activation={"class_name": "Lambda"}), "activation=.*; expected one of"),
@@ -105,12 +117,17 @@ def test_a_run_without_checkpoints(tmp_path):
 
 
 def test_kinds_and_best_runs(tmp_path):
-    assert run_kind(tmp_path, {"model": "task"}) == "task"
+    for name, family in FAMILIES.items():
+        assert run_family(tmp_path, {"model": name}) is family
+    with pytest.raises(ValueError, match="is fine-tuned already"):
+        run_family(tmp_path, {"model": "task"})
     for kind in ("encoder", "", None, ["bert"], {"bert": 1}, "load_bert"):
-        with pytest.raises(ValueError, match="config.json has model=.*; expected one of .'bert'"):
-            run_kind(tmp_path, {"model": kind})
+        with pytest.raises(ValueError, match="config.json has model=.*; expected one of .'word"):
+            run_family(tmp_path, {"model": kind})
     for best in ("lr-0.1", "second-to-last/seed-2"):
-        assert best_name("runs.json", {"best": best}) == best
+        (tmp_path / "runs.json").write_text(json.dumps({"best": best}))
+        assert best_run(str(tmp_path)) == f"{tmp_path}/{best}"
     for best in ("../other", "/etc", "a/../..", "a//b", "..", "", "a\0", None, 3, ["x"]):
+        (tmp_path / "runs.json").write_text(json.dumps({"best": best}))
         with pytest.raises(ValueError, match="runs.json has best=.*; expected the path"):
-            best_name("runs.json", {"best": best})
+            best_run(str(tmp_path))

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfnlp
 from tests.support import golden, run_python
-from tfnlp.commands.filling import fill_masks
-from tfnlp.commands.loading import load_bert
 from tfnlp.hub.modules.fill import FillModule, export_fill, masked_pieces
 from tfnlp.models import bert, bert_pretrainer
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
@@ -165,14 +164,14 @@ print(len(module.variables), len(module.trainable_variables))
 
 @pytest.mark.slow
 def test_a_google_checkpoint_without_tfnlp(tmp_path):
-    loaded = load_bert(golden("bert_google_tf_generated"))
+    loaded = tfnlp.load(golden("bert_google_tf_generated"))
     path = export_fill(tmp_path / "fill", loaded.pretrainer, loaded.tokenizer, top=3)
     said = run_python(READER, path, tmp_path, without_tfnlp=True).stdout
     weights = len(loaded.pretrainer.trainable_variables)
     assert said.split() == [str(weights)] * 2
     tokens, probabilities = (np.load(tmp_path / f"{n}0.npy") for n in ("tokens", "probabilities"))
     for row, text in enumerate(["the [MASK] cat [MASK]", "[MASK]"]):
-        guesses = fill_masks(loaded, text, 3)
+        guesses = loaded.predict(text, top=3)[0]
         for place, mask in enumerate(guesses):
             assert tokens[row, place].tolist() == [token for token, _ in mask]
             np.testing.assert_allclose(

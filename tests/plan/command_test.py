@@ -93,8 +93,8 @@ def test_arguments_and_temporaries_count(fake_compiler, capsys):
         (("--samples", "10"), "--samples is for elmo, not for bert-tiny"),
         (("--predictions", "17"), "--predictions 17 is more than the 16 tokens"),
         (("--batch", "0"), "--batch 0 must be at least 1"),
-        (("--dropout", "1"), "--dropout 1.0 must be at least 0 and below 1"),
-        (("--time-limit", "0"), "--time-limit 0 must be above 0"),
+        (("--dropout", "1"), "--dropout 1.0 must be between 0 and 1"),
+        (("--time-limit", "0"), "--time-limit 0.0 must be above 0"),
     ],
 )
 def test_errors_are_one_line(arguments, message, capsys):

@@ -29,9 +29,12 @@ class Pretrained:
         run: contents of `config.json`, if the model was loaded from a run's folder.
         history: losses and metrics of the run's training, if it was loaded from a run's folder.
         path: folder or file that the model was loaded from.
+        saved: whether the encoder is an exported module.
+        word_vectors: the `tfnlp.text.WordVectors` of models that have a vector for each word.
+        results: the measures of the training that has just ended.
     """
 
-    encoder: keras.Model
+    encoder: keras.Model | None
     pretrainer: keras.Model | None
     config: dict[str, Any]
     make_tokenizer: Callable[[], Any] | None = None
@@ -43,6 +46,9 @@ class Pretrained:
     run: dict[str, Any] | None = None
     history: Any = None
     path: str | None = None
+    saved: bool = False
+    word_vectors: Any = None
+    results: dict[str, Any] | None = None
 
     @functools.cached_property
     def tokenizer(self) -> Any:
@@ -54,3 +60,64 @@ class Pretrained:
         if self.make_tokenizer is None:
             raise ValueError(f"model {self.encoder.name!r} has no tokenizer")
         return self.make_tokenizer()
+
+    def __call__(self, texts: list[str]) -> Any:
+        """Return the vectors of strings, as the exported module would.
+
+        Args:
+            texts: A list of B strings.
+
+        Returns:
+            what the family's module returns: of BERT, GPT and ELMo a dict of outputs, of word
+            vectors an array `[B, D]`.
+
+        Raises:
+            ValueError: if the model has no vectors of strings.
+        """
+        return self.family.vectors(self, [texts] if isinstance(texts, str) else list(texts))
+
+    def export(self, directory: str, **settings: Any) -> dict[str, str]:
+        """Write SavedModels that need no tfnlp.
+
+        Args:
+            directory: The folder to write.
+            settings: Those of `tfnlp export` that the family takes, such as `seq_length`.
+
+        Returns:
+            a dict of what was written to its path, such as "encoder" and "preprocessor".
+
+        Raises:
+            ValueError: for a setting that the family does not have.
+            OSError: if something can't be written, or is there already without `overwrite`.
+        """
+        return self.family.exported(self, directory, settings)
+
+    def save(self, directory: str, format: str = "huggingface", **settings: Any) -> dict[str, str]:
+        """Write the files of another library; see `export`.
+
+        Args:
+            directory: The folder (of word vectors the file) to write.
+            format: "huggingface" of a BERT or GPT, "bilm" of an ELMo, "word2vec",
+                "word2vec-binary", "fasttext" or "glove" of word vectors.
+            settings: As of `export`.
+        """
+        return self.family.exported(self, directory, {**settings, "format": format})
+
+    def predict(self, texts: str | list[str] = (), **settings: Any) -> list[Any]:
+        """Return what `tfnlp predict` prints, as Python values: one for each text.
+
+        Args:
+            texts: A string or a list of strings.
+            settings: Those of `tfnlp predict` for the family, such as `top` or `max_new_tokens`.
+        """
+        return self.family.predicted(self, [texts] if isinstance(texts, str) else texts, settings)
+
+    def evaluate(self, text: Any = None, **settings: Any) -> dict[str, Any]:
+        """Return what `tfnlp evaluate` measures on a text.
+
+        Args:
+            text: As in `tfnlp.pretrain`; not for models that translate, which take `source` and
+                `target`.
+            settings: Those of `tfnlp evaluate` that the family takes.
+        """
+        return self.family.measured(self, text, settings).results

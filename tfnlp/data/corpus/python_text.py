@@ -94,7 +94,7 @@ def holds_texts(values: Sequence[str | os.PathLike], name: str = "text") -> bool
 
 def _is_source(value: str | os.PathLike) -> bool:
     """Return whether `value` is certainly a path or the name of a data set."""
-    if not isinstance(value, str) or value.startswith(("tfds:", "book:")):
+    if isinstance(value, os.PathLike) or value.startswith(("tfds:", "book:")):
         return True
     return "\n" not in value and len(value) < 4096 and os.path.exists(os.path.expanduser(value))
 

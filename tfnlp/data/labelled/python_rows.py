@@ -86,7 +86,7 @@ def examples_of(
     if isinstance(data, TaskData):
         data = data.examples
     first, rows = iterate(data, name)
-    if is_path(first) and (labelled or not isinstance(first, str)):
+    if is_path(first) and (labelled or isinstance(first, os.PathLike)):
         return read_task(task, _paths(rows, task, name), **given)
     if isinstance(first, (TaskExample, Question, TaggedSentence)):
         return gather(name, _numbered(rows), _checker(task, labelled), skip)

@@ -1,0 +1,5 @@
+"""`python -m tfnlp.cli` is the `tfnlp` command."""
+
+from tfnlp.cli.command import run
+
+run()

@@ -1,0 +1,167 @@
+"""The command's entry point: sub-commands, errors in one line, exit codes.
+
+Exit codes: 0 done, 1 the input was at fault (one line on stderr says how), 2 the command line
+was, 130 interrupted.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from absl import app, flags, logging
+from absl.flags import argparse_flags
+
+from tfnlp import __version__
+from tfnlp.cli import (
+    evaluate,
+    examples,
+    export,
+    finetune,
+    inspect,
+    plan,
+    predict,
+    pretrain,
+    vocab,
+)
+from tfnlp.cli.options import HelpFormatter, with_flags
+from tfnlp.runs.devices import several_workers
+
+_DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
+_REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
+COMMANDS = {
+    "vocab": vocab,
+    "examples": examples,
+    "pretrain": pretrain,
+    "finetune": finetune,
+    "evaluate": evaluate,
+    "export": export,
+    "inspect": inspect,
+    "predict": predict,
+    "plan": plan,
+}
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Return the command line, absl flags included, as an argparse namespace."""
+    parser = argparse_flags.ArgumentParser(
+        prog="tfnlp",
+        description="Pretrain language models on your own text and export them as SavedModels.",
+        formatter_class=HelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"tfnlp {__version__}")
+    parser.set_defaults(config_class=None)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for module in COMMANDS.values():
+        module.add_to(commands)
+    return parser.parse_args(argv[1:])
+
+
+def main(options: argparse.Namespace) -> int:
+    """Run the sub-command; return the exit code."""
+    logging.set_verbosity(logging.DEBUG if _DEBUG.value else logging.WARNING)
+    warnings.showwarning = _show_warning
+    try:
+        _import_tensorflow(alone=not several_workers(options))
+        from tfnlp.training import WorkerLost
+
+        if os.environ.get(_REJOINED):
+            options.restart = False  # that was done when the run began
+        try:
+            with _local_model(options):
+                COMMANDS[options.command].run(options)
+        except WorkerLost as lost:
+            _start_again(options, lost)
+        return 0
+    except KeyboardInterrupt as stop:
+        print(f"tfnlp: {stop or 'interrupted'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader, `head` say, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+    except (ValueError, OSError, FloatingPointError, ImportError) as error:
+        if _DEBUG.value:
+            raise
+        said = with_flags(_one_line(error), options.config_class)
+        print(f"tfnlp: error: {said}", file=sys.stderr)
+        return 1
+
+
+def run() -> None:
+    """Entry point of the console command."""
+    app.run(lambda options: sys.exit(main(options)), flags_parser=parse)
+
+
+def _start_again(options: argparse.Namespace, lost: Exception) -> None:
+    """Replace this process by a new one that waits for the lost worker to come back.
+
+    A cluster of TensorFlow can't be joined twice by one process. The new one goes on from the
+    last checkpoint.
+    """
+    wait = getattr(options, "wait", 300.0)
+    print(
+        f"tfnlp: {lost}; starting again with it, for which it has {wait:g} seconds",
+        file=sys.stderr,
+        flush=True,
+    )
+    os.environ[_REJOINED] = "1"
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+@contextlib.contextmanager
+def _local_model(options: argparse.Namespace) -> Iterator[None]:
+    """Copy a remote model to this machine while a command that only reads it runs."""
+    if options.command not in ("evaluate", "export", "predict"):
+        yield
+        return
+    from tfnlp.files import local_copy
+
+    with local_copy(options.model) as options.model:
+        yield
+
+
+def _import_tensorflow(alone: bool) -> None:
+    """Import TensorFlow without the lines that its C++ side prints while it loads.
+
+    Args:
+        alone: Whether this process trains by itself; else its devices must wait for the others.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    with _silent_stderr():
+        import keras  # noqa: F401
+        import tensorflow as tf
+
+        if alone:
+            tf.constant(0)  # creates the devices, which prints too
+
+
+@contextlib.contextmanager
+def _silent_stderr() -> Iterator[None]:
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _show_warning(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+    if issubclass(category, UserWarning) or _DEBUG.value:
+        print(f"tfnlp: warning: {_one_line(message)}", file=sys.stderr)
+
+
+def _one_line(error: Any) -> str:
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    return " ".join(str(error).split())
+
+
+if __name__ == "__main__":
+    run()

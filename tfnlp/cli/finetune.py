@@ -1,0 +1,37 @@
+"""`tfnlp finetune TASK`: fine-tune a pretrained model, or train a network on its features."""
+
+import argparse
+from typing import Any
+
+from tfnlp.cli.options import add_command, config_of
+from tfnlp.families import FAMILIES
+from tfnlp.runs.finetune_config import FILL, TASKS
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command, with one of its own for each task."""
+    parser = add_command(
+        commands,
+        "finetune",
+        "Fine-tune a pretrained model on a task, or train a network on its frozen features.",
+    )
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK")
+    for name, (config, summary) in TASKS.items():
+        add_command(tasks, name, summary, config)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Train each combination of features and seed that is asked for."""
+    from tfnlp.runs.finetuning import finetune_task
+    from tfnlp.runs.pretraining import train_family
+
+    config = config_of(options)
+    if options.task != FILL:
+        finetune_task(options.task, config)
+        return
+    family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
+    train_family(family, config)
+    print(
+        f"fill in masked words with it: tfnlp predict bert --model {config.output} 'A [MASK] ...'\n"
+        f"one SavedModel of it: tfnlp export --model {config.output} --output DIR --fill"
+    )

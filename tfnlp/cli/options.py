@@ -1,0 +1,124 @@
+"""Command-line options from config dataclasses, and configs from parsed options."""
+
+import argparse
+import dataclasses
+import re
+import typing
+from typing import Any
+
+from tfnlp.configs import Config, element_type, is_required
+
+
+class FileName(str):
+    """A string from the command line that names a file, a glob or a data set, never a text."""
+
+    def __fspath__(self) -> str:
+        return str(self)
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Help whose options keep their order, wrapped at 100 columns."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=100)
+
+
+def add_command(
+    commands: Any, name: str, summary: str, config: type[Config] | None = None
+) -> argparse.ArgumentParser:
+    """Add a sub-command with the options of a config; return its parser."""
+    parser = commands.add_parser(
+        name,
+        help=summary.replace("%", "%%"),
+        description=summary,
+        formatter_class=HelpFormatter,
+    )
+    if config is not None:
+        add_options(parser, config)
+    return parser
+
+
+def add_options(parser: argparse.ArgumentParser, config: type[Config]) -> None:
+    """Add an option for each field of a config dataclass, under the headings of its groups.
+
+    Options that are not given stay out of the namespace: `config_of` tells them from the others.
+    """
+    hints = typing.get_type_hints(config)
+    groups: dict[str, Any] = {"": parser}
+    for field in sorted(dataclasses.fields(config), key=lambda f: not is_required(f)):
+        if field.metadata["hidden"]:
+            continue
+        group = field.metadata["group"]
+        if group not in groups:
+            groups[group] = parser.add_argument_group(group)
+        _add_option(groups[group], field, hints[field.name])
+    parser.set_defaults(config_class=config)
+
+
+def _add_option(group: Any, field: dataclasses.Field, hint: Any) -> None:
+    metadata = field.metadata
+    kind, many, _ = element_type(hint)
+    files = metadata["metavar"] == "FILE" and kind is object
+    more: dict[str, Any] = {"help": _help(field), "default": argparse.SUPPRESS}
+    if kind is bool:
+        more["action"] = "store_true"
+    elif metadata["const"] == "append":
+        more.update(action="append", type=FileName)
+    elif metadata["const"] is not None:
+        more.update(action="store_const", const=metadata["const"])
+    else:
+        if many or files:
+            more["nargs"] = "*" if metadata["positional"] and not is_required(field) else "+"
+        more["type"] = FileName if files else kind if kind in (int, float) else str
+        if metadata["choices"]:
+            more["choices"] = list(metadata["choices"])
+    if metadata["metavar"] and more.get("action") not in ("store_true", "store_const"):
+        more["metavar"] = metadata["metavar"]
+    if metadata["positional"]:
+        group.add_argument(field.name, **more)
+        return
+    if is_required(field):
+        more["required"] = True
+    group.add_argument(flag_of(field), dest=field.name, **more)
+
+
+def _help(field: dataclasses.Field) -> str:
+    """Return the help of a field with its default, if there is one to show."""
+    text = field.metadata["help"].replace("%", "%%")
+    default = field.default
+    if field.default_factory is not dataclasses.MISSING:
+        default = " ".join(map(str, field.default_factory()))
+    if default is dataclasses.MISSING or default is None or default is False or default == "":
+        return text
+    return f"{text} (default: {default})"
+
+
+def flag_of(field: dataclasses.Field) -> str:
+    """Return the option of a field."""
+    return field.metadata["flag"] or f"--{field.name.replace('_', '-')}"
+
+
+def config_of(options: argparse.Namespace, **more: Any) -> Any:
+    """Return the config that the options of a command give.
+
+    Args:
+        options: With `config_class`, see `add_options`.
+        more: Values that are not options.
+
+    Raises:
+        ValueError: see `Config.make`.
+    """
+    names = {field.name for field in dataclasses.fields(options.config_class)}
+    given = {name: value for name, value in vars(options).items() if name in names}
+    return options.config_class.make(**{**given, **more})
+
+
+def with_flags(message: str, config: type[Config] | None) -> str:
+    """Return a message in which the arguments in backticks are options of the command."""
+    if config is None:
+        return message
+    flags = {
+        field.name: field.name if field.metadata["positional"] else flag_of(field)
+        for field in dataclasses.fields(config)
+    }
+    return re.sub(r"`(\w+)`", lambda match: flags.get(match[1], match[0]), message)

@@ -1,0 +1,102 @@
+"""`tfnlp predict MODEL`: use a model."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from tfnlp.cli.options import add_command, config_of
+from tfnlp.families import FAMILIES
+from tfnlp.runs.task_config import PredictTask
+
+_TASK = "task"
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command, with one of its own for each kind of prediction."""
+    parser = add_command(
+        commands,
+        "predict",
+        "Use a model: labels, tags, answers; words for masks, neighbours, vectors, text, "
+        "translations.",
+    )
+    models = parser.add_subparsers(dest="kind", required=True, metavar="MODEL")
+    for name, prediction in _predictions().items():
+        add_command(models, name, prediction.summary, prediction.config)
+    summary = "Labels, scores, tags or answers of a fine-tuned model."
+    add_command(models, _TASK, summary, PredictTask)
+
+
+def _predictions() -> dict[str, Any]:
+    return {family.prediction.name: family.prediction for family in FAMILIES.values()}
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print predictions."""
+    config = config_of(options)
+    if options.kind == _TASK:
+        _predict_task(config)
+        return
+    from tfnlp.families.recognition import load_pretrained
+
+    prediction = _predictions()[options.kind]
+    if not config.text and not sys.stdin.isatty() and prediction.reads_stdin(config):
+        config = config.replace(text=prediction.stdin_texts(sys.stdin))
+    prediction.check(config)
+    dtype = "bfloat16" if getattr(config, "bf16", False) else None
+    loaded = load_pretrained(config.model, dtype=dtype)
+    if loaded.family.prediction is not prediction:
+        names = [f.title for f in FAMILIES.values() if f.prediction is prediction]
+        raise ValueError(
+            f"{config.model} is {loaded.family.title}, expected {' or '.join(names)}"
+        )
+    for piece in prediction.lines(loaded, config):
+        print(piece, end="", flush=True)
+
+
+def _predict_task(config: PredictTask) -> None:
+    """Print (or write) a line for each example."""
+    from tfnlp.runs.finetuning import read_examples
+    from tfnlp.runs.task_examples import shown
+    from tfnlp.runs.task_folder import write_lines
+    from tfnlp.runs.task_run import TaskRun
+
+    if config.text and config.input:
+        raise ValueError("give texts or `input`, not both")
+    loaded = TaskRun(config.model)
+    spec = loaded.task_model.spec
+    if config.input:
+        columns = loaded.with_columns(config)
+        examples = read_examples(spec.task, config.input, columns, "input", labelled=False)
+    else:
+        examples = _examples_of_texts(spec, config)
+    predictions = loaded.task_model.predict(examples, config.batch_size)
+    lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
+    if config.output:
+        write_lines(config.output, lines)
+        print(f"{len(lines):,} predictions: {config.output}")
+        return
+    if not (config.json or config.input):
+        lines = [shown(spec, e, p) for e, p in zip(examples, predictions, strict=True)]
+    print("\n".join(lines))
+
+
+def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
+    from tfnlp.runs.task_examples import examples_of_texts, takes, texts_of
+
+    if not config.text:
+        lines = [line.rstrip("\n") for line in sys.stdin]
+        rows = [line.split("\t") for line in lines if line.strip()]
+        if not rows:
+            raise ValueError(
+                "no text: give texts as arguments, `input` or lines on standard input"
+            )
+        return examples_of_texts(spec, rows)
+    count = texts_of(spec)
+    if len(config.text) % count:
+        raise ValueError(
+            f"got {len(config.text)} texts; {spec.task} takes {takes(spec)}, {count} for each "
+            "example"
+        )
+    rows = [config.text[i : i + count] for i in range(0, len(config.text), count)]
+    return examples_of_texts(spec, rows)

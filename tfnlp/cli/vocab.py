@@ -1,0 +1,46 @@
+"""`tfnlp vocab`: build a WordPiece vocabulary from text."""
+
+import argparse
+import dataclasses
+import os
+from typing import Any
+
+from tfnlp.cli.options import add_command, config_of
+from tfnlp.configs import Config, option
+from tfnlp.families.config import LAYOUT_HELP, LAYOUTS, TEXT_HELP
+
+
+@dataclasses.dataclass(kw_only=True)
+class VocabConfig(Config):
+    """Arguments of `tfnlp vocab`."""
+
+    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE")
+    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
+    output: str = option(help="vocabulary file to write")
+    size: int = option(8000, "number of tokens")
+    cased: bool = option(False, "keep case and accents")
+    min_frequency: int = option(2, "rarer pairs aren't merged")
+
+
+def add_to(commands: Any) -> None:
+    """Add the sub-command."""
+    add_command(commands, "vocab", "Build a WordPiece vocabulary from text.", VocabConfig)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read the corpus, train the vocabulary, write it whole or not at all."""
+    from tfnlp.data import read_documents
+    from tfnlp.text import train_wordpiece, write_vocabulary
+
+    config = config_of(options)
+    folder = os.path.dirname(os.path.abspath(config.output))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(
+            f"`output` {config.output}: the folder {folder} does not exist"
+        )
+    sentences = (s for d in read_documents(config.text, config.layout) for s in d)
+    tokens = train_wordpiece(
+        sentences, config.size, lowercase=not config.cased, min_frequency=config.min_frequency
+    )
+    write_vocabulary(config.output, tokens)
+    print(f"{config.output}: {len(tokens)} tokens, {'cased' if config.cased else 'uncased'}")

@@ -1,0 +1,209 @@
+"""Checks of a run's `config.json`: its sections become arguments of functions that make models.
+
+A damaged or made-up file must choose neither other arguments than a run writes nor a model that
+the files beside it could not fill.
+"""
+
+import inspect
+import math
+import os
+import typing
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn
+
+from tfnlp.configs import element_type
+
+_MOST_LAYERS = 1000  # of anything: more could not even be counted
+_LAYERS = ("num_layers", "num_highway", "lstm_layers")
+_FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "hidden_size")
+_RATES = ("dropout", "attention_dropout")
+_ANY_SIGN = ("threshold", "mean", "deviation")
+_MAY_BE_NONE = ("num_samples", "cell_clip", "projection_clip")
+
+
+def config_path(directory: str | os.PathLike[str]) -> str:
+    """Return the path of a run's configuration."""
+    return os.path.join(os.fspath(directory), "config.json")
+
+
+def section(
+    directory: str, run: dict[str, Any], where: str, function: Callable, left_out: Collection[str]
+) -> dict[str, Any]:
+    """Return all arguments of `function` but some: those that the run states, and the defaults.
+
+    Args:
+        directory: Of the run, for messages.
+        run: What `config.json` says.
+        where: The section, such as "arguments" or "backbone.arguments".
+        function: What the section is the arguments of.
+        left_out: Parameters that a run does not state.
+
+    Raises:
+        ValueError: one line that names the file, the argument and what is wrong.
+    """
+    path, given = config_path(directory), find(directory, run, where)
+    if not isinstance(given, dict):
+        wrong(directory, where, given, "an object")
+    arguments = {}
+    hints = typing.get_type_hints(function)
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in left_out:
+            continue
+        if name not in given and parameter.default is inspect.Parameter.empty:
+            raise ValueError(f"{path} lacks {where}.{name}; restore it or start anew")
+        arguments[name] = given.get(name, parameter.default)
+        if name in given:
+            valid, expected = _rule(name, parameter.default, hints.get(name, Any))
+            if not valid(given[name]):
+                wrong(directory, f"{where}.{name}", given[name], expected)
+    for name in given:
+        if name not in arguments:
+            wrong(directory, where, name, f"only {', '.join(arguments)} in it")
+    return arguments
+
+
+def check_size(directory: str, numbers: int) -> None:
+    """Check that the files of a run can fill a model of so many numbers.
+
+    Raises:
+        FileNotFoundError: if the run has no checkpoint yet.
+        ValueError: if the files are too small.
+    """
+    if not os.path.isdir(os.path.join(directory, "checkpoints")):
+        raise FileNotFoundError(f"{directory} holds no checkpoint; train before you use the run")
+    held = sum(
+        os.path.getsize(os.path.join(folder, name))
+        for folder, _, names in os.walk(directory)
+        for name in names
+    )
+    if 4 * numbers > held:
+        raise ValueError(
+            f"{config_path(directory)} asks for a model of {numbers} numbers, but the files of the "
+            f"run have {held} bytes; do they belong together?"
+        )
+
+
+def count_weights(directory: str, build: Callable[..., Any], arguments: dict[str, Any]) -> int:
+    """Return how many weights a model of these arguments has, without making it.
+
+    Raises:
+        ValueError: if no such model can be made.
+    """
+    from tfnlp.models.shapes import weight_shapes
+
+    try:
+        shapes = weight_shapes(build, arguments)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise ValueError(
+            f"{config_path(directory)} describes no model that can be made: {said}"
+        ) from error
+    return sum(math.prod(shape) for shape in shapes.values())
+
+
+def find(directory: str, run: dict[str, Any], where: str) -> Any:
+    """Return the value at a place such as "text.lowercase".
+
+    Raises:
+        ValueError: if it is not there.
+    """
+    value = run
+    for key in where.split("."):
+        if not isinstance(value, dict) or key not in value:
+            raise ValueError(f"{config_path(directory)} lacks {where}; restore it or start anew")
+        value = value[key]
+    return value
+
+
+def stated(directory: str, run: dict[str, Any], where: str, choices: Collection[Any]) -> Any:
+    """Return the value at a place, which must be one of `choices`.
+
+    Raises:
+        ValueError: if it is another.
+    """
+    value = find(directory, run, where)
+    for choice in choices:
+        if type(value) is type(choice) and value == choice:
+            return value
+    wrong(directory, where, value, f"one of {list(choices)}")
+
+
+def text_flag(directory: str, run: dict[str, Any], name: str) -> bool:
+    """Return a true or false value of section "text"."""
+    return stated(directory, run, f"text.{name}", (True, False))
+
+
+def whole_number(directory: str, run: dict[str, Any], where: str) -> int:
+    """Return a whole number from 1 at a place."""
+    value = find(directory, run, where)
+    if not _whole(value, 1):
+        wrong(directory, where, value, "a whole number from 1")
+    return value
+
+
+def wrong(directory: str, where: str, value: Any, expected: str) -> NoReturn:
+    """Raise ValueError for a value that can't stand at a place."""
+    from tfnlp.convert.formats.tensors import shown
+
+    raise ValueError(f"{config_path(directory)} has {where}={shown(value)}; expected {expected}")
+
+
+def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], str]:
+    """Return whether a value can stand in place of a default, as a function, and what can."""
+    named = _named_choices().get(name)
+    if named is not None:
+        optional = default is None or name == "attention"
+        text = f"one of {', '.join(named)}{', or null' if optional else ''}"
+        return lambda v: v is None and optional or isinstance(v, str) and v in named, text
+    if name == "negatives":
+        return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
+    if name == "filters":
+        return _is_filters, f"up to {_MOST_LAYERS} pairs of whole numbers from 1"
+    if name == "labels":
+        return _is_texts, "a list of texts"
+    if type(default) is bool:
+        return lambda v: type(v) is bool, "true or false"
+    optional = default is None or name in _MAY_BE_NONE
+    if type(default) is float or element_type(hint)[0] is float:
+        low, high = (-1e9, 1e9) if name in _ANY_SIGN else (0, 1 if name in _RATES else 1e6)
+        expected = f"a number from {low} to below {high}"
+        return lambda v: optional and v is None or _number(v, low, high), expected
+    low, high = (0 if name in _FROM_ZERO else 1), (_MOST_LAYERS if name in _LAYERS else 2**31 - 1)
+    return (
+        lambda v: optional and v is None or _whole(v, low, high),
+        f"a whole number from {low} to {high}",
+    )
+
+
+def _named_choices() -> dict[str, Collection[str]]:
+    from tfnlp.layers.activations import ACTIVATIONS
+    from tfnlp.layers.attention_scores import ATTENTIONS
+    from tfnlp.tasks.task_spec import TASKS
+
+    return {
+        "activation": ACTIVATIONS,
+        "attention": ATTENTIONS,
+        "task": TASKS,
+        "architecture": ("skipgram", "cbow"),
+    }
+
+
+def _whole(value: Any, low: int, high: int = 2**31 - 1) -> bool:
+    return type(value) is int and low <= value <= high
+
+
+def _number(value: Any, low: float, high: float) -> bool:
+    return type(value) in (int, float) and low <= value < high
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _is_filters(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and 1 <= len(value) <= _MOST_LAYERS
+        and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+        and all(_whole(number, 1) for pair in value for number in pair)
+    )

@@ -1,0 +1,135 @@
+"""Prepared examples (`tfnlp examples`) in place of text: what they decide of a run."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tfnlp.families.preparation import (
+    BPE_VOCABULARY,
+    Vocabulary,
+    bpe_vocabulary,
+    vocabulary_tokens,
+    write_bpe_folder,
+)
+
+# What examples have of their own, and what training must not change.
+_OWN = ("text", "layout", "valid", "held_out", "vocab", "vocab_size", "bpe")
+_DECIDED = ("seq_length", "seed", "cased")
+
+
+def with_examples(config: Any, model: str) -> Any:
+    """Return the config with what its examples decide; without examples, as it is.
+
+    Args:
+        config: A `SubwordTextConfig`.
+        model: The family's name.
+
+    Raises:
+        ValueError: for neither or both of text and examples, or an argument that contradicts the
+            examples.
+        FileNotFoundError, OSError: if there are none, or shards are missing.
+    """
+    if config.examples is None:
+        if config.text is None:
+            raise ValueError("give `text`, or `examples` made by tfnlp examples")
+        return config
+    from tfnlp.data.shards.reading import Shards
+
+    settings = Shards(config.examples, model).settings
+    decided = {**settings, "cased": not settings.get("lowercase", True)}
+    for name in _OWN + _DECIDED:
+        given = getattr(config, name, None)
+        if name not in config.given or given in (None, False):
+            continue
+        if name in _OWN:
+            raise ValueError(f"`{name}` can't be given with `examples`, which has its own")
+        if given != decided[name]:
+            raise ValueError(
+                f"`{name}`{'' if given is True else f' {given}'} contradicts `examples` "
+                f"{config.examples}, made with {decided[name]}; leave it out"
+            )
+    changes = {"seq_length": settings["seq_length"], "seed": settings["seed"]}
+    if hasattr(config, "cased"):
+        changes["cased"] = decided["cased"]
+    return config.replace(**changes)
+
+
+def readable(config: Any, model: str) -> Any:
+    """Return a context that names the damaged shard where reading the examples fails."""
+    if getattr(config, "examples", None) is None:
+        return contextlib.nullcontext()
+    from tfnlp.data.shards.reading import Shards
+
+    return Shards(config.examples, model).readable()
+
+
+def check_same_vocabulary(config: Any, ours: Any, theirs: Any) -> None:
+    """Check that examples were made with the vocabulary of the model to go on from.
+
+    Raises:
+        ValueError: if they were not.
+    """
+    if ours != theirs:
+        raise ValueError(
+            f"`examples` {config.examples} was made with another vocabulary than `start` "
+            f"{config.start} has; make examples with `vocab` of that model"
+        )
+
+
+def training_documents(config: Any, paragraphs: bool) -> Iterator[list[str]]:
+    """Yield the documents that are not held out, one by one: the text is read twice."""
+    from tfnlp.data.corpus.documents import held_out_documents, read_documents
+
+    if config.valid:
+        yield from read_documents(config.text, config.layout, paragraphs)
+        return
+    sizes = [len(d) for d in read_documents(config.text, config.layout, paragraphs)]
+    held, cut = held_out_documents(sizes, config.held_out, config.seed)
+    for number, document in enumerate(read_documents(config.text, config.layout, paragraphs)):
+        if number not in held:
+            yield document[:cut]
+
+
+def bert_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
+    """Return the vocabulary, the settings and the recipe of sentence pairs."""
+    from tfnlp.data.pretraining.bert_packing import check_pairs
+    from tfnlp.data.shards.examples import BertRecipe
+    from tfnlp.text import (
+        WordPieceTokenizer,
+        read_vocabulary,
+        train_wordpiece,
+        write_vocabulary,
+    )
+
+    check_pairs(config.seq_length, config.seed)
+
+    def make() -> list[str]:
+        print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
+        sentences = (s for document in training_documents(config, False) for s in document)
+        return train_wordpiece(sentences, config.vocab_size, lowercase=not config.cased)
+
+    tokens = vocabulary_tokens(config, read_vocabulary, make)
+    WordPieceTokenizer(tokens)  # checks it before any work is done
+    settings = {"lowercase": not config.cased, "short_seq_prob": config.short_seq_prob}
+    vocabulary = Vocabulary(tokens, read_vocabulary, write_vocabulary)
+    return vocabulary, settings, BertRecipe(tokens, not config.cased)
+
+
+def gpt_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
+    """Return the vocabulary, the settings and the recipe of windows of text."""
+    from tfnlp.data.pretraining.token_stream import check_windows
+    from tfnlp.data.shards.examples import GPTRecipe
+    from tfnlp.families.token_text import newline_id
+    from tfnlp.text import gpt_tokenizer, read_bpe
+
+    check_windows(config.seq_length, config.seed)
+    pair = bpe_vocabulary(
+        config,
+        lambda: ("\n".join(document) + "\n" for document in training_documents(config, True)),
+        config.bpe,
+    )
+    tokenizer = gpt_tokenizer(pair)
+    recipe = GPTRecipe(*pair, newline_id(tokenizer), int(tokenizer.end_id))
+    vocabulary = Vocabulary(pair, read_bpe, write_bpe_folder, BPE_VOCABULARY)
+    return vocabulary, {"bpe": None if config.vocab else config.bpe}, recipe

@@ -1,0 +1,266 @@
+"""The record of a family: one model with all its pieces."""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tfnlp.configs import Config
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitting:
+    """How a family is fine-tuned: what it reads and how a task's model is put on it.
+
+    Attributes:
+        reader: Function of a backbone to the reader of its texts, see `tfnlp.text`.
+        fine_tuned: Function of (backbone, `TaskSpec`, head arguments, output arguments, dtype) to
+            the task's model; None of a family that is only used for features.
+        features: Function of (backbone, names of layers) to `(features, number of layers, width,
+            mix)` of a network on frozen layers.
+        learning_rates: Default learning rates, of models narrower than 768 and of others.
+        warmup: Default share of warm-up steps.
+        keep_vocabulary: Function of (tokenizer, folder) that writes what `restore_tokenizer` reads.
+        restore_tokenizer: Function of (folder, lowercase) to the tokenizer of a fine-tuned run.
+        language_model: Whether the pretraining loss can be added to the task's (Radford et al.
+            2018, equation 5).
+        both_orders: Whether similarity reads both orders of the two texts.
+        word_embeddings: Whether a task has embeddings of its own for whole words.
+    """
+
+    reader: Callable[..., Any]
+    features: Callable[..., Any]
+    fine_tuned: Callable[..., Any] | None = None
+    learning_rates: tuple[float, float] = (3e-4, 3e-5)
+    warmup: float = 0.1
+    keep_vocabulary: Callable[..., None] | None = None
+    restore_tokenizer: Callable[..., Any] | None = None
+    language_model: bool = False
+    both_orders: bool = False
+    word_embeddings: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """What `predict` does with a model.
+
+    Attributes:
+        name: The sub-command of `tfnlp predict`.
+        summary: One line for `--help`.
+        config: The dataclass of its arguments.
+        predict: Function of (pretrained, config) to a list of results.
+        lines: Function of (pretrained, config) to an iterator of pieces of text to print.
+        check: Function of the config that raises ValueError before anything is loaded.
+        reads_stdin: Function of the config to whether texts come from standard input if none is
+            given.
+        blank_lines: Whether a blank line of standard input is a text.
+    """
+
+    name: str
+    summary: str
+    config: type[Config]
+    predict: Callable[..., list[Any]]
+    lines: Callable[..., Iterator[str]]
+    check: Callable[..., None] = lambda config: None
+    reads_stdin: Callable[..., bool] = lambda config: True
+    blank_lines: bool = True
+
+    def stdin_texts(self, lines: Iterator[str]) -> list[str]:
+        """Return the texts of standard input, a line each."""
+        texts = [line.rstrip("\n") for line in lines]
+        return texts if self.blank_lines else [text for text in texts if text.strip()]
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """How prepared examples are made.
+
+    Attributes:
+        summary: One line for `--help`.
+        config: The dataclass of the arguments.
+        make: Function of the config to `(Vocabulary, settings that decide the examples, recipe)`,
+            see `tfnlp.data.shards.examples`.
+    """
+
+    summary: str
+    config: type[Config]
+    make: Callable[..., tuple[Any, dict[str, Any], Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How `tfnlp plan` builds a training step, for the compiler alone.
+
+    Attributes:
+        lengths: Size of the family to the length of its rows in the paper.
+        prefix: Of the sizes' names in `tfnlp plan`, such as "bert-".
+        vocab_size: The published one.
+        task: Function of (sizes, `PlanArguments`) to the task, its model without values.
+        batch: Function of (sizes, `PlanArguments`) to a dict of names to (shape, dtype).
+        row_bytes: Function of (sizes, `PlanArguments`) to the memory that a row takes, about.
+        options: Arguments of `tfnlp plan` that only this family takes.
+        loss_scale: Function of the arguments to the trainer's `loss_scale`.
+        state: Function of the task to tensors that it keeps on the device.
+        in_encoder: Whether the vocabulary's size is an argument of the encoder.
+    """
+
+    lengths: Mapping[str, int]
+    prefix: str
+    vocab_size: int
+    task: Callable[..., Any]
+    batch: Callable[..., dict[str, tuple]]
+    row_bytes: Callable[..., float]
+    options: tuple[str, ...] = ()
+    loss_scale: Callable[..., float] = lambda arguments: 1.0
+    state: Callable[..., tuple] = lambda task: ()
+    in_encoder: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Family:
+    """One model of the library, from its text to its SavedModel.
+
+    Attributes:
+        name: In commands and in `config.json`.
+        title: In sentences, with an article.
+        summary: One line for `tfnlp pretrain --help`.
+        config: The config dataclass of pretraining; its defaults are the recipe.
+        sizes: Name of each published size to the name of its constant in `tfnlp.models`.
+        sections: Sections of a run's `config.json` that become arguments: the section's name to
+            (function that returns the function which takes them, names left out).
+        build: Function of (arguments, heads, dtype) to `(encoder, pretrainer)`, Keras models;
+            the pretrainer is what a run trains and saves.
+        prepare: Function of (config, model to go on from, strategy) to a `Preparation`.
+        restore: Function of (folder, run config, dtype) to a `Pretrained` with the run's weights.
+        evaluate: Function of (pretrained, evaluation config) to a `Measured`.
+        evaluation: Arguments of `tfnlp evaluate` that the family takes, with their defaults.
+        needs: Arguments of `tfnlp evaluate` without which nothing can be measured, "a|b" for one
+            of two.
+        export: Function of (pretrained, export config) to a dict of what was written to its path.
+        exports: Arguments of `tfnlp export` that the family takes.
+        vectors: Function of (pretrained, strings) to float vectors `[B, D]`.
+        recognise: Function of (folder, file names, Hugging Face's `model_type` or None) to whether
+            a checkpoint there is this family's; None if it reads nobody's checkpoints.
+        read: Function of (path, dtype) to the `Pretrained` of somebody's checkpoint.
+        checkpoints: What `recognise` looks for, in words.
+        recognise_file: Function of a path to whether it is a file that `read` takes.
+        finish: Function of (pretrained, folder) called when a run's weights are loaded.
+        start: Function of the config to the model to go on from, or None.
+        settle: Function of (config, model to go on from) to the config with defaults that depend
+            on that model.
+        saved: Function of (path) to a `Pretrained` around a module that was exported.
+        saved_layout: What `tfnlp.hub.saved_kind` says of such modules.
+        fitting: How it is fine-tuned, or None.
+        prediction: What `tfnlp predict` does with it.
+        examples: How `tfnlp examples` writes its batches, or None.
+        plan: How `tfnlp plan` builds its training step, or None.
+    """
+
+    name: str
+    title: str
+    summary: str
+    config: type[Config]
+    sizes: Mapping[str, str]
+    sections: Mapping[str, tuple[Callable[[], Callable[..., Any]], frozenset[str]]]
+    build: Callable[..., tuple[Any, Any]]
+    prepare: Callable[..., Any]
+    restore: Callable[..., Any]
+    evaluate: Callable[..., Any]
+    evaluation: Mapping[str, Any]
+    export: Callable[..., dict[str, str]]
+    exports: tuple[str, ...]
+    vectors: Callable[..., Any]
+    prediction: Prediction
+    recognise: Callable[..., bool] | None = None
+    read: Callable[..., Any] | None = None
+    checkpoints: str = ""
+    recognise_file: Callable[[str], bool] | None = None
+    finish: Callable[..., None] | None = None
+    needs: tuple[str, ...] = ("text",)
+    start: Callable[..., Any] = lambda config: None
+    settle: Callable[..., Any] | None = None
+    saved: Callable[..., Any] | None = None
+    saved_layout: str = ""
+    fitting: Fitting | None = None
+    examples: Examples | None = None
+    plan: Plan | None = None
+
+    def build_encoder(self, arguments: dict[str, Any]) -> Any:
+        """Return the encoder alone, with new weights."""
+        function, _ = self.sections["arguments"]
+        return function()(**arguments)
+
+    def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
+        """Write a model of this family with the settings that it takes.
+
+        Raises:
+            ValueError: for a setting that only other families take.
+        """
+        from tfnlp.families.use_config import ExportConfig
+
+        config = ExportConfig.make(output=str(directory), **settings)
+        self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
+        if loaded.encoder is None and loaded.word_vectors is None:
+            raise ValueError(f"{loaded.path} is an exported module already")
+        return self.export(loaded, config)
+
+    def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
+        """Measure a model of this family with the settings that it takes, filled with defaults.
+
+        Raises:
+            ValueError: for a setting that only other families take, or for no text.
+        """
+        from tfnlp.families.use_config import EvaluateConfig
+
+        given = settings if text is None else {**settings, "text": text}
+        config = EvaluateConfig.make(**given)
+        self.check_takes(config, (*self.evaluation, "layout"), "evaluation", loaded.path)
+        defaults = {
+            name: value
+            for name, value in self.evaluation.items()
+            if getattr(config, name) is None and value is not None
+        }
+        for name in self.needs:
+            if not any(getattr(config, one) for one in name.split("|")):
+                asked = f"`{name.replace('|', '` or `')}`"
+                raise ValueError(f"{loaded.path} is {self.title}; give {asked} to measure it on")
+        return self.evaluate(loaded, config.replace(**defaults))
+
+    def predicted(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> list[Any]:
+        """Return the predictions of a model of this family."""
+        prediction = self.prediction
+        config = prediction.config.make(model=loaded, text=list(texts), **settings)
+        prediction.check(config)
+        return prediction.predict(loaded, config)
+
+    def check_takes(
+        self, config: Config, names: tuple[str, ...], kind: str, path: str | None
+    ) -> None:
+        """Refuse arguments that only other families take.
+
+        Raises:
+            ValueError: for the first of them; says which families take it.
+        """
+        from tfnlp.families import FAMILIES
+
+        for name in sorted(config.given):
+            value = getattr(config, name)
+            if name not in names and value is not None and value is not False:
+                families = reversed(FAMILIES.values())
+                others = dict.fromkeys(f.title for f in families if name in getattr(f, kind))
+                whose = " or ".join(others) or "a fine-tuned model"
+                raise ValueError(f"`{name}` is for {whose}; {path or 'the model'} is {self.title}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """What an evaluation found.
+
+    Attributes:
+        results: Floats and counts by name.
+        text: The same for people to read.
+        pictures: Files that were written, by name.
+    """
+
+    results: dict[str, Any]
+    text: str
+    pictures: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -1,0 +1,321 @@
+"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019) as a family."""
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families import examples, fitting
+from tfnlp.families.config import (
+    CHANGED_SIZES,
+    PositionConfig,
+    StartConfig,
+    SubwordTextConfig,
+    TrainingConfig,
+    refuse_with_start,
+)
+from tfnlp.families.examples_config import GPTExamplesConfig
+from tfnlp.families.family import Examples, Family, Fitting, Measured, Prediction
+from tfnlp.families.gpt_text import perplexities, prepare
+from tfnlp.families.plans import GPT_PLAN
+from tfnlp.families.use_config import (
+    EvaluateConfig,
+    ExportConfig,
+    ModelConfig,
+    check_format,
+    only_savedmodel,
+)
+
+SIZES = {
+    "mini": "GPT_MINI",
+    "gpt": "GPT",
+    **{f"gpt2-{name}": f"GPT2_{name.upper()}" for name in ("small", "medium", "large", "xl")},
+}
+_FILES = ("params_shapes.json", "params_0.npy", "hparams.json", "encoder.json")  # OpenAI's
+_MODEL_TYPES = ("openai-gpt", "gpt2")
+_BETWEEN = {"gpt": " ", "gpt2": ""}  # prompt and continuation: GPT's tokens have no spaces
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="adamw",
+    weight_decay=0.01, clip_norm=1.0,
+)  # fmt: skip
+class GPTConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig):
+    """The next token; for small models on one machine.
+
+    The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512.
+    """
+
+    bpe: str = option(
+        "gpt2",
+        "if the vocabulary is built: of bytes, losing nothing (gpt2), or of lower-cased words "
+        "(gpt)",
+        choices=("gpt2", "gpt"), group="text",
+    )  # fmt: skip
+    size: str = option(
+        "mini", "published size, or mini: 4 layers x 256, for a CPU",
+        choices=tuple(SIZES), group="model",
+    )  # fmt: skip
+
+
+def start(config: GPTConfig) -> Any:
+    """Return the GPT that `config.start` names, or None."""
+    from tfnlp.families.recognition import load_pretrained
+
+    if config.start is None:
+        return None
+    sizes = (*CHANGED_SIZES, "max_positions")
+    refuse_with_start(config, sizes, "can't be changed when going on from `start`")
+    refuse_with_start(config, ("vocab",), "can't be given with `start`, which has a vocabulary")
+    return load_pretrained(config.start, family=GPT)
+
+
+def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
+    """Return encoder and pretrainer with new weights."""
+    from tfnlp import models
+
+    encoder = models.gpt(**arguments, dtype=dtype)
+    return encoder, models.gpt_pretrainer(encoder)
+
+
+def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
+    """Return the GPT of a run."""
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families.checked import whole_number
+    from tfnlp.text import gpt_tokenizer
+
+    whole_number(path, run, "training.seq_length")
+    vocabulary = os.path.join(path, "vocab")
+    encoder, pretrainer = build(run["arguments"], {}, dtype)
+    return Pretrained(
+        encoder,
+        pretrainer,
+        run["arguments"],
+        make_tokenizer=lambda: gpt_tokenizer(vocabulary),
+        vocabulary=vocabulary,
+    )
+
+
+def read(path: str, dtype: str | None = None) -> Any:
+    """Return the GPT of OpenAI's or Hugging Face's files."""
+    from tfnlp import convert
+
+    return convert.load_gpt(path, dtype=dtype)
+
+
+def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
+    """Return whether a folder holds files of a GPT or GPT-2."""
+    return any(name in _FILES for name in names) or model_type in _MODEL_TYPES
+
+
+def saved(path: str) -> Any:
+    """Return the model and tokenizer of exported modules."""
+    from tfnlp.families.saved import saved_pair
+
+    return saved_pair(path)
+
+
+def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+    """Return the perplexity per token and per word of a whole text."""
+    from tfnlp import training
+    from tfnlp.data import TokenWindows
+    from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.families.token_text import read_token_text
+    from tfnlp.tasks import GPTPretraining
+
+    positions = loaded.config["max_positions"]
+    trained = loaded.run["training"]["seq_length"] if loaded.run else positions
+    window = config.seq_length or trained
+    if not 1 <= window <= positions:
+        raise ValueError(f"`seq_length` {window} must be from 1 to the model's {positions}")
+    text = read_token_text(documents_of(config.text, config.layout, True), loaded.tokenizer)
+    window = min(window, text.tokens)
+    windows = TokenWindows(text.stream, batch_size=config.batch_size, window=window)
+    task = GPTPretraining(loaded.pretrainer, text.tokens_per_word)
+    batches = windows.evaluation_batches(stride=config.stride or -(-window // 2))
+    results = training.Trainer(task, training.AdamW(), 0.0).evaluate(batches)
+    counts = {"lines": text.lines, "words": text.words, "tokens": text.tokens}
+    return Measured(
+        {**results, **counts},
+        f"{text.tokens:,} tokens: {text.words:,} words and the ends of {text.lines:,} lines\n"
+        f"{perplexities(results)}",
+    )
+
+
+def vectors(loaded: Any, texts: list[str]) -> Any:
+    """Return the model's outputs for strings, as the exported pair would give them."""
+    import tensorflow as tf
+
+    from tfnlp.hub import GPTPreprocessorModule
+
+    length = min(128, fitting.max_positions(loaded) or 128)
+    return loaded.encoder(GPTPreprocessorModule(loaded.tokenizer, length)(tf.constant(texts)))
+
+
+def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
+    """Write `model` and `preprocessor`, or Hugging Face's files."""
+    from tfnlp import convert, hub
+
+    if check_format(config, ("huggingface",), "a GPT") != "savedmodel":
+        only_savedmodel(config, ("weights", "litert"))
+        convert.save_gpt(config.output, loaded.pretrainer, loaded.tokenizer, config.overwrite)
+        return {"checkpoint": config.output}
+    length = 128 if config.seq_length is None else config.seq_length
+    length = min(length, loaded.config["max_positions"])
+    with _litert(loaded, config, length):
+        model, preprocessor = hub.export_gpt(
+            config.output,
+            loaded.pretrainer,
+            loaded.tokenizer,
+            seq_length=length,
+            overwrite=config.overwrite,
+            weights=config.weights,
+        )
+    written = {"model": model, "preprocessor": preprocessor}
+    return written if config.litert is None else {**written, "litert": config.litert}
+
+
+def _litert(loaded: Any, config: ExportConfig, length: int) -> Any:
+    """Return a context that writes the LiteRT file if all else could be written."""
+    import tensorflow as tf
+
+    from tfnlp.hub.modules.gpt import SERVED
+    from tfnlp.hub.saving.litert import check_file, convert, written
+    from tfnlp.hub.saving.save import check_free
+
+    lite = None
+    if config.litert is not None:
+        for name in ("model", "preprocessor"):
+            path = os.path.join(config.output, name)
+            check_free(path, config.overwrite)
+            check_file(config.litert, path, config.overwrite)
+        spec = {
+            name: tf.TensorSpec([None, length], "int32", name) for name in loaded.pretrainer.input
+        }
+        lite = convert(loaded.pretrainer, spec, SERVED, config.weights)
+    return written(config.litert, lite)
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictGPT(ModelConfig):
+    """Arguments of `tfnlp predict gpt`."""
+
+    text: list[str] = option(
+        [], "texts to continue; none: a text a line from stdin", positional=True, metavar="prompt"
+    )
+    max_new_tokens: int = option(100, "tokens to add at most", at_least=1)
+    temperature: float = option(0.8, "0: always the most probable token")
+    top_k: int = option(0, "draw from so many tokens; 0: all")
+    top_p: float = option(0.95, "draw from the fewest with this probability")
+    beams: int | None = option(
+        None, "search with so many beams in place of drawing", at_least=1
+    )
+    samples: int = option(1, "continuations a prompt", at_least=1)
+    seed: int = option(0, "of the first continuation")
+    bf16: bool = option(False, "weights in bfloat16")
+
+
+def check_prompts(config: PredictGPT) -> None:
+    """Check arguments before the model is loaded.
+
+    Raises:
+        ValueError: for arguments out of range or that contradict each other.
+    """
+    from tfnlp.hub.modules.text_generation import check_sampling
+
+    check_sampling(config.temperature, config.top_k, config.top_p)
+    if config.beams and config.samples > 1:
+        raise ValueError("`samples` draws, `beams` does not; give one of them")
+    if not config.text:
+        raise ValueError("no text: give prompts as arguments or on standard input")
+
+
+def predict(loaded: Any, config: PredictGPT) -> list[list[str]]:
+    """Return the continuations of each prompt."""
+    return [
+        ["".join(_pieces(loaded, config, text, number)) for number in range(config.samples)]
+        for text in config.text
+    ]
+
+
+def lines(loaded: Any, config: PredictGPT) -> Iterator[str]:
+    """Yield each prompt and its continuation, token by token."""
+    between = _BETWEEN[loaded.tokenizer.kind]
+    for text in config.text:
+        for number in range(config.samples):
+            yield text + between
+            yield from _pieces(loaded, config, text, number)
+            yield "\n"
+
+
+def _pieces(loaded: Any, config: PredictGPT, text: str, number: int) -> Any:
+    from tfnlp.hub import TextGenerator
+
+    generator = TextGenerator(loaded.encoder, loaded.tokenizer)
+    if config.beams:
+        return generator([text], config.max_new_tokens, beams=config.beams)
+    return generator.stream(
+        text,
+        config.max_new_tokens,
+        temperature=config.temperature,
+        top_k=config.top_k,
+        top_p=config.top_p,
+        seed=config.seed + number,
+    )
+
+
+def _gpt() -> Any:
+    from tfnlp import models
+
+    return models.gpt
+
+
+GPT = Family(
+    name="gpt",
+    title="a GPT",
+    summary="Pretrain a GPT: the next token.",
+    config=GPTConfig,
+    sizes=SIZES,
+    sections={"arguments": (_gpt, frozenset({"name", "dtype"}))},
+    start=start,
+    build=build,
+    prepare=prepare,
+    restore=restore,
+    recognise=recognise,
+    read=read,
+    checkpoints="OpenAI's params_*.npy or hparams.json, or Hugging Face's config.json of a GPT",
+    saved=saved,
+    saved_layout="gpt",
+    evaluate=evaluate,
+    evaluation={"text": None, "batch_size": 16, "seq_length": None, "stride": None},
+    export=export,
+    exports=("seq_length", "format", "weights", "litert"),
+    vectors=vectors,
+    fitting=Fitting(
+        reader=fitting.gpt_reader,
+        fine_tuned=fitting.fine_tuned_gpt,
+        features=fitting.gpt_features,
+        learning_rates=(5e-4, 6.25e-5),
+        warmup=0.002,
+        keep_vocabulary=fitting.keep_bpe,
+        restore_tokenizer=fitting.restore_bpe,
+        language_model=True,
+        both_orders=True,
+    ),
+    examples=Examples(
+        "windows of text",
+        GPTExamplesConfig,
+        examples.gpt_examples,
+    ),
+    plan=GPT_PLAN,
+    prediction=Prediction(
+        name="gpt",
+        summary="Continue texts with a GPT, as they are written.",
+        config=PredictGPT,
+        predict=predict,
+        lines=lines,
+        check=check_prompts,
+    ),
+)

@@ -1,0 +1,178 @@
+"""The neural probabilistic language model (Bengio et al. 2003) as a family."""
+
+import dataclasses
+import os
+import zlib
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families.config import TrainingConfig, WordTextConfig
+from tfnlp.families.elmo import word_measures
+from tfnlp.families.family import Family, Measured
+from tfnlp.families.preparation import (
+    Preparation,
+    Vocabulary,
+    documents,
+    tokenized,
+    word_vocabulary,
+)
+from tfnlp.families.use_config import EvaluateConfig
+from tfnlp.families.vectors import (
+    VECTOR_EXPORTS,
+    VECTOR_MEASURES,
+    VECTOR_PREDICTION,
+    evaluate_vectors,
+    export_vectors,
+    text_vectors,
+)
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=5, batch_size=512, learning_rate=1e-3, warmup=0.01, schedule="linear",
+    optimizer="adamw", weight_decay=0.0, clip_norm=1.0,
+)  # fmt: skip
+class NNLMConfig(TrainingConfig, WordTextConfig):
+    """The next word from the vectors of the words before it."""
+
+    context: int = option(4, "words to predict the next one from", at_least=1, group="model")
+    embedding_size: int = option(128, "width of the word vectors", at_least=1, group="model")
+    hidden_size: int = option(
+        256, "tanh units; 0: none, with --direct", at_least=0, group="model"
+    )
+    direct: bool = option(
+        False, "connect the word vectors to the softmax directly", group="model"
+    )
+    dropout: float = option(0.2, "dropout rate", at_least=0, below=1, group="model")
+    samples: int = option(
+        0, "words in the sampled softmax; 0: all, always", at_least=0, group="model"
+    )
+
+
+def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
+    """Return what an NNLM's pretraining needs: n-grams and the loss of their last word."""
+    from tfnlp.data import LanguageModelCorpus, Ngrams
+    from tfnlp.tasks import NNLMPretraining
+    from tfnlp.text import read_words, write_words
+
+    if not config.hidden_size and not config.direct:
+        raise ValueError("`hidden_size` 0 must be at least 1 without `direct`")
+    train_documents, valid_documents = (
+        tokenized(part, config.tokenize) for part in documents(config)
+    )
+    words = word_vocabulary(config, train_documents)
+    train = LanguageModelCorpus.build(train_documents, words)
+    valid = LanguageModelCorpus.build(valid_documents, words)
+    sizes = {"context": config.context, "batch_size": config.batch_size}
+    ngrams, held_out = Ngrams(train, **sizes, seed=config.seed), Ngrams(valid, **sizes)
+
+    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+        return (
+            f"NNLM with {encoder.count_params() / 1e6:.2f} M parameters; {train.num_tokens:,} "
+            f"tokens of {train.num_sentences:,} sentences, {ngrams.steps_per_epoch:,.1f} updates "
+            f"an epoch; held out: {valid.num_tokens:,} tokens"
+        )
+
+    return Preparation(
+        batches=ngrams,
+        held_out=held_out.evaluation_batches(config.evaluate_batches),
+        vocabulary=Vocabulary(words, read_words, write_words),
+        arguments={
+            "vocab_size": train.vocab_size,
+            "context": config.context,
+            "embedding_size": config.embedding_size,
+            "hidden_size": config.hidden_size,
+            "direct": config.direct,
+            "dropout": config.dropout,
+            "num_samples": config.samples or None,
+        },
+        text={},
+        corpus={"tokens": train.num_tokens, "crc32": zlib.crc32(train.ids.tobytes())},
+        objective=NNLMPretraining,
+        describe=describe,
+        measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),
+        line=lambda when, results: (
+            f"held out, full softmax, {when}: perplexity {results['perplexity']:.2f}"
+        ),
+    )
+
+
+def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
+    """Return model and pretrainer with new weights."""
+    from tfnlp import models
+
+    model = models.nnlm(**arguments, dtype=dtype)
+    return model, models.nnlm_pretrainer(model)
+
+
+def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
+    """Return the NNLM of a run.
+
+    Raises:
+        ValueError: if the run's words are not those of its model.
+    """
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.text import read_words
+
+    words = read_words(os.path.join(path, "vocab.txt"))
+    if len(words) != run["arguments"]["vocab_size"]:
+        raise ValueError(
+            f"{path} has {len(words)} words in vocab.txt, but a model of "
+            f"{run['arguments']['vocab_size']}; do they belong together?"
+        )
+    model, pretrainer = build(run["arguments"], {}, dtype)
+    return Pretrained(model, pretrainer, run["arguments"], words=words)
+
+
+def finish(loaded: Any, path: str) -> None:
+    """Make the word vectors from the restored weights."""
+    from tfnlp.text import WordVectors
+
+    table = loaded.encoder.get_layer("token_embedding").embeddings
+    loaded.word_vectors = WordVectors(loaded.words, table.numpy())
+
+
+def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+    """Return the perplexity over all tokens of a text, or what the word vectors know."""
+    from tfnlp import training
+    from tfnlp.data import LanguageModelCorpus, Ngrams
+    from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.tasks import NNLMPretraining
+
+    if config.analogies or config.similarity:
+        return evaluate_vectors(loaded, config)
+    tokenize = config.tokenize or loaded.run.get("text", {}).get("tokenize", False)
+    documents = tokenized(list(documents_of(config.text, config.layout)), tokenize)
+    corpus = LanguageModelCorpus.build(documents, loaded.words)
+    batch_size = min(config.batch_size, corpus.num_tokens)
+    ngrams = Ngrams(corpus, context=loaded.config["context"], batch_size=batch_size)
+    trainer = training.Trainer(NNLMPretraining(loaded.pretrainer), training.AdamW(), 0.0)
+    results = trainer.evaluate(ngrams.evaluation_batches())
+    return word_measures(corpus, results, f"perplexity {results['perplexity']:.2f}")
+
+
+def _nnlm() -> Any:
+    from tfnlp import models
+
+    return models.nnlm
+
+
+NNLM = Family(
+    name="nnlm",
+    title="an NNLM",
+    summary="Pretrain an NNLM: the next word from the vectors of the few before it.",
+    config=NNLMConfig,
+    sizes={},
+    sections={"arguments": (_nnlm, frozenset({"name", "dtype"}))},
+    build=build,
+    prepare=prepare,
+    restore=restore,
+    finish=finish,
+    evaluate=evaluate,
+    evaluation={"text": None, "tokenize": False, "batch_size": 512, **VECTOR_MEASURES},
+    needs=("text|analogies|similarity",),
+    export=export_vectors,
+    exports=VECTOR_EXPORTS,
+    vectors=text_vectors,
+    prediction=VECTOR_PREDICTION,
+)

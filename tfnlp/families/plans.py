@@ -1,0 +1,135 @@
+"""The training steps that `tfnlp plan` compiles: tasks without values, shapes of their batches."""
+
+from typing import Any
+
+from tfnlp.families.family import Plan
+
+
+def _rates(arguments: Any) -> dict[str, Any]:
+    return {
+        "dropout": arguments.dropout,
+        "attention_dropout": arguments.dropout,
+        "dtype": arguments.dtype,
+    }
+
+
+def _bert_task(sizes: dict[str, Any], arguments: Any) -> Any:
+    from tfnlp import models
+    from tfnlp.tasks import BertPretraining
+
+    return BertPretraining(models.bert_pretrainer(models.bert(**sizes, **_rates(arguments))))
+
+
+def _bert_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
+    from tfnlp.data import masked_positions
+
+    rows, length = arguments.rows, arguments.length
+    predictions = arguments.predictions or masked_positions(length)
+    tokens, masked = (rows, length), (rows, predictions)
+    return {
+        "input_word_ids": (tokens, "int32"),
+        "input_mask": (tokens, "int32"),
+        "input_type_ids": (tokens, "int32"),
+        "masked_lm_positions": (masked, "int32"),
+        "masked_lm_ids": (masked, "int32"),
+        "masked_lm_weights": (masked, "float32"),
+        "next_sentence_labels": ((rows,), "int32"),
+    }
+
+
+def _gpt_task(sizes: dict[str, Any], arguments: Any) -> Any:
+    from tfnlp import models
+    from tfnlp.tasks import GPTPretraining
+
+    return GPTPretraining(models.gpt_pretrainer(models.gpt(**sizes, **_rates(arguments))))
+
+
+def _gpt_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
+    tokens = (arguments.rows, arguments.length)
+    return {
+        "input_word_ids": (tokens, "int32"),
+        "input_mask": (tokens, "int32"),
+        "targets": (tokens, "int32"),
+        "weights": (tokens, "float32"),
+    }
+
+
+def _transformer_bytes(sizes: dict[str, Any], arguments: Any, logits: float) -> float:
+    """Return the bytes of a row: `L T H (34 + 5 A T / H)` (Korthikanti et al. 2022, eq. 2)."""
+    length, hidden = arguments.length, sizes["hidden_size"]
+    row = sizes["num_layers"] * length * hidden * (34 + 5 * sizes["num_heads"] * length / hidden)
+    return row + logits * sizes["vocab_size"] * 4 * 2
+
+
+def _elmo_task(sizes: dict[str, Any], arguments: Any) -> Any:
+    """Return the task of both language models.
+
+    Words that come twice go through the character network twice: a step that looks at distinct
+    words only is for devices whose shapes may depend on the data, see `ElmoPretraining`.
+    """
+    import numpy as np
+
+    from tfnlp import models
+    from tfnlp.models.elmo import MAX_CHARACTERS
+    from tfnlp.tasks import ElmoPretraining
+
+    encoder = models.elmo(**sizes, dropout=arguments.dropout, dtype=arguments.dtype)
+    pretrainer = models.elmo_pretrainer(
+        encoder, arguments.vocab_size, _samples(arguments) or None, dropout=arguments.dropout
+    )
+    characters = np.zeros((arguments.vocab_size, MAX_CHARACTERS), "int16")
+    return ElmoPretraining(pretrainer, characters, arguments.rows, distinct=False)
+
+
+def _samples(arguments: Any) -> int:
+    from tfnlp.families.elmo import ElmoConfig
+
+    return ElmoConfig.samples if arguments.samples is None else arguments.samples
+
+
+def _elmo_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
+    window = (arguments.rows, arguments.length)
+    words = ("forward_ids", "backward_ids", "forward_targets", "backward_targets")
+    return {**{name: (window, "int32") for name in words}, "weights": (window, "float32")}
+
+
+def _elmo_bytes(sizes: dict[str, Any], arguments: Any) -> float:
+    """Return the bytes of a row: gates and states of the LSTMs, and the character convolutions."""
+    row = arguments.length * (2 * 2 * 40 * sizes["units"] + 2 * 50 * 2048 * 4)
+    words = min(_samples(arguments) or 65536, arguments.vocab_size)
+    return row + 2 * arguments.length * 4 * 3 * words
+
+
+BERT_PLAN = Plan(
+    lengths=dict.fromkeys(("tiny", "mini", "small", "medium", "base", "large"), 128),
+    prefix="bert-",
+    vocab_size=30522,
+    task=_bert_task,
+    batch=_bert_batch,
+    row_bytes=lambda sizes, a: _transformer_bytes(sizes, a, a.length * 0.15),
+    options=("predictions",),
+)
+GPT_PLAN = Plan(
+    lengths={
+        "gpt": 512,
+        "mini": 512,
+        **dict.fromkeys(("gpt2-small", "gpt2-medium", "gpt2-large", "gpt2-xl"), 1024),
+    },
+    prefix="gpt-",
+    vocab_size=40478,
+    task=_gpt_task,
+    batch=_gpt_batch,
+    row_bytes=lambda sizes, a: _transformer_bytes(sizes, a, a.length),
+)
+ELMO_PLAN = Plan(
+    lengths=dict.fromkeys(("mini", "small", "medium", "original"), 20),
+    prefix="elmo-",
+    vocab_size=793471,
+    task=_elmo_task,
+    batch=_elmo_batch,
+    row_bytes=_elmo_bytes,
+    options=("samples",),
+    loss_scale=lambda arguments: arguments.length / 2,
+    state=lambda task: (task.characters, *task.state.values()),
+    in_encoder=False,
+)

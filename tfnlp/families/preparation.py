@@ -1,0 +1,158 @@
+"""What a family makes of its text for one pretraining run, and steps that families share."""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+VOCABULARY = "vocab.txt"
+BPE_VOCABULARY = "vocab"  # a folder
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """The tokens of a run and how its folder keeps them.
+
+    Attributes:
+        tokens: What is compared when a run goes on.
+        read: Function of a path to such tokens.
+        write: Function of a path and tokens.
+        name: The file's or folder's name in the run.
+    """
+
+    tokens: Any
+    read: Callable[[str], Any]
+    write: Callable[[str, Any], None]
+    name: str = VOCABULARY
+
+
+@dataclasses.dataclass
+class Preparation:
+    """All that the training loop asks of a family.
+
+    Attributes:
+        batches: Training batches by step, with `steps_per_epoch`.
+        held_out: Batches of the evaluations during training.
+        vocabulary: The run's `Vocabulary`.
+        arguments: Of the encoder.
+        heads: Of the pretrainer; None of a family whose `config.json` has no such section.
+        unrecorded_heads: Arguments of the pretrainer that `config.json` keeps elsewhere.
+        text: Section "text" of `config.json`, beside the recorded arguments; None: no section.
+        corpus: Section "corpus": what tells this text from others.
+        training: Settings in section "training" that replace or join the recorded ones.
+        objective: Function of the pretrainer to the task.
+        describe: Function of (encoder, pretrainer, steps) to a line about model and text.
+        measure: Function of the trainer to the results of the whole held-out text.
+        line: Function of (when, results) to a line for people.
+        first: Whether the model is measured before it is trained (it was trained before).
+        copy_weights: Function of (encoder, pretrainer) that fills them; None: new weights.
+        prepare_model: Function of the pretrainer, called in the strategy's scope.
+        files: More files of the run: name to lines.
+        checkpoints: Function of the number of steps to settings of checkpoints.
+        loss_scale: See `tfnlp.training.Trainer`.
+        perplexity: Whether the curve shows perplexities.
+        finish: Function of (trainer, config, results) to results, for steps after training.
+    """
+
+    batches: Any
+    held_out: Any
+    vocabulary: Vocabulary
+    arguments: dict[str, Any]
+    corpus: dict[str, Any]
+    objective: Callable[[Any], Any]
+    describe: Callable[[Any, Any, int], str]
+    measure: Callable[[Any], dict[str, float]]
+    line: Callable[[str, dict[str, float]], str]
+    heads: dict[str, Any] | None = None
+    unrecorded_heads: dict[str, Any] = dataclasses.field(default_factory=dict)
+    text: dict[str, Any] | None = None
+    training: dict[str, Any] = dataclasses.field(default_factory=dict)
+    first: bool = False
+    copy_weights: Callable[[Any, Any], None] | None = None
+    prepare_model: Callable[[Any], None] | None = None
+    files: dict[str, Iterable[Any]] = dataclasses.field(default_factory=dict)
+    checkpoints: Callable[[int], dict[str, int]] | None = None
+    loss_scale: float = 1.0
+    perplexity: bool = True
+    finish: Callable[[Any, Any, dict[str, float]], dict[str, float]] | None = None
+
+
+def documents(config: Any, paragraphs: bool = False) -> tuple[list, list]:
+    """Return training and held-out documents, lists of lists of sentences (or paragraphs)."""
+    from tfnlp.data import split_documents
+    from tfnlp.data.corpus.python_text import documents_of
+
+    train = list(documents_of(config.text, config.layout, paragraphs))
+    if config.valid is not None:
+        return train, list(documents_of(config.valid, config.layout, paragraphs))
+    return split_documents(train, config.held_out, config.seed)
+
+
+def tokenized(documents: Iterable, tokenize: bool) -> Iterable:
+    """Return documents with a space between words and punctuation, if `tokenize`."""
+    from tfnlp.text import split_words
+
+    if not tokenize:
+        return documents
+    return [[split_words(sentence) for sentence in document] for document in documents]
+
+
+def vocabulary_tokens(
+    config: Any, read: Callable[[str], Any], make: Callable[[], Any], name: str = VOCABULARY
+) -> Any:
+    """Return the tokens of `config.vocab`, of an earlier start of the run, or of `make()`.
+
+    Nothing is written: the run's folder is made when everything else has been checked.
+    """
+    import tensorflow as tf
+
+    from tfnlp.files import local_copy
+
+    kept = tf.io.gfile.join(config.output, name)
+    if config.vocab:
+        return read(config.vocab)
+    if tf.io.gfile.exists(kept) and not config.restart:
+        with local_copy(kept) as path:
+            return read(path)
+    return make()
+
+
+def word_vocabulary(config: Any, documents: Iterable) -> list[str]:
+    """Return the words of `config.vocab`, or those that the documents hold."""
+    from tfnlp.text import read_words, train_words
+
+    def make() -> list[str]:
+        print("counting words", file=sys.stderr)
+        sentences = (s for document in documents for s in document)
+        return train_words(sentences, config.max_vocab, config.min_count)
+
+    return vocabulary_tokens(config, read_words, make)
+
+
+def bpe_vocabulary(config: Any, texts: Callable[[], Iterable[str]], kind: str = "gpt2") -> Any:
+    """Return tokens and merges of `config.vocab`, or those learnt from the texts."""
+    from tfnlp.text import read_bpe, train_bpe
+
+    def make() -> Any:
+        print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
+        return train_bpe(texts(), config.vocab_size, kind)
+
+    return vocabulary_tokens(config, read_bpe, make, BPE_VOCABULARY)
+
+
+def write_bpe_folder(path: str, pair: Any) -> None:
+    """Write tokens and merges as the folder `path`, whole or not at all."""
+    from tfnlp.files import written_whole
+    from tfnlp.text import write_bpe
+
+    with written_whole(path) as partial:
+        os.makedirs(partial)
+        write_bpe(partial, *pair)
+
+
+def same_folder(first: Any, second: Any) -> bool:
+    """Return whether two paths name the same folder."""
+    if not all(isinstance(path, str | os.PathLike) for path in (first, second)):
+        return False
+    return os.path.realpath(first) == os.path.realpath(second)

@@ -1,0 +1,167 @@
+"""Which family a folder or file belongs to, and the pretrained model in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from tfnlp.families.family import Family
+
+if TYPE_CHECKING:
+    from tfnlp.convert.pretrained import Pretrained
+
+
+def load_pretrained(
+    path: Any, family: Family | None = None, dtype: str | None = None
+) -> Pretrained:
+    """Return the pretrained model of a run, a checkpoint, exported modules or a vector file.
+
+    Args:
+        path: A folder or file; or a `Pretrained`, which is returned.
+        family: The only family that will do; None: any.
+        dtype: A Keras dtype policy; None: the global one.
+
+    Raises:
+        FileNotFoundError: if there is nothing there.
+        ValueError: for anything else than a model that tfnlp reads, or another family's; says
+            what it is and what was expected.
+    """
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families import FAMILIES
+    from tfnlp.training.run import is_run
+
+    if isinstance(path, Pretrained):
+        _check_family(path.path or "the model", path.family, family)
+        return path
+    path = os.fspath(path)
+    if is_run(path):
+        found, loaded = _of_run(path, family, dtype)
+    else:
+        found, read = _recognised(path, FAMILIES)
+        _check_family(path, found, family)
+        loaded = read(path) if read is found.saved else read(path, dtype)
+        loaded.saved = read is found.saved
+    loaded.family, loaded.path = found, path
+    return loaded
+
+
+def run_family(path: str, run: dict[str, Any]) -> Family:
+    """Return the family of a pretraining run.
+
+    Raises:
+        ValueError: if its config names none, or it is a run of fine-tuning.
+    """
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.checked import stated
+
+    name = stated(path, run, "model", (*FAMILIES, "task"))
+    if name not in FAMILIES:
+        raise ValueError(
+            f"{path} is fine-tuned already; give the pretrained model that it was made from"
+        )
+    return FAMILIES[name]
+
+
+def check_arguments(path: str, run: dict[str, Any], family: Family, where: str = "") -> int:
+    """Check the sections of a run's config that become arguments; return the number of weights.
+
+    Raises:
+        ValueError: one line that names the file and what is wrong in it.
+    """
+    from tfnlp.families.checked import count_weights, section
+
+    sections = {
+        name: section(path, run, where + name, function(), left_out)
+        for name, (function, left_out) in family.sections.items()
+        if not where or name == "arguments"
+    }
+
+    def build(**arguments: Any) -> Any:
+        if where:
+            return family.build_encoder(arguments)
+        encoder, pretrainer = family.build(arguments, sections.get("heads", {}), None)
+        return encoder if pretrainer is None else pretrainer
+
+    return count_weights(path, build, sections["arguments"])
+
+
+def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family, Pretrained]:
+    from tfnlp.families.checked import check_size
+    from tfnlp.training.run import read_config, restore_weights
+
+    run = read_config(path)
+    found = run_family(path, run)
+    _check_family(path, found, family, "a run of")
+    check_size(path, check_arguments(path, run, found))
+    loaded = found.restore(path, run, dtype)
+    trained = loaded.pretrainer if loaded.pretrainer is not None else loaded.encoder
+    _, loaded.history = restore_weights(path, trained, average=_has_average(path))
+    loaded.run = run
+    if found.finish is not None:
+        found.finish(loaded, path)
+    return found, loaded
+
+
+def _has_average(path: str) -> bool:
+    names = os.listdir(os.path.join(path, "checkpoints"))
+    return any(name.startswith("average-") for name in names)
+
+
+def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
+    """Return the family of files that are not a run, and its function that reads them."""
+    from tfnlp.hub.loading.text import saved_kind
+
+    layout = saved_kind(path) if os.path.isdir(path) else None
+    for family in families.values():
+        if layout is not None and family.saved_layout == layout:
+            return family, family.saved
+    folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    for family in families.values():
+        if family.recognise_file is not None and family.recognise_file(path):
+            return family, family.read
+    model_type = _model_type(os.path.join(folder, "config.json"))
+    for family in families.values():
+        if family.recognise is not None and family.recognise(folder, names, model_type):
+            return family, family.read
+    expected = f"expected {_expected(families)}"
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"{path} does not exist; {expected}")
+    raise ValueError(f"{path} {_what(path, names, model_type)}; {expected}")
+
+
+def _model_type(path: str) -> str | None:
+    """Return what Hugging Face's configuration says of the kind of model."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            config = json.load(file)
+    except (OSError, ValueError, RecursionError):
+        return None  # the reader of the checkpoint says what is wrong with it
+    found = config.get("model_type") if isinstance(config, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _what(path: str, names: list[str], model_type: str | None) -> str:
+    """Return what is at a path that no family recognises."""
+    if os.path.isfile(path):
+        return "is a file of an unknown format"
+    if not names:
+        return "is an empty folder"
+    if "saved_model.pb" in names:
+        return "is a SavedModel that can't be trained on: load it with `tfnlp.load` to call it"
+    if model_type is not None:
+        return f"is a Hugging Face model of the type {model_type!r}, which tfnlp does not read"
+    return f"is a folder of {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
+
+
+def _expected(families: dict[str, Family]) -> str:
+    kinds = [f"{f.title} ({f.checkpoints})" for f in families.values() if f.checkpoints]
+    return f"the folder of a run, exported modules, or {', '.join(kinds)}"
+
+
+def _check_family(path: str, found: Family, wanted: Family | None, what: str = "") -> None:
+    if wanted is not None and found is not wanted:
+        is_one = f"{what} {found.name}" if what else found.title
+        one = f"one of {wanted.name}" if what else wanted.title
+        raise ValueError(f"{path} is {is_one}, expected {one}")

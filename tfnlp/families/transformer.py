@@ -1,0 +1,81 @@
+"""The Transformer (Vaswani et al. 2017) as a family."""
+
+import dataclasses
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families import translation
+from tfnlp.families.config import TransformerConfig as SizeConfig
+from tfnlp.families.config import transformer_sizes
+from tfnlp.families.family import Family
+from tfnlp.families.preparation import Preparation
+
+SIZES = {name: f"TRANSFORMER_{name.upper()}" for name in ("mini", "base", "big")}
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=20, batch_size=128, learning_rate=1e-3, warmup=0.1, schedule="inverse_sqrt",
+    optimizer="adam", weight_decay=0.0, clip_norm=0.0,
+)  # fmt: skip
+class TransformerConfig(translation.TranslationTraining, SizeConfig, translation.PairConfig):
+    """The next token of a translation."""
+
+    size: str = option(
+        "mini", "of the paper, or mini: 3 + 3 layers x 256, for a CPU",
+        choices=tuple(SIZES), group="model",
+    )  # fmt: skip
+    norm_first: bool = option(
+        False, "layer norms before the sub-layers, not after", group="model"
+    )
+
+
+def prepare(config: TransformerConfig, before: Any, strategy: Any) -> Preparation:
+    """Return what the training of a Transformer needs."""
+    from tfnlp import models
+
+    sizes = transformer_sizes(config, getattr(models, SIZES[config.size]))
+    sizes.pop("vocab_size", None)
+    sizes.update(dropout=config.dropout, norm_first=config.norm_first)
+    return translation.prepare(config, sizes, strategy)
+
+
+def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
+    """Return the model with new weights; it has no other pretrainer."""
+    from tfnlp import models
+
+    return models.transformer(**arguments, dtype=dtype), None
+
+
+def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
+    """Return the model of a run."""
+    from tfnlp import models
+
+    model, _ = build(run["arguments"], {}, dtype)
+    return translation.restored(model, models.TransformerDecoder, path, run["arguments"])
+
+
+def _transformer() -> Any:
+    from tfnlp import models
+
+    return models.transformer
+
+
+TRANSFORMER = Family(
+    name="transformer",
+    title="a Transformer",
+    summary="Train a Transformer to translate.",
+    config=TransformerConfig,
+    sizes=SIZES,
+    sections={"arguments": (_transformer, translation.NOT_STATED)},
+    build=build,
+    prepare=prepare,
+    restore=restore,
+    evaluate=translation.evaluate,
+    evaluation=translation.TRANSLATION_MEASURES,
+    needs=translation.TRANSLATION_NEEDS,
+    export=translation.export,
+    exports=translation.TRANSLATION_EXPORTS,
+    vectors=translation.vectors,
+    prediction=translation.TRANSLATION_PREDICTION,
+)

@@ -1,0 +1,174 @@
+"""Arguments of evaluation and export, as config dataclasses.
+
+Those that only some families take have no default here: each family states its own.
+"""
+
+import dataclasses
+from typing import Any
+
+from tfnlp.configs import Config, option
+from tfnlp.families.config import LAYOUT_HELP, LAYOUTS, TEXT_HELP
+
+VECTOR_FILES = ("word2vec", "word2vec-binary", "fasttext", "glove")
+MODEL_HELP = (
+    "a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP, or what "
+    "`tfnlp export` wrote"
+)
+
+
+@dataclasses.dataclass(kw_only=True)
+class ModelConfig(Config):
+    """The model that a command works with."""
+
+    model: Any = option(help=MODEL_HELP, metavar="DIR")
+
+
+@dataclasses.dataclass(kw_only=True)
+class ColumnConfig(Config):
+    """Where the texts and labels of labelled examples stand."""
+
+    text_columns: list[str] | None = option(
+        None, "names of the columns of the texts, or numbers from 0 of files without header",
+        flag="--text", metavar="COLUMN",
+    )  # fmt: skip
+    label: str | None = option(
+        None, "name or number of the label's column", metavar="COLUMN"
+    )
+    skip_bad_rows: bool = option(
+        False, "go on without rows that can't be read, and say how many there were"
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
+class EvaluateConfig(ColumnConfig):
+    """Arguments of `tfnlp evaluate` and of the `evaluate` methods."""
+
+    text: Any = option(None, TEXT_HELP, flag="--input", metavar="FILE")
+    layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
+    tokenize: bool = option(
+        False, "split punctuation off the words first, if the text has not been tokenized yet"
+    )
+    batch_size: int | None = option(
+        None, "rows at a time (default: BERT 32, GPT 16, NNLM 512, ELMo as in training)",
+        at_least=1,
+    )  # fmt: skip
+    seq_length: int | None = option(
+        None, "tokens a sequence (default: BERT 128, GPT as in training)", at_least=1
+    )
+    batches: int | None = option(
+        None, "BERT: at most so many batches (default: 100)", at_least=1
+    )
+    seed: int | None = option(None, "BERT: of pairs and masks (default: 1)")
+    stride: int | None = option(
+        None, "GPT: tokens from a window to the next (default: half a window)", at_least=1
+    )
+    source: Any = option(None, "of models that translate: sentences to translate", metavar="FILE")
+    target: Any = option(None, "of models that translate: their translations", metavar="FILE")
+    beams: int | None = option(
+        None, "translation: hypotheses kept at a time (default: 4)", at_least=1
+    )
+    length_penalty: float | None = option(
+        None, "translation: above 0 it favours long ones (default: 0.6)"
+    )
+    analogies: str | None = option(
+        None, "word vectors: questions such as questions-words.txt", metavar="FILE"
+    )
+    similarity: Any = option(None, "word vectors: pairs that people rated", metavar="FILE")
+    most_frequent: int = option(
+        30_000, "of the analogies: words looked at", at_least=1
+    )
+    report: str | None = option(
+        None,
+        "fine-tuned: write a page of measures and errors there; translation: the translations "
+        "and a plot of BLEU by length",
+        metavar="DIR",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class ExportConfig(Config):
+    """Arguments of `tfnlp export`, of `tfnlp.export` and of the `export` methods."""
+
+    output: str = option(
+        help="BERT, GPT: folder for the pair; others: the module, or the file of --format",
+        metavar="DIR",
+    )  # fmt: skip
+    seq_length: int | None = option(None, "BERT, GPT: length to pack to (default: 128)")
+    trainable: str | None = option(
+        None,
+        "ELMo: what users of the module train, the mixing scalars or all weights (default: mix)",
+        choices=("mix", "all"),
+    )  # fmt: skip
+    cache: str | None = option(
+        None, "ELMo: words, one a line, to compute the vectors of now", metavar="FILE"
+    )
+    l2: float | None = option(None, "ELMo: penalty of the squared mixing scalars (default: 0)")
+    format: str | None = option(
+        None,
+        "SavedModels, or the files that other libraries read: bilm-tf and AllenNLP of an ELMo, "
+        "Hugging Face of a BERT or GPT, or one --output file of word vectors (default: savedmodel)",
+        choices=("savedmodel", "bilm", "huggingface", *VECTOR_FILES),
+    )  # fmt: skip
+    fill: bool = option(
+        False, "BERT: write one module instead, of strings with [MASK] to the words there"
+    )
+    top: int | None = option(None, "BERT with --fill: guesses a mask (default: 5)")
+    weights: str | None = option(
+        None,
+        "BERT, GPT: store matrices so, for inference alone: the module can't be trained then; "
+        "says what is won and lost (default: float32)",
+        choices=("bfloat16", "int8"),
+    )  # fmt: skip
+    litert: str | None = option(
+        None,
+        "BERT, GPT: write the encoder or model as a LiteRT (.tflite) file too, from ids of "
+        "--seq-length",
+        metavar="FILE",
+    )  # fmt: skip
+    beams: int | None = option(
+        None, "translation: hypotheses kept at a time (default: 4)", at_least=1
+    )
+    length_penalty: float | None = option(
+        None, "translation: above 0 it favours long ones (default: 0.6)"
+    )
+    combiner: str | None = option(
+        None, "word vectors: how those of a text's words are combined (default: sqrtn)",
+        choices=("sqrtn", "mean", "sum"),
+    )  # fmt: skip
+    oov_buckets: int | None = option(None, "word vectors: rows for unseen words (default: 1)")
+    lowercase: bool = option(False, "word vectors: the module lower-cases its texts")
+    strip_punctuation: bool = option(
+        False, "word vectors: the module leaves punctuation out"
+    )
+    overwrite: bool = option(False, "replace an earlier export")
+
+
+def chosen(config: Config, names: tuple[str, ...]) -> dict[str, Any]:
+    """Return the arguments of `names` that have a value, as keywords."""
+    values = {name: getattr(config, name) for name in names}
+    return {name: value for name, value in values.items() if value not in (None, False)}
+
+
+def check_format(config: ExportConfig, others: tuple[str, ...], title: str) -> str:
+    """Return the format, "savedmodel" by default.
+
+    Raises:
+        ValueError: for a format that the family does not have.
+    """
+    chosen_format = config.format or "savedmodel"
+    if chosen_format not in ("savedmodel", *others):
+        *first, last = ("savedmodel", *others)
+        raise ValueError(
+            f"`format` {chosen_format} is not for {title}; choose {', '.join(first)} or {last}"
+        )
+    return chosen_format
+
+
+def only_savedmodel(config: ExportConfig, names: tuple[str, ...]) -> None:
+    """Refuse arguments that only SavedModels have.
+
+    Raises:
+        ValueError: for the first that was given.
+    """
+    for name in chosen(config, names):
+        raise ValueError(f"`{name}` is for a SavedModel, not for `format` {config.format}")

@@ -1,0 +1,305 @@
+"""word2vec (Mikolov et al. 2013) and fastText (Bojanowski et al. 2017) as a family."""
+
+import dataclasses
+import os
+import sys
+import zlib
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families.config import TrainingConfig, WordTextConfig
+from tfnlp.families.family import Family, Measured
+from tfnlp.families.preparation import (
+    Preparation,
+    Vocabulary,
+    documents,
+    tokenized,
+    vocabulary_tokens,
+)
+from tfnlp.families.use_config import EvaluateConfig
+from tfnlp.families.vectors import (
+    VECTOR_EXPORTS,
+    VECTOR_MEASURES,
+    VECTOR_PREDICTION,
+    evaluate_vectors,
+    export_vectors,
+    text_vectors,
+)
+
+COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the training text
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=5, batch_size=96, learning_rate=0.3, warmup=0.0, schedule="linear",
+    optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
+)  # fmt: skip
+class Word2VecConfig(TrainingConfig, WordTextConfig):
+    """One vector a word, from the words around it; the recipe of word2vec.c."""
+
+    lowercase: bool = option(False, "lower-case the text", group="text", record="text")
+    architecture: str = option(
+        "skipgram",
+        "predict a word from each of its neighbours (skipgram) or from their mean (cbow)",
+        choices=("skipgram", "cbow"), group="model",
+    )  # fmt: skip
+    dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
+    window: int = option(
+        5, "words on either side, at most; drawn for each word", at_least=1, group="model"
+    )
+    negatives: float = option(
+        5.0, "negatives a pair: those of the block weigh as much as so many",
+        above=0, group="model",
+    )  # fmt: skip
+    samples: int = option(
+        16, "negatives drawn for a block, shared by its pairs", at_least=1, group="model"
+    )
+    block: int = option(32, "words in a block", at_least=1, group="model")
+    sample: float = option(
+        1e-3, "words that are a larger share of the text are left out at random; 0: none",
+        at_least=0, group="text", record="training",
+    )  # fmt: skip
+    subwords: bool = option(
+        False,
+        "as fastText: a word's vector is made of its character n-grams', so that unseen words "
+        "have one",
+        group="model",
+    )  # fmt: skip
+    min_n: int = option(3, "characters of the shortest n-grams", group="model")
+    max_n: int = option(6, "characters of the longest n-grams", group="model")
+    buckets: int = option(200_000, "vectors that the n-grams share", group="model")
+
+
+def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
+    """Return what word2vec's training needs: blocks of text, the loss of negative sampling."""
+    from tfnlp.data import WordBlocks, WordCorpus
+    from tfnlp.tasks import Word2Vec
+
+    train_sentences, valid_sentences = (_sentences(d, config) for d in documents(config))
+    words = _vocabulary(config, train_sentences)
+    train = WordCorpus.build(train_sentences, words)
+    valid = WordCorpus.build(valid_sentences, words)
+    sizes = dict(
+        batch_size=config.batch_size,
+        block=config.block,
+        window=config.window,
+        samples=config.samples,
+        sample=config.sample,
+        counts=train.counts,
+        seed=config.seed,
+    )
+    blocks, held_out = WordBlocks(train, **sizes), WordBlocks(valid, **sizes)
+    subwords = _subwords(config, words)
+
+    def fill(model: Any) -> None:
+        if subwords is not None:
+            model.get_layer("word_embedding").set_subwords(*subwords)
+
+    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+        return (
+            f"word2vec ({config.architecture}) of {len(words):,} words x {config.dimension}; "
+            f"{train.num_words:,} words of {train.num_sentences:,} sentences, {train.unknown:,} "
+            f"rare ones left out; {blocks.steps_per_epoch:,} updates an epoch; held out: "
+            f"{valid.num_words:,} words"
+        )
+
+    pairs = config.window + 1 if config.architecture == "skipgram" else 1  # of a word
+    return Preparation(
+        batches=blocks,
+        held_out=held_out.evaluation_batches(config.evaluate_batches),
+        vocabulary=Vocabulary(words, read_words, write_lines),
+        arguments=_arguments(config, words, subwords),
+        text={"min_n": config.min_n, "max_n": config.max_n} if subwords is not None else {},
+        corpus={"words": train.num_words, "crc32": zlib.crc32(train.ids.tobytes())},
+        objective=lambda model: Word2Vec(model, blocks.words_per_block),
+        prepare_model=fill,
+        files={COUNTS: train.counts},
+        describe=describe,
+        measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),
+        line=lambda when, results: f"held out, {when}: {results['loss']:.4f} a pair",
+        # About the pairs in a batch: rows of a table then get the sum over their pairs.
+        loss_scale=float(config.batch_size * config.block * pairs),
+        perplexity=False,
+    )
+
+
+def read_words(path: str) -> list[str]:
+    """Return the words of a run, or of any file with one word a line.
+
+    Raises:
+        ValueError: for an empty file, or a line that is not one word.
+    """
+    from tfnlp.text.lines import read_lines, shown
+
+    words = read_lines(path, "vocabulary file")
+    for number, word in enumerate(words, 1):
+        if word.split() != [word]:
+            raise ValueError(
+                f"vocabulary file {path} has {shown(word)} in line {number}; expected one word"
+            )
+    if not words:
+        raise ValueError(f"vocabulary file {path} is empty; expected one word a line")
+    return words
+
+
+def write_lines(path: str, lines: Any) -> None:
+    """Write a file of one entry a line, whole or not at all."""
+    from tfnlp.files import written_whole
+
+    with written_whole(path) as partial:
+        with open(partial, "w", encoding="utf-8", newline="") as file:
+            file.write("".join(f"{line}\n" for line in lines))
+
+
+def _sentences(documents: Any, config: Word2VecConfig) -> list[str]:
+    lines = [s for document in tokenized(documents, config.tokenize) for s in document]
+    return [line.lower() for line in lines] if config.lowercase else lines
+
+
+def _vocabulary(config: Word2VecConfig, sentences: list[str]) -> list[str]:
+    from tfnlp.data import frequent_words
+
+    def make() -> list[str]:
+        print("counting words", file=sys.stderr)
+        return frequent_words(sentences, config.min_count, config.max_vocab)
+
+    return vocabulary_tokens(config, read_words, make)
+
+
+def _subwords(config: Word2VecConfig, words: list[str]) -> Any:
+    """Return rows of the n-grams of all words and where each word's begin, or None."""
+    from tfnlp.text import subword_rows
+
+    if not config.subwords:
+        return None
+    if not 1 <= config.min_n <= config.max_n:
+        raise ValueError(
+            f"`min_n` {config.min_n} must be at least 1 and at most `max_n` {config.max_n}"
+        )
+    if config.buckets < 1:
+        raise ValueError(f"`buckets` {config.buckets} must be at least 1")
+    rows, splits = subword_rows(words, config.min_n, config.max_n, config.buckets)
+    if not len(rows):
+        raise ValueError(f"no word has n-grams of `min_n` {config.min_n} characters or more")
+    return rows, splits
+
+
+def _arguments(config: Word2VecConfig, words: list[str], subwords: Any) -> dict[str, Any]:
+    import numpy as np
+
+    arguments = {
+        "vocab_size": len(words),
+        "hidden_size": config.dimension,
+        "architecture": config.architecture,
+        "window": config.window,
+        "negatives": config.negatives,
+        "samples": config.samples,
+        "block": config.block,
+    }
+    if subwords is not None:
+        most = int(np.diff(subwords[1]).max())
+        arguments.update(buckets=config.buckets, most_subwords=most)
+    return arguments
+
+
+def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
+    """Return the model with new weights; it has no other pretrainer."""
+    from tfnlp import models
+
+    return models.word2vec(**arguments, dtype=dtype), None
+
+
+def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
+    """Return the word2vec of a run; `finish` makes its vectors."""
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families.checked import whole_number
+
+    arguments = run["arguments"]
+    if arguments.get("buckets") is not None:
+        for where in ("text.min_n", "text.max_n", "arguments.most_subwords"):
+            whole_number(path, run, where)
+    model, _ = build(arguments, {}, dtype)
+    words = read_words(os.path.join(path, "vocab.txt"))
+    return Pretrained(model, None, arguments, words=words)
+
+
+def finish(loaded: Any, path: str) -> None:
+    """Make the word vectors from the restored weights."""
+    from tfnlp.families.checked import find
+    from tfnlp.text import Subwords, WordVectors
+    from tfnlp.training.run import read_config
+
+    words, counts = loaded.words, _read_counts(os.path.join(path, COUNTS))
+    table = loaded.encoder.get_layer("word_embedding").embeddings.numpy()
+    if loaded.config.get("buckets") is None:
+        loaded.word_vectors = WordVectors(words, table, counts)
+        return
+    run = read_config(path)
+    own, rest = table[: len(words)], table[len(words) :]
+    sizes = (find(path, run, f"text.{name}") for name in ("min_n", "max_n"))
+    subwords = Subwords(rest, *sizes)
+    loaded.word_vectors = WordVectors(words, subwords.vectors(words, own), counts, subwords)
+
+
+def _read_counts(path: str) -> Any:
+    import numpy as np
+
+    from tfnlp.text.lines import read_lines
+
+    if not os.path.exists(path):
+        return None
+    lines = read_lines(path, "file of counts")
+    if not all(line.isdecimal() and len(line) < 19 for line in lines):
+        raise ValueError(f"file of counts {path} holds something else; expected whole numbers")
+    return np.array(lines, "int64")
+
+
+def recognise_file(path: str) -> bool:
+    """Return whether a path is a file of word vectors."""
+    from tfnlp.convert.word_vectors import word_vectors_kind
+
+    return os.path.isfile(path) and word_vectors_kind(path) is not None
+
+
+def read(path: str, dtype: str | None = None) -> Any:
+    """Return the vectors of a file of word2vec, fastText or GloVe."""
+    from tfnlp import convert
+    from tfnlp.convert.pretrained import Pretrained
+
+    vectors = convert.read_word_vectors(path)
+    return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors)
+
+
+def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+    """Return what the word vectors know."""
+    return evaluate_vectors(loaded, config)
+
+
+def _word2vec() -> Any:
+    from tfnlp import models
+
+    return models.word2vec
+
+
+WORD2VEC = Family(
+    name="word2vec",
+    title="word vectors",
+    summary="Pretrain word2vec: one vector a word, from the words around it.",
+    config=Word2VecConfig,
+    sizes={},
+    sections={"arguments": (_word2vec, frozenset({"name", "dtype"}))},
+    build=build,
+    prepare=prepare,
+    restore=restore,
+    finish=finish,
+    recognise_file=recognise_file,
+    read=read,
+    checkpoints="a file of word2vec, fastText or GloVe",
+    evaluate=evaluate,
+    evaluation=VECTOR_MEASURES,
+    needs=("analogies|similarity",),
+    export=export_vectors,
+    exports=VECTOR_EXPORTS,
+    vectors=text_vectors,
+    prediction=VECTOR_PREDICTION,
+)

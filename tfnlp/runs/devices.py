@@ -1,0 +1,62 @@
+"""The devices that a run trains on."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tfnlp.configs import Config
+
+
+def several_workers(config: Any) -> bool:
+    """Return whether a run trains with other processes: TensorFlow must not have run before."""
+    strategy, workers = (getattr(config, name, None) for name in ("strategy", "workers"))
+    return strategy == "multi_worker" or bool(workers)
+
+
+@contextlib.contextmanager
+def devices(config: Config) -> Iterator[Any]:
+    """Yield the `tf.distribute` strategy that a config asks for.
+
+    Only the first of several workers prints.
+
+    Raises:
+        ValueError: for a strategy that can't be had here.
+        WorkerLost: if another worker no longer answers.
+    """
+    from tfnlp import training
+
+    workers = config.workers and config.workers.split(",")
+    name = "multi_worker" if several_workers(config) else config.strategy
+    if name != config.strategy and config.strategy != "auto":
+        raise ValueError(f"`workers` needs `strategy` multi_worker, not {config.strategy}")
+    strategy = training.make_strategy(
+        name, tpu=config.tpu, workers=workers, index=config.index, wait=config.wait
+    )
+    group = training.Workers(strategy)
+    try:
+        with contextlib.ExitStack() as stack:
+            if not group.chief:
+                silence = stack.enter_context(open(os.devnull, "w"))
+                stack.enter_context(contextlib.redirect_stdout(silence))
+            yield strategy
+    except Exception as error:
+        lost = error if isinstance(error, training.WorkerLost) else group.lost(error)
+        if lost is None:
+            raise
+        raise lost from error
+
+
+def check_batch(config: Any, strategy: Any) -> None:
+    """Check that a batch divides by replicas and micro-batches.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    replicas = strategy.num_replicas_in_sync
+    parts = replicas * config.accumulation
+    if config.batch_size % parts:
+        raise ValueError(
+            f"batch of {config.batch_size} does not divide by {replicas} devices x `accumulation` "
+            f"{config.accumulation}; let `batch_size` be a multiple of {parts}"
+        )

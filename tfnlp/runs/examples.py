@@ -1,0 +1,112 @@
+"""Text to shards of training examples, by an Apache Beam pipeline."""
+
+import logging
+import os
+import shlex
+import zlib
+from typing import Any
+
+from tfnlp.families.family import Family
+
+CHUNK = 1 << 22  # characters of text that are tokenized at once
+
+
+def write_examples(family: Family, config: Any) -> dict[str, Any]:
+    """Write a folder of examples; the same config again goes on where it was stopped.
+
+    Args:
+        family: A family with `examples`.
+        config: An instance of `family.examples.config`, checked.
+
+    Returns:
+        the manifest: "shards", a list of files, and "counts".
+
+    Raises:
+        ImportError: without Apache Beam.
+        ValueError, OSError: for text or settings that can't be used.
+    """
+    import tensorflow as tf
+
+    from tfnlp.files import written_whole
+
+    logging.disable(logging.WARNING)  # Beam warns of clouds' libraries that are not used
+    try:
+        from tfnlp.data.shards.runner import Runner
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("apache_beam"):
+            raise
+        raise ImportError(
+            "tfnlp examples needs Apache Beam: pip install -e '.[beam]' in a clone of tfnlp"
+        ) from error
+    from tfnlp.data.shards.examples import make_examples, start_examples
+
+    if config.workers > 1 and config.runner != "DirectRunner":
+        raise ValueError(
+            f"`workers` are the DirectRunner's; give {config.runner} its own with "
+            "`pipeline_options`"
+        )
+    runner = Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
+    # Workers tokenize on the CPU; none of them is to take a GPU's memory.
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    vocabulary, more, recipe = family.examples.make(config)
+    settings = _settings(family, config, vocabulary.tokens, more)
+    start_examples(config.output, settings)
+    kept = tf.io.gfile.join(config.output, vocabulary.name)
+    if not tf.io.gfile.exists(kept):
+        with written_whole(kept) as path:
+            vocabulary.write(path, vocabulary.tokens)
+    return make_examples(config.output, settings, recipe, runner)
+
+
+def _settings(family: Family, config: Any, tokens: Any, more: dict[str, Any]) -> dict[str, Any]:
+    """Return everything that decides which examples are written."""
+    from tfnlp import __version__
+
+    return {
+        "tfnlp": __version__,
+        "model": family.name,
+        "input": _files(config.text, config.layout),
+        "valid": _files(config.valid, config.layout) if config.valid else None,
+        "layout": config.layout,
+        "held_out": None if config.valid else config.held_out,
+        "vocabulary": zlib.crc32(repr(tokens).encode()),
+        "vocab_size": None if config.vocab else config.vocab_size,
+        "seq_length": config.seq_length,
+        "seed": config.seed,
+        "epochs": config.epochs,
+        "shards": config.shards,
+        "chunk": CHUNK,
+        **more,
+    }
+
+
+def _files(sources: Any, layout: str) -> list[list]:
+    """Return the files and data sets that sources name, with their sizes."""
+    from tfnlp.data.corpus.documents import document_readers
+
+    names = [reader.args[0] for reader in document_readers(sources, layout)]
+    return [
+        [name, None] if name.startswith("tfds:") else [os.path.abspath(name), os.path.getsize(name)]
+        for name in names
+    ]
+
+
+def report(output: str, manifest: dict[str, Any]) -> str:
+    """Return counts as text: a table of shards and a line for each part."""
+    lines = [f"{'shard':32s}{'epoch':>6s}{'examples':>12s}{'MB':>9s}"]
+    for shard in manifest["shards"]:
+        lines.append(
+            f"{shard['file']:32s}{shard['epoch']:6d}{shard['examples']:12,}"
+            f"{shard['bytes'] / 1e6:9.1f}"
+        )
+    for part, name in (("train", "to train on"), ("held_out", "held out")):
+        counts = manifest["counts"][part]
+        line = ", ".join(
+            f"{counts[what]:,} {what}" for what in ("documents", "sentences", "words", "tokens")
+        )
+        lines.append(f"{name}: {line}")
+    counts = manifest["counts"]["train"]
+    line = f"{counts['examples']:,} examples in {len(manifest['shards'])} shards"
+    if "random" in counts:
+        line += f": {counts['real']:,} real pairs, {counts['random']:,} random ones"
+    return "\n".join([*lines, line, f"examples: {output}"])

@@ -1,0 +1,184 @@
+"""Arguments of fine-tuning: a config dataclass a task, and numbers that depend on the model."""
+
+import dataclasses
+from typing import Any
+
+from tfnlp.configs import Config, option, redefine
+from tfnlp.families.bert import FillConfig
+from tfnlp.families.config import DeviceConfig, OutputConfig
+from tfnlp.families.use_config import ColumnConfig
+
+FEATURES = (
+    "embeddings",
+    "second-to-last",
+    "last",
+    "sum-last-four",
+    "concat-last-four",
+    "sum-all",
+)  # rows of table 7 of the BERT paper; a test compares them with those of tfnlp.models
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    output={"group": "run"},
+    workers={"hidden": True},
+    index={"hidden": True},
+    strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
+)
+class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
+    """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
+
+    model: Any = option(
+        help="a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP; "
+        "also what `tfnlp export` wrote",
+        metavar="DIR", group="run",
+    )  # fmt: skip
+    train: Any = option(
+        help="examples to learn from, or tfds:NAME[/CONFIG][:SPLIT]",
+        metavar="FILE", group="examples",
+    )  # fmt: skip
+    dev: Any = option(
+        None, "examples to measure on (default: a share of those to learn from)",
+        metavar="FILE", group="examples",
+    )  # fmt: skip
+    held_out: float = option(
+        0.1, "without dev examples: share of the others that is held out",
+        above=0, below=1, group="examples",
+    )  # fmt: skip
+    limit: int | None = option(
+        None, "train on the first N examples", at_least=1, metavar="N", group="examples"
+    )
+    features: str | None = option(
+        None,
+        "train a biLSTM on frozen layers in place of the whole model; all: each choice in turn, "
+        "as a table (an ELMo is always frozen; default there: sum-all)",
+        choices=(*FEATURES, "all"), group="model",
+    )  # fmt: skip
+    units: int = option(200, "features: width of the biLSTM", at_least=1, group="model")
+    lstm_layers: int = option(1, "features: biLSTMs", at_least=1, group="model")
+    word_embeddings: int = option(
+        100, "ELMo: size of embeddings that the task learns for its own words; 0: none",
+        at_least=0, group="model",
+    )  # fmt: skip
+    cache: str | None = option(
+        None, "features: keep them here, for the next runs too", metavar="DIR", group="model"
+    )
+    max_length: int = option(128, "longest sequence, in pieces", group="model")
+    epochs: float | None = option(
+        None, "times through the data (default: 3; features 6)", above=0, group="optimisation"
+    )
+    batch_size: int = option(32, "examples an update", at_least=1, group="optimisation")
+    accumulation: int = option(1, "micro-batches an update", at_least=1, group="optimisation")
+    learning_rate: float | None = option(
+        None,
+        "peak (default: BERT 3e-5, GPT 6.25e-5, narrower than 768 3e-4 and 5e-4; features 2e-3)",
+        above=0, group="optimisation",
+    )  # fmt: skip
+    warmup: float | None = option(
+        None, "share of the steps (default: GPT 0.002, others 0.1)",
+        at_least=0, at_most=1, group="optimisation",
+    )  # fmt: skip
+    weight_decay: float | None = option(
+        None, "strength (default: 0.01; features 0)", at_least=0, group="optimisation"
+    )
+    clip_norm: float = option(1.0, "0 for no clipping", at_least=0, group="optimisation")
+    dropout: float | None = option(
+        None, "rate (default: 0.1; features 0.5)", at_least=0, below=1, group="optimisation"
+    )
+    lm_weight: float = option(
+        0.5, "GPT: of the language model beside the task", at_least=0, group="optimisation"
+    )
+    layer_decay: float = option(
+        1.0, "factor of the learning rate from each layer to the one below",
+        above=0, at_most=1, group="optimisation",
+    )  # fmt: skip
+    freeze: int = option(
+        0, "keep the embeddings and N-1 layers", at_least=0, metavar="N", group="optimisation"
+    )
+    unfreeze_every: float | None = option(
+        None, "train the head alone, then a layer more every so often",
+        above=0, metavar="EPOCHS", group="optimisation",
+    )  # fmt: skip
+    bf16: bool = option(False, "matrix products in bfloat16", group="optimisation")
+    seeds: list[int] = option(
+        [1], "one run each; several give a mean", at_least=0, group="optimisation"
+    )
+    jit: bool = option(False, "compile the step with XLA", group="devices")
+    no_buckets: bool = option(
+        False, "pad all batches to the longest example", group="devices"
+    )
+    metric: str | None = option(
+        None, "dev measure that picks the checkpoint (default: the task's)", group="checkpoints"
+    )
+    patience: int | None = option(
+        None, "evaluations without progress before stopping", at_least=1, group="checkpoints"
+    )
+    evaluations: int = option(1, "on the dev set in every epoch", at_least=1, group="checkpoints")
+
+    def check(self) -> None:
+        """Check the fields, and that the seeds differ."""
+        super().check()
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"`seeds` {self.seeds} must be distinct and 0 or more")
+
+
+@dataclasses.dataclass(kw_only=True)
+class TagConfig(FinetuneConfig):
+    """A tag for each word: parts of speech, entities."""
+
+    stride: int = option(
+        64, "pieces from one window of a longer text to the next", group="model"
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(max_length=384, text_columns={"hidden": True}, label={"hidden": True})
+class AnswerConfig(FinetuneConfig):
+    """The part of a document that answers a question (SQuAD)."""
+
+    stride: int = option(
+        128, "pieces from one window of a longer text to the next", group="model"
+    )
+    max_question: int = option(64, "pieces of a question", group="model")
+    max_answer: int = option(30, "pieces of an answer", group="model")
+
+
+FILL = "fill"  # goes on with a masked language model: its run is a pretraining run
+# Task to its config and a line for `--help`.
+TASKS: dict[str, tuple[type[Config], str]] = {
+    "classify": (FinetuneConfig, "A class for a text or a pair of texts"),
+    "similarity": (FinetuneConfig, "A number for a pair of texts"),
+    "choose": (FinetuneConfig, "Which of several texts goes on from a text"),
+    "answer": (AnswerConfig, "The part of a document that answers a question (SQuAD)"),
+    "tag": (TagConfig, "A tag for each word: parts of speech, entities"),
+    FILL: (FillConfig, "Masked words: go on with a BERT's masked language model on your text"),
+}
+
+
+def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> dict[str, Any]:
+    """Return the numbers of a training: those of the config, else the papers'."""
+    from tfnlp.families.fitting import width
+
+    fitting = backbone.family.fitting
+    if features is not None:
+        defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
+    else:
+        narrow, wide = fitting.learning_rates
+        defaults = dict(
+            epochs=3.0,
+            learning_rate=narrow if (width(backbone) or 768) < 768 else wide,
+            warmup=fitting.warmup,
+            weight_decay=0.01,
+            dropout=0.1,
+        )
+    settings = {
+        name: value if getattr(config, name) is None else getattr(config, name)
+        for name, value in defaults.items()
+    }
+    for name in (
+        "batch_size", "accumulation", "clip_norm", "layer_decay", "freeze", "unfreeze_every"
+    ):  # fmt: skip
+        settings[name] = getattr(config, name)
+    with_lm = fitting.language_model and features is None and not backbone.saved
+    settings["lm_weight"] = config.lm_weight if with_lm else 0.0
+    return settings

@@ -1,0 +1,487 @@
+"""Fine-tuning: examples and a pretrained model to a run's folder."""
+
+import collections
+import json
+import math
+import os
+import statistics
+import sys
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tfnlp.runs import task_folder
+from tfnlp.runs.devices import check_batch, devices
+from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
+
+
+def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
+    """Train each combination of features and seed that a config asks for.
+
+    Args:
+        task: "classify", "similarity", "choose", "answer" or "tag".
+        config: Checked.
+
+    Returns:
+        `(results, dev examples)`: results are a dict of "metrics" of the best run, "metric", the
+        measure that chose it, "folder", its folder, and of several runs "runs", the measures of
+        each.
+
+    Raises:
+        ValueError, OSError: one line; nothing has been written then, or a run can go on.
+    """
+    with devices(config) as strategy:
+        work = Finetuning(task, config, strategy)
+        choices = FEATURES if config.features == "all" else [work.features]
+        if len(choices) == 1 and len(config.seeds) == 1:
+            results = work.run(config.output, choices[0], config.seeds[0])
+            print(f"run: {config.output}", flush=True)
+            return {**results, "folder": config.output}, work.dev
+        return _run_all(config, work, choices), work.dev
+
+
+def _run_all(config: FinetuneConfig, work: "Finetuning", choices: Iterable) -> dict[str, Any]:
+    """Train several runs in folders of their own; print a table of them, and the best one."""
+    rows, best = {}, None
+    choices = list(choices)
+    for choice in choices:
+        for seed in config.seeds:
+            parts = [choice] * (len(choices) > 1)
+            parts += [f"seed-{seed}"] * (len(config.seeds) > 1)
+            name = os.path.join(*parts)
+            try:
+                results = work.run(os.path.join(config.output, name), choice, seed)
+            except ValueError as error:
+                if len(choices) == 1 or "layers, but the encoder has" not in str(error):
+                    raise
+                print(f"{choice}: left out; {error}", file=sys.stderr)
+                break
+            rows.setdefault(choice, []).append(results["metrics"])
+            value = results["metrics"][work.metric]
+            if best is None or value > best[0]:
+                best = (value, name, results)
+    found = {"best": best[1], "metric": work.metric, "runs": rows_as_json(rows)}
+    path = os.path.join(config.output, task_folder.RUNS)
+    task_folder.write_lines(path, [json.dumps(found, indent=2)])
+    folder = os.path.join(config.output, best[1])
+    print(f"\n{table(rows, work.metric)}\nbest: {folder}", flush=True)
+    return {**best[2], "folder": folder, "runs": found["runs"]}
+
+
+def rows_as_json(rows: dict[str | None, list]) -> dict[str, list]:
+    """Return `rows` with a name for what was fine-tuned as a whole."""
+    return {choice or "fine-tuned": metrics for choice, metrics in rows.items()}
+
+
+def table(rows: dict[str | None, list[dict[str, float]]], main: str) -> str:
+    """Return mean and standard deviation over seeds, as text.
+
+    Args:
+        rows: Name (None: fine-tuned) to the metrics of each seed.
+        main: The metric to put first.
+    """
+    names = sorted(next(iter(rows.values()))[0], key=lambda name: name != main)
+    names = [name for name in names if not name.endswith("_thresh")]
+    lines = [f"{'dev':18s}" + "".join(f"{name:>20s}" for name in names)]
+    for choice, metrics in rows.items():
+        cells = [mean_and_deviation([m[name] for m in metrics]) for name in names]
+        lines.append(f"{choice or 'fine-tuned':18s}" + "".join(f"{cell:>20s}" for cell in cells))
+    return "\n".join(lines)
+
+
+def mean_and_deviation(values: list[float]) -> str:
+    """Return of one value the value, of several mean and standard deviation (of a sample)."""
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+
+
+class Finetuning:
+    """The data and the model that the runs of one config share.
+
+    Args:
+        task: See `finetune_task`.
+        config: Checked.
+        strategy: The devices to train on.
+
+    Raises:
+        ValueError, OSError: for what can't be; before anything is written.
+    """
+
+    def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
+        self.task, self.config, self.strategy = task, config, strategy
+        check_batch(config, strategy)
+        self.train, self.dev = self._read()
+        self.backbone = task_folder.load_backbone(config.model)
+        self.fitting = self.backbone.family.fitting
+        # A family that can't be fine-tuned as a whole is used for features.
+        frozen = self.fitting.fine_tuned is None
+        self.features = config.features or ("sum-all" if frozen else None)
+        self.spec = self._spec()
+        self._check_examples()
+        self.metric = self._metric()
+        self._prepared = {}
+
+    def _read(self) -> tuple[list, list]:
+        """Return examples to learn from and to measure on."""
+        import numpy as np
+
+        config = self.config
+        train = read_examples(self.task, config.train, config, "train")
+        if config.dev is not None:
+            return train[: config.limit], read_examples(self.task, config.dev, config, "dev")
+        train = train[: config.limit]
+        count = round(config.held_out * len(train))
+        if not 0 < count < len(train):
+            raise ValueError(
+                f"`held_out` {config.held_out} of {len(train)} examples are {count}; give `dev`, "
+                "or a share that leaves one or more on either side"
+            )
+        order = np.random.Generator(np.random.Philox(key=0)).permutation(len(train))
+        held = set(order[:count].tolist())
+        return (
+            [e for i, e in enumerate(train) if i not in held],
+            [e for i, e in enumerate(train) if i in held],
+        )
+
+    def _spec(self) -> Any:
+        """Return the `TaskSpec` of the training examples."""
+        from tfnlp.tasks import TaskSpec
+
+        config, train = self.config, self.train
+        arguments = {"max_length": self._max_length()}
+        for name in ("stride", "max_question", "max_answer"):
+            if hasattr(config, name):
+                arguments[name] = getattr(config, name)
+        if self.task == "classify":
+            arguments["labels"] = sorted({e.label for e in train})
+        if self.task == "tag":
+            arguments["labels"] = sorted({tag for e in train for tag in e.tags})
+        if self.task in ("classify", "similarity"):
+            arguments["texts"] = len(train[0].segments)
+        if self.task == "choose":
+            arguments["choices"] = len(train[0].choices)
+        if self.task == "answer":
+            arguments["unanswerable"] = not all(e.answers for e in train)
+        if self.task == "similarity":
+            scores = [e.label for e in train]
+            mean = sum(scores) / len(scores)
+            deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / len(scores))
+            arguments.update(mean=mean, deviation=deviation or 1.0)
+            # Which text comes first means nothing (Radford et al. 2018, section 3.3).
+            whole = self.fitting.both_orders and self.features is None
+            arguments["both_orders"] = whole and arguments["texts"] == 2
+        return TaskSpec(self.task, **arguments)
+
+    def _check_examples(self) -> None:
+        """Check that all examples are of the form of the first one to learn from."""
+        spec, config = self.spec, self.config
+        for part, examples in (("train", self.train), ("dev", self.dev)):
+            source = getattr(config, part) if config.dev is not None else config.train
+            for number, example in enumerate(examples, 1):
+                where = f"`{part}` {_shown_source(source)}, example {number}"
+                if spec.task == "classify" and example.label not in spec.labels:
+                    raise ValueError(
+                        f"{where} has the label {example.label!r}, which no example to learn from "
+                        f"has: {', '.join(spec.labels[:10])}"
+                    )
+                if spec.task == "choose" and len(example.choices) != spec.choices:
+                    raise ValueError(
+                        f"{where} has {len(example.choices)} choices, the first one "
+                        f"{spec.choices}; expected as many in all"
+                    )
+                if spec.task in ("classify", "similarity"):
+                    if len(example.segments) != spec.texts:
+                        raise ValueError(
+                            f"{where} has {len(example.segments)} texts, the first one {spec.texts}"
+                        )
+
+    def _max_length(self) -> int:
+        from tfnlp.families.fitting import max_positions
+
+        positions, length = max_positions(self.backbone), self.config.max_length
+        if positions and length > positions:
+            # A default does not forbid a small model.
+            if "max_length" in self.config.given and length not in (128, 384):
+                raise ValueError(
+                    f"`max_length` {length} is longer than the {positions} positions of "
+                    f"{self.backbone.path}"
+                )
+            return positions
+        return length
+
+    def _metric(self) -> str:
+        """Return the measure that picks the best checkpoint."""
+        from tfnlp.tasks.scoring import main_metric, score
+
+        some = self.dev[:1]
+        known = set(score(self.spec, some, [perfect_prediction(self.spec, e) for e in some]))
+        metric = self.config.metric
+        if metric is None:
+            return "best_f1" if self.spec.unanswerable else main_metric(self.spec)
+        if metric not in known:
+            raise ValueError(f"`metric` {metric} is not among {', '.join(sorted(known))}")
+        return metric
+
+    def run(self, folder: str, features: str | None, seed: int) -> dict[str, Any]:
+        """Train one run, or finish one that was stopped.
+
+        Args:
+            folder: The run's.
+            features: A name of `tfnlp.models.FEATURES`, or None to fine-tune the whole model.
+            seed: Of new weights, dropout and the order of examples.
+
+        Returns:
+            the dict in RUN/results.json.
+        """
+        import keras
+
+        from tfnlp.pictures import plot_history
+        from tfnlp.training.run import write_config
+
+        settings = settings_of(self.config, self.backbone, features)
+        words = self._words()
+        config = self._run_config(settings, features, seed, words)
+        if self.config.restart and not os.environ.get("TFNLP_REJOINED"):
+            task_folder.delete_task(folder)
+        keras.utils.set_random_seed(seed)
+        with self.strategy.scope():
+            dtype = "mixed_bfloat16" if self.config.bf16 else None
+            model = task_folder.make_task_model(self.backbone, config, words, dtype)
+        write_config(folder, config)
+        results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
+        if results is not None:
+            print(f"{folder} has ended before; its dev measures: {shown_metrics(results)}")
+            return results
+        task_folder.keep_backbone(self.backbone, folder, model.features)
+        if words is not None:
+            task_folder.write_lines(os.path.join(folder, task_folder.WORDS), words)
+
+        started = time.monotonic()
+        train, dev = self._prepare(model, features, len(words or ()))
+        batches, dev_batches = self._batches(model, train, dev, settings, seed)
+        steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
+        trainer = self.make_trainer(model, settings, steps, batches.steps_per_epoch, folder, seed)
+        print(
+            f"{self.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
+            f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
+            + (f" on {features} features" if features else "")
+            + f"; {steps} steps of {settings['batch_size']}",
+            flush=True,
+        )
+        history = trainer.fit(
+            batches,
+            steps,
+            validation=self._measure(model, dev, dev_batches),
+            monitor=self.metric,
+            evaluate_every=max(1, math.ceil(batches.steps_per_epoch / self.config.evaluations)),
+            patience=self.config.patience,
+        )
+        trainer.restore(best=True)
+        results = self._finish(folder, model, dev, dev_batches, steps)
+        plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
+        print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")
+        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
+        return results
+
+    def _batches(
+        self, model: Any, train: Any, dev: Any, settings: dict, seed: int
+    ) -> tuple[Any, Any]:
+        import tensorflow as tf
+
+        # A TPU's programs have fixed shapes.
+        fixed = self.config.no_buckets or isinstance(self.strategy, tf.distribute.TPUStrategy)
+        size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
+        batches = model.batches(train, size, self.train, seed=seed, pad_all=fixed)
+        # Each step is traced for two lengths or more, so a set of one length pads less than that.
+        return batches, model.batches(dev, -(-size // replicas) * replicas)
+
+    def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
+        from tfnlp.tasks.scoring import score
+
+        def measure() -> dict[str, float]:
+            predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+            return score(self.spec, self.dev, predictions)
+
+        return measure
+
+    def _prepare(self, model: Any, features: str | None, words: int) -> Any:
+        """Return training and dev examples as the model reads them; features are computed once."""
+        key = (features, words)
+        if key not in self._prepared:
+            self._prepared.clear()  # tables are large
+            self._prepared[key] = model.prepare([self.train, self.dev], self.config.cache)
+        return self._prepared[key]
+
+    def _words(self) -> list[str] | None:
+        """Return the words that the task has embeddings for: they come twice or more."""
+        if not self.fitting.word_embeddings or not self.config.word_embeddings:
+            return None
+        from tfnlp.text import split_words
+
+        sentences = sentences_of(self.task, self.train, split_words)
+        counts = collections.Counter(word.lower() for words in sentences for word in words)
+        found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
+        return [word for word in found if word.strip() == word and word]
+
+    def _run_config(
+        self, settings: dict, features: str | None, seed: int, words: list[str] | None
+    ) -> dict[str, Any]:
+        """Return `config.json`: everything that decides which numbers a run ends with."""
+        from tfnlp import __version__
+
+        config = self.config
+        head = {"dropout": settings["dropout"]}
+        if features is not None:
+            head.update(units=config.units, lstm_layers=config.lstm_layers)
+            if words is not None:
+                head["embedding_size"] = config.word_embeddings
+        return {
+            "tfnlp": __version__,
+            "model": "task",
+            "spec": self.spec.config(),
+            "backbone": task_folder.backbone_config(self.backbone),
+            "features": features,
+            "head": head,
+            "columns": {"text": config.text_columns, "label": config.label},
+            "training": {**settings, "metric": self.metric, "bf16": config.bf16, "seed": seed},
+            "data": {
+                "examples": len(self.train),
+                "crc32": _crc32(self.train),
+                "dev": _crc32(self.dev),
+            },
+        }
+
+    def make_trainer(
+        self,
+        model: Any,
+        settings: dict[str, Any],
+        steps: int,
+        steps_per_epoch: float,
+        folder: str | None,
+        seed: int,
+    ) -> Any:
+        """Return the `Trainer` of one run."""
+        from tfnlp import tasks, training
+
+        if settings["lm_weight"]:
+            task = tasks.GPTFineTuning(model.model, settings["lm_weight"])
+        else:
+            task = tasks.FineTuning(model.model)
+        more = {}
+        if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
+            every = settings["unfreeze_every"]
+            every = every and max(1, round(every * steps_per_epoch))
+            rates = training.LayerRates(settings["layer_decay"], settings["freeze"], every)
+            more["layer_rates"] = rates
+        warmup = int(settings["warmup"] * steps)
+        return training.Trainer(
+            task,
+            training.AdamW(weight_decay=settings["weight_decay"], bias_correction=True),
+            training.schedule("linear", settings["learning_rate"], steps, warmup),
+            strategy=self.strategy,
+            clip_norm=settings["clip_norm"] or None,
+            accumulation=settings["accumulation"],
+            steps_per_call=10,
+            jit_compile=self.config.jit,
+            seed=seed,
+            directory=folder,
+            keep=1,
+            **more,
+        )
+
+    def _finish(
+        self, folder: str, model: Any, dev: Any, dev_batches: Any, steps: int
+    ) -> dict[str, Any]:
+        """Measure the best checkpoint; write results and predictions."""
+        import dataclasses
+
+        from tfnlp.tasks.scoring import score
+        from tfnlp.tasks.squad import off_the_edge
+
+        predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+        metrics = score(self.spec, self.dev, predictions)
+        results = {"metrics": metrics, "metric": self.metric, "steps": steps}
+        if self.spec.unanswerable:
+            odds = [p["null_score"] for p in predictions]
+            results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)
+            model.spec = dataclasses.replace(self.spec, threshold=results["threshold"])
+            predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+            results["metrics"] = score(model.spec, self.dev, predictions)
+        lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
+        task_folder.write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
+        path = os.path.join(folder, task_folder.RESULTS)
+        task_folder.write_lines(path, [json.dumps(results, indent=2)])
+        return results
+
+
+def shown_metrics(results: dict[str, Any]) -> str:
+    """Return measures as text."""
+    return "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
+
+
+def read_examples(
+    task: str, source: Any, config: Any, name: str, labelled: bool = True
+) -> list[Any]:
+    """Return the examples of files or Python objects; print on stderr how many rows were left out.
+
+    Args:
+        task: The task.
+        source: See `tfnlp.data.examples_of`.
+        config: A `ColumnConfig`.
+        name: The argument that `source` was given as.
+        labelled: False: labels may be missing.
+    """
+    from tfnlp.data import examples_of
+
+    data = examples_of(
+        source,
+        task,
+        text=config.text_columns,
+        label=config.label,
+        skip=config.skip_bad_rows,
+        labelled=labelled,
+        name=name,
+    )
+    bad = [why for why in data.skipped if "no class" not in why]
+    if bad:
+        print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
+    return data.examples
+
+
+def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
+    """Return a prediction that is right, to learn which measures there are."""
+    if spec.task == "answer":
+        text = example.answers[0][0] if example.answers else ""
+        return {"answer": text, "answers": [text], "null_score": 0.0}
+    if spec.task == "tag":
+        return {"tags": list(example.tags)}
+    if spec.task == "classify":
+        return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
+    return {"score": example.label, "choice": example.label}
+
+
+def sentences_of(task: str, examples: list, split: Callable[[str], str]) -> Iterator[list[str]]:
+    """Yield the words of all texts of examples, a list a text."""
+    for example in examples:
+        if task == "tag":
+            yield example.words
+        elif task == "answer":
+            yield split(example.question).split()
+            yield split(example.context).split()
+        else:
+            for text in (*example.segments, *example.choices):
+                yield split(text).split()
+
+
+def _crc32(examples: list) -> int:
+    return zlib.crc32("\n".join(map(repr, examples)).encode("utf-8", "surrogatepass"))
+
+
+def _shown_source(source: Any) -> str:
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
+        return " ".join(map(os.fspath, source))
+    return "rows"

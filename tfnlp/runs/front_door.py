@@ -1,0 +1,224 @@
+"""The functions of `import tfnlp`: load, pretrain, finetune, export, inspect."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.hub import Inspection
+    from tfnlp.runs.module import Module
+    from tfnlp.runs.task_run import TaskRun
+
+
+def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained | TaskRun | Module:
+    """Load a model from wherever it is.
+
+    Args:
+        path: The folder of a run of `tfnlp.pretrain` or `tfnlp.finetune`; a checkpoint of Google
+            or Hugging Face (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP
+            (ELMo); a file of word2vec, fastText or GloVe; exported modules.
+        dtype: A Keras dtype policy for pretrained models, such as "mixed_bfloat16"; None: the
+            global one.
+
+    Returns:
+        a `Pretrained` with `encoder`, `pretrainer` and `tokenizer`; of a fine-tuned run a
+        `TaskRun`; of a module that is only called a `Module`.
+
+    Raises:
+        FileNotFoundError: if there is nothing there.
+        ValueError: for anything else; says what it is and what was expected.
+    """
+    from tfnlp.families.recognition import load_pretrained
+    from tfnlp.hub.loading.text import saved_kind
+    from tfnlp.runs.module import Module
+    from tfnlp.runs.task_folder import is_task
+    from tfnlp.runs.task_run import TaskRun
+
+    path = os.fspath(path)
+    if os.path.isdir(path):
+        if is_task(path):
+            return TaskRun(path)
+        if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
+            return Module(path)
+    return load_pretrained(path, dtype=dtype)
+
+
+def pretrain(
+    family: str,
+    text: Any = None,
+    output: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> Pretrained:
+    """Pretrain a model, or finish a run that was stopped; what `tfnlp pretrain` does.
+
+    Args:
+        family: "word2vec", "nnlm", "seq2seq", "transformer", "elmo", "gpt" or "bert".
+        text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
+            sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a
+            list of pairs, or `source=` and `target=` files.
+        output: The run's folder. The same call again resumes a run that was stopped.
+        settings: The fields of the family's config (`tfnlp.settings(family)` lists them), such as
+            `size`, `steps`, `batch_size`, `learning_rate`, `valid`.
+
+    Returns:
+        the loaded run, with the held-out measures in `results`.
+
+    Raises:
+        ValueError: for an unknown family or setting, settings out of range, text that can't be
+            used, or a folder that holds another run.
+        OSError: if something can't be read or written.
+    """
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.recognition import load_pretrained
+    from tfnlp.runs.pretraining import train_family
+
+    if family not in FAMILIES:
+        raise ValueError(f"family={family!r} must be one of {', '.join(FAMILIES)}")
+    given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
+    given = {name: value for name, value in given.items() if value is not None}
+    results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
+    loaded = load_pretrained(given["output"])
+    loaded.results = results
+    return loaded
+
+
+def finetune(
+    task: str,
+    model: Any,
+    train: Any,
+    dev: Any = None,
+    output: str | os.PathLike[str] | None = None,
+    **settings: Any,
+) -> TaskRun | Pretrained:
+    """Fine-tune a pretrained model on a task, or finish a run; what `tfnlp finetune` does.
+
+    Args:
+        task: "classify", "similarity", "choose", "answer" or "tag"; or "fill", which goes on with
+            the masked language model of a BERT.
+        model: A `Pretrained`, or a path that `tfnlp.load` takes.
+        train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
+            pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.
+        dev: Examples to measure on; None: a share of `train`, see `held_out`.
+        output: The run's folder. The same call again resumes a run that was stopped.
+        settings: The fields of the task's config (`tfnlp.settings(task)` lists them), such as
+            `epochs`, `learning_rate`, `features`, `seeds`.
+
+    Returns:
+        a `TaskRun` with `results`, `predict`, `evaluate`, `report` and `export`; of "fill" a
+        `Pretrained`.
+
+    Raises:
+        ValueError: for an unknown task or setting, settings out of range, examples that can't be
+            used, a model that can't be fine-tuned, or a folder that holds another run.
+        OSError: if something can't be read or written.
+    """
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.recognition import load_pretrained
+    from tfnlp.runs.finetune_config import FILL, TASKS
+    from tfnlp.runs.finetuning import finetune_task
+    from tfnlp.runs.pretraining import train_family
+    from tfnlp.runs.task_run import TaskRun
+
+    if task not in TASKS:
+        raise ValueError(f"task={task!r} must be one of {', '.join(TASKS)}")
+    config_class, _ = TASKS[task]
+    model = os.fspath(model) if isinstance(model, os.PathLike) else model
+    names = ("start", "text", "valid") if task == FILL else ("model", "train", "dev")
+    given = dict(zip(names, (model, train, dev), strict=True))
+    given.update(settings, output=None if output is None else os.fspath(output))
+    config = config_class.make(**{n: value for n, value in given.items() if value is not None})
+    if task == FILL:
+        family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
+        results = train_family(family, config)
+        loaded = load_pretrained(config.output)
+        loaded.results = results
+        return loaded
+    results, examples = finetune_task(task, config)
+    run = TaskRun(config.output)
+    run.results = {**(run.results or {}), **results}
+    run.dev = examples if dev is None else dev
+    return run
+
+
+def export(
+    model: Any, directory: str | os.PathLike[str], **settings: Any
+) -> dict[str, str] | tuple[str, str] | str:
+    """Write SavedModels that need no tfnlp: loaded, called and fine-tuned by anyone.
+
+    Args:
+        model: A `Pretrained` or `TaskRun`; a path that `tfnlp.load` takes; or any functional
+            Keras model, see `tfnlp.hub.export`.
+        directory: The folder to write.
+        settings: Those of `tfnlp export` that the model takes; of a Keras model those of
+            `tfnlp.hub.export`.
+
+    Returns:
+        a dict of what was written to its path; of a Keras model what `tfnlp.hub.export` returns.
+
+    Raises:
+        ValueError: for a setting that the model does not have.
+        OSError: if something can't be written, or is there already without `overwrite`.
+    """
+    import keras
+
+    directory = os.fspath(directory)
+    if isinstance(model, keras.Model):
+        from tfnlp.hub import export as export_keras
+
+        return export_keras(model, directory, **settings)
+    if isinstance(model, str | os.PathLike):
+        model = load(model)
+    return model.export(directory, **settings)
+
+
+def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
+    """Return what SavedModels offer, without running any of their code.
+
+    Args:
+        path: A SavedModel; a folder with an encoder or model and its preprocessor; an archive or
+            an address.
+
+    Returns:
+        an `Inspection` for each module; printed it says what the module takes and returns and how
+        to call it.
+    """
+    from tfnlp.hub import inspect as inspect_module
+    from tfnlp.hub.loading.folders import saved_models
+
+    return [inspect_module(folder) for folder in saved_models(os.fspath(path))]
+
+
+def settings(name: str) -> dict[str, str]:
+    """Return the settings of a family or a task: each name with its default and its meaning.
+
+    Args:
+        name: A family of `tfnlp.pretrain` or a task of `tfnlp.finetune`.
+
+    Raises:
+        ValueError: for another name.
+    """
+    import dataclasses
+
+    from tfnlp.configs import is_required
+    from tfnlp.families import FAMILIES
+    from tfnlp.runs.finetune_config import TASKS
+
+    configs = {n: family.config for n, family in FAMILIES.items()}
+    configs.update({n: config for n, (config, _) in TASKS.items()})
+    if name not in configs:
+        raise ValueError(f"name={name!r} must be one of {', '.join(configs)}")
+    found = {}
+    for field in dataclasses.fields(configs[name]):
+        default = "required" if is_required(field) else f"default {_default(field)!r}"
+        found[field.name] = f"{field.metadata['help']} ({default})"
+    return found
+
+
+def _default(field: Any) -> Any:
+    import dataclasses
+
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default

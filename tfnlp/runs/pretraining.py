@@ -1,0 +1,176 @@
+"""Pretraining of any family: text to a run's folder, and on from where a run was stopped."""
+
+from typing import Any
+
+from tfnlp.families.family import Family
+from tfnlp.families.preparation import Preparation, Vocabulary
+from tfnlp.runs.devices import check_batch, devices
+
+
+def train_family(family: Family, config: Any) -> dict[str, Any]:
+    """Train a model of a family, or finish the training of an earlier start.
+
+    Args:
+        family: One of `tfnlp.families.FAMILIES`.
+        config: An instance of `family.config`, checked.
+
+    Returns:
+        the held-out measures, with "curve" and "output", paths.
+
+    Raises:
+        ValueError: for arguments that contradict each other, the text or the run in the folder.
+        OSError: if the text can't be read or the run can't be written.
+    """
+    from tfnlp.families.examples import readable, with_examples
+
+    if hasattr(config, "examples"):
+        config = with_examples(config, family.name)
+    with devices(config) as strategy, readable(config, family.name):
+        return _train(family, config, strategy)
+
+
+def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
+    import keras
+
+    check_batch(config, strategy)
+    before = family.start(config)
+    if family.settle is not None:
+        config = family.settle(config, before)
+    prepared = family.prepare(config, before, strategy)
+    steps = _steps(config, prepared.batches)
+    config = config.replace(steps=steps)
+    if prepared.checkpoints is not None:
+        config = config.replace(**prepared.checkpoints(steps))
+    start_run(config, run_config(family, config, prepared), prepared, strategy)
+
+    keras.utils.set_random_seed(config.seed)
+    with strategy.scope():
+        dtype = "mixed_bfloat16" if config.bf16 else None
+        heads = {**(prepared.heads or {}), **prepared.unrecorded_heads}
+        encoder, pretrainer = family.build(prepared.arguments, heads, dtype)
+        trained = encoder if pretrainer is None else pretrainer
+        if prepared.copy_weights is not None:
+            prepared.copy_weights(encoder, pretrainer)
+        if prepared.prepare_model is not None:
+            prepared.prepare_model(trained)
+        task = prepared.objective(trained)
+    print(prepared.describe(encoder, trained, steps), flush=True)
+    trainer = make_trainer(config, task, strategy, loss_scale=prepared.loss_scale)
+    if prepared.first and not trainer.restore():
+        print(prepared.line("before", prepared.measure(trainer)), flush=True)
+    curve = fit(config, trainer, prepared)
+    trainer.restore(best=True)
+    results = prepared.measure(trainer)
+    print(prepared.line(f"after {trainer.step} updates", results), flush=True)
+    if prepared.finish is not None:
+        results = prepared.finish(trainer, config, results)
+    print(f"training curve: {curve}\nrun: {config.output}", flush=True)
+    return {**results, "steps": steps, "curve": curve, "output": config.output}
+
+
+def _steps(config: Any, batches: Any) -> int:
+    epoch = batches.steps_per_epoch  # raises for a text that is too short, before files are made
+    if config.steps is not None:
+        return config.steps
+    if config.epochs is None:
+        return config.default_steps
+    return max(1, round(config.epochs * epoch))
+
+
+def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, Any]:
+    """Return `config.json`: everything that decides which numbers a run ends with."""
+    from tfnlp import __version__
+
+    found = {
+        "tfnlp": __version__,
+        "model": family.name,
+        "arguments": prepared.arguments,
+        "heads": prepared.heads,
+        "text": None if prepared.text is None else {**config.recorded("text"), **prepared.text},
+        "training": {**config.recorded("training"), **prepared.training},
+        "corpus": prepared.corpus,
+    }
+    return {name: part for name, part in found.items() if part is not None}
+
+
+def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any) -> None:
+    """Make the run's folder, or check that the one there is this run's.
+
+    Raises:
+        ValueError: if the folder holds another run.
+    """
+    import tensorflow as tf
+
+    from tfnlp.families.word2vec import write_lines
+    from tfnlp.files import local_copy, written_whole
+    from tfnlp.training import Workers
+    from tfnlp.training.run import delete_run, write_config
+
+    if not Workers(strategy).chief:
+        return
+    if config.restart:
+        delete_run(config.output)
+    vocabulary: Vocabulary = prepared.vocabulary
+    kept = tf.io.gfile.join(config.output, vocabulary.name)
+    known = tf.io.gfile.exists(kept)
+    if known:
+        with local_copy(kept) as path:
+            same = vocabulary.read(path) == vocabulary.tokens
+        if not same:
+            raise ValueError(
+                f"{config.output} holds a run with another vocabulary than "
+                f"{config.vocab or 'the one to be used'}; give the same one to resume it, or "
+                "another `output` to start a new one"
+            )
+    write_config(config.output, settings)
+    if not known:
+        with written_whole(kept) as path:
+            vocabulary.write(path, vocabulary.tokens)
+    for name, lines in prepared.files.items():
+        path = tf.io.gfile.join(config.output, name)
+        if not tf.io.gfile.exists(path):
+            with written_whole(path) as partial:
+                write_lines(partial, lines)
+
+
+def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
+    """Return the `Trainer` that a `TrainingConfig` describes."""
+    from tfnlp import training
+
+    warmup = int(config.warmup * config.steps)
+    return training.Trainer(
+        task,
+        training.optimizer(config.optimizer, config.weight_decay),
+        training.schedule(config.schedule, config.learning_rate, config.steps, warmup),
+        strategy=strategy,
+        clip_norm=config.clip_norm or None,
+        accumulation=config.accumulation,
+        steps_per_call=config.steps_per_call,
+        jit_compile=config.jit,
+        seed=config.seed,
+        directory=config.output,
+        keep=config.keep,
+        **more,
+    )
+
+
+def fit(config: Any, trainer: Any, prepared: Preparation) -> str:
+    """Train, and draw the curve of losses or perplexities; return its path."""
+    from tfnlp.files import written_whole
+    from tfnlp.pictures import plot_history
+
+    trainer.fit(
+        prepared.batches,
+        config.steps,
+        validation=prepared.held_out,
+        evaluate_every=config.evaluate_every,
+        checkpoint_every=config.checkpoint_every,
+        patience=config.patience,
+        profile=config.profile,
+    )
+    picture = f"{config.output.rstrip('/')}/curve.png"
+    if trainer.workers.chief:
+        with written_whole(picture) as path:
+            shown = (["perplexity"], trainer.task.report) if prepared.perplexity else ()
+            plot_history(trainer.history, path, *shown)
+    return picture

@@ -1,0 +1,1 @@
+"""A page about a fine-tuned model: measures, charts and its errors."""

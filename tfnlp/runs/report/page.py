@@ -1,0 +1,217 @@
+"""The report of a fine-tuned model: one page that needs nothing beside it, and its predictions."""
+
+import collections
+import json
+import numbers
+import os
+
+from tfnlp.runs.report import charts, errors
+
+# What has to be known of an example; the first of each is what only labelled examples have.
+FIELDS = {
+    "classify": ("label", "text", "predicted", "probabilities"),
+    "similarity": ("label", "text", "predicted"),
+    "choose": ("label", "text", "choices", "predicted", "probabilities"),
+    "answer": (
+        "answers", "id", "question", "context", "predicted", "score", "exact_match", "f1",
+    ),
+    "tag": ("tags", "words", "predicted"),
+}
+QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
+
+
+def write_report(directory, *, title, task, summary, metrics, history, examples, labels=None):
+    """Writes DIRECTORY/index.html and DIRECTORY/predictions.jsonl; returns the page's path.
+
+    The page has the measures beside what the simplest guess reaches, the learning curve, a
+    picture of right and wrong by task, and the worst errors with their text. Pictures are inside
+    it and it loads nothing. predictions.jsonl has one example a line, as they came. Both files
+    are written beside and renamed: a report that fails leaves an older one as it was.
+
+    Args:
+        directory: is made where it is missing.
+        title: of the page.
+        task: "classify", "similarity", "choose", "answer" or "tag".
+        summary: dict of name -> value: which model, which data.
+        metrics: dict of name -> number, of all examples.
+        history: dict with "train" and "validation", lists of dicts with "step", as
+            `tfnlp.training.History.state` gives them; None: there is no learning curve.
+        examples: list of dicts, with
+            classify: text (list of strings), label, predicted, probabilities (name -> number);
+            similarity: text, label, predicted (numbers);
+            choose: text, choices, label, predicted (indices), probabilities (list);
+            answer: id, question, context, answers (strings; none: there is no answer),
+                predicted, score, exact_match, f1 (0 to 1, see `tfnlp.tasks.squad`);
+            tag: words, tags, predicted.
+        labels: classes in the order of the confusion matrix; None: sorted.
+
+    Raises:
+        ValueError: an unknown task, no examples, or one that has no label or misses a value.
+    """
+    examples = list(examples)
+    _check(task, examples)
+    baseline = _baseline(task, examples)
+    rows = [
+        {"name": name, "value": _number(value), "baseline": baseline.get(name)}
+        for name, value in metrics.items()
+    ]
+    figures = [
+        *charts.curves(history),
+        *charts.charts(task, examples, labels),
+    ]
+    page = _template().render(
+        title=title,
+        task=task,
+        count=len(examples),
+        summary={
+            # A learning rate or a dropout as it was given, not rounded.
+            name: f"{value:g}" if isinstance(value, float) else _number(value)
+            for name, value in summary.items()
+        },
+        metrics=rows,
+        figures=figures,
+        tables=_tables(task, examples, labels),
+        errors=errors.worst(task, examples),
+        wrong=sum(errors.is_wrong(task, e) for e in examples),
+    )
+    lines = [json.dumps(e, ensure_ascii=False, default=_plain) + "\n" for e in examples]
+
+    os.makedirs(directory, exist_ok=True)
+    contents = {"predictions.jsonl": "".join(lines), "index.html": page}
+    paths = {os.path.join(directory, name): text for name, text in contents.items()}
+    try:
+        for path, text in paths.items():
+            with open(f"{path}.partial", "w", encoding="utf-8") as file:
+                file.write(text)
+        for path in paths:
+            os.replace(f"{path}.partial", path)
+    finally:
+        for path in paths:
+            if os.path.exists(f"{path}.partial"):
+                os.remove(f"{path}.partial")
+    return os.path.join(directory, "index.html")
+
+
+def _check(task, examples):
+    if task not in FIELDS:
+        raise ValueError(f"task={task!r} has no report; choose one of {sorted(FIELDS)}")
+    if not examples:
+        raise ValueError("examples: none came; there is nothing to report")
+    label, *others = FIELDS[task]
+    for number, example in enumerate(examples, 1):
+        if example.get(label) is None:
+            raise ValueError(
+                f"examples: number {number} has no {label!r}; a report needs labelled examples"
+            )
+        missing = [name for name in others if name not in example]
+        if missing:
+            raise ValueError(f"examples: number {number} misses {missing[0]!r}")
+    if task == "tag" and not any(example["tags"] for example in examples):
+        raise ValueError("examples: no sentence has a word; there is nothing to report")
+    if task == "answer" and not any(example["answers"] for example in examples):
+        raise ValueError("examples: no question has answers; a report needs labelled examples")
+
+
+def _baseline(task, examples):
+    """What the simplest guess reaches: dict of metric name -> sentence."""
+    if task == "similarity":
+        labels = [float(e["label"]) for e in examples]
+        mean = sum(labels) / len(labels)
+        error = sum((label - mean) ** 2 for label in labels) / len(labels)
+        return {"mse": f"{_number(error)} (always the mean, {_number(mean)})"}
+    if task == "answer":
+        share = 100.0 * sum(not e["answers"] for e in examples) / len(examples)
+        sentence = f"{_number(share)} (never an answer)"
+        return {"exact_match": sentence, "f1": sentence} if share else {}
+    if task == "tag":
+        truth = [tag for e in examples for tag in e["tags"]]
+    else:
+        truth = [e["label"] for e in examples]
+    value, count = collections.Counter(truth).most_common(1)[0]
+    name = f"choice {value + 1}" if task == "choose" else f"“{value}”"
+    return {"accuracy": f"{_number(count / len(truth))} (always {name}, the commonest)"}
+
+
+def _tables(task, examples, labels):
+    """Tables beside the pictures: dicts with title, head (names), rows (of strings)."""
+    if task in ("classify", "tag"):
+        return [_by_class(*charts.truth_and_guess(task, examples), labels)]
+    if task != "answer":
+        return []
+    groups = collections.defaultdict(list)
+    for example in examples:
+        groups[question_word(example["question"])].append(example)
+    groups = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
+    rows = [
+        [
+            word,
+            str(len(group)),
+            f"{100 * sum(float(e['exact_match']) for e in group) / len(group):.2f}",
+            f"{100 * sum(float(e['f1']) for e in group) / len(group):.2f}",
+        ]
+        for word, group in groups
+    ]
+    empty = {
+        "gold": sum(not e["answers"] for e in examples),
+        "predicted": sum(not e["predicted"] for e in examples),
+        "both": sum(not e["answers"] and not e["predicted"] for e in examples),
+    }
+    return [
+        {"title": "By question word", "head": ["word", "questions", "EM", "F1"], "rows": rows},
+        {
+            "title": "Questions without an answer",
+            "head": ["in the data", "predicted", "of them rightly"],
+            "rows": [[str(n) for n in empty.values()]],
+        },
+    ]
+
+
+def question_word(question):
+    """The first question word of a question in lower case, or "other"."""
+    words = (word.strip("\"'“”‘’¿(,.?!:;-") for word in question.lower().split())
+    words = (word.removesuffix("'s").removesuffix("’s") for word in words)
+    return next((word for word in words if word in QUESTION_WORDS), "other")
+
+
+def _by_class(truth, guess, labels):
+    """Precision, recall and F1 of each class, the 20 commonest."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    names = charts.shown_classes(truth, guess, labels)
+    columns = precision_recall_fscore_support(truth, guess, labels=names, zero_division=0)
+    rows = [
+        [name, f"{precision:.3f}", f"{recall:.3f}", f"{f1:.3f}", str(count)]
+        for name, precision, recall, f1, count in zip(names, *columns, strict=True)
+    ]
+    head = ["class", "precision", "recall", "F1", "in the data"]
+    return {"title": "By class", "head": head, "rows": rows}
+
+
+def _number(value):
+    """A number as people read it; anything else as it is."""
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        return str(value)
+    if isinstance(value, numbers.Integral):
+        return f"{int(value):,}"
+    if value and abs(value) < 0.01:
+        return f"{float(value):.3g}"
+    return f"{float(value):.4f}" if abs(value) < 10 else f"{float(value):,.2f}"
+
+
+def _plain(value):
+    """numpy's numbers and arrays as JSON has them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"examples: {type(value).__name__} cannot be written as JSON")
+
+
+def _template():
+    import importlib.resources
+
+    import jinja2
+
+    text = importlib.resources.files("tfnlp.runs.report").joinpath("report.html").read_text("utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(text)

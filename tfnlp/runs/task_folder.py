@@ -1,0 +1,285 @@
+"""The folder of a fine-tuning run, and the model that is made from it again.
+
+    RUN/config.json          task, backbone, head and training settings
+    RUN/vocab.txt, RUN/vocab the backbone's vocabulary
+    RUN/words.txt            words that the task has embeddings for, beside an ELMo
+    RUN/backbone.weights.h5  weights of a frozen backbone
+    RUN/backbone             a backbone that was a SavedModel
+    RUN/checkpoints          the weights that were trained
+    RUN/results.json         measures on the dev set
+    RUN/dev_predictions.jsonl
+"""
+
+import dataclasses
+import inspect
+import json
+import os
+import shutil
+from typing import Any
+
+from tfnlp.files import written_whole
+
+WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
+PREDICTIONS, RUNS = "dev_predictions.jsonl", "runs.json"
+_HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
+
+
+def load_backbone(model: Any) -> Any:
+    """Return the pretrained model to fine-tune, from a `Pretrained` or a path.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.recognition import load_pretrained
+
+    if os.path.exists(os.path.join(model, RUNS)) if isinstance(model, str) else False:
+        raise ValueError(
+            f"{model} is fine-tuned already; give the pretrained model that it was made from"
+        )
+    loaded = load_pretrained(model)
+    if loaded.family.fitting is None:
+        *others, last = [f.title for f in reversed(FAMILIES.values()) if f.fitting is not None]
+        raise ValueError(
+            f"{loaded.path} is {loaded.family.title}; only {', '.join(others)} or {last} can be "
+            "fine-tuned"
+        )
+    return loaded
+
+
+def backbone_config(backbone: Any) -> dict[str, Any]:
+    """Return what `kept_backbone` makes the backbone of."""
+    return {
+        "kind": backbone.family.name,
+        "arguments": backbone.config,
+        "lowercase": _lowercase(backbone),
+        "saved": backbone.saved,
+    }
+
+
+def _lowercase(backbone: Any) -> bool | None:
+    if backbone.make_tokenizer is None:
+        return None
+    return getattr(backbone.tokenizer, "lowercase", None)
+
+
+def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
+    """Write what a run needs of its backbone, but for the trained weights, into its folder.
+
+    Args:
+        backbone: A `Pretrained`.
+        folder: The run's.
+        features: The `features` of the `TaskModel`, or None.
+    """
+    if backbone.saved:
+        if not os.path.isdir(os.path.join(folder, SAVED)):
+            with written_whole(os.path.join(folder, SAVED)) as partial:
+                shutil.copytree(backbone.path, partial)
+        return
+    fitting = backbone.family.fitting
+    if fitting.keep_vocabulary is not None:
+        fitting.keep_vocabulary(backbone.tokenizer, folder)
+    path = os.path.join(folder, WEIGHTS)
+    if features is not None and not os.path.exists(path):
+        with written_whole(path) as partial:
+            features.encoder.save_weights(partial)
+
+
+def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
+    """Return the backbone of a run; its weights are new, but for a SavedModel's.
+
+    Args:
+        folder: The run's.
+        config: What `backbone_config` returned.
+        fine_tuned: Whether its copy has been trained: it then needs no encoder of its own.
+    """
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families import FAMILIES
+
+    family, arguments = FAMILIES[config["kind"]], config["arguments"]
+    if config["saved"]:
+        path = os.path.join(folder, SAVED)
+        loaded = family.saved(path)
+        loaded.family, loaded.path, loaded.saved = family, path, True
+        return loaded
+    restore = family.fitting.restore_tokenizer
+    encoder = None if fine_tuned else family.build_encoder(arguments)
+    return Pretrained(
+        encoder,
+        None,
+        arguments,
+        make_tokenizer=None if restore is None else lambda: restore(folder, config["lowercase"]),
+        family=family,
+        path=folder,
+    )
+
+
+def make_task_model(
+    backbone: Any, config: dict[str, Any], words: list[str] | None = None, dtype: Any = None
+) -> Any:
+    """Return the `tfnlp.hub.TaskModel` of a backbone and the settings of a run.
+
+    Args:
+        backbone: A `Pretrained`.
+        config: A run's, with `spec`, `head` and `features` (a name of `models.FEATURES` or None).
+        words: The words that the task has embeddings for, or None.
+        dtype: A Keras dtype policy for what is fine-tuned.
+
+    Raises:
+        ValueError: for a task that the backbone can't have.
+    """
+    from tfnlp import models
+    from tfnlp.hub import TaskModel
+    from tfnlp.tasks import TaskSpec
+    from tfnlp.text import WordIndex
+
+    fitting, spec = backbone.family.fitting, TaskSpec(**config["spec"])
+    reader, head = fitting.reader(backbone), config["head"]
+    outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
+    if config["features"] is None:
+        return TaskModel(spec, reader, fitting.fine_tuned(backbone, spec, head, outputs, dtype))
+    features, count, size, mix = fitting.features(backbone, config["features"])
+    index = None if words is None else WordIndex(words)
+    model = models.feature_task(
+        spec.output,
+        count,
+        size,
+        mix=mix,
+        pairs=spec.texts == 2 or spec.task in ("answer", "choose"),
+        vocab_size=None if index is None else index.size,
+        **outputs,
+        **head,
+    )
+    return TaskModel(spec, reader, model, features, index)
+
+
+def best_run(folder: str) -> str:
+    """Return the folder of the best of several runs under `folder`, or `folder` itself.
+
+    Raises:
+        ValueError: if the file that says so leads elsewhere.
+    """
+    from tfnlp.convert.formats.tensors import shown
+
+    path = os.path.join(folder, RUNS)
+    runs = read_json(path)
+    if runs is None:
+        return folder
+    name = runs.get("best") if isinstance(runs, dict) else None
+    parts = name.split("/") if isinstance(name, str) else [""]
+    if not all(parts) or {".", ".."} & set(parts) or "\\" in name or "\0" in name:
+        raise ValueError(f"{path} has best={shown(name)}; expected the path of a folder beside it")
+    return os.path.join(folder, name)
+
+
+def read_json(path: str) -> Any:
+    """Return what a file that a run ends with says; None if there is no such file.
+
+    Raises:
+        ValueError: if it is not JSON.
+    """
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{path} is not valid JSON ({error}); delete it and run the same `tfnlp finetune` again"
+        ) from error
+
+
+def is_task(folder: str) -> bool:
+    """Return whether a folder holds what fine-tuning left."""
+    from tfnlp.training.run import is_run, read_config
+
+    if os.path.exists(os.path.join(folder, RUNS)):
+        return True
+    return is_run(folder) and read_config(folder).get("model") == "task"
+
+
+def check_task(folder: str, run: dict[str, Any]) -> None:
+    """Check that a model can be made of a run's config, and no larger one than its files can fill.
+
+    Raises:
+        FileNotFoundError: if the run has no checkpoint yet.
+        ValueError: one line that names the file and what is wrong in it.
+    """
+    from tfnlp import models
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.checked import check_size, config_path, section, stated
+    from tfnlp.families.recognition import check_arguments
+    from tfnlp.tasks import TaskSpec
+
+    spec = section(folder, run, "spec", TaskSpec, ())
+    try:
+        TaskSpec(**spec)
+    except ValueError as error:
+        raise ValueError(
+            f"{config_path(folder)} has a spec that makes no sense: {error}"
+        ) from error
+    features = stated(folder, run, "features", (*models.FEATURES, None))
+    parameters = set(inspect.signature(models.feature_task).parameters)
+    head = section(folder, run, "head", models.feature_task, parameters - {*_HEAD})
+    names = [name for name, family in FAMILIES.items() if family.fitting is not None]
+    family = FAMILIES[stated(folder, run, "backbone.kind", names)]
+    saved = stated(folder, run, "backbone.saved", (True, False))
+    stated(folder, run, "backbone.lowercase", (True, False, None))
+    numbers = 0
+    if features is not None:  # the LSTM's, of two directions
+        numbers = 8 * head["units"] ** 2 * head["lstm_layers"] + (head["embedding_size"] or 0)
+    if not saved:
+        numbers += check_arguments(folder, run, family, "backbone.")
+    check_size(folder, numbers)
+
+
+def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | None, str]:
+    """Return what fine-tuning left, with the weights that were best on the dev set.
+
+    Returns:
+        `(TaskModel, config, History, results, folder of the run)`.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.checked import stated
+    from tfnlp.text.lines import read_lines
+    from tfnlp.training.run import read_config, restore_weights
+
+    folder = best_run(folder)
+    config = read_config(folder)
+    kind = stated(folder, config, "model", (*FAMILIES, "task"))
+    if kind != "task":
+        raise ValueError(
+            f"{folder} is a pretraining run of {kind}; fine-tune it first with `tfnlp finetune`"
+        )
+    check_task(folder, config)
+    backbone = kept_backbone(folder, config["backbone"], config["features"] is None)
+    path = os.path.join(folder, WORDS)
+    words = read_lines(path, "list of words") if os.path.exists(path) else None
+    results = read_json(os.path.join(folder, RESULTS))
+    task_model = make_task_model(backbone, config, words)
+    if results is not None and "threshold" in results:
+        task_model.spec = dataclasses.replace(task_model.spec, threshold=results["threshold"])
+    if task_model.features is not None and not config["backbone"]["saved"]:
+        task_model.features.encoder.load_weights(os.path.join(folder, WEIGHTS))
+    _, history = restore_weights(folder, task_model.model)
+    return task_model, config, history, results, folder
+
+
+def write_lines(path: str, lines: list[str]) -> None:
+    """Write a file of lines, whole or not at all."""
+    with written_whole(path) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
+        file.write("".join(f"{line}\n" for line in lines))
+
+
+def delete_task(folder: str) -> None:
+    """Delete what a run of a task leaves beside what all runs leave."""
+    from tfnlp.training.run import delete_run
+
+    delete_run(folder)
+    for name in (WEIGHTS, WORDS, RESULTS, PREDICTIONS):
+        if os.path.exists(os.path.join(folder, name)):
+            os.remove(os.path.join(folder, name))
+    shutil.rmtree(os.path.join(folder, SAVED), ignore_errors=True)

@@ -1,0 +1,193 @@
+"""A fine-tuned model: its measures, predictions, report and export."""
+
+import os
+from typing import Any
+
+from tfnlp.runs import task_folder
+from tfnlp.runs.finetuning import read_examples
+from tfnlp.runs.task_config import EvaluateTask, PredictTask
+from tfnlp.runs.task_examples import examples_of_texts
+
+
+class TaskRun:
+    """What fine-tuning left in a folder.
+
+    Args:
+        folder: Of a run of `tfnlp finetune`; of several runs in it the best is taken.
+
+    Attributes:
+        folder: Of the run that was taken.
+        task: "classify", "similarity", "choose", "answer" or "tag".
+        labels: Names of the classes or tags.
+        results: The measures of training on the dev set: a dict with "metrics" and "metric", the
+            measure that chose the checkpoint.
+        history: Losses and measures of the training.
+        task_model: The `tfnlp.hub.TaskModel`.
+        config: The run's `config.json`.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        found = task_folder.load_task(os.fspath(folder))
+        self.task_model, self.config, self.history, self.results, self.folder = found
+        self.path = os.fspath(folder)
+        self.dev: Any = None  # the examples that the run was measured on, where they are known
+
+    def __repr__(self) -> str:
+        return f"TaskRun({self.path!r}, task={self.task!r})"
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self.task_model.spec.task
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the classes or tags, in the order of the model's outputs."""
+        return list(self.task_model.spec.labels)
+
+    def predict(self, rows: Any, **settings: Any) -> list[dict[str, Any]]:
+        """Return a prediction for each row.
+
+        Args:
+            rows: A list of texts (for "tag" sentences whose words are separated by spaces), of
+                tuples of texts (of pairs two, of "answer" a question and a document, of "choose" a
+                text and its choices); or what `tfnlp.finetune` takes as `train`, labels or not.
+            settings: `batch_size`, `text_columns`, `label`, `skip_bad_rows`.
+
+        Returns:
+            a list of dicts: of "classify" `label` and `probabilities`, of "similarity" `score`, of
+            "choose" `choice` and `probabilities`, of "tag" `tags`, of "answer" `answer` and
+            `score`.
+
+        Raises:
+            ValueError: for rows that the task can't read; names the row.
+        """
+        config = PredictTask.make(model=self, text=[], **settings)
+        return self.task_model.predict(self._examples(rows, config), config.batch_size)
+
+    def _examples(self, rows: Any, config: Any) -> list[Any]:
+        spec = self.task_model.spec
+        if isinstance(rows, list | tuple) and rows and all(isinstance(r, str) for r in rows):
+            if not all(os.path.exists(row) or row.startswith("tfds:") for row in rows):
+                return examples_of_texts(spec, [(row,) for row in rows])
+        if isinstance(rows, list) and rows and all(_is_texts(spec, row) for row in rows):
+            return examples_of_texts(spec, rows)
+        return read_examples(spec.task, rows, self.with_columns(config), "rows", labelled=False)
+
+    def with_columns(self, config: Any) -> Any:
+        """Return a `ColumnConfig` with the columns that the run was trained with as defaults."""
+        kept = self.config["columns"]
+        return config.replace(
+            text_columns=config.text_columns or kept["text"], label=config.label or kept["label"]
+        )
+
+    def evaluate(self, data: Any, **settings: Any) -> dict[str, float]:
+        """Return the measures of the model on labelled examples.
+
+        Args:
+            data: What `tfnlp.finetune` takes as `train`.
+            settings: `batch_size`, `text_columns`, `label`, `skip_bad_rows`, and `report`, a
+                folder to write a page of the errors to.
+
+        Returns:
+            the field's measures of the task, floats by name.
+        """
+        config = EvaluateTask.make(data=data, **settings)
+        metrics, _, _ = self.measured(config)
+        return metrics
+
+    def measured(self, config: Any) -> tuple[dict[str, float], list[Any], list[dict]]:
+        """Return measures, examples and predictions; write the report if one is asked for."""
+        from tfnlp.tasks.scoring import score
+
+        spec = self.task_model.spec
+        examples = read_examples(spec.task, config.data, self.with_columns(config), "data")
+        predictions = self.task_model.predict(examples, config.batch_size)
+        metrics = score(spec, examples, predictions)
+        if config.report is not None:
+            self._write_report(config, examples, predictions, metrics)
+        return metrics, examples, predictions
+
+    def report(self, directory: str, data: Any = None, **settings: Any) -> str:
+        """Write a page of measures, charts and errors; return its path.
+
+        Args:
+            directory: Folder of the page.
+            data: Labelled examples; None: the dev examples of the `tfnlp.finetune` that returned
+                this object.
+            settings: As of `evaluate`.
+
+        Raises:
+            ValueError: without data where the run was loaded from its folder, which does not keep
+                its examples.
+        """
+        data = self.dev if data is None else data
+        if data is None:
+            raise ValueError("`data` is missing: the labelled examples that the page is about")
+        self.evaluate(data, report=os.fspath(directory), **settings)
+        return os.path.join(os.fspath(directory), "index.html")
+
+    def _write_report(
+        self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]
+    ) -> str:
+        from tfnlp.runs.report.page import write_report
+        from tfnlp.runs.task_examples import shown_in_report
+
+        spec, run = self.task_model.spec, self.config
+        backbone, training = run["backbone"], run["training"]
+        names = ("epochs", "batch_size", "learning_rate", "seed")
+        summary = {
+            "model": self.path,
+            "backbone": backbone["kind"].upper() + (" (SavedModel)" if backbone["saved"] else ""),
+            "weights": self.task_model.model.count_params(),
+            "features": run["features"] or "none: fine-tuned as a whole",
+            "trained on": f"{run['data']['examples']:,} examples",
+            "measured on": _source(config.data, len(examples)),
+            **{name: training[name] for name in names},
+        }
+        return write_report(
+            config.report,
+            title=f"{spec.task}: {self.path}",
+            task=spec.task,
+            summary=summary,
+            metrics=metrics,
+            history=self.history.state(),
+            examples=[
+                shown_in_report(spec, e, p) for e, p in zip(examples, predictions, strict=True)
+            ],
+            labels=list(spec.labels) or None,
+        )
+
+    def export(self, directory: str, overwrite: bool = False) -> dict[str, str]:
+        """Write one SavedModel from strings to labels, scores, tags or answers.
+
+        Args:
+            directory: The folder to write.
+            overwrite: Replace an earlier export.
+
+        Returns:
+            `{"module": path}`.
+        """
+        from tfnlp.hub import export_fine_tuned
+
+        return {"module": export_fine_tuned(os.fspath(directory), self.task_model, overwrite)}
+
+
+def _is_texts(spec: Any, row: Any) -> bool:
+    from tfnlp.runs.task_examples import texts_of
+
+    return (
+        isinstance(row, list | tuple)
+        and len(row) == texts_of(spec)
+        and all(isinstance(text, str) for text in row)
+    )
+
+
+def _source(data: Any, count: int) -> str:
+    paths = [data] if isinstance(data, str | os.PathLike) else data
+    if isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths):
+        return ", ".join(map(os.fspath, paths))
+    return f"{count:,} rows"
