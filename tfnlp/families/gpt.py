@@ -34,7 +34,6 @@ SIZES = {
 }
 _FILES = ("params_shapes.json", "params_0.npy", "hparams.json", "encoder.json")  # OpenAI's
 _MODEL_TYPES = ("openai-gpt", "gpt2")
-_BETWEEN = {"gpt": " ", "gpt2": ""}  # prompt and continuation: GPT's tokens have no spaces
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -242,7 +241,7 @@ def predict(loaded: Any, config: PredictGPT) -> list[list[str]]:
 
 def lines(loaded: Any, config: PredictGPT) -> Iterator[str]:
     """Yield each prompt and its continuation, token by token."""
-    between = _BETWEEN[loaded.tokenizer.kind]
+    between = "" if loaded.tokenizer.keeps_spaces else " "
     for text in config.text:
         for number in range(config.samples):
             yield text + between

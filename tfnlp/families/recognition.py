@@ -110,7 +110,7 @@ def _has_average(path: str) -> bool:
 
 def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
     """Return the family of files that are not a run, and its function that reads them."""
-    from tfnlp.hub.loading.text import saved_kind
+    from tfnlp.hub import saved_kind
 
     layout = saved_kind(path) if os.path.isdir(path) else None
     for family in families.values():

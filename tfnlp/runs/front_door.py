@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
         ValueError: for anything else; says what it is and what was expected.
     """
     from tfnlp.families.recognition import load_pretrained
-    from tfnlp.hub.loading.text import saved_kind
+    from tfnlp.hub import saved_kind
     from tfnlp.runs.module import Module
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
