@@ -3,8 +3,8 @@
     python -m benchmarks.plan [--run] [--write]
 
 `--run` compiles (hours on two cores; what was compiled before is remembered) and fills
-benchmarks/plan_results.json; `--write` puts the table between the marks in docs/plan.md and
-README.md. Without either it is printed.
+benchmarks/plan_results.json; `--write` puts the table between the marks in docs/plan.md.
+Without either it is printed.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--run", action="store_true", help="compile")
     parser.add_argument("--only", choices=list(PLANS), action="append", help="of --run")
-    parser.add_argument("--write", action="store_true", help="into docs/plan.md and README.md")
+    parser.add_argument("--write", action="store_true", help="into docs/plan.md")
     args = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if args.run:
@@ -44,8 +44,7 @@ def main():
     text = table(results)
     print(text)
     if args.write:
-        for page in ("docs/plan.md", "README.md"):
-            write(page, "plan", text)
+        write("docs/plan.md", "plan", text)
 
 
 def _plan(options):

@@ -6,7 +6,7 @@ Every cell is a run: inference must give the outputs of the model in memory, tra
 that two steps of Adam in numpy give, on one device, on two replicas (`MirroredStrategy`) and in two
 processes (`MultiWorkerMirroredStrategy`), with the module as its exporter wrote it, fine-tuned and
 exported again, and exported once more from there. OUTPUT/results.json keeps what was found, so that
-the same command goes on where the last one stopped; `--write` puts the tables into README.md and
+the same command goes on where the last one stopped; `--write` puts the tables into
 docs/reuse.md, between their marks. About half an hour on two cores.
 """
 
@@ -39,14 +39,14 @@ def main(argv=None):
     parser.add_argument("--loaders", nargs="+", default=LOADERS, choices=LOADERS, metavar="LOADER")
     parser.add_argument("--stages", nargs="+", default=STAGES, choices=STAGES, metavar="STAGE")
     parser.add_argument("--works", nargs="+", default=WORKS, choices=WORKS, metavar="WORK")
-    parser.add_argument("--write", action="store_true", help="into README.md and docs/reuse.md")
+    parser.add_argument("--write", action="store_true", help="into docs/reuse.md")
     args = parser.parse_args(argv)
     found = measure(pathlib.Path(args.output), args.loaders, args.stages, args.works)
     print(table(found))
     if args.write:
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        for name, text in documents(found).items():
-            (ROOT / name).write_text(text, encoding="utf-8")
+        for path, text in documents(found).items():
+            path.write_text(text, encoding="utf-8")
 
 
 def measure(folder, loaders=LOADERS, stages=STAGES, works=WORKS):
@@ -171,13 +171,10 @@ def _code(loader):
 
 
 def documents(found):
-    """README.md and docs/reuse.md with the tables between their marks."""
-    parts = {"README.md": {"reuse": table(found)}}
-    parts["docs/reuse.md"] = {"reuse": table(found), "reuse-details": details(found)}
-    return {
-        name: fill((ROOT / name).read_text(encoding="utf-8"), tables, name)
-        for name, tables in parts.items()
-    }
+    """Return the text of docs/reuse.md with the tables between their marks, by path."""
+    path = ROOT / "docs" / "reuse.md"
+    tables = {"reuse": table(found), "reuse-details": details(found)}
+    return {path: fill(path.read_text(encoding="utf-8"), tables, path.name)}
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ own, the same batches everywhere:
 - weak scaling: one process on one core, and two processes, each on a core of its own and with as
   many rows as the one had.
 
-`--write` keeps the results in benchmarks/scaling_results.json and puts the tables into README.md
-and docs/scale.md.
+`--write` keeps the results in benchmarks/scaling_results.json and puts the tables into
+docs/scale.md.
 """
 
 import argparse
@@ -118,16 +118,12 @@ def weak_table(found):
 
 
 def pages(found):
-    """README.md and docs/scale.md with the tables between their marks, by path."""
+    """Return the text of docs/scale.md with the tables between their marks, by path."""
     from benchmarks.marks import fill
 
-    tables = {"scaling": table(found)}
-    more = {**tables, "weak-scaling": weak_table(found)}
-    paths = {ROOT / "README.md": tables, ROOT / "docs" / "scale.md": more}
-    return {
-        path: fill(path.read_text(encoding="utf-8"), parts, path.name)
-        for path, parts in paths.items()
-    }
+    path = ROOT / "docs" / "scale.md"
+    tables = {"scaling": table(found), "weak-scaling": weak_table(found)}
+    return {path: fill(path.read_text(encoding="utf-8"), tables, path.name)}
 
 
 _NAMES = {

@@ -1,15 +1,19 @@
-"""What the README shows must run."""
+"""What the README and docs/ show must run."""
 
 import json
 import re
+import shlex
 
 import pytest
 
 from tests.support import ROOT, run_python
 
 
-def blocks(language):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+
+
+def blocks(language, page="README.md"):
+    text = (ROOT / page).read_text(encoding="utf-8")
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
@@ -21,18 +25,19 @@ def test_python_snippets_run_one_after_the_other(tmp_path):
     assert "(2, 1)\n" in done.stdout and "(2, 3)\n" in done.stdout
 
 
-def test_commands_in_the_readme_exist():
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
+def test_commands_exist(page):
     from tfnlp.cli import parse
 
-    commands = [
-        line
-        for block in blocks("bash")
-        for line in block.replace("\\\n", " ").split("\n")
-        if line.startswith("tfnlp ")
-    ]
-    assert commands
-    for command in commands:
-        parse(re.findall(r'"[^"]*"|\S+', command))  # exits where an option is unknown
+    for block in blocks("bash", page):
+        block = block.replace("\\\n", " ")
+        for name, value in re.findall(r'^(\w+)="(.*)"$', block, flags=re.MULTILINE):
+            block = block.replace(f"${name}", value)
+        for line in block.split("\n"):
+            if line.startswith("tfnlp "):
+                # Brackets mark optional arguments.
+                command = shlex.split(re.sub(r"[][]", "", line), comments=True)
+                parse(command)  # exits where an option is unknown
 
 
 def test_the_tables_of_scaling_are_what_was_measured():
@@ -45,5 +50,5 @@ def test_the_tables_of_scaling_are_what_was_measured():
 def test_the_table_of_reuse_is_what_was_measured():
     from benchmarks.reuse import RESULTS, documents
 
-    for name, text in documents(json.loads(RESULTS.read_text())).items():
-        assert (ROOT / name).read_text(encoding="utf-8") == text
+    for path, text in documents(json.loads(RESULTS.read_text())).items():
+        assert path.read_text(encoding="utf-8") == text
