@@ -8,7 +8,6 @@ import pytest
 
 from tests.support import ROOT, run_python
 
-
 PAGES = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
 
 

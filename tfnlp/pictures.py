@@ -1,16 +1,33 @@
-"""Pictures: the training curve and an attention map, as PNG files."""
+"""Training curves, attention maps and BLEU by length, as PNG files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    import keras
 
-def plot_history(history, path, names=None, report=None):
-    """Values against the step, training and held out; returns `path`.
+    from tfnlp.training import History
+
+
+def plot_history(
+    history: History,
+    path: str | os.PathLike[str],
+    names: Sequence[str] | None = None,
+    report: Callable[[dict], dict] | None = None,
+) -> str | os.PathLike[str]:
+    """Draw values against the step, in training and held out; return `path`.
 
     Args:
-        history: a `tfnlp.training.History`.
-        path: of the PNG file.
-        names: what to show; None: the loss and all accuracies.
-        report: the task's, which derives values from means; None: there are none to derive.
+        history: The history of a run.
+        path: The PNG file to write.
+        names: The values to show; None: the loss and all accuracies.
+        report: The task's function that derives values from means; None: nothing is derived.
     """
     plt = pyplot()
     train = [report(row) if report else row for row in history.train]
@@ -38,13 +55,13 @@ def plot_history(history, path, names=None, report=None):
     return path
 
 
-def attention_maps(encoder, inputs, layer):
-    """Attention probabilities `[N, T, T]` of every head of block `layer` for the first row.
+def attention_maps(encoder: keras.Model, inputs: Mapping[str, Any], layer: int) -> np.ndarray:
+    """Return the attention probabilities `[N, T, T]` of all heads of a block for the first row.
 
     Args:
-        encoder: from `tfnlp.models.bert`.
-        inputs: dict of int32 `[1, T]`, the encoder's inputs.
-        layer: index of the block.
+        encoder: A model from `tfnlp.models.bert`.
+        inputs: The encoder's inputs, int32 `[1, T]` by name.
+        layer: Index of the block.
     """
     outputs = encoder(inputs)
     below = outputs["embedding_output"] if layer == 0 else outputs["encoder_outputs"][layer - 1]
@@ -53,15 +70,21 @@ def attention_maps(encoder, inputs, layer):
     return np.asarray(scores[0])
 
 
-def plot_attention(scores, tokens, path, title="", columns=None):
-    """One picture a head: which token (row) attends to which (column); returns `path`.
+def plot_attention(
+    scores: np.ndarray,
+    tokens: Sequence[str],
+    path: str | os.PathLike[str],
+    title: str = "",
+    columns: Sequence[str] | None = None,
+) -> str | os.PathLike[str]:
+    """Draw one map for each head, which token (row) attends to which (column); return `path`.
 
     Args:
-        scores: `[N, T, S]`.
-        tokens: names of the T rows.
-        path: of the PNG file.
-        title: what stands above.
-        columns: names of the S columns; None: those of the rows.
+        scores: Attention probabilities `[N, T, S]`.
+        tokens: Names of the T rows.
+        path: The PNG file to write.
+        title: The title above the maps.
+        columns: Names of the S columns; None: those of the rows.
     """
     plt = pyplot()
     columns = tokens if columns is None else columns
@@ -82,13 +105,13 @@ def plot_attention(scores, tokens, path, title="", columns=None):
     return path
 
 
-def plot_lengths(models, path):
-    """BLEU against the words of the source, a line a model.
+def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) -> None:
+    """Draw BLEU against the number of words of the source, a line for each model.
 
     Args:
-        models: dict of a model's name to its rows from `tfnlp.tasks.bleu.bleu_by_length`, of the
-            same sources.
-        path: of the PNG file.
+        models: A model's name to its rows from `tfnlp.tasks.bleu.bleu_by_length`, all of the same
+            sources.
+        path: The PNG file to write.
     """
     plt = pyplot()
     figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
@@ -109,12 +132,12 @@ def plot_lengths(models, path):
     plt.close(figure)
 
 
-def _accuracies(history):
+def _accuracies(history: History) -> list[str]:
     return [n for n in (history.train[0] if history.train else {}) if n.endswith("accuracy")]
 
 
-def pyplot():
-    """matplotlib.pyplot, drawing into files."""
+def pyplot() -> ModuleType:
+    """Return matplotlib.pyplot with the backend that draws into files."""
     import matplotlib
 
     matplotlib.use("Agg")

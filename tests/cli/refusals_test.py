@@ -116,7 +116,9 @@ REFUSED = {
         "--fill": "--fill is for a BERT; ",
         "--format bilm": "--format bilm is not for a GPT",
         "--cache x": "--cache is for an ELMo; ",
-        "--format huggingface --weights int8": "--weights is for a SavedModel, not for --format hug",
+        "--format huggingface --weights int8": (
+            "--weights is for a SavedModel, not for --format hug"
+        ),
     },
     "export --model {vectors} --output out": {
         "--format bilm": "--format bilm is not for word vectors",

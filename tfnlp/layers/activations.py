@@ -21,7 +21,7 @@ def gelu(x: Tensor, training: bool = False) -> Tensor:
 
 
 def gelu_tanh(x: Tensor, training: bool = False) -> Tensor:
-    """tanh GELU, `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))` (ibid., section 2).
+    """Return the tanh GELU, `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))` (ibid., section 2).
 
     GPT, GPT-2 and the first TensorFlow BERT code use this form.
     """

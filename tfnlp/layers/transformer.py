@@ -15,7 +15,9 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class TransformerBlock(keras.layers.Layer):
-    """Post-norm (Vaswani et al. 2017, BERT, GPT):
+    """Self-attention and a feed-forward net, each with a residual connection and a layer norm.
+
+    Post-norm (Vaswani et al. 2017, BERT, GPT):
     `y = LN(x + drop(attention(x)))`, `z = LN(y + drop(W2 f(W1 y + b1) + b2))`;
     pre-norm (`norm_first=True`, GPT-2):
     `y = x + drop(attention(LN(x)))`, `z = y + drop(W2 f(W1 LN(y) + b1) + b2)`.

@@ -1,5 +1,7 @@
-"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): a causal Transformer and its
-language-model head."""
+"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): a causal Transformer.
+
+The model and its language-model head.
+"""
 
 import functools
 from collections.abc import Callable

@@ -24,7 +24,7 @@ _FREE = frozenset(
 class Instruction:
     """One line: `%name = shape opcode(operands), attributes`."""
 
-    def __init__(self, line: str):
+    def __init__(self, line: str) -> None:
         left, rest = line.strip().removeprefix("ROOT ").split(" = ", 1)
         self.name, self.root = left.lstrip("%"), line.lstrip().startswith("ROOT ")
         end = _closing(rest, 0) + 1 if rest.startswith("(") else rest.index(" ")
@@ -85,7 +85,7 @@ def program_costs(text: str) -> dict[str, int]:
 class _Costs:
     """Costs of the computations of a program."""
 
-    def __init__(self, computations: dict[str, Computation]):
+    def __init__(self, computations: dict[str, Computation]) -> None:
         self.computations = computations
 
     def of(self, name: str) -> tuple[int, int, int, int]:

@@ -4,7 +4,9 @@ Only shapes matter to a compiler: weights and optimizer slots are made without b
 model of a billion weights takes neither time nor the host's memory.
 """
 
+import contextlib
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -20,32 +22,33 @@ class PlannedStep:
     """A training step of one replica, ready to be compiled.
 
     Args:
-        model: the pretrainer, a Keras model.
-        function: of the tensors that `specs` describe; updates weights and slots in place.
-        specs: tuple of `tf.TensorSpec`.
-        optimizer: built.
-        state: what else lives on the device, a list of tensors or variables.
+        model: The pretrainer, a Keras model.
+        function: Function of the tensors that `specs` describe; it updates weights and slots in
+            place.
+        specs: Shapes and dtypes of its arguments.
+        optimizer: The built optimizer.
+        state: Other tensors or variables that stay on the device.
     """
 
     model: keras.Model
-    function: object
-    specs: tuple
-    optimizer: object
-    state: tuple
+    function: Callable[..., dict[str, tf.Tensor]]
+    specs: tuple[tf.TensorSpec, ...]
+    optimizer: Any
+    state: tuple[Any, ...]
 
     @property
-    def parameters(self):
+    def parameters(self) -> int:
         """Number of trained weights."""
         return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
 
     @property
-    def gradient_bytes(self):
-        """What replicas hand one another in a step."""
+    def gradient_bytes(self) -> int:
+        """Bytes of the gradients that the replicas sum in a step."""
         return sum(_bytes(v) for v in self.model.trainable_variables)
 
     @property
-    def argument_bytes(self):
-        """Bytes by kind of what the step reads from outside, without the padding of tiles."""
+    def argument_bytes(self) -> dict[str, int]:
+        """Bytes of the step's arguments by kind, without the padding of tiles."""
         return {
             "weights": self.gradient_bytes,
             "slots": sum(_bytes(v) for v in self.optimizer.slots.values()),
@@ -54,7 +57,7 @@ class PlannedStep:
         }
 
 
-def _bytes(x):
+def _bytes(x: Any) -> int:
     return int(np.prod(x.shape)) * tf.as_dtype(x.dtype).size
 
 
@@ -99,15 +102,17 @@ def planned_step(preset: Any, arguments: Any) -> PlannedStep:
     return PlannedStep(task.model, train, specs, built, tuple(plan.state(task)))
 
 
-def _no_values():
-    """A scope in which variables get memory that no one has written to, or yet asked for."""
+def _no_values() -> contextlib.AbstractContextManager[None]:
+    """Return a scope in which variables get memory that is not initialized."""
 
-    def make(next_creator, **kwargs):
+    def make(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
         value = kwargs["initial_value"]
         if callable(value):
-            with tf.Graph().as_default():  # to learn what would come out, without computing it
+            with (
+                tf.Graph().as_default()
+            ):  # to learn the shape and dtype without computing the value
                 value = value()
-        if value.shape.rank:  # scalars may decide something
+        if value.shape.rank:  # the value of a scalar may be needed
             kwargs["initial_value"] = tf.raw_ops.Empty(
                 shape=value.shape.as_list(), dtype=value.dtype, init=False
             )

@@ -20,7 +20,7 @@ class BertPretraining(Task):
     (0: B follows A, 1: B is random).
     """
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model) -> None:
         super().__init__(model)
         self.masked_lm = "mlm_logits" in model.output
         self.next_sentence = "next_sentence_logits" in model.output

@@ -34,7 +34,7 @@ class ElmoPretraining(Task):
 
     def __init__(
         self, model: keras.Model, characters: np.ndarray, batch_size: int, distinct: bool = True
-    ):
+    ) -> None:
         super().__init__(model)
         self.characters = tf.constant(characters, "int16")
         self.distinct = distinct

@@ -42,7 +42,7 @@ class FineTuning(Task):
         ValueError: for a model that has the outputs of no kind, or of several.
     """
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model) -> None:
         super().__init__(model)
         kinds = [kind for kind, names in KINDS.items() if set(names) <= set(model.output)]
         if len(kinds) != 1:

@@ -26,7 +26,7 @@ class GPTFineTuning(FineTuning):
         ValueError: for a negative `lm_weight`, or a model of other outputs.
     """
 
-    def __init__(self, model: keras.Model, lm_weight: float = 0.5):
+    def __init__(self, model: keras.Model, lm_weight: float = 0.5) -> None:
         super().__init__(model)
         if "sequence_output" not in model.output:
             raise ValueError(

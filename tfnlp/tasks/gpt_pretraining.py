@@ -21,7 +21,7 @@ class GPTPretraining(Task):
         ValueError: for a model without `lm_logits`.
     """
 
-    def __init__(self, model: keras.Model, tokens_per_word: float | None = None):
+    def __init__(self, model: keras.Model, tokens_per_word: float | None = None) -> None:
         super().__init__(model)
         if "lm_logits" not in model.output:
             raise ValueError(

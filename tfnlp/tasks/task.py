@@ -26,7 +26,7 @@ class Task:
             of each evaluation. Empty for most tasks.
     """
 
-    def __init__(self, model: keras.Model):
+    def __init__(self, model: keras.Model) -> None:
         self.model = model
         self.state: dict[str, tf.Variable] = {}
 

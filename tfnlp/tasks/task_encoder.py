@@ -27,7 +27,7 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         spec: a `TaskSpec`.
     """
 
-    def __init__(self, reader: Reader, spec: TaskSpec):
+    def __init__(self, reader: Reader, spec: TaskSpec) -> None:
         super().__init__()
         self.reader, self._spec = reader, lambda: spec  # a function is not tracked
 

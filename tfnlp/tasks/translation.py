@@ -8,8 +8,10 @@ from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 
 class Translation(Task):
-    """`loss = mean_t -sum_v q_tv log softmax(lm_logits_t)_v`, `q_t = (1 - epsilon) onehot(target_t)
-    + epsilon / V` (Vaswani et al. 2017, section 5.4), over the real targets of the global batch.
+    """Cross-entropy with label smoothing (Vaswani et al. 2017, section 5.4).
+
+    `loss = mean_t -sum_v q_tv log softmax(lm_logits_t)_v`, `q_t = (1 - epsilon) onehot(target_t)
+    + epsilon / V`, over the real targets of the global batch.
 
     Args:
         model: from `tfnlp.models.transformer` or `tfnlp.models.seq2seq`.
@@ -25,7 +27,7 @@ class Translation(Task):
         ValueError: for a model without `lm_logits`; a label_smoothing below 0, or 1 and above.
     """
 
-    def __init__(self, model: keras.Model, label_smoothing: float = 0.1):
+    def __init__(self, model: keras.Model, label_smoothing: float = 0.1) -> None:
         super().__init__(model)
         if "lm_logits" not in model.output:
             raise ValueError(

@@ -23,7 +23,7 @@ class Word2Vec(Task):
         ValueError: for a model without `losses`.
     """
 
-    def __init__(self, model: keras.Model, words_per_block: float | None = None):
+    def __init__(self, model: keras.Model, words_per_block: float | None = None) -> None:
         super().__init__(model)
         if "losses" not in model.output:
             raise ValueError("model has no output `losses`; build it with tfnlp.models.word2vec")

@@ -70,7 +70,7 @@ class BertReader(Reader):
 
     kind, style = "bert", "bert"
 
-    def __init__(self, tokenizer: WordPieceTokenizer):
+    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
         super().__init__()
         self.tokenizer = tokenizer
 
@@ -101,7 +101,7 @@ class GPTReader(Reader):
 
     kind, head = "gpt", "last"
 
-    def __init__(self, tokenizer: BytePairTokenizer, special: Sequence[int]):
+    def __init__(self, tokenizer: BytePairTokenizer, special: Sequence[int]) -> None:
         super().__init__()
         self.style = tokenizer.word_style
         self.tokenizer, self._special = tokenizer, tuple(special)

@@ -47,7 +47,7 @@ def _now() -> tf.Tensor:
 
 
 class Monitor:
-    """Sums of the training steps of one start of a run, and figures computed from them:
+    """Sums of the training steps of one start of a run, and figures computed from them.
 
     - `tokens_per_second`: real tokens, padding left out, of all workers (see `Task.tokens`);
     - `steps_per_second`;

@@ -72,7 +72,7 @@ class TaskBatches(LengthBuckets):
         table: np.ndarray | None = None,
         pad_all: bool = False,
         seed: int = 0,
-    ):
+    ) -> None:
         first = next(iter(tokens), None)
         if first is None or not len(tokens[first]):
             raise ValueError("tokens has no examples; expected a column, and 1 or more in it")

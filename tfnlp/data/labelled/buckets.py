@@ -42,7 +42,7 @@ class LengthBuckets:
         batch_size: int,
         lengths: Sequence[int] | None,
         seed: int,
-    ):
+    ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         if not 0 <= seed < 2**31:

@@ -29,7 +29,7 @@ class TaskData:
 class BadRow(ValueError):
     """A row that can't be read: the reason, and the place in it (`where`) if it is known."""
 
-    def __init__(self, why: str, where: str | None = None):
+    def __init__(self, why: str, where: str | None = None) -> None:
         super().__init__(why)
         self.where = where
 

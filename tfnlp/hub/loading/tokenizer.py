@@ -111,7 +111,7 @@ def _difference(tokenizer: Tokenizer, tokenize: Any) -> str | None:
 
 
 def _vocabulary_lines(tokenizer: Tokenizer) -> list[str]:
-    """All words of the vocabulary, and some of them with other capitals, 20 a line."""
+    """Return all words of the vocabulary, and some of them with other capitals, 20 a line."""
     words = [t.removesuffix("</w>") for t in tokenizer.vocabulary if t is not None]
     words = [word for word in words if word.isalpha()]
     some = words[:: max(1, len(words) // _RECASED)]
@@ -120,7 +120,7 @@ def _vocabulary_lines(tokenizer: Tokenizer) -> list[str]:
 
 
 def _ids(tokenize: Callable, texts: list[str]) -> list[list[int] | None]:
-    """Lists of ids; None for a text that needs a token which an incomplete vocabulary lacks."""
+    """Return lists of ids; None for a text with a token that an incomplete vocabulary lacks."""
     try:
         ids = tokenize(tf.constant(texts))
     except tf.errors.InvalidArgumentError:

@@ -1,18 +1,22 @@
-"""Pictures of a report, as PNG inside the page: learning curve, confusions, scatter, lengths."""
+"""Pictures of a report, as PNG data: learning curve, confusion matrix, scatter plot, lengths."""
 
 import base64
 import collections
 import contextlib
 import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
 
 SHOWN = 20  # classes in a confusion matrix
 CURVES = ("loss", "accuracy", "f1", "exact_match", "matthews", "pearson", "spearman")
 
 
-def curves(history):
-    """The learning curve: a list of one figure, or of none where nothing was recorded.
+def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
+    """Return the learning curve as a list of one picture, empty if nothing was recorded.
 
-    Shows the loss and up to two held-out measures, and marks the best held-out value.
+    It shows the loss and up to two held-out measures, and marks the best held-out value.
     """
     train, held_out = (history or {}).get("train", []), (history or {}).get("validation", [])
     measured = {name for row in [*train, *held_out] for name in row}
@@ -40,24 +44,30 @@ def curves(history):
         return [_png(figure, "Learning curve")]
 
 
-def charts(task, examples, labels=None):
-    """The task's picture: a list of figures, dicts with title and image (a data URI)."""
+def charts(
+    task: str, examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None = None
+) -> list[Picture]:
+    """Return the picture of a task, as a list."""
     if task in ("classify", "tag"):
         return [_confusion(*truth_and_guess(task, examples), labels)]
     draw = {"similarity": _scatter, "choose": _probabilities, "answer": _lengths}[task]
     return [draw(examples)]
 
 
-def truth_and_guess(task, examples):
-    """Gold and predicted classes, two lists: one an example, or one a word for tags."""
+def truth_and_guess(
+    task: str, examples: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[str]]:
+    """Return gold and predicted classes: one for each example, or for tags one for each word."""
     if task == "classify":
         return [e["label"] for e in examples], [e["predicted"] for e in examples]
     tags = [tag for e in examples for tag in e["tags"]]
     return tags, [tag for e in examples for tag in e["predicted"]]
 
 
-def shown_classes(truth, guess, labels=None):
-    """Classes in order, or the 20 commonest where there are more."""
+def shown_classes(
+    truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None = None
+) -> list[str]:
+    """Return the classes in order, or the 20 commonest if there are more."""
     counts = collections.Counter(truth)
     found = set(truth) | set(guess)
     names = list(labels) if labels else sorted(found)
@@ -67,7 +77,9 @@ def shown_classes(truth, guess, labels=None):
     return names
 
 
-def _confusion(truth, guess, labels):
+def _confusion(
+    truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None
+) -> Picture:
     names = shown_classes(truth, guess, labels)
     # Rows sum to all gold examples of a class, also those predicted as a class not shown.
     totals = collections.Counter(truth)
@@ -98,7 +110,7 @@ def _confusion(truth, guess, labels):
         return _png(figure, f"Confusion ({SHOWN} commonest)" if more else "Confusion")
 
 
-def _scatter(examples):
+def _scatter(examples: Sequence[Mapping[str, Any]]) -> Picture:
     gold = [float(e["label"]) for e in examples]
     guess = [float(e["predicted"]) for e in examples]
     low, high = min(gold + guess), max(gold + guess)
@@ -113,7 +125,7 @@ def _scatter(examples):
         return _png(figure, "Predicted and gold scores")
 
 
-def _probabilities(examples):
+def _probabilities(examples: Sequence[Mapping[str, Any]]) -> Picture:
     groups = {True: [], False: []}
     for e in examples:
         groups[e["predicted"] == e["label"]].append(float(e["probabilities"][e["label"]]))
@@ -130,7 +142,7 @@ def _probabilities(examples):
         return _png(figure, "How sure of the gold choice")
 
 
-def _lengths(examples):
+def _lengths(examples: Sequence[Mapping[str, Any]]) -> Picture:
     longest = 20  # words; longer answers share the last bar
     # The gold answer of a question is the first, as annotators differ in length.
     texts = {
@@ -152,13 +164,15 @@ def _lengths(examples):
         return _png(figure, "Length of answers")
 
 
-def _columns(rows):
+def _columns(rows: Sequence[tuple]) -> tuple[list, list]:
     return [row[0] for row in rows], [row[1] for row in rows]
 
 
 @contextlib.contextmanager
-def _figure(rows, columns, width, height):
-    """A figure and its axes that are closed afterwards, and leave no setting behind."""
+def _figure(
+    rows: int, columns: int, width: float, height: float
+) -> Iterator[tuple[Any, Any]]:
+    """Yield a figure and its axes; close the figure and restore matplotlib's settings after."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -175,7 +189,7 @@ def _figure(rows, columns, width, height):
             plt.close(figure)
 
 
-def _png(figure, title):
+def _png(figure: Any, title: str) -> Picture:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,21 +1,28 @@
-"""The worst errors of a fine-tuned model, as rows of a table of pieces of text.
+"""The worst errors of a fine-tuned model, as rows of a table.
 
-A cell is a list of (text, mark): mark is None, "right" or "wrong". The page escapes the text.
+A cell is a list of (text, mark) pairs: the mark is None, "right", "wrong", "gold" or "guess". The
+page escapes the text.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Example = Mapping[str, Any]
+Cell = list[tuple[str, str | None]]
 
 COUNT = 30
 LONGEST = 900  # characters of a text that are shown; predictions.jsonl has it whole
 
 
-def worst(task, examples):
-    """The worst errors first: dict with title, head (names) and rows (lists of cells)."""
+def worst(task: str, examples: Sequence[Example]) -> dict[str, Any]:
+    """Return the worst errors as "order" (in words), "head" (names) and "rows" (lists of cells)."""
     key, order, head, row = _KINDS[task]
     wrong = sorted((e for e in examples if is_wrong(task, e)), key=key)[:COUNT]
     return {"order": order, "head": head, "rows": [row(e) for e in wrong]}
 
 
-def is_wrong(task, example):
-    """Whether an example counts as an error: of spans only F1 0, of numbers any difference."""
+def is_wrong(task: str, example: Example) -> bool:
+    """Return whether an example is an error: for spans only F1 0, for numbers any difference."""
     if task == "similarity":
         return float(example["predicted"]) != float(example["label"])
     if task == "answer":
@@ -25,7 +32,7 @@ def is_wrong(task, example):
     return example["predicted"] != example["label"]
 
 
-def _classify(example):
+def _classify(example: Example) -> list[Cell]:
     gold, guess = example["label"], example["predicted"]
     probabilities = example["probabilities"]
     return [
@@ -36,7 +43,7 @@ def _classify(example):
     ]
 
 
-def _similarity(example):
+def _similarity(example: Example) -> list[Cell]:
     gold, guess = float(example["label"]), float(example["predicted"])
     return [
         [(f"{gold:.2f}", "right")],
@@ -46,7 +53,7 @@ def _similarity(example):
     ]
 
 
-def _choose(example):
+def _choose(example: Example) -> list[Cell]:
     cell = []
     for index, choice in enumerate(example["choices"]):
         mark = {example["label"]: "right", example["predicted"]: "wrong"}.get(index)
@@ -55,7 +62,7 @@ def _choose(example):
     return [_texts(_listed(example["text"])), cell[:-1]]
 
 
-def _answer(example):
+def _answer(example: Example) -> list[Cell]:
     golds = list(dict.fromkeys(example["answers"])) or ["(no answer)"]
     guess = example["predicted"]
     return [
@@ -67,8 +74,8 @@ def _answer(example):
     ]
 
 
-def marked(context, golds, guess):
-    """The part of a context around gold answers and the predicted one, with both marked.
+def marked(context: str, golds: Sequence[str], guess: str) -> Cell:
+    """Return the part of a context around gold and predicted answers, with both marked.
 
     The first place of each string is marked; where they overlap, the gold one wins.
     """
@@ -88,7 +95,7 @@ def marked(context, golds, guess):
     return [*pieces, (context[position:last], None), *([(" …", None)] * (last < len(context)))]
 
 
-def _tag(example):
+def _tag(example: Example) -> list[Cell]:
     cell = []
     for word, gold, guess in zip(
         example["words"], example["tags"], example["predicted"], strict=True
@@ -101,23 +108,23 @@ def _tag(example):
     return [[(f"{_wrong_words(example)} of {len(example['words'])}", None)], cell]
 
 
-def _wrong_words(example):
+def _wrong_words(example: Example) -> int:
     return sum(a != b for a, b in zip(example["tags"], example["predicted"], strict=True))
 
 
-def _texts(texts):
+def _texts(texts: str | Sequence[str]) -> Cell:
     return [(_short("\n".join(_listed(texts))), None)]
 
 
-def _listed(text):
+def _listed(text: str | Sequence[str]) -> list[str]:
     return [text] if isinstance(text, str) else list(text)
 
 
-def _short(text):
+def _short(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
 
 
-# task -> what to sort by, that in words, names of the columns, an example's cells
+# Task to: key to sort by, the same in words, names of the columns, function that makes the cells.
 _KINDS = {
     "classify": (
         lambda e: e["probabilities"].get(e["label"], 0.0),

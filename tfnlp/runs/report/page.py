@@ -1,13 +1,15 @@
-"""The report of a fine-tuned model: one page that needs nothing beside it, and its predictions."""
+"""The report of a fine-tuned model: one self-contained page, and its predictions."""
 
 import collections
 import json
 import numbers
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from tfnlp.runs.report import charts, errors
 
-# What has to be known of an example; the first of each is what only labelled examples have.
+# Values that an example must have; the first of each task is the label.
 FIELDS = {
     "classify": ("label", "text", "predicted", "probabilities"),
     "similarity": ("label", "text", "predicted"),
@@ -20,33 +22,44 @@ FIELDS = {
 QUESTION_WORDS = ("what", "who", "whom", "whose", "which", "when", "where", "why", "how")
 
 
-def write_report(directory, *, title, task, summary, metrics, history, examples, labels=None):
-    """Writes DIRECTORY/index.html and DIRECTORY/predictions.jsonl; returns the page's path.
+def write_report(
+    directory: str | os.PathLike[str],
+    *,
+    title: str,
+    task: str,
+    summary: Mapping[str, Any],
+    metrics: Mapping[str, float],
+    history: Mapping[str, list[dict]] | None,
+    examples: Iterable[Mapping[str, Any]],
+    labels: Sequence[str] | None = None,
+) -> str:
+    """Write DIRECTORY/index.html and DIRECTORY/predictions.jsonl; return the page's path.
 
-    The page has the measures beside what the simplest guess reaches, the learning curve, a
-    picture of right and wrong by task, and the worst errors with their text. Pictures are inside
-    it and it loads nothing. predictions.jsonl has one example a line, as they came. Both files
-    are written beside and renamed: a report that fails leaves an older one as it was.
+    The page has the measures beside those of the simplest guess, the learning curve, a picture of
+    right and wrong predictions, and the worst errors with their text. The pictures are inside the
+    page, and it loads nothing. predictions.jsonl has one example a line, in the order given. Both
+    files are written under other names and renamed, so a report that fails leaves an older one
+    unchanged.
 
     Args:
-        directory: is made where it is missing.
-        title: of the page.
+        directory: The folder to write; created if it is missing.
+        title: Title of the page.
         task: "classify", "similarity", "choose", "answer" or "tag".
-        summary: dict of name -> value: which model, which data.
-        metrics: dict of name -> number, of all examples.
-        history: dict with "train" and "validation", lists of dicts with "step", as
-            `tfnlp.training.History.state` gives them; None: there is no learning curve.
-        examples: list of dicts, with
+        summary: Name to value, such as the model and the data.
+        metrics: Name to number, of all examples.
+        history: "train" and "validation", lists of dicts with "step", as
+            `tfnlp.training.History.state` gives them; None: no learning curve.
+        examples: Dicts, with
             classify: text (list of strings), label, predicted, probabilities (name -> number);
             similarity: text, label, predicted (numbers);
             choose: text, choices, label, predicted (indices), probabilities (list);
             answer: id, question, context, answers (strings; none: there is no answer),
                 predicted, score, exact_match, f1 (0 to 1, see `tfnlp.tasks.squad`);
             tag: words, tags, predicted.
-        labels: classes in the order of the confusion matrix; None: sorted.
+        labels: Classes in the order of the confusion matrix; None: sorted.
 
     Raises:
-        ValueError: an unknown task, no examples, or one that has no label or misses a value.
+        ValueError: for an unknown task, no examples, or one without a label or another value.
     """
     examples = list(examples)
     _check(task, examples)
@@ -92,7 +105,7 @@ def write_report(directory, *, title, task, summary, metrics, history, examples,
     return os.path.join(directory, "index.html")
 
 
-def _check(task, examples):
+def _check(task: str, examples: Sequence[Mapping[str, Any]]) -> None:
     if task not in FIELDS:
         raise ValueError(f"task={task!r} has no report; choose one of {sorted(FIELDS)}")
     if not examples:
@@ -112,8 +125,8 @@ def _check(task, examples):
         raise ValueError("examples: no question has answers; a report needs labelled examples")
 
 
-def _baseline(task, examples):
-    """What the simplest guess reaches: dict of metric name -> sentence."""
+def _baseline(task: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the measures of the simplest guess: a metric's name to a sentence."""
     if task == "similarity":
         labels = [float(e["label"]) for e in examples]
         mean = sum(labels) / len(labels)
@@ -132,8 +145,10 @@ def _baseline(task, examples):
     return {"accuracy": f"{_number(count / len(truth))} (always {name}, the commonest)"}
 
 
-def _tables(task, examples, labels):
-    """Tables beside the pictures: dicts with title, head (names), rows (of strings)."""
+def _tables(
+    task: str, examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
+) -> list[dict[str, Any]]:
+    """Return tables: dicts with "title", "head" (names) and "rows" (lists of strings)."""
     if task in ("classify", "tag"):
         return [_by_class(*charts.truth_and_guess(task, examples), labels)]
     if task != "answer":
@@ -166,15 +181,17 @@ def _tables(task, examples, labels):
     ]
 
 
-def question_word(question):
-    """The first question word of a question in lower case, or "other"."""
+def question_word(question: str) -> str:
+    """Return the first question word of a question in lower case, or "other"."""
     words = (word.strip("\"'“”‘’¿(,.?!:;-") for word in question.lower().split())
     words = (word.removesuffix("'s").removesuffix("’s") for word in words)
     return next((word for word in words if word in QUESTION_WORDS), "other")
 
 
-def _by_class(truth, guess, labels):
-    """Precision, recall and F1 of each class, the 20 commonest."""
+def _by_class(
+    truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return precision, recall and F1 of each class, the 20 commonest."""
     from sklearn.metrics import precision_recall_fscore_support
 
     names = charts.shown_classes(truth, guess, labels)
@@ -187,8 +204,8 @@ def _by_class(truth, guess, labels):
     return {"title": "By class", "head": head, "rows": rows}
 
 
-def _number(value):
-    """A number as people read it; anything else as it is."""
+def _number(value: Any) -> str:
+    """Return a number as a readable string; other values as `str` gives them."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return str(value)
     if isinstance(value, numbers.Integral):
@@ -198,14 +215,14 @@ def _number(value):
     return f"{float(value):.4f}" if abs(value) < 10 else f"{float(value):,.2f}"
 
 
-def _plain(value):
-    """numpy's numbers and arrays as JSON has them."""
+def _plain(value: Any) -> Any:
+    """Return numbers and arrays of numpy as Python's, for JSON."""
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"examples: {type(value).__name__} cannot be written as JSON")
 
 
-def _template():
+def _template() -> Any:
     import importlib.resources
 
     import jinja2

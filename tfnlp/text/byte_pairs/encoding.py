@@ -41,7 +41,7 @@ class BytePairs:
         first_symbols: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
         alphabet: Sequence[str] = (),
         unknown: int | None = None,
-    ):
+    ) -> None:
         ids = {token: i for i, token in enumerate(tokens) if token is not None}
         ranks = {pair: rank for rank, pair in enumerate(merges)}  # the last one counts
         names = dict.fromkeys(ids)

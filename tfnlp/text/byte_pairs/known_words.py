@@ -26,7 +26,7 @@ class KnownWords:
         ids: int32 `[n]`.
     """
 
-    def __init__(self, packed: Sequence[tf.Tensor], ids: np.ndarray):
+    def __init__(self, packed: Sequence[tf.Tensor], ids: np.ndarray) -> None:
         self._table = StaticTable(_hash(packed).numpy())
         numbers = np.full([len(packed), self._table.size], -1)
         numbers[:, self._table.slots] = packed

@@ -20,7 +20,7 @@ class StaticTable:
         slots: int `[n]`, numpy, the slot of each key.
     """
 
-    def __init__(self, keys: np.ndarray):
+    def __init__(self, keys: np.ndarray) -> None:
         bits = max(4, int(2 * max(1, len(keys)) - 1).bit_length())
         self.size = 1 << bits
         for mixer in _MIXERS:

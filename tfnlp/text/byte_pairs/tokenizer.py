@@ -34,7 +34,7 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
     word_style: ClassVar[str]
     keeps_spaces: ClassVar[bool]
 
-    def __init__(self, vocabulary: Vocabulary):
+    def __init__(self, vocabulary: Vocabulary) -> None:
         super().__init__()
         if isinstance(vocabulary, str | os.PathLike):
             tokens, merges = read_bpe(vocabulary)

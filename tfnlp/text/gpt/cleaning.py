@@ -1,4 +1,4 @@
-"""GPT's text cleaning inside the TensorFlow graph: what ftfy does to single characters.
+r"""GPT's text cleaning inside the TensorFlow graph: what ftfy does to single characters.
 
 The reference is `ftfy.fix_text` of ftfy 6.3 with its defaults, followed by the replacements of
 single characters in finetune-transformer-lm's `text_standardize`. Done here, in this order:
@@ -7,7 +7,7 @@ single characters in finetune-transformer-lm's `text_standardize`. Done here, in
   the named ones of HTML 4 and the numeric ones of U+20..U+FF and U+2010..U+203A;
 - C1 control characters are read as Windows-1252; Latin ligatures are taken apart; half- and
   full-width forms get their normal width;
-- curly quotes become straight, all line breaks "\\n";
+- curly quotes become straight, all line breaks "\n";
 - terminal escapes (colours), control characters and what is not UTF-8 are removed;
 - NFC;
 - dashes, the ellipsis and the acute accent are replaced as in `text_standardize`; white space

@@ -1,10 +1,10 @@
-"""GPT-2's splitting of text into words, on bytes, inside the TensorFlow graph.
+r"""GPT-2's splitting of text into words, on bytes, inside the TensorFlow graph.
 
 The published pattern (`encoder.py` of openai/gpt-2) is
 
-    's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
+    's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 
-TensorFlow's regular expressions lack the look-ahead `(?!\\S)` and take longer than all the rest of
+TensorFlow's regular expressions lack the look-ahead `(?!\S)` and take longer than all the rest of
 tokenizing. But three neighbouring characters decide whether a word begins at the middle one:
 
 - at a letter, digit or other mark: where the kind of character changes, unless a space precedes,
@@ -109,7 +109,7 @@ def _words() -> Callable:
 class _Words:
     """`gpt2_words` with its tables."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         kinds = _kinds_of_characters()
         pages, numbers = np.unique(kinds.reshape(-1, _PAGE), axis=0, return_inverse=True)
         self._pages = tf.constant(pages.reshape(-1))  # [pages * 256]

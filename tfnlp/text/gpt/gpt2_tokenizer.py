@@ -10,14 +10,14 @@ from tfnlp.text.strings import join_rows
 
 
 class GPT2Tokenizer(BytePairTokenizer):
-    """Tokenizer of GPT-2: strings to ids and back.
+    r"""Tokenizer of GPT-2: strings to ids and back.
 
     Equal to `Encoder` of openai/gpt-2 (`encoder.py`).
 
     Text is cut into words (`tfnlp.text.gpt.gpt2_splitting`), the bytes of each are merged pair by
     pair (`tfnlp.text.byte_pairs.encoding`). Nothing is lost: for any bytes,
     `detokenize(tokenize(x)) == x`. Bytes that are not UTF-8 count as marks, each a character:
-    `"a\\xff!"` is the words `a` and `\\xff!`, just as `encoder.py` cuts `x.decode("utf-8",
+    `"a\xff!"` is the words `a` and `\xff!`, just as `encoder.py` cuts `x.decode("utf-8",
     "surrogateescape")`. `<|endoftext|>` written in a text is plain text.
 
     Works eagerly, in `tf.data` and in a SavedModel, where the methods stay callable and the two

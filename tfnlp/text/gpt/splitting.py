@@ -76,13 +76,13 @@ _PLAIN = r"[A-Za-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{17F}]*[0-9]*|[!\";?,)(*\[\
 
 
 def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
-    """Split texts into the words that GPT's byte pair encoding begins with, see the module.
+    r"""Split texts into the words that GPT's byte pair encoding begins with, see the module.
 
     Args:
         strings: string tensor `[B]`, texts of any length. Bytes that are not UTF-8 are dropped.
 
     Returns:
-        Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\\n".
+        Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\n".
 
     Raises:
         ValueError: `strings` are not a string tensor of rank 1.

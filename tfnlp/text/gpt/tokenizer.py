@@ -48,7 +48,7 @@ def _check_unknown(tokens: Sequence[str | None], source: str) -> None:
 
 
 class GPTTokenizer(BytePairTokenizer):
-    """Tokenizer of GPT: strings to ids and back.
+    r"""Tokenizer of GPT: strings to ids and back.
 
     Follows `TextEncoder` of openai/finetune-transformer-lm.
 
@@ -71,7 +71,7 @@ class GPTTokenizer(BytePairTokenizer):
         kind: "gpt".
         vocab_size: one more than the largest id.
         unk_id: id of `<unk>`.
-        end_id: id of `<|endoftext|>`, else of `\\n</w>`, which is last in the published
+        end_id: id of `<|endoftext|>`, else of `\n</w>`, which is last in the published
             vocabulary, else None.
         vocabulary_assets: the files as `tf.saved_model.Asset`s.
 

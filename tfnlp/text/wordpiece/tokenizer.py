@@ -59,7 +59,9 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
             could be cut into.
     """
 
-    def __init__(self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True):
+    def __init__(
+        self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True
+    ) -> None:
         super().__init__()
         source = "vocabulary"
         if isinstance(vocabulary, str | os.PathLike):

@@ -20,7 +20,7 @@ class WordIndex(tf.__internal__.tracking.AutoTrackable):
         words: distinct, without line breaks, in lower case: words are lower-cased to be looked up.
     """
 
-    def __init__(self, words: Sequence[str]):
+    def __init__(self, words: Sequence[str]) -> None:
         super().__init__()
         self.size = FIRST_WORD + len(words)
         # A table can't be made from an empty file. No word in lower case equals the first line.
