@@ -14,6 +14,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.keras_registration import register_layers
+
 if TYPE_CHECKING:
     from tfnlp.runs.front_door import export, finetune, inspect, load, pretrain, settings
 
@@ -35,3 +37,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, *_PACKAGES])
+
+
+register_layers()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 _LOG_COLUMNS = 110  # of a line in a file
 _HEAD = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"

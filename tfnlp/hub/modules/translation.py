@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import keras
 import numpy as np
 import tensorflow as tf
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import save_module

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 import tensorflow as tf
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
 from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.lines import read_lines
