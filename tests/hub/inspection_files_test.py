@@ -117,6 +117,7 @@ def forge(message, field, number, string):
             message.ClearField(field.name)
 
 
+@pytest.mark.slow
 def test_forged_fields(folder):
     data = (folder / "saved_model.pb").read_bytes()
     count = len(list(fields(_objects(saved_model_pb2.SavedModel.FromString(data)))))

@@ -103,6 +103,7 @@ def exported(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["buckets", "subwords"])
+@pytest.mark.slow
 def test_tensorflow_alone_sees_the_same(name, exported):
     vectors, seen = exported[0][name], exported[1]
     want = expected(vectors, TEXTS)

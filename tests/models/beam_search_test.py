@@ -142,6 +142,7 @@ def test_one_beam_is_greedy(model):
             np.testing.assert_allclose(found, [want], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_graph_of_any_batch(model):
     rows = sequences((4, 1, 6), seed=3, vocab_size=11)
     decoder = GPTDecoder(model)

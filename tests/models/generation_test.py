@@ -120,6 +120,7 @@ def test_without_a_temperature_the_seed_does_not_matter(greedily):
     np.testing.assert_array_equal(run(*prompts(), [9, 8, 7, 6]), tokens)
 
 
+@pytest.mark.slow
 def test_xla_makes_no_difference(pre, drawn):
     stop, decoder = int(drawn[1][1, 2]), GPTDecoder(pre[0])
     settings = dict(stop_ids=(stop,), pad_id=V - 1, **DRAWN)

@@ -94,6 +94,7 @@ def test_generate_and_one_beam_are_greedy(model):
     assert [row[0] for row in found] == want
 
 
+@pytest.mark.slow
 def test_wide_beams_find_what_trying_everything_finds(model):
     size, count, alpha, source = 4, 3, 0.6, SOURCES[0]
     decoder = TransformerDecoder(model, START, vocab_size=size)

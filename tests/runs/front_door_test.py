@@ -107,7 +107,7 @@ def test_exported_modules_load_and_fine_tune(run, tmp_path):
     loaded = tfnlp.load(tmp_path / "pair")
     want, got = run(["a robin sang"]), loaded(["a robin sang"])
     np.testing.assert_allclose(got["pooled_output"], want["pooled_output"], atol=1e-5)
-    assert [m.kind for m in tfnlp.inspect(tmp_path / "pair")] or True
+    assert len(tfnlp.inspect(tmp_path / "pair")) == 2
 
 
 def test_save_writes_what_others_read(run, tmp_path):
@@ -128,8 +128,10 @@ def test_fine_tuned_model(task, tmp_path):
     page = task.report(tmp_path / "page")
     assert "accuracy" in open(page, encoding="utf-8").read()
     module = tfnlp.load(task.export(tmp_path / "module")["module"])
-    with pytest.raises(ValueError, match="takes something else"):
-        module(["a", "b"], ["c"])
+    labels = module(text=["a good book", "a bad one"])["label"].numpy()
+    assert [label.decode() for label in labels] == [p["label"] for p in found]
+    with pytest.raises(ValueError, match="does not take these inputs; print"):
+        module(["a", "b"])
     loaded = tfnlp.load(task.path)
     assert loaded.predict(["a good book", "a bad one"]) == found
 

@@ -21,6 +21,7 @@ def published():
     return TOKENIZERS["gpt1"]
 
 
+@pytest.mark.slow
 def test_equals_openais_encoder():
     items = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
     texts = [item["text"] for item in items]

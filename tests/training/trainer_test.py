@@ -45,7 +45,9 @@ SLOW = dict(strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_c
     "arguments",
     [
         dict(strategy=two_replicas),
-        dict(strategy=two_replicas, accumulation=2),
+        pytest.param(
+            dict(strategy=two_replicas, accumulation=2), marks=pytest.mark.slow
+        ),
         dict(accumulation=4),
         dict(jit_compile=True),
         pytest.param(SLOW, marks=pytest.mark.slow),
@@ -260,6 +262,7 @@ def test_a_loss_that_is_no_number_stops_before_the_checkpoint(tmp_path):
     assert all(np.isfinite(w).all() for w in weights(fresh))
 
 
+@pytest.mark.slow
 def test_regularization_is_counted_once_however_the_batch_is_split():
     def regularized(strategy, accumulation):
         with strategy.scope():

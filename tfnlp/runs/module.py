@@ -24,39 +24,33 @@ class Module:
     def __repr__(self) -> str:
         return f"Module({self.path!r})"
 
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Call the module; lists of strings become tensors.
+    def __call__(self, inputs: Any = None, **named: Any) -> Any:
+        """Call the module; lists of strings or numbers become tensors.
+
+        Args:
+            inputs: Its one argument: a tensor, a list, or a dict of them.
+            named: The entries of a dict in place of it, such as `text=["a sentence"]`.
 
         Raises:
             ValueError: if the module takes something else; `tfnlp.inspect` says what.
         """
         import tensorflow as tf
 
-        call = self.module if callable(self.module) else self._signature()
-        inputs = tf.nest.map_structure(tf.convert_to_tensor, _arrays(inputs))
-        named = {name: tf.convert_to_tensor(value) for name, value in named.items()}
-        try:
-            return call(*inputs, **named)
-        except (TypeError, ValueError) as error:
-            first = str(error).strip().split("\n")[0]
-            raise ValueError(
-                f"SavedModel {self.path} takes something else ({first}); "
-                f"print(tfnlp.inspect({self.path!r})) says what"
-            ) from error
-
-    def _signature(self) -> Any:
+        given = named if inputs is None else inputs
+        if isinstance(given, dict):
+            given = {name: tf.convert_to_tensor(value) for name, value in given.items()}
+        else:
+            given = tf.convert_to_tensor(given)
         signatures = self.module.signatures
-        if "serving_default" in signatures:
-            return signatures["serving_default"]
-        raise ValueError(f"SavedModel {self.path} can't be called and has no serving_default")
-
-
-def _arrays(inputs: Any) -> Any:
-    """Return nested inputs with lists of values as arrays, so that they are one tensor each."""
-    import numpy as np
-
-    if isinstance(inputs, dict):
-        return {name: _arrays(value) for name, value in inputs.items()}
-    if isinstance(inputs, tuple):
-        return tuple(_arrays(value) for value in inputs)
-    return np.array(inputs) if isinstance(inputs, list) else inputs
+        if not callable(self.module) and "serving_default" not in signatures:
+            raise ValueError(f"SavedModel {self.path} can't be called and has no serving_default")
+        try:
+            if callable(self.module):
+                return self.module(given)
+            run = signatures["serving_default"]
+            return run(**given) if isinstance(given, dict) else run(given)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"SavedModel {self.path} does not take these inputs; "
+                f"print(*tfnlp.inspect({self.path!r})) shows what it takes"
+            ) from error
