@@ -1,5 +1,5 @@
 """`python -m tfnlp` is the `tfnlp` command."""
 
-from tfnlp.cli import run
+import runpy
 
-run()
+runpy.run_module("tfnlp.cli", run_name="__main__", alter_sys=True)

@@ -53,6 +53,7 @@ def options(settings):
     return [word for pair in zip(flags, settings.values(), strict=True) for word in pair]
 
 
+@pytest.mark.slow
 def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
     more = ["--input", text, "--layout", "lines", *options(SMALL)]
     assert command("pretrain", "bert", *more, "--output", tmp_path / "run") == 0
@@ -74,12 +75,14 @@ def _folder(loaded):
     return pathlib.Path(loaded.path)
 
 
+@pytest.mark.slow
 def test_python_text_makes_the_same_corpus_as_a_file(run, text, tmp_path):
     documents = [d.split("\n") for d in text.read_text(encoding="utf-8").strip().split("\n\n")]
     texts = tf.data.Dataset.from_tensor_slices([["\n".join(d)] for d in documents]).unbatch()
     vocab = _folder(run) / "vocab.txt"
     want = run.run["corpus"]
-    for number, source in enumerate((documents, texts, {"text": ["\n".join(d) for d in documents]})):
+    columns = {"text": ["\n".join(d) for d in documents]}
+    for number, source in enumerate((documents, texts, columns)):
         found = tfnlp.pretrain(
             "bert", text=source, layout="lines", vocab=str(vocab),
             output=tmp_path / str(number), **{**SMALL, "steps": 1},
@@ -101,6 +104,7 @@ def test_the_loaded_model_is_the_trained_one(run):
         loaded.export("nowhere", beams=3)
 
 
+@pytest.mark.slow
 def test_exported_modules_load_and_fine_tune(run, tmp_path):
     written = run.export(tmp_path / "pair", seq_length=16)
     assert set(written) == {"encoder", "preprocessor"}
@@ -118,6 +122,7 @@ def test_save_writes_what_others_read(run, tmp_path):
     assert again.tokenizer.vocabulary == run.tokenizer.vocabulary
 
 
+@pytest.mark.slow
 def test_fine_tuned_model(task, tmp_path):
     assert task.task == "classify" and task.labels == ["no", "yes"]
     metrics = task.results["metrics"]
@@ -136,6 +141,7 @@ def test_fine_tuned_model(task, tmp_path):
     assert loaded.predict(["a good book", "a bad one"]) == found
 
 
+@pytest.mark.slow
 def test_held_out_examples_are_a_share_of_the_rows(task):
     assert len(task.dev) == round(0.1 * len(ROWS))
     assert task.config["data"]["examples"] == len(ROWS) - len(task.dev)

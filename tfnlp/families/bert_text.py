@@ -24,24 +24,11 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         strategy: The devices.
     """
     from tfnlp.tasks import BertPretraining
-    from tfnlp.text import WordPieceTokenizer, read_vocabulary, write_vocabulary
+    from tfnlp.text import read_vocabulary, write_vocabulary
 
     predictions = _predictions(config)
     sizes = _sizes(config, before)
-    if config.examples:
-        tokens, lowercase = _examples_vocabulary(config, before)
-    elif before is None:
-        train_documents, valid_documents = documents(config)
-        tokens, lowercase = _learn_vocabulary(config, train_documents), not config.cased
-    else:
-        train_documents, valid_documents = documents(config)
-        tokens, lowercase = before.tokenizer.vocabulary, before.tokenizer.lowercase
-    tokenizer = (
-        before.tokenizer if before is not None else WordPieceTokenizer(tokens, lowercase=lowercase)
-    )
-    read = _read_examples if config.examples else _read_documents
-    source = () if config.examples else (train_documents, valid_documents)
-    text = read(config, tokenizer, predictions, *source)
+    tokenizer, text = _read(config, before, predictions)
     held_out = list(text["held_out"].evaluation_batches(config.evaluate_batches))
     commonest = _unigram_accuracy(text["commonest"], held_out)
 
@@ -51,31 +38,10 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
             f"tokens of {text['documents']:,} documents; held out: {text['held_out_size']:,} tokens"
         )
 
-    def measure(trainer: Any) -> dict[str, float]:
-        history = trainer.history
-        if not history.validation:
-            return trainer.evaluate(held_out)
-        if before is None:
-            return history.validation[-1]
-        best = history.best_step("loss")  # what the run is loaded with
-        return next(row for row in history.validation if row["step"] == best)
-
-    def line(when: str, results: dict[str, float]) -> str:
-        if "step" in results:
-            when = f"after {int(results['step'])} steps"
-        said = (
-            f"held out {when}: masked-LM accuracy {results['masked_lm_accuracy']:.3f} (always "
-            f"guessing the commonest token: {commonest:.3f})"
-        )
-        if "next_sentence_accuracy" in results:
-            accuracy = results["next_sentence_accuracy"]
-            said += f", next-sentence accuracy {accuracy:.3f} (chance: 0.500)"
-        return said
-
     return Preparation(
         batches=text["batches"],
         held_out=held_out,
-        vocabulary=Vocabulary(tokens, read_vocabulary, write_vocabulary),
+        vocabulary=Vocabulary(tokenizer.vocabulary, read_vocabulary, write_vocabulary),
         # The table of a checkpoint may have more rows than there are tokens.
         arguments={"vocab_size": tokenizer.vocab_size, **sizes},
         heads=_heads(config, before, text["batches"]),
@@ -84,12 +50,56 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         corpus=text["corpus"],
         objective=BertPretraining,
         describe=describe,
-        measure=measure,
-        line=line,
+        measure=lambda trainer: _measured(trainer, held_out, before is not None),
+        line=lambda when, results: _line(when, results, commonest),
         first=before is not None,
         copy_weights=None if before is None else lambda e, p: _copy_weights(before, e, p),
         perplexity=False,
     )
+
+
+def _read(config: Any, before: Any, predictions: int) -> tuple[Any, dict[str, Any]]:
+    """Return the tokenizer, and batches and counts of the text or of the prepared examples."""
+    from tfnlp.text import WordPieceTokenizer
+
+    if config.examples:
+        tokens, lowercase = _examples_vocabulary(config, before)
+    else:
+        train, valid = documents(config)
+    if before is not None:
+        tokenizer = before.tokenizer
+    elif config.examples:
+        tokenizer = WordPieceTokenizer(tokens, lowercase=lowercase)
+    else:
+        tokens = _learn_vocabulary(config, train)
+        tokenizer = WordPieceTokenizer(tokens, lowercase=not config.cased)
+    if config.examples:
+        return tokenizer, _read_examples(config, tokenizer, predictions)
+    return tokenizer, _read_documents(config, tokenizer, predictions, train, valid)
+
+
+def _measured(trainer: Any, held_out: list, went_on: bool) -> dict[str, float]:
+    """Return the last held-out measures, or the best ones of a run that went on from a model."""
+    history = trainer.history
+    if not history.validation:
+        return trainer.evaluate(held_out)
+    if not went_on:
+        return history.validation[-1]
+    best = history.best_step("loss")  # what the run is loaded with
+    return next(row for row in history.validation if row["step"] == best)
+
+
+def _line(when: str, results: dict[str, float], commonest: float) -> str:
+    if "step" in results:
+        when = f"after {int(results['step'])} steps"
+    said = (
+        f"held out {when}: masked-LM accuracy {results['masked_lm_accuracy']:.3f} (always "
+        f"guessing the commonest token: {commonest:.3f})"
+    )
+    if "next_sentence_accuracy" in results:
+        accuracy = results["next_sentence_accuracy"]
+        said += f", next-sentence accuracy {accuracy:.3f} (chance: 0.500)"
+    return said
 
 
 def _predictions(config: Any) -> int:

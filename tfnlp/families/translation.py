@@ -107,9 +107,6 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
     sides = (tokenize(tokenizer, side) for side in held_out[:2])
     valid = translation_batches(*sides, tokenizer.end_id, **shapes)
     tokens = sum(len(sources[i]) + len(targets[i]) for i in kept)
-    crc32 = 0
-    for side in text[:2]:
-        crc32 = zlib.crc32("\n".join(side).encode(), crc32)
     left_out = len(sources) - len(kept) + text.left_out
 
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
@@ -120,13 +117,6 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
             + f"; held out: {len(held_out.sources):,} pairs; {steps:,} updates"
         )
 
-    def checkpoints(steps: int) -> dict[str, int]:
-        if not config.average:
-            return {}
-        # The mean is that of the last tenth of the run, if nothing else is said.
-        every = config.checkpoint_every or max(1, steps // (10 * config.average))
-        return {"keep": max(config.keep, config.average), "checkpoint_every": every}
-
     def measure(trainer: Any) -> dict[str, float]:
         return trainer.evaluate(valid.evaluation_batches())
 
@@ -135,14 +125,30 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
         held_out=valid.evaluation_batches(),
         vocabulary=Vocabulary(pair, read_bpe, write_bpe_folder, BPE_VOCABULARY),
         arguments={"vocab_size": tokenizer.vocab_size, **sizes},
-        corpus={"pairs": len(kept), "tokens": tokens, "crc32": crc32},
+        corpus={"pairs": len(kept), "tokens": tokens, "crc32": _crc32(text)},
         objective=lambda model: Translation(model, config.label_smoothing),
-        checkpoints=checkpoints,
+        checkpoints=lambda steps: _checkpoints(config, steps),
         describe=describe,
         measure=measure,
         line=_line,
         finish=lambda trainer, settings, results: _average(trainer, settings, results, measure),
     )
+
+
+def _crc32(text: Any) -> int:
+    found = 0
+    for side in text[:2]:
+        found = zlib.crc32("\n".join(side).encode(), found)
+    return found
+
+
+def _checkpoints(config: Any, steps: int) -> dict[str, int]:
+    """Return how often to write checkpoints and how many to keep for their mean."""
+    if not config.average:
+        return {}
+    # The mean is that of the last tenth of the run, if nothing else is said.
+    every = config.checkpoint_every or max(1, steps // (10 * config.average))
+    return {"keep": max(config.keep, config.average), "checkpoint_every": every}
 
 
 def _line(when: str, results: dict[str, float], more: str = "") -> str:
