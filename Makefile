@@ -3,6 +3,7 @@
 # make demo-gpt   the same with a GPT that writes
 # make test       the quick tests, which a change must pass, in two processes
 # make test-slow  the other tests: demos, notebooks, every task, several processes
+# make lint       errors, docstrings, annotations and format, by ruff
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -39,6 +40,7 @@ test-slow: $(VENV)/installed
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks.bert

@@ -106,9 +106,7 @@ def random_batch(batch):
 
 def ours_encoder(size):
     layers, hidden, heads = size
-    return models.bert(
-        VOCAB, layers, hidden, heads, 4 * hidden, pooler=False, seq_length=LENGTH
-    )
+    return models.bert(VOCAB, layers, hidden, heads, 4 * hidden, pooler=False, seq_length=LENGTH)
 
 
 def theirs_backbone(size):

@@ -156,9 +156,7 @@ def _train(arguments):
         candidates[f"tfnlp {how}"] = lambda t=trainer, b=batches: float(
             t.train_steps(b, 1)["loss/lm"]
         )
-        candidates[f"keras-hub {how}"] = _keras_hub_step(
-            windows.batch(0), vocab, jit, policy
-        )
+        candidates[f"keras-hub {how}"] = _keras_hub_step(windows.batch(0), vocab, jit, policy)
     candidates["peak"] = _peak(arguments.bf16)
     timings = measure(candidates, arguments.rounds, arguments.seconds)
     peak = 2 * 2048**3 / timings.pop("peak").median

@@ -78,9 +78,7 @@ def run(model, place, steps):
             cell += [addresses if processes > 1 else "-", index]
             cell += ["-" if cores is None else index]
             command = [sys.executable, "-m", "benchmarks.scaling_cell", *map(str, cell)]
-            started.append(
-                subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-            )
+            started.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
         for process in started:
             _, error = process.communicate()
             if process.returncode:

@@ -177,6 +177,7 @@ def window_features(words):
 
 def shape(word):
     """Letters as "X" or "x", digits as "d", and no kind more than twice in a row."""
+
     def kind(c):
         return "X" if c.isupper() else "x" if c.isalpha() else "d" if c.isdigit() else c
 

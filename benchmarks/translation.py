@@ -57,9 +57,7 @@ def measure(models, arguments):
         translations = translator(text.sources)
         seconds = time.perf_counter() - start
         totals[name], signature = corpus_bleu(translations, text.targets)
-        lengths[name] = bleu_by_length(
-            text.sources, translations, text.targets, arguments.groups
-        )
+        lengths[name] = bleu_by_length(text.sources, translations, text.targets, arguments.groups)
         print(f"{name}: BLEU {totals[name]:.2f} ({signature}), {seconds:.0f} s", file=sys.stderr)
     lines = [
         f"| words of the source | sentences | {' | '.join(models)} |",

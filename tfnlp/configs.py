@@ -153,9 +153,7 @@ class Config:
 
 def is_required(field: dataclasses.Field) -> bool:
     """Return whether the field has no default."""
-    return (
-        field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    )
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 def element_type(hint: Any) -> tuple[type, bool, bool]:

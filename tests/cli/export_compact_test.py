@@ -1,6 +1,5 @@
 """`tfnlp export --weights` and `--litert`."""
 
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -16,6 +15,7 @@ pytestmark = [
     pytest.mark.timeout(900),  # exports trace much; a busy machine takes its time
     pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated"),
 ]
+
 
 def lite(path, inputs):
     """What a LiteRT file gives for the inputs."""

@@ -14,7 +14,8 @@ CONTEXT = "In 1066 the duke came."
 HISTORY = {
     "train": [{"step": 10, "loss": 0.9, "accuracy": 0.5}, {"step": 20, "loss": 0.4}],
     "validation": [
-        {"step": 10, "loss": 0.8, "accuracy": 0.6}, {"step": 20, "loss": 0.7, "accuracy": 0.7}
+        {"step": 10, "loss": 0.8, "accuracy": 0.6},
+        {"step": 20, "loss": 0.7, "accuracy": 0.7},
     ],
 }
 
@@ -23,14 +24,23 @@ def classified(label, predicted, gold_share, *text):
     other = {"yes": "no", "no": "yes"}[label]
     probabilities = {label: np.float32(gold_share), other: np.float32(1 - gold_share)}
     return {
-        "text": list(text), "label": label, "predicted": predicted, "probabilities": probabilities
+        "text": list(text),
+        "label": label,
+        "predicted": predicted,
+        "probabilities": probabilities,
     }
 
 
 def asked(key, question, answers, predicted, exact, f1, score=1.0):
     return {
-        "id": key, "question": question, "context": CONTEXT, "answers": answers,
-        "predicted": predicted, "score": score, "exact_match": exact, "f1": f1,
+        "id": key,
+        "question": question,
+        "context": CONTEXT,
+        "answers": answers,
+        "predicted": predicted,
+        "score": score,
+        "exact_match": exact,
+        "f1": f1,
     }
 
 
@@ -47,11 +57,17 @@ EXAMPLES = {
     ],
     "choose": [
         {
-            "text": ["stem"], "choices": ["good end", EVIL], "label": 0, "predicted": 1,
+            "text": ["stem"],
+            "choices": ["good end", EVIL],
+            "label": 0,
+            "predicted": 1,
             "probabilities": [0.25, 0.75],
         },
         {
-            "text": ["other"], "choices": ["x", "y"], "label": 0, "predicted": 0,
+            "text": ["other"],
+            "choices": ["x", "y"],
+            "label": 0,
+            "predicted": 0,
             "probabilities": [0.6, 0.4],
         },
     ],
@@ -107,10 +123,12 @@ class Page(html.parser.HTMLParser):
 
 def written(directory, task, **changes):
     arguments = dict(
-        title="A " + EVIL, task=task,
+        title="A " + EVIL,
+        task=task,
         summary={"model": "toy " + EVIL, "updates": 1200, "rate": 5e-5},
         metrics={"accuracy": 1 / 3, "mse": 6.8, "exact_match": 50.0, "f1": 50.0},
-        history=HISTORY, examples=EXAMPLES[task],
+        history=HISTORY,
+        examples=EXAMPLES[task],
     )
     path = page.write_report(directory, **arguments | changes)
     with open(path, encoding="utf-8") as file:
@@ -132,7 +150,8 @@ def test_page_is_alone_and_safe(task, tmp_path):
     assert ["updates", "1,200"] in page.rows and ["rate", "5e-05"] in page.rows
     assert ["model", "toy " + EVIL] in page.rows
     assert sorted(p.name for p in (tmp_path / "new/report").iterdir()) == [
-        "index.html", "predictions.jsonl"
+        "index.html",
+        "predictions.jsonl",
     ]
     lines = (tmp_path / "new/report/predictions.jsonl").read_text().splitlines()
     for row, example in zip(map(json.loads, lines), EXAMPLES[task], strict=True):
@@ -210,7 +229,8 @@ def test_context_is_cut_and_marked():
     context = "x" * 2000 + "the gold one, then a bad one" + "y" * 2000
     pieces = errors.marked(context, ["the gold one", "gold"], "bad one")
     assert [piece for piece in pieces if piece[1]] == [
-        ("the gold one", "right"), ("bad one", "wrong")
+        ("the gold one", "right"),
+        ("bad one", "wrong"),
     ]
     text = "".join(text for text, _ in pieces)
     assert text.startswith("… xxx") and text.endswith("yyy …") and len(text) < 600
@@ -254,7 +274,12 @@ def test_failure_leaves_the_older_report(tmp_path):
 def test_refused(task, examples, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         page.write_report(
-            tmp_path / "report", title="", task=task, summary={}, metrics={}, history=None,
+            tmp_path / "report",
+            title="",
+            task=task,
+            summary={},
+            metrics={},
+            history=None,
             examples=examples,
         )
     assert not (tmp_path / "report").exists()

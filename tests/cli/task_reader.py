@@ -17,10 +17,13 @@ import tensorflow_text  # noqa: E402, F401
 
 def plain(x):
     """A tensor as JSON takes it."""
-    decode = lambda y: [decode(z) for z in y] if isinstance(y, list) else (  # noqa: E731
-        y.decode() if isinstance(y, bytes) else y
-    )
-    return decode(x.numpy().tolist())
+    return decoded(x.numpy().tolist())
+
+
+def decoded(y):
+    if isinstance(y, list):
+        return [decoded(z) for z in y]
+    return y.decode() if isinstance(y, bytes) else y
 
 
 with open(f"{sys.argv[1]}/asked.json", encoding="utf-8") as file:

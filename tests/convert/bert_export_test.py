@@ -42,8 +42,12 @@ def test_names_are_those_that_were_read():
 def test_google_names_round_trip(tmp_path):
     pretrainer = bert_pretrainer(bert(**TINY))
     sizes = dict(
-        vocab_size=11, num_hidden_layers=2, hidden_size=8, num_attention_heads=2,
-        intermediate_size=24, max_position_embeddings=7,
+        vocab_size=11,
+        num_hidden_layers=2,
+        hidden_size=8,
+        num_attention_heads=2,
+        intermediate_size=24,
+        max_position_embeddings=7,
     )
     config = config_json(**sizes)
     folder = write(tmp_path, google_tensors(pretrainer), config, kind="npz", vocab=False)
@@ -62,8 +66,13 @@ def test_google_names_round_trip(tmp_path):
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu"])
 def test_folder_round_trip(tmp_path, heads, architecture, activation):
     arguments = dict(
-        TINY, num_segments=3, dropout=0.25, attention_dropout=0.5, activation=activation,
-        norm_epsilon=1e-5, initializer_range=0.125,
+        TINY,
+        num_segments=3,
+        dropout=0.25,
+        attention_dropout=0.5,
+        activation=activation,
+        norm_epsilon=1e-5,
+        initializer_range=0.125,
     )
     model = bert(**arguments)
     if heads is not None:

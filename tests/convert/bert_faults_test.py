@@ -107,8 +107,13 @@ def test_configuration_without_a_size(tmp_path, no_model):
 
 @pytest.mark.parametrize(
     "stated, meant",
-    [("gelu", "gelu"), ("gelu_new", "gelu_tanh"), ("gelu_pytorch_tanh", "gelu_tanh"),
-     ("gelu_tanh", "gelu_tanh"), ("relu", "relu")],
+    [
+        ("gelu", "gelu"),
+        ("gelu_new", "gelu_tanh"),
+        ("gelu_pytorch_tanh", "gelu_tanh"),
+        ("gelu_tanh", "gelu_tanh"),
+        ("relu", "relu"),
+    ],
 )
 def test_activations(tmp_path, stated, meant):
     folder = write(tmp_path, google_arrays(), config_json(hidden_act=stated), kind="npz")

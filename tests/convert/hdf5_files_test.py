@@ -1,6 +1,5 @@
 """HDF5 files are read as h5py reads them; missing data and damage are named."""
 
-
 import h5py
 import numpy as np
 import pytest

@@ -77,8 +77,9 @@ def test_truncated_files(tmp_path, kept):
         fails(path, "truncated, corrupt")
 
 
-@pytest.mark.parametrize("name", ["a.safetensors", "a.npz", "a.bin", "a.ckpt",
-                                  "a.safetensors.index.json"])
+@pytest.mark.parametrize(
+    "name", ["a.safetensors", "a.npz", "a.bin", "a.ckpt", "a.safetensors.index.json"]
+)
 def test_absent_files(tmp_path, name):
     fails(tmp_path / name, "a", FileNotFoundError)
 

@@ -145,9 +145,7 @@ def test_damaged_shards_are_named_and_mended(corpus, made, copy):
             for _ in shards.dataset().take(2 * shards.steps_per_epoch):
                 pass
     assert "\n" not in str(caught.value)
-    (copy / "held_out.tfrecord").write_bytes(
-        (copy / "held_out.tfrecord").read_bytes()[:-1] + b"?"
-    )
+    (copy / "held_out.tfrecord").write_bytes((copy / "held_out.tfrecord").read_bytes()[:-1] + b"?")
     with pytest.raises(OSError, match="held_out.tfrecord is damaged"):
         open_bert(copy).held_out()
     intact = (copy / "train-00000-00000.tfrecord").stat().st_ino

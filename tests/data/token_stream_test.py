@@ -143,9 +143,7 @@ def test_evaluation_has_every_token_once(size, batch_size, window):
         real = mask > 0
         assert (np.diff(mask, axis=1) <= 0).all()  # padding stands on the right
         assert not whole["input_word_ids"][~real].any() and not weights[~real].any()
-        np.testing.assert_array_equal(
-            whole["targets"][real], whole["input_word_ids"][real] + 1
-        )
+        np.testing.assert_array_equal(whole["targets"][real], whole["input_word_ids"][real] + 1)
         counted = whole["targets"][weights > 0] - 100
         assert counted.tolist() == list(range(1, size))  # once each, in their order
         # A target's context is what stands before it in its window, itself left out.

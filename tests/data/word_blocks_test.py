@@ -13,9 +13,7 @@ WINDOW, BLOCK, ROWS = 3, 8, 4
 def corpus():
     """Sentences of 1 to 12 words; a word says in which sentence and place it stands."""
     rng = np.random.default_rng(0)
-    sentences = [
-        " ".join(f"{s}_{i}" for i in range(rng.integers(1, 13))) for s in range(200)
-    ]
+    sentences = [" ".join(f"{s}_{i}" for i in range(rng.integers(1, 13))) for s in range(200)]
     words = frequent_words(sentences, min_count=1)
     return WordCorpus.build(sentences, words)
 

@@ -142,9 +142,7 @@ _SCALARS = st.one_of(
 )
 JSON = st.recursive(
     _SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(_TEXT, inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_TEXT, inner, max_size=3)),
     max_leaves=8,
 )
 

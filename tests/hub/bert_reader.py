@@ -34,9 +34,7 @@ for i, x in enumerate(outputs["encoder_outputs"]):
 for name, x in encoder.signatures["serving_default"](**inputs).items():
     seen[f"served/{name}"] = x.numpy()
 positions = tf.constant([[1, 2], [3, 1]])
-seen["mlm_logits"] = encoder.mlm({**inputs, "masked_lm_positions": positions})[
-    "mlm_logits"
-].numpy()
+seen["mlm_logits"] = encoder.mlm({**inputs, "masked_lm_positions": positions})["mlm_logits"].numpy()
 seen["static"] = np.array(
     [encoder.__call__.get_concrete_function(
         {k: tf.TensorSpec([None, None], tf.int32, name=k) for k in inputs}, training=False

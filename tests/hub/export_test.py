@@ -84,8 +84,11 @@ def exported(tmp_path_factory):
     )
     script = pathlib.Path(__file__).with_name("export_reader.py")
     run_python(script, folder, folder=folder, without_tfnlp=True)
-    return folder, dict(mixed=model, scores=scores, encoder=encoder, mlm=pretrainer), inputs, dict(
-        np.load(folder / "seen.npz")
+    return (
+        folder,
+        dict(mixed=model, scores=scores, encoder=encoder, mlm=pretrainer),
+        inputs,
+        dict(np.load(folder / "seen.npz")),
     )
 
 
@@ -251,9 +254,7 @@ class Holder:
 
 def test_what_layers_hold_goes_along(tmp_path):
     words = keras.Input((), dtype="string")
-    lengths = tf.lookup.StaticHashTable(
-        tf.lookup.KeyValueTensorInitializer(["cat"], [10.0]), 0.0
-    )
+    lengths = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["cat"], [10.0]), 0.0)
     looked_up = keras.layers.Lambda(lambda x: lengths.lookup(x), output_shape=())(words)
     column = keras.layers.Reshape((1,))(words)
     hot = keras.layers.StringLookup(vocabulary=["cat", "dog"], output_mode="multi_hot")(column)

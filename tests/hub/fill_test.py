@@ -174,9 +174,7 @@ def test_a_google_checkpoint_without_tfnlp(tmp_path):
         guesses = loaded.predict(text, top=3)[0]
         for place, mask in enumerate(guesses):
             assert tokens[row, place].tolist() == [token for token, _ in mask]
-            np.testing.assert_allclose(
-                probabilities[row, place], [p for _, p in mask], rtol=1e-4
-            )
+            np.testing.assert_allclose(probabilities[row, place], [p for _, p in mask], rtol=1e-4)
     assert not probabilities[1, 1].any() and set(tokens[1, 1]) == {""}
     assert np.load(tmp_path / "tokens1.npy").shape == (1, 0, 3)
     with pytest.raises(FileExistsError):

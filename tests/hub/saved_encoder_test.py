@@ -1,6 +1,5 @@
 """Exported modules as backbones: against the models that they were exported from."""
 
-
 import keras
 import numpy as np
 import pytest

@@ -47,9 +47,7 @@ def run(options: argparse.Namespace) -> None:
     loaded = load_pretrained(config.model, dtype=dtype)
     if loaded.family.prediction is not prediction:
         names = [f.title for f in FAMILIES.values() if f.prediction is prediction]
-        raise ValueError(
-            f"{config.model} is {loaded.family.title}, expected {' or '.join(names)}"
-        )
+        raise ValueError(f"{config.model} is {loaded.family.title}, expected {' or '.join(names)}")
     for piece in prediction.lines(loaded, config):
         print(piece, end="", flush=True)
 
@@ -88,9 +86,7 @@ def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
         lines = [line.rstrip("\n") for line in sys.stdin]
         rows = [line.split("\t") for line in lines if line.strip()]
         if not rows:
-            raise ValueError(
-                "no text: give texts as arguments, `input` or lines on standard input"
-            )
+            raise ValueError("no text: give texts as arguments, `input` or lines on standard input")
         return examples_of_texts(spec, rows)
     count = texts_of(spec)
     if len(config.text) % count:

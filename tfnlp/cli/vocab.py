@@ -35,9 +35,7 @@ def run(options: argparse.Namespace) -> None:
     config = config_of(options)
     folder = os.path.dirname(os.path.abspath(config.output))
     if not os.path.isdir(folder):
-        raise FileNotFoundError(
-            f"`output` {config.output}: the folder {folder} does not exist"
-        )
+        raise FileNotFoundError(f"`output` {config.output}: the folder {folder} does not exist")
     sentences = (s for d in read_documents(config.text, config.layout) for s in d)
     tokens = train_wordpiece(
         sentences, config.size, lowercase=not config.cased, min_frequency=config.min_frequency

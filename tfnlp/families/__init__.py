@@ -14,8 +14,7 @@ from tfnlp.families.transformer import TRANSFORMER
 from tfnlp.families.word2vec import WORD2VEC
 
 FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT)
+    family.name: family for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT)
 }
 
 __all__ = ["FAMILIES", "Family"]

@@ -29,8 +29,7 @@ from tfnlp.families.use_config import (
 )
 
 SIZES = {
-    name: f"BERT_{name.upper()}"
-    for name in ("tiny", "mini", "small", "medium", "base", "large")
+    name: f"BERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
 }
 
 
@@ -215,9 +214,7 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     from tfnlp.hub.modules.fill import export_fill
 
     if config.fill and config.seq_length is not None:
-        raise ValueError(
-            "`seq_length` is for the pair; with `fill` texts are as long as they are"
-        )
+        raise ValueError("`seq_length` is for the pair; with `fill` texts are as long as they are")
     if config.fill and (config.weights or config.litert):
         name = "weights" if config.weights else "litert"
         raise ValueError(f"`{name}` is for the pair, not for `fill`")
@@ -257,9 +254,7 @@ class PredictBert(ModelConfig):
     )
     pair: str | None = option(None, "second sentence: does it follow the (one) text?")
     top: int = option(5, "guesses a mask", at_least=1)
-    attention: str | None = option(
-        None, "draw the last layer's attention map", metavar="PNG"
-    )
+    attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
 
 
 def check_texts(config: PredictBert) -> None:

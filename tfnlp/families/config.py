@@ -58,9 +58,7 @@ class DeviceConfig(Config):
 class TrainingConfig(DeviceConfig):
     """Optimisation, evaluations and checkpoints; the defaults are a family's recipe."""
 
-    epochs: float | None = option(
-        10, "times through the text", above=0, group="optimisation"
-    )
+    epochs: float | None = option(10, "times through the text", above=0, group="optimisation")
     steps: int | None = option(
         None, "updates, instead of epochs", at_least=1, group="optimisation",
         record="training",
@@ -100,9 +98,7 @@ class TrainingConfig(DeviceConfig):
         record="training",
     )  # fmt: skip
     jit: bool = option(False, "compile the step with XLA", group="devices")
-    steps_per_call: int = option(
-        10, "steps a call into TensorFlow", at_least=1, group="devices"
-    )
+    steps_per_call: int = option(10, "steps a call into TensorFlow", at_least=1, group="devices")
     evaluate_every: int | None = option(
         None, "steps (default: ten times a run)", at_least=1, group="checkpoints"
     )
@@ -126,9 +122,7 @@ class TrainingConfig(DeviceConfig):
 class TextConfig(OutputConfig):
     """The text of a run, its held-out part and its vocabulary."""
 
-    text: Any = option(
-        help=TEXT_HELP, flag="--input", metavar="FILE", group="text"
-    )
+    text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE", group="text")
     layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS, group="text")
     valid: Any = option(None, "held-out text", metavar="FILE", group="text")
     held_out: float = option(
@@ -152,9 +146,7 @@ class WordTextConfig(TextConfig):
     max_vocab: int | None = option(
         None, "words to know, if the vocabulary is built", at_least=1, group="text"
     )
-    min_count: int = option(
-        1, "leave rarer words out of the vocabulary", at_least=1, group="text"
-    )
+    min_count: int = option(1, "leave rarer words out of the vocabulary", at_least=1, group="text")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -228,9 +220,7 @@ def transformer_sizes(config: TransformerConfig, published: dict[str, Any]) -> d
         ValueError: if the width is not a multiple of the heads.
     """
     sizes = dict(published)
-    sizes.update(
-        {n: getattr(config, n) for n in CHANGED_SIZES if getattr(config, n) is not None}
-    )
+    sizes.update({n: getattr(config, n) for n in CHANGED_SIZES if getattr(config, n) is not None})
     if config.hidden_size and not config.intermediate_size:
         sizes["intermediate_size"] = 4 * config.hidden_size
     if sizes["hidden_size"] % sizes["num_heads"]:

@@ -54,9 +54,7 @@ class ElmoConfig(TrainingConfig, StartConfig, WordTextConfig):
     num_layers: int | None = option(
         None, "LSTM layers a direction, instead of the size's", at_least=1, group="model"
     )
-    units: int | None = option(
-        None, "LSTM cells, instead of the size's", at_least=1, group="model"
-    )
+    units: int | None = option(None, "LSTM cells, instead of the size's", at_least=1, group="model")
     projection_size: int | None = option(
         None, "width of word vectors and LSTM outputs, instead of the size's",
         at_least=1, group="model",
@@ -161,9 +159,7 @@ def perplexities(results: dict[str, float]) -> str:
     )
 
 
-def held_out_windows(
-    corpus: Any, batch_size: int, window: int, reset: str, replicas: int
-) -> Any:
+def held_out_windows(corpus: Any, batch_size: int, window: int, reset: str, replicas: int) -> Any:
     """Return windows to evaluate on, in fewer rows than in training where the text is short."""
     from tfnlp.data import LanguageModelWindows
 
@@ -332,9 +328,7 @@ class PredictElmo(ModelConfig):
         "lstm_outputs1", "vectors to compare: word_emb, lstm_outputs1, lstm_outputs2, ..."
     )
     input: str | None = option(None, "with --hdf5: a sentence a line", metavar="FILE")
-    hdf5: str | None = option(
-        None, "write all layers of --input to this file", metavar="FILE"
-    )
+    hdf5: str | None = option(None, "write all layers of --input to this file", metavar="FILE")
     carry_state: bool = option(
         False, "with --hdf5: carry the LSTM state from sentence to sentence, as bilm-tf does"
     )
@@ -348,9 +342,7 @@ def check_prediction(config: PredictElmo) -> None:
         FileExistsError: if the HDF5 file exists.
     """
     if not (config.word or config.hdf5):
-        raise ValueError(
-            "nothing to do: give `word` and `corpus`, or `input` and `hdf5`"
-        )
+        raise ValueError("nothing to do: give `word` and `corpus`, or `input` and `hdf5`")
     if config.word and not (config.corpus and config.text):
         raise ValueError("`word` needs sentences that hold it, and `corpus`")
     if config.hdf5 and not config.input:

@@ -10,9 +10,7 @@ from tfnlp.families.config import TextConfig
 @redefine(
     output={"help": "folder of the examples", "group": "run"},
     restart={"hidden": True},
-    held_out={
-        "help": "without --valid: share of --input held out; training keeps it in memory"
-    },
+    held_out={"help": "without --valid: share of --input held out; training keeps it in memory"},
     vocab={"help": "vocabulary (GPT: its folder); built from --input if absent, by one process"},
 )
 class ExamplesConfig(TextConfig):
@@ -21,9 +19,7 @@ class ExamplesConfig(TextConfig):
     vocab_size: int = option(8000, "size of the vocabulary if it is built", group="text")
     seq_length: int = option(128, "tokens an example", group="text")
     seed: int = option(0, "of the examples; training uses it", group="text")
-    epochs: int = option(
-        4, "times through the text, each drawn afresh", at_least=1, group="text"
-    )
+    epochs: int = option(4, "times through the text, each drawn afresh", at_least=1, group="text")
     shards: int | None = option(
         None, "files an epoch (default: one for 16 M tokens of text)", at_least=1,
         group="pipeline",

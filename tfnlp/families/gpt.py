@@ -208,9 +208,7 @@ class PredictGPT(ModelConfig):
     temperature: float = option(0.8, "0: always the most probable token")
     top_k: int = option(0, "draw from so many tokens; 0: all")
     top_p: float = option(0.95, "draw from the fewest with this probability")
-    beams: int | None = option(
-        None, "search with so many beams in place of drawing", at_least=1
-    )
+    beams: int | None = option(None, "search with so many beams in place of drawing", at_least=1)
     samples: int = option(1, "continuations a prompt", at_least=1)
     seed: int = option(0, "of the first continuation")
     bf16: bool = option(False, "weights in bfloat16")

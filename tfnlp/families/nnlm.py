@@ -37,12 +37,8 @@ class NNLMConfig(TrainingConfig, WordTextConfig):
 
     context: int = option(4, "words to predict the next one from", at_least=1, group="model")
     embedding_size: int = option(128, "width of the word vectors", at_least=1, group="model")
-    hidden_size: int = option(
-        256, "tanh units; 0: none, with --direct", at_least=0, group="model"
-    )
-    direct: bool = option(
-        False, "connect the word vectors to the softmax directly", group="model"
-    )
+    hidden_size: int = option(256, "tanh units; 0: none, with --direct", at_least=0, group="model")
+    direct: bool = option(False, "connect the word vectors to the softmax directly", group="model")
     dropout: float = option(0.2, "dropout rate", at_least=0, below=1, group="model")
     samples: int = option(
         0, "words in the sampled softmax; 0: all, always", at_least=0, group="model"

@@ -8,6 +8,4 @@ def saved_pair(path: str) -> Any:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.hub import saved_encoder, saved_tokenizer
 
-    return Pretrained(
-        saved_encoder(path), None, {}, make_tokenizer=lambda: saved_tokenizer(path)
-    )
+    return Pretrained(saved_encoder(path), None, {}, make_tokenizer=lambda: saved_tokenizer(path))

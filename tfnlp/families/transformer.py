@@ -25,9 +25,7 @@ class TransformerConfig(translation.TranslationTraining, SizeConfig, translation
         "mini", "of the paper, or mini: 3 + 3 layers x 256, for a CPU",
         choices=tuple(SIZES), group="model",
     )  # fmt: skip
-    norm_first: bool = option(
-        False, "layer norms before the sub-layers, not after", group="model"
-    )
+    norm_first: bool = option(False, "layer norms before the sub-layers, not after", group="model")
 
 
 def prepare(config: TransformerConfig, before: Any, strategy: Any) -> Preparation:

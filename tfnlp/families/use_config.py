@@ -31,9 +31,7 @@ class ColumnConfig(Config):
         None, "names of the columns of the texts, or numbers from 0 of files without header",
         flag="--text", metavar="COLUMN",
     )  # fmt: skip
-    label: str | None = option(
-        None, "name or number of the label's column", metavar="COLUMN"
-    )
+    label: str | None = option(None, "name or number of the label's column", metavar="COLUMN")
     skip_bad_rows: bool = option(
         False, "go on without rows that can't be read, and say how many there were"
     )
@@ -55,9 +53,7 @@ class EvaluateConfig(ColumnConfig):
     seq_length: int | None = option(
         None, "tokens a sequence (default: BERT 128, GPT as in training)", at_least=1
     )
-    batches: int | None = option(
-        None, "BERT: at most so many batches (default: 100)", at_least=1
-    )
+    batches: int | None = option(None, "BERT: at most so many batches (default: 100)", at_least=1)
     seed: int | None = option(None, "BERT: of pairs and masks (default: 1)")
     stride: int | None = option(
         None, "GPT: tokens from a window to the next (default: half a window)", at_least=1
@@ -74,9 +70,7 @@ class EvaluateConfig(ColumnConfig):
         None, "word vectors: questions such as questions-words.txt", metavar="FILE"
     )
     similarity: Any = option(None, "word vectors: pairs that people rated", metavar="FILE")
-    most_frequent: int = option(
-        30_000, "of the analogies: words looked at", at_least=1
-    )
+    most_frequent: int = option(30_000, "of the analogies: words looked at", at_least=1)
     report: str | None = option(
         None,
         "fine-tuned: write a page of measures and errors there; translation: the translations "
@@ -137,9 +131,7 @@ class ExportConfig(Config):
     )  # fmt: skip
     oov_buckets: int | None = option(None, "word vectors: rows for unseen words (default: 1)")
     lowercase: bool = option(False, "word vectors: the module lower-cases its texts")
-    strip_punctuation: bool = option(
-        False, "word vectors: the module leaves punctuation out"
-    )
+    strip_punctuation: bool = option(False, "word vectors: the module leaves punctuation out")
     overwrite: bool = option(False, "replace an earlier export")
 
 

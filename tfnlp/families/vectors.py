@@ -153,9 +153,7 @@ def _check(config: PredictWords) -> None:
 
 def predict(loaded: Any, config: PredictWords) -> list[list[tuple[str, float]]]:
     """Return for each word, or for the sum, the nearest words with their cosines."""
-    return [
-        loaded.word_vectors.most_similar(*query(one), config.top) for one in _queries(config)
-    ]
+    return [loaded.word_vectors.most_similar(*query(one), config.top) for one in _queries(config)]
 
 
 def lines(loaded: Any, config: PredictWords) -> Iterator[str]:

@@ -60,9 +60,7 @@ def _checked(config: PlanConfig, topology: Topology) -> Preset:
     )
 
 
-def _compile(
-    config: PlanConfig, preset: Preset, topology: Topology, batch: int
-) -> dict[str, Any]:
+def _compile(config: PlanConfig, preset: Preset, topology: Topology, batch: int) -> dict[str, Any]:
     """Return the figures of `batch` rows on each replica."""
     from tfnlp.plan.compiler import compile_for
     from tfnlp.plan.figures import figures

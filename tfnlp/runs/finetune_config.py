@@ -104,9 +104,7 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
         [1], "one run each; several give a mean", at_least=0, group="optimisation"
     )
     jit: bool = option(False, "compile the step with XLA", group="devices")
-    no_buckets: bool = option(
-        False, "pad all batches to the longest example", group="devices"
-    )
+    no_buckets: bool = option(False, "pad all batches to the longest example", group="devices")
     metric: str | None = option(
         None, "dev measure that picks the checkpoint (default: the task's)", group="checkpoints"
     )
@@ -126,9 +124,7 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
 class TagConfig(FinetuneConfig):
     """A tag for each word: parts of speech, entities."""
 
-    stride: int = option(
-        64, "pieces from one window of a longer text to the next", group="model"
-    )
+    stride: int = option(64, "pieces from one window of a longer text to the next", group="model")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -136,9 +132,7 @@ class TagConfig(FinetuneConfig):
 class AnswerConfig(FinetuneConfig):
     """The part of a document that answers a question (SQuAD)."""
 
-    stride: int = option(
-        128, "pieces from one window of a longer text to the next", group="model"
-    )
+    stride: int = option(128, "pieces from one window of a longer text to the next", group="model")
     max_question: int = option(64, "pieces of a question", group="model")
     max_answer: int = option(30, "pieces of an answer", group="model")
 

@@ -13,9 +13,7 @@ class EvaluateTask(ColumnConfig):
 
     data: Any = option(help="labelled examples", flag="--input", metavar="FILE")
     batch_size: int = option(32, "examples at a time", at_least=1)
-    report: str | None = option(
-        None, "write a page of measures and errors there", metavar="DIR"
-    )
+    report: str | None = option(None, "write a page of measures and errors there", metavar="DIR")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -28,9 +26,7 @@ class PredictTask(ModelConfig, ColumnConfig):
         "an example a line from stdin, its texts between tabs",
         positional=True,
     )  # fmt: skip
-    input: Any = option(
-        None, "files as for training; labels may be missing", metavar="FILE"
-    )
+    input: Any = option(None, "files as for training; labels may be missing", metavar="FILE")
     output: str | None = option(None, "write them here, as JSON lines", metavar="FILE")
     json: bool = option(False, "print JSON lines")
     batch_size: int = option(32, "examples at a time", at_least=1)

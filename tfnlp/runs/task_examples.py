@@ -37,9 +37,7 @@ def _example(spec: Any, row: Sequence[str], number: int) -> Any:
     from tfnlp.data import Question, TaggedSentence, TaskExample
 
     if len(row) != texts_of(spec):
-        raise ValueError(
-            f"example {number} has {len(row)} texts; {spec.task} takes {takes(spec)}"
-        )
+        raise ValueError(f"example {number} has {len(row)} texts; {spec.task} takes {takes(spec)}")
     if spec.task == "answer":
         return Question(str(number), row[0], row[1], ())
     if spec.task == "tag":

@@ -1,13 +1,13 @@
 """The folder of a fine-tuning run, and the model that is made from it again.
 
-    RUN/config.json          task, backbone, head and training settings
-    RUN/vocab.txt, RUN/vocab the backbone's vocabulary
-    RUN/words.txt            words that the task has embeddings for, beside an ELMo
-    RUN/backbone.weights.h5  weights of a frozen backbone
-    RUN/backbone             a backbone that was a SavedModel
-    RUN/checkpoints          the weights that were trained
-    RUN/results.json         measures on the dev set
-    RUN/dev_predictions.jsonl
+RUN/config.json          task, backbone, head and training settings
+RUN/vocab.txt, RUN/vocab the backbone's vocabulary
+RUN/words.txt            words that the task has embeddings for, beside an ELMo
+RUN/backbone.weights.h5  weights of a frozen backbone
+RUN/backbone             a backbone that was a SavedModel
+RUN/checkpoints          the weights that were trained
+RUN/results.json         measures on the dev set
+RUN/dev_predictions.jsonl
 """
 
 import dataclasses

@@ -97,9 +97,7 @@ def tagged_table(
     return gather(source, rows, make, skip)
 
 
-def _columns_file(
-    path: str, word: int, tag: int | None, skip: bool, labelled: bool
-) -> TaskData:
+def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: bool) -> TaskData:
     """Read lines of columns between tabs, else spaces; if `tag` is None, it is the last column."""
     rows = list(_sentences(path))
     widths = Counter(len(fields) for _, lines in rows for _, fields in lines)
@@ -132,9 +130,7 @@ def _columns_file(
     return gather(path, rows, make, skip)
 
 
-def _conllu_file(
-    path: str, label: Column, skip: bool = False, labelled: bool = True
-) -> TaskData:
+def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = True) -> TaskData:
     place = _CONLLU_TAGS.get(str(label).lower())
     if place is None:
         place = _number(path, "the column of the tags, if not upos or xpos,", label)

@@ -48,9 +48,7 @@ def _plain(feature: Any, value: Any, class_names: bool) -> Any:
     inner = getattr(feature, "feature", None)  # of a sequence
     if isinstance(inner, tfds.features.FeaturesDict):  # a dict of lists, to a list of dicts
         lists = {key: _values(inner[key], value[key], class_names) for key in inner}
-        return [
-            dict(zip(lists, entry, strict=True)) for entry in zip(*lists.values(), strict=True)
-        ]
+        return [dict(zip(lists, entry, strict=True)) for entry in zip(*lists.values(), strict=True)]
     if inner is not None:
         return _values(inner, value, class_names)
     if isinstance(feature, tfds.features.FeaturesDict):

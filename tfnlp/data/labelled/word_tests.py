@@ -1,8 +1,8 @@
 """Test sets for word vectors: analogies, and pairs of words with ratings of their similarity.
 
-    analogies (`questions-words.txt` of word2vec)    `: name` begins a section; a line of four words
-                                                     is the question a : b = c : d
-    similarity (WordSim-353, MEN, RG-65, ...)        a line of two words and a number
+analogies (`questions-words.txt` of word2vec)    `: name` begins a section; a line of four words
+                                                 is the question a : b = c : d
+similarity (WordSim-353, MEN, RG-65, ...)        a line of two words and a number
 """
 
 import math

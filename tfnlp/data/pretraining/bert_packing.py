@@ -45,9 +45,7 @@ class PairPacker:
         self.mask_rate = mask_rate
         self.whole_word = whole_word
 
-    def __call__(
-        self, tokens: tf.Tensor, rows: tf.Tensor, step: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
+    def __call__(self, tokens: tf.Tensor, rows: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the batch.
 
         Args:

@@ -209,8 +209,7 @@ def shards_pipeline(
         pipeline
         | "pieces" >> beam.Create(range(pieces))
         | "spread pieces" >> beam.Reshuffle()
-        | "give"
-        >> beam.ParDo(Give(folder, maker, wanted)).with_outputs("asks", main="rows")
+        | "give" >> beam.ParDo(Give(folder, maker, wanted)).with_outputs("asks", main="rows")
     )
     # Shards without rows are written, too.
     empty = pipeline | "shards" >> beam.Create([(shard, None) for shard in wanted])

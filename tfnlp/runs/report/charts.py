@@ -33,8 +33,13 @@ def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
                 choose = min if name == "loss" else max
                 best = choose(rows, key=lambda row: row[1])
                 axis.annotate(
-                    f"{best[1]:.4g}", best, textcoords="offset points", xytext=(0, 6),
-                    ha="center", fontsize=8, color="C1",
+                    f"{best[1]:.4g}",
+                    best,
+                    textcoords="offset points",
+                    xytext=(0, 6),
+                    ha="center",
+                    fontsize=8,
+                    color="C1",
                 )
                 axis.margins(y=0.12)
             axis.set_title(name.replace("_", " "))
@@ -77,9 +82,7 @@ def shown_classes(
     return names
 
 
-def _confusion(
-    truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None
-) -> Picture:
+def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None) -> Picture:
     names = shown_classes(truth, guess, labels)
     # Rows sum to all gold examples of a class, also those predicted as a class not shown.
     totals = collections.Counter(truth)
@@ -101,7 +104,11 @@ def _confusion(
             for j, count in enumerate(row):
                 if count:
                     axis.text(
-                        j, i, f"{count}", ha="center", va="center",
+                        j,
+                        i,
+                        f"{count}",
+                        ha="center",
+                        va="center",
                         fontsize=9 if len(names) < 8 else 7,
                         color="white" if shares[i][j] > 0.55 else "black",
                     )
@@ -132,8 +139,12 @@ def _probabilities(examples: Sequence[Mapping[str, Any]]) -> Picture:
     with _figure(1, 1, 5.0, 3.3) as (figure, axes):
         axis = axes[0][0]
         axis.hist(
-            [groups[True], groups[False]], bins=20, range=(0.0, 1.0), stacked=True,
-            label=["right", "wrong"], color=["C0", "C1"],
+            [groups[True], groups[False]],
+            bins=20,
+            range=(0.0, 1.0),
+            stacked=True,
+            label=["right", "wrong"],
+            color=["C0", "C1"],
         )
         axis.set_xlabel("probability of the gold choice")
         axis.set_ylabel("examples")
@@ -169,9 +180,7 @@ def _columns(rows: Sequence[tuple]) -> tuple[list, list]:
 
 
 @contextlib.contextmanager
-def _figure(
-    rows: int, columns: int, width: float, height: float
-) -> Iterator[tuple[Any, Any]]:
+def _figure(rows: int, columns: int, width: float, height: float) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes; close the figure and restore matplotlib's settings after."""
     import matplotlib
 

@@ -15,7 +15,14 @@ FIELDS = {
     "similarity": ("label", "text", "predicted"),
     "choose": ("label", "text", "choices", "predicted", "probabilities"),
     "answer": (
-        "answers", "id", "question", "context", "predicted", "score", "exact_match", "f1",
+        "answers",
+        "id",
+        "question",
+        "context",
+        "predicted",
+        "score",
+        "exact_match",
+        "f1",
     ),
     "tag": ("tags", "words", "predicted"),
 }
