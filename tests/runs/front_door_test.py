@@ -62,9 +62,7 @@ def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
     config = (tmp_path / "run/config.json").read_text()
     assert config == (_folder(run) / "config.json").read_text()
     # Each takes the other's run for finished: nothing is trained, no settings differ.
-    again = tfnlp.pretrain(
-        "bert", text=str(text), layout="lines", output=tmp_path / "run", **SMALL
-    )
+    again = tfnlp.pretrain("bert", text=str(text), layout="lines", output=tmp_path / "run", **SMALL)
     assert again.results["masked_lm_loss"] == run.results["masked_lm_loss"]
     assert command("pretrain", "bert", *more, "--output", run.path) == 0
 
@@ -92,9 +90,7 @@ def test_python_text_makes_the_same_corpus_as_a_file(run, text, tmp_path):
 
 def test_the_loaded_model_is_the_trained_one(run):
     loaded = tfnlp.load(run.path)
-    for ours, theirs in zip(
-        loaded.encoder.get_weights(), run.encoder.get_weights(), strict=True
-    ):
+    for ours, theirs in zip(loaded.encoder.get_weights(), run.encoder.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     outputs = loaded(["the house was quiet", "it"])
     assert outputs["pooled_output"].shape == (2, 8)

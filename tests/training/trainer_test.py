@@ -45,9 +45,7 @@ SLOW = dict(strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_c
     "arguments",
     [
         dict(strategy=two_replicas),
-        pytest.param(
-            dict(strategy=two_replicas, accumulation=2), marks=pytest.mark.slow
-        ),
+        pytest.param(dict(strategy=two_replicas, accumulation=2), marks=pytest.mark.slow),
         dict(accumulation=4),
         dict(jit_compile=True),
         pytest.param(SLOW, marks=pytest.mark.slow),

@@ -262,9 +262,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
 
     text = read_parallel(_paths(config.source), _paths(config.target))
-    translator = Translator(
-        loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty
-    )
+    translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
     translations = translator(text.sources, config.batch_size, progress=True)
     bleu, signature = corpus_bleu(translations, text.targets)
     lengths = bleu_by_length(text.sources, translations, text.targets)
@@ -313,9 +311,7 @@ class PredictTranslation(ModelConfig):
     )  # fmt: skip
     beams: int = option(4, "hypotheses kept at a time", at_least=1)
     length_penalty: float = option(0.6, "above 0 it favours long translations")
-    attention: str | None = option(
-        None, "draw the attention of the first sentence", metavar="PNG"
-    )
+    attention: str | None = option(None, "draw the attention of the first sentence", metavar="PNG")
 
 
 def _check(config: PredictTranslation) -> None:
@@ -327,9 +323,7 @@ def predict(loaded: Any, config: PredictTranslation) -> list[str]:
     """Return the translations, and draw the attention of the first one."""
     from tfnlp.hub import Translator
 
-    translator = Translator(
-        loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty
-    )
+    translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
     translations = translator(config.text)
     if config.attention:
         _draw(loaded, config.text[0], translations[0], config.attention)
