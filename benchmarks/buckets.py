@@ -1,30 +1,36 @@
 """What it saves that sentences of like length share a batch: the same training with and without.
 
-    python -m benchmarks.buckets classify --model DIR --train FILE --dev FILE --output NOWHERE ...
+    python -m benchmarks.buckets classify --model DIR --train FILE --dev FILE [--dropout 0]
 
-takes the arguments of `tfnlp finetune TASK` and writes nothing. Both trainings see the same
+writes nothing. Both trainings see the same
 examples in the same order; one pads all batches to the longest example. They run in turns. With
 `--dropout 0` their losses are equal, too: what is dropped depends on the shape of a batch.
 """
 
-import sys
+import argparse
 import time
 
 import tensorflow as tf
 
-from tfnlp.cli.command import parse
-from tfnlp.cli.options import config_of
 from tfnlp.runs import task_folder
-from tfnlp.runs.finetune_config import settings_of
+from tfnlp.runs.finetune_config import FILL, TASKS, settings_of
 from tfnlp.runs.finetuning import Finetuning
 
 TURN, TURNS = 20, 6  # steps of a turn, turns of each training
 
 
-def main(arguments):
-    options = parse(["tfnlp", "finetune", *arguments])
-    config = config_of(options)
-    work = Finetuning(options.task, config, tf.distribute.get_strategy())
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("task", choices=[name for name in TASKS if name != FILL])
+    for name in ("model", "train", "dev"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--dropout", type=float)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--bf16", action="store_true")
+    given = vars(parser.parse_args())
+    task = given.pop("task")
+    config = TASKS[task][0].make(output="", **{n: v for n, v in given.items() if v is not None})
+    work = Finetuning(task, config, tf.distribute.get_strategy())
     seconds, losses, tokens = {}, {}, {}
     runs = {}
     for padded in (False, True):
@@ -73,4 +79,4 @@ def _turn(trainer, iterator):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

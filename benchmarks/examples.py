@@ -9,7 +9,6 @@ on the fly, as it would have to be every epoch if it did not fit into memory.
 """
 
 import argparse
-import contextlib
 import os
 import tempfile
 import time
@@ -18,9 +17,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from benchmarks.timing import measure
-from tfnlp import cli
 from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
 from tfnlp.data.shards.reading import BertShards
+from tfnlp.families import FAMILIES
+from tfnlp.runs.examples import write_examples
 from tfnlp.text import WordPieceTokenizer, read_vocabulary, train_wordpiece, write_vocabulary
 
 BATCHES = 20  # a call; opening an iterator is not to be measured
@@ -54,13 +54,14 @@ def making(folder, files, vocabulary, arguments):
     seconds = {}
     for workers in arguments.workers:
         output = os.path.join(folder, f"examples{workers}")
-        flags = f"--layout lines --shards 8 --epochs {arguments.epochs} --workers {workers}"
-        command = ["tfnlp", "examples", "bert", "--input", *files, "--vocab", vocabulary]
-        with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            start = time.perf_counter()
-            if cli.main(cli.parse([*command, "--output", output, *flags.split()])):
-                raise SystemExit("tfnlp examples failed")
-            seconds[workers] = time.perf_counter() - start
+        family = FAMILIES["bert"]
+        config = family.examples.config.make(
+            text=files, layout="lines", vocab=vocabulary, output=output, shards=8,
+            epochs=arguments.epochs, workers=workers,
+        )  # fmt: skip
+        start = time.perf_counter()
+        write_examples(family, config)
+        seconds[workers] = time.perf_counter() - start
         examples = read_examples(output, vocabulary).counts["train"]["examples"]
         print(
             f"{workers} worker(s): {megabytes:.1f} MB of text, {arguments.epochs} epochs, "

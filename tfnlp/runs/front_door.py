@@ -16,9 +16,10 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
     """Load a model from wherever it is.
 
     Args:
-        path: The folder of a run of `tfnlp.pretrain` or `tfnlp.finetune`; a checkpoint of Google
-            or Hugging Face (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP
-            (ELMo); a file of word2vec, fastText or GloVe; exported modules.
+        path: A path, also one that `tf.io.gfile` takes, such as `gs://bucket/run`. The folder of a
+            run of `tfnlp.pretrain` or `tfnlp.finetune`; a checkpoint of Google or Hugging Face
+            (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP (ELMo); a file of
+            word2vec, fastText or GloVe; exported modules.
         dtype: A Keras dtype policy for pretrained models, such as "mixed_bfloat16"; None: the
             global one.
 
@@ -30,13 +31,25 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
         FileNotFoundError: if there is nothing there.
         ValueError: for anything else; says what it is and what was expected.
     """
+    from tfnlp.files import local_copy
+
+    path = os.fspath(path)
+    with local_copy(path) as local:
+        loaded = _load(local, dtype)
+        if local != path and getattr(loaded, "make_tokenizer", None) is not None:
+            loaded.tokenizer  # noqa: B018  # its files are deleted with the copy
+    loaded.path = path
+    return loaded
+
+
+def _load(path: str, dtype: str | None) -> Pretrained | TaskRun | Module:
+    """Load a model from a path on this machine."""
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.hub import saved_kind
     from tfnlp.runs.module import Module
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
 
-    path = os.fspath(path)
     if os.path.isdir(path):
         if is_task(path):
             return TaskRun(path)
@@ -71,7 +84,6 @@ def pretrain(
         OSError: if something can't be read or written.
     """
     from tfnlp.families import FAMILIES
-    from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.pretraining import train_family
 
     if family not in FAMILIES:
@@ -79,7 +91,7 @@ def pretrain(
     given = {"text": text, "output": None if output is None else os.fspath(output), **settings}
     given = {name: value for name, value in given.items() if value is not None}
     results = train_family(FAMILIES[family], FAMILIES[family].config.make(**given))
-    loaded = load_pretrained(given["output"])
+    loaded = load(given["output"])
     loaded.results = results
     return loaded
 
@@ -115,7 +127,6 @@ def finetune(
         OSError: if something can't be read or written.
     """
     from tfnlp.families import FAMILIES
-    from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.finetune_config import FILL, TASKS
     from tfnlp.runs.finetuning import finetune_task
     from tfnlp.runs.pretraining import train_family
@@ -132,7 +143,7 @@ def finetune(
     if task == FILL:
         family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
         results = train_family(family, config)
-        loaded = load_pretrained(config.output)
+        loaded = load(config.output)
         loaded.results = results
         return loaded
     results, examples = finetune_task(task, config)
