@@ -57,9 +57,14 @@ class BertConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig)
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    text={"default": dataclasses.MISSING, "flag": "--train", "help": "text to learn from, given like --input of `tfnlp pretrain`"},
+    text={
+        "default": dataclasses.MISSING, "flag": "--train",
+        "help": "text to learn from, given like --input of `tfnlp pretrain`",
+    },
     valid={"flag": "--dev"},
-    start={"default": dataclasses.MISSING, "flag": "--model", "help": "a BERT with its masked-LM head"},
+    start={
+        "default": dataclasses.MISSING, "flag": "--model", "help": "a BERT with its masked-LM head",
+    },
     held_out={"help": "without --dev: share of --train held out"},
     seq_length={
         "default": None,
