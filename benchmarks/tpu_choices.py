@@ -136,7 +136,7 @@ def dropout(kept):
 
     def function(x, seed, upstream):
         with (
-            mock.patch.object(dropout_layer, "_kept", kept),
+            mock.patch.object(dropout_layer, "dropout_mask", kept),
             keras.StatelessScope([(layer.seed_generator.state, seed)]),
             tf.GradientTape() as tape,
         ):
@@ -150,7 +150,7 @@ def dropout(kept):
 
 
 def turn_by_turn(shape, dropped, seed):
-    """As `_kept`, with the halves of a word where they lie in a CPU's memory."""
+    """As `dropout_mask`, with the halves of a word where they lie in a CPU's memory."""
     count = FULL * 12 * LENGTH * LENGTH
     draws = keras.random.randint((512 + count // 1024,), -(2**31), 2**31 - 1, "int32", seed)
     draws = tf.cast(draws, "uint32")
@@ -204,7 +204,7 @@ CHOICES = {
         f"dropout of {FULL} x 12 x {LENGTH} x {LENGTH} probabilities",
         {
             "halves of a word turn by turn": dropout(turn_by_turn),
-            "low halves, then high ones": dropout(dropout_layer._kept),
+            "low halves, then high ones": dropout(dropout_layer.dropout_mask),
         },
     ),
 }

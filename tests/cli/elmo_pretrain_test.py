@@ -155,7 +155,7 @@ def test_going_on_from_a_run(run, texts, tmp_path, capsys):
     for option, message in (
         (["--vocab", vocab], "--vocab can't be given with --from"),
         (["--max-vocab", "9"], "--max-vocab can't be given with --from"),
-        (["--units", "13"], "--units can't be changed when going on --from"),
+        (["--units", "13"], "--units can't be changed with --from"),
     ):
         assert pretrain(train, tmp_path / "other", *command, *option, size=[]) == 1
         assert message in error(capsys)
@@ -249,6 +249,6 @@ def test_models_are_not_taken_for_one_another(run, texts, tmp_path, capsys):
     assert tfnlp("evaluate", "--model", bert, "--input", valid, "--tokenize") == 1
     assert "--tokenize is for an ELMo" in error(capsys)
     assert tfnlp("predict", "bert", "--model", run[0], "a [MASK]") == 1
-    assert "is a run of elmo" in error(capsys)
+    assert "is an ELMo, expected a BERT" in error(capsys)
     assert tfnlp("evaluate", "--model", golden("elmo_bilm_tf"), "--input", valid) == 1
     assert "does not say which words it predicts" in error(capsys)

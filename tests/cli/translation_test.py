@@ -122,5 +122,5 @@ def test_a_run_cut_short_ends_where_it_would_have(files, tmp_path):
 
 
 def test_evaluate_wants_two_files(run, files, capsys):
-    assert tfnlp("evaluate", "--model", run, "--input", files["valid", "source"]) == 1
-    assert "give --source and --target" in error(capsys)
+    assert tfnlp("evaluate", "--model", run, "--source", files["valid", "source"]) == 1
+    assert "give --target to measure it on" in error(capsys)

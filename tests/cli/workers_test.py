@@ -24,7 +24,8 @@ def text(tmp_path_factory):
 
 def start(text, run, places, index, *more):
     """One worker; its stderr is a pipe, its stdout a file beside the run."""
-    command = ["pretrain", "gpt", "--input", text, "--output", run, *TOY.split(), *more]
+    command = ["pretrain", "gpt", "--input", text, "--layout", "lines", "--output", run]
+    command += [*TOY.split(), *more]
     if places:
         command += ["--workers", ",".join(places), "--index", index]
     with open(f"{run}.{index}.txt", "w") as stdout:

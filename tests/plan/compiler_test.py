@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.plan import compiler, steps
+from tfnlp.plan import compiler
 from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.lowering import lower, lower_function
+from tfnlp.plan.presets import Preset
 
 pytestmark = pytest.mark.timeout(1200)
 without_compiler = pytest.mark.skipif(
@@ -34,16 +35,23 @@ TRANSFORMER = dict(
 ELMO = dict(num_layers=1, units=128, projection_size=128, num_highway=1, filters=((1, 64), (2, 64)))
 
 
+def toy(sizes, batch, *arguments, **more):
+    """The step of a published model with the sizes of a toy."""
+    preset = Preset(*arguments, vocab_size=256, **more)
+    preset.sizes = sizes
+    return preset.step(batch)
+
+
 def bert(batch):
-    return steps.bert_step(TRANSFORMER, batch, LENGTH, predictions=4)
+    return toy(TRANSFORMER, batch, "bert-tiny", LENGTH, predictions=4)
 
 
 def gpt(batch):
-    return steps.gpt_step(TRANSFORMER, batch, LENGTH, dropout=0.0)
+    return toy(TRANSFORMER, batch, "gpt-mini", LENGTH, dropout=0.0)
 
 
 def elmo(batch, samples):
-    return steps.elmo_step(ELMO, batch, 4, vocab_size=256, samples=samples, dropout=0.0)
+    return toy(ELMO, batch, "elmo-mini", 4, samples=samples, dropout=0.0)
 
 
 @pytest.fixture(scope="module")

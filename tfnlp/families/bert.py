@@ -102,7 +102,7 @@ def start(config: BertConfig) -> Any:
             f"`output` {config.output} is the model that training starts from; give a new folder"
         )
     sizes = (*CHANGED_SIZES, "max_positions")
-    refuse_with_start(config, sizes, "can't be changed when going on from `start`")
+    refuse_with_start(config, sizes, "can't be changed with `start`")
     refuse_with_start(
         config, ("vocab", "cased"), "can't be given with `start`, which has a vocabulary"
     )

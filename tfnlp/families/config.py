@@ -251,5 +251,6 @@ def refuse_with_start(config: Any, names: tuple[str, ...], why: str) -> None:
         ValueError: for an argument that was given all the same.
     """
     for name in names:
-        if name in config.given and getattr(config, name) not in (None, False):
+        value = getattr(config, name)
+        if name in config.given and value is not None and value is not False:
             raise ValueError(f"`{name}` {why}")

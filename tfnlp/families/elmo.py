@@ -84,7 +84,7 @@ def start(config: ElmoConfig) -> Any:
             f"`start` and `output` are the same folder, {config.output}; give a new `output`, or "
             "leave `start` out to resume the run"
         )
-    refuse_with_start(config, _CHANGED, f"can't be changed when going on from {config.start}")
+    refuse_with_start(config, _CHANGED, "can't be changed with `start`")
     before = load_pretrained(config.start, family=ELMO)
     if before.words is not None:
         why = f"can't be given with `start` {config.start}, which has a vocabulary"

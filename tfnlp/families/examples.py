@@ -40,7 +40,7 @@ def with_examples(config: Any, model: str) -> Any:
     decided = {**settings, "cased": not settings.get("lowercase", True)}
     for name in _OWN + _DECIDED:
         given = getattr(config, name, None)
-        if name not in config.given or given in (None, False):
+        if name not in config.given or given is None or given is False:
             continue
         if name in _OWN:
             raise ValueError(f"`{name}` can't be given with `examples`, which has its own")

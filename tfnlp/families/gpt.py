@@ -66,7 +66,7 @@ def start(config: GPTConfig) -> Any:
     if config.start is None:
         return None
     sizes = (*CHANGED_SIZES, "max_positions")
-    refuse_with_start(config, sizes, "can't be changed when going on from `start`")
+    refuse_with_start(config, sizes, "can't be changed with `start`")
     refuse_with_start(config, ("vocab",), "can't be given with `start`, which has a vocabulary")
     return load_pretrained(config.start, family=GPT)
 

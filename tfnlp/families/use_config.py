@@ -138,7 +138,9 @@ class ExportConfig(Config):
 def chosen(config: Config, names: tuple[str, ...]) -> dict[str, Any]:
     """Return the arguments of `names` that have a value, as keywords."""
     values = {name: getattr(config, name) for name in names}
-    return {name: value for name, value in values.items() if value not in (None, False)}
+    return {
+        name: value for name, value in values.items() if value is not None and value is not False
+    }
 
 
 def check_format(config: ExportConfig, others: tuple[str, ...], title: str) -> str:
