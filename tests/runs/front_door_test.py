@@ -108,6 +108,18 @@ def test_exported_modules_load_and_fine_tune(run, tmp_path):
     want, got = run(["a robin sang"]), loaded(["a robin sang"])
     np.testing.assert_allclose(got["pooled_output"], want["pooled_output"], atol=1e-5)
     assert len(tfnlp.inspect(tmp_path / "pair")) == 2
+    for call in (
+        lambda: loaded.export(tmp_path / "again"),
+        lambda: loaded.predict("a [MASK]"),
+        lambda: loaded.evaluate("book:the_secret_garden"),
+    ):
+        with pytest.raises(ValueError, match="is an exported module: it can be called and fine"):
+            call()
+    task = tfnlp.finetune(
+        "classify", loaded, train=ROWS, output=tmp_path / "task", epochs=1, batch_size=8
+    )
+    assert set(tfnlp.load(tmp_path / "task").predict(["a good book"])[0]) >= {"label"}
+    assert task.config["backbone"]["saved"] is True
 
 
 def test_save_writes_what_others_read(run, tmp_path):

@@ -48,6 +48,7 @@ def run(options: argparse.Namespace) -> None:
     if loaded.family.prediction is not prediction:
         names = [f.title for f in FAMILIES.values() if f.prediction is prediction]
         raise ValueError(f"{config.model} is {loaded.family.title}, expected {' or '.join(names)}")
+    loaded.family.check_weights(loaded)
     for piece in prediction.lines(loaded, config):
         print(piece, end="", flush=True)
 

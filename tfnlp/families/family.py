@@ -199,8 +199,7 @@ class Family:
 
         config = ExportConfig.make(output=str(directory), **settings)
         self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
-        if loaded.encoder is None and loaded.word_vectors is None:
-            raise ValueError(f"{loaded.path} is an exported module already")
+        self.check_weights(loaded)
         return self.export(loaded, config)
 
     def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
@@ -211,6 +210,7 @@ class Family:
         """
         from tfnlp.families.use_config import EvaluateConfig
 
+        self.check_weights(loaded)
         given = settings if text is None else {**settings, "text": text}
         config = EvaluateConfig.make(**given)
         self.check_takes(config, (*self.evaluation, "layout"), "evaluation", loaded.path)
@@ -227,10 +227,23 @@ class Family:
 
     def predicted(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> list[Any]:
         """Return the predictions of a model of this family."""
+        self.check_weights(loaded)
         prediction = self.prediction
         config = prediction.config.make(model=loaded, text=list(texts), **settings)
         prediction.check(config)
         return prediction.predict(loaded, config)
+
+    def check_weights(self, loaded: Any) -> None:
+        """Refuse an exported module where the model itself is needed.
+
+        Raises:
+            ValueError: if the model was loaded from exported modules.
+        """
+        if loaded.saved:
+            raise ValueError(
+                f"{loaded.path} is an exported module: it can be called and fine-tuned; give the "
+                "run or checkpoint that it was made from"
+            )
 
     def check_takes(
         self, config: Config, names: tuple[str, ...], kind: str, path: str | None
