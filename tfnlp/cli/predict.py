@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _predict_task(config: PredictTask) -> None:
     """Print (or write) a line for each example."""
-    from tfnlp.runs.finetuning import read_examples
+    from tfnlp.runs.finetune_examples import read_examples
     from tfnlp.runs.task_examples import shown
     from tfnlp.runs.task_folder import write_lines
     from tfnlp.runs.task_run import TaskRun

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.configs import option, redefine
@@ -17,13 +16,13 @@ from tfnlp.families.config import (
     refuse_with_start,
 )
 from tfnlp.families.examples_config import BertExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting, Measured, Prediction
+from tfnlp.families.family import Examples, Family, Fitting, Measured
+from tfnlp.families.masks import BERT_PREDICTION
 from tfnlp.families.plans import BERT_PLAN
 from tfnlp.families.preparation import same_folder
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
-    ModelConfig,
     check_format,
     only_savedmodel,
 )
@@ -250,58 +249,6 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     return written if config.litert is None else {**written, "litert": config.litert}
 
 
-@dataclasses.dataclass(kw_only=True)
-class PredictBert(ModelConfig):
-    """Arguments of `tfnlp predict bert`."""
-
-    text: list[str] = option(
-        [], "sentences with [MASK]; none: a sentence a line from stdin", positional=True
-    )
-    pair: str | None = option(None, "second sentence: does it follow the (one) text?")
-    top: int = option(5, "guesses a mask", at_least=1)
-    attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
-
-
-def check_texts(config: PredictBert) -> None:
-    """Check that there is something to fill.
-
-    Raises:
-        ValueError: for no text, or one without a mask.
-    """
-    if not config.text:
-        raise ValueError("no text: give sentences as arguments or on standard input")
-    if config.pair is None and not config.attention:
-        missing = [text for text in config.text if "[MASK]" not in text]
-        if missing:
-            raise ValueError(f"{missing[0]!r} has no [MASK] to fill; write one, or use `pair`")
-
-
-def predict(loaded: Any, config: PredictBert) -> list[Any]:
-    """Return for each text the guesses of each mask, or the probability that `pair` follows."""
-    from tfnlp.families.masks import fill_masks, follows
-
-    if config.pair is not None:
-        return [follows(loaded, text, config.pair) for text in config.text]
-    return [fill_masks(loaded, text, config.top) for text in config.text]
-
-
-def lines(loaded: Any, config: PredictBert) -> Iterator[str]:
-    """Yield what `predict` returns as lines."""
-    for text in config.text:
-        (result,) = predict(loaded, config.replace(text=[text]))
-        if config.pair is not None:
-            yield f"{result:.3f}  {text} | {config.pair}\n"
-            continue
-        for guesses in result:
-            shown = "  ".join(f"{token} {probability:.3f}" for token, probability in guesses)
-            yield f"{text}\n  {shown}\n"
-    if config.attention and config.pair is None:
-        from tfnlp.families.masks import draw_attention
-
-        draw_attention(loaded, config.text[0], config.attention)
-        yield f"attention map: {config.attention}\n"
-
-
 def _model_functions() -> tuple[Any, Any]:
     from tfnlp import models
 
@@ -348,13 +295,5 @@ BERT = Family(
         examples.bert_examples,
     ),
     plan=BERT_PLAN,
-    prediction=Prediction(
-        name="bert",
-        summary="Fill in [MASK], or tell whether one sentence follows another, with a BERT.",
-        config=PredictBert,
-        predict=predict,
-        lines=lines,
-        check=check_texts,
-        blank_lines=False,
-    ),
+    prediction=BERT_PREDICTION,
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.configs import option, redefine
@@ -15,14 +14,14 @@ from tfnlp.families.config import (
     TrainingConfig,
     refuse_with_start,
 )
+from tfnlp.families.continuations import GPT_PREDICTION
 from tfnlp.families.examples_config import GPTExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting, Measured, Prediction
+from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
 from tfnlp.families.plans import GPT_PLAN
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
-    ModelConfig,
     check_format,
     only_savedmodel,
 )
@@ -197,72 +196,6 @@ def _litert(loaded: Any, config: ExportConfig, length: int) -> Any:
     return written(config.litert, lite)
 
 
-@dataclasses.dataclass(kw_only=True)
-class PredictGPT(ModelConfig):
-    """Arguments of `tfnlp predict gpt`."""
-
-    text: list[str] = option(
-        [], "texts to continue; none: a text a line from stdin", positional=True, metavar="prompt"
-    )
-    max_new_tokens: int = option(100, "tokens to add at most", at_least=1)
-    temperature: float = option(0.8, "0: always the most probable token")
-    top_k: int = option(0, "draw from so many tokens; 0: all")
-    top_p: float = option(0.95, "draw from the fewest with this probability")
-    beams: int | None = option(None, "search with so many beams in place of drawing", at_least=1)
-    samples: int = option(1, "continuations a prompt", at_least=1)
-    seed: int = option(0, "of the first continuation")
-    bf16: bool = option(False, "weights in bfloat16")
-
-
-def check_prompts(config: PredictGPT) -> None:
-    """Check arguments before the model is loaded.
-
-    Raises:
-        ValueError: for arguments out of range or that contradict each other.
-    """
-    from tfnlp.hub.modules.text_generation import check_sampling
-
-    check_sampling(config.temperature, config.top_k, config.top_p)
-    if config.beams and config.samples > 1:
-        raise ValueError("`samples` draws, `beams` does not; give one of them")
-    if not config.text:
-        raise ValueError("no text: give prompts as arguments or on standard input")
-
-
-def predict(loaded: Any, config: PredictGPT) -> list[list[str]]:
-    """Return the continuations of each prompt."""
-    return [
-        ["".join(_pieces(loaded, config, text, number)) for number in range(config.samples)]
-        for text in config.text
-    ]
-
-
-def lines(loaded: Any, config: PredictGPT) -> Iterator[str]:
-    """Yield each prompt and its continuation, token by token."""
-    between = "" if loaded.tokenizer.keeps_spaces else " "
-    for text in config.text:
-        for number in range(config.samples):
-            yield text + between
-            yield from _pieces(loaded, config, text, number)
-            yield "\n"
-
-
-def _pieces(loaded: Any, config: PredictGPT, text: str, number: int) -> Any:
-    from tfnlp.hub import TextGenerator
-
-    generator = TextGenerator(loaded.encoder, loaded.tokenizer)
-    if config.beams:
-        return generator([text], config.max_new_tokens, beams=config.beams)
-    return generator.stream(
-        text,
-        config.max_new_tokens,
-        temperature=config.temperature,
-        top_k=config.top_k,
-        top_p=config.top_p,
-        seed=config.seed + number,
-    )
-
-
 def _gpt() -> Any:
     from tfnlp import models
 
@@ -307,12 +240,5 @@ GPT = Family(
         examples.gpt_examples,
     ),
     plan=GPT_PLAN,
-    prediction=Prediction(
-        name="gpt",
-        summary="Continue texts with a GPT, as they are written.",
-        config=PredictGPT,
-        predict=predict,
-        lines=lines,
-        check=check_prompts,
-    ),
+    prediction=GPT_PREDICTION,
 )

@@ -1,11 +1,67 @@
-"""Masked words and sentence pairs with a loaded BERT."""
+"""Masked words and sentence pairs with a loaded BERT: what `tfnlp predict bert` does."""
 
-from typing import Any
+from __future__ import annotations
 
-import tensorflow as tf
+import dataclasses
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from tfnlp.convert.pretrained import Pretrained
-from tfnlp.hub.modules.fill import best_tokens, check_head, masked_pieces
+from tfnlp.configs import option
+from tfnlp.families.family import Prediction
+from tfnlp.families.use_config import ModelConfig
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from tfnlp.convert.pretrained import Pretrained
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictBert(ModelConfig):
+    """Arguments of `tfnlp predict bert`."""
+
+    text: list[str] = option(
+        [], "sentences with [MASK]; none: a sentence a line from stdin", positional=True
+    )
+    pair: str | None = option(None, "second sentence: does it follow the (one) text?")
+    top: int = option(5, "guesses a mask", at_least=1)
+    attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
+
+
+def check_texts(config: PredictBert) -> None:
+    """Check that there is something to fill.
+
+    Raises:
+        ValueError: for no text, or one without a mask.
+    """
+    if not config.text:
+        raise ValueError("no text: give sentences as arguments or on standard input")
+    if config.pair is None and not config.attention:
+        missing = [text for text in config.text if "[MASK]" not in text]
+        if missing:
+            raise ValueError(f"{missing[0]!r} has no [MASK] to fill; write one, or use `pair`")
+
+
+def predict(loaded: Any, config: PredictBert) -> list[Any]:
+    """Return for each text the guesses of each mask, or the probability that `pair` follows."""
+    if config.pair is not None:
+        return [follows(loaded, text, config.pair) for text in config.text]
+    return [fill_masks(loaded, text, config.top) for text in config.text]
+
+
+def lines(loaded: Any, config: PredictBert) -> Iterator[str]:
+    """Yield what `predict` returns as lines."""
+    for text in config.text:
+        (result,) = predict(loaded, config.replace(text=[text]))
+        if config.pair is not None:
+            yield f"{result:.3f}  {text} | {config.pair}\n"
+            continue
+        for guesses in result:
+            shown = "  ".join(f"{token} {probability:.3f}" for token, probability in guesses)
+            yield f"{text}\n  {shown}\n"
+    if config.attention and config.pair is None:
+        draw_attention(loaded, config.text[0], config.attention)
+        yield f"attention map: {config.attention}\n"
 
 
 def encode(
@@ -19,6 +75,10 @@ def encode(
     Raises:
         ValueError: if the text is longer than the model's positions.
     """
+    import tensorflow as tf
+
+    from tfnlp.hub.modules.fill import masked_pieces
+
     tokenizer = loaded.tokenizer
     ids = masked_pieces(tokenizer, tf.constant([text]))[0][0].numpy().tolist()
     first = [tokenizer.cls_id, *ids, tokenizer.sep_id]
@@ -41,6 +101,8 @@ def encode(
 
 def fill_masks(loaded: Pretrained, text: str, top: int) -> list[list[tuple[str, float]]]:
     """Return for each mask of `text` a list of `(token, probability)`, most probable first."""
+    from tfnlp.hub.modules.fill import best_tokens, check_head
+
     inputs, positions = encode(loaded, text)
     if not positions:
         return []
@@ -60,6 +122,8 @@ def follows(loaded: Pretrained, text: str, pair: str) -> float:
     Raises:
         ValueError: if the model has no next-sentence head.
     """
+    import tensorflow as tf
+
     if loaded.pretrainer is None or "next_sentence_logits" not in loaded.pretrainer.output:
         raise ValueError("the model has no next-sentence head")
     inputs, _ = encode(loaded, text, pair)
@@ -81,6 +145,19 @@ def draw_attention(loaded: Pretrained, text: str, path: str) -> None:
 def _pretrainer_outputs(
     loaded: Pretrained, inputs: dict[str, tf.Tensor], positions: list[int]
 ) -> dict[str, Any]:
+    import tensorflow as tf
+
     if "mlm_logits" in loaded.pretrainer.output:
         inputs = {**inputs, "masked_lm_positions": tf.constant([positions], "int32")}
     return loaded.pretrainer(inputs)
+
+
+BERT_PREDICTION = Prediction(
+    name="bert",
+    summary="Fill in [MASK], or tell whether one sentence follows another, with a BERT.",
+    config=PredictBert,
+    predict=predict,
+    lines=lines,
+    check=check_texts,
+    blank_lines=False,
+)

@@ -1,11 +1,85 @@
-"""Vectors of words in context: nearest neighbours (Peters et al. 2018, table 4), HDF5 files."""
+"""Vectors of words in context: what `tfnlp predict elmo` does.
 
+Nearest neighbours (Peters et al. 2018, table 4), and all layers of a text as an HDF5 file.
+"""
+
+import dataclasses
 import heapq
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
-from tqdm.auto import tqdm
+from tfnlp.configs import option
+from tfnlp.families.config import LAYOUT_HELP, LAYOUTS
+from tfnlp.families.family import Prediction
+from tfnlp.families.use_config import ModelConfig
+
+
+@dataclasses.dataclass(kw_only=True)
+class PredictElmo(ModelConfig):
+    """Arguments of `tfnlp predict elmo`."""
+
+    text: list[str] = option(
+        [], "with --word: sentences that hold it, words between spaces",
+        positional=True, metavar="sentence",
+    )  # fmt: skip
+    word: str | None = option(None, "print its nearest neighbours in --corpus")
+    corpus: Any = option(
+        None,
+        "text to look for neighbours in; may be given several times, also a glob in quotes",
+        metavar="FILE", const="append",
+    )  # fmt: skip
+    layout: str = option("auto", f"of --corpus; {LAYOUT_HELP}", choices=LAYOUTS)
+    tokenize: bool = option(
+        False, "split punctuation off the words first, if the text has not been tokenized yet"
+    )
+    same: bool = option(False, "only neighbours that are --word too")
+    top: int = option(5, "neighbours a sentence", at_least=1)
+    layer: str = option(
+        "lstm_outputs1", "vectors to compare: word_emb, lstm_outputs1, lstm_outputs2, ..."
+    )
+    input: str | None = option(None, "with --hdf5: a sentence a line", metavar="FILE")
+    hdf5: str | None = option(None, "write all layers of --input to this file", metavar="FILE")
+    carry_state: bool = option(
+        False, "with --hdf5: carry the LSTM state from sentence to sentence, as bilm-tf does"
+    )
+
+
+def check_prediction(config: PredictElmo) -> None:
+    """Check arguments before the model is loaded.
+
+    Raises:
+        ValueError: if there is nothing to do, or an argument lacks another.
+        FileExistsError: if the HDF5 file exists.
+    """
+    if not (config.word or config.hdf5):
+        raise ValueError("nothing to do: give `word` and `corpus`, or `input` and `hdf5`")
+    if config.word and not (config.corpus and config.text):
+        raise ValueError("`word` needs sentences that hold it, and `corpus`")
+    if config.hdf5 and not config.input:
+        raise ValueError("`hdf5` needs `input`, a file of sentences")
+    for sentence in config.text if config.word else ():
+        if config.word not in sentence.split():
+            raise ValueError(f"{config.word!r} is not a word of {sentence!r} (split at spaces)")
+    if config.hdf5 and os.path.exists(config.hdf5):
+        raise FileExistsError(f"{config.hdf5} exists; choose another `hdf5`")
+
+
+def predict(loaded: Any, config: PredictElmo) -> list[Any]:
+    """Return for each sentence its `Neighbour`s, see `tfnlp.families.neighbours`."""
+    return neighbours(loaded.encoder, config)
+
+
+def lines(loaded: Any, config: PredictElmo) -> Iterator[str]:
+    """Yield the neighbours of the word, and write the HDF5 file."""
+    if config.word:
+        for sentence, found in zip(config.text, predict(loaded, config), strict=True):
+            words = sentence.split()
+            yield f"{marked(words, words.index(config.word))}\n"
+            for cosine, sentence_words, place in found:
+                yield f"  {cosine:.3f}  {marked(sentence_words, place)}\n"
+    if config.hdf5:
+        yield write_layers(loaded.encoder, config.input, config.hdf5, config.carry_state) + "\n"
 
 
 def neighbours(encoder: Any, config: Any) -> list[list[tuple[float, list[str], int]]]:
@@ -64,6 +138,9 @@ def nearest(
     Raises:
         ValueError: with `same`, if the corpus does not hold the word.
     """
+    import numpy as np
+    from tqdm.auto import tqdm
+
     from tfnlp.hub import ElmoModule, sentence_layers
 
     module = ElmoModule(encoder)
@@ -117,6 +194,7 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
         ValueError: for an empty file.
     """
     import h5py
+    from tqdm.auto import tqdm
 
     from tfnlp.files import written_whole
     from tfnlp.hub import ElmoModule, running_layers, sentence_layers
@@ -135,5 +213,18 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
     return f"{path}: {len(sentences)} sentences, {values.shape[0]} layers of {values.shape[2]}"
 
 
-def _unit(x: np.ndarray) -> np.ndarray:
+def _unit(x: Any) -> Any:
+    import numpy as np
+
     return x / np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
+
+
+ELMO_PREDICTION = Prediction(
+    name="elmo",
+    summary="Find words used in the same sense, or write all layers of a text, with an ELMo.",
+    config=PredictElmo,
+    predict=predict,
+    lines=lines,
+    check=check_prediction,
+    reads_stdin=lambda config: False,
+)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families.config import TrainingConfig, WordTextConfig
-from tfnlp.families.elmo import word_measures
+from tfnlp.families.elmo_text import word_measures
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import (
     Preparation,

@@ -156,3 +156,12 @@ def same_folder(first: Any, second: Any) -> bool:
     if not all(isinstance(path, str | os.PathLike) for path in (first, second)):
         return False
     return os.path.realpath(first) == os.path.realpath(second)
+
+
+def write_lines(path: str, lines: Any) -> None:
+    """Write a file of one entry a line, whole or not at all."""
+    from tfnlp.files import written_whole
+
+    with written_whole(path) as partial:
+        with open(partial, "w", encoding="utf-8", newline="") as file:
+            file.write("".join(f"{line}\n" for line in lines))

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import translation
+from tfnlp.families import translation, translation_use
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation
 
@@ -83,11 +83,11 @@ SEQ2SEQ = Family(
     build=build,
     prepare=prepare,
     restore=restore,
-    evaluate=translation.evaluate,
-    evaluation=translation.TRANSLATION_MEASURES,
-    needs=translation.TRANSLATION_NEEDS,
-    export=translation.export,
-    exports=translation.TRANSLATION_EXPORTS,
-    vectors=translation.vectors,
-    prediction=translation.TRANSLATION_PREDICTION,
+    evaluate=translation_use.evaluate,
+    evaluation=translation_use.TRANSLATION_MEASURES,
+    needs=translation_use.TRANSLATION_NEEDS,
+    export=translation_use.export,
+    exports=translation_use.TRANSLATION_EXPORTS,
+    vectors=translation_use.vectors,
+    prediction=translation_use.TRANSLATION_PREDICTION,
 )

@@ -2,14 +2,12 @@
 
 import dataclasses
 import os
-import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from tfnlp.configs import option
 from tfnlp.families.config import OutputConfig, TrainingConfig
-from tfnlp.families.family import Measured, Prediction
 from tfnlp.families.preparation import (
     BPE_VOCABULARY,
     Preparation,
@@ -17,14 +15,7 @@ from tfnlp.families.preparation import (
     bpe_vocabulary,
     write_bpe_folder,
 )
-from tfnlp.families.use_config import EvaluateConfig, ExportConfig, ModelConfig
 
-TRANSLATION_MEASURES = {
-    "source": None, "target": None, "batch_size": 32, "beams": 4, "length_penalty": 0.6,
-    "report": None,
-}  # fmt: skip
-TRANSLATION_EXPORTS = ("beams", "length_penalty")
-TRANSLATION_NEEDS = ("source", "target")
 # Lengths of fixed shapes are an option of the models, not of their runs.
 NOT_STATED = frozenset({"name", "dtype", "source_length", "target_length"})
 
@@ -207,11 +198,11 @@ def _texts(config: Any) -> tuple[Any, Any]:
         sources, targets = (list(side) for side in zip(*config.text, strict=True))
         text = ParallelText(sources, targets, 0)
     elif config.source and config.target:
-        text = read_parallel(_paths(config.source), _paths(config.target))
+        text = read_parallel(paths(config.source), paths(config.target))
     else:
         raise ValueError("give `source` and `target`, the two files of a translation")
     if config.valid_source:
-        return text, read_parallel(_paths(config.valid_source), _paths(config.valid_target))
+        return text, read_parallel(paths(config.valid_source), paths(config.valid_target))
     count = round(config.held_out * len(text.sources))
     if not 0 < count < len(text.sources):
         raise ValueError(
@@ -229,7 +220,8 @@ def _texts(config: Any) -> tuple[Any, Any]:
     )
 
 
-def _paths(source: Any) -> list[str]:
+def paths(source: Any) -> list[str]:
+    """Return one path or several as a list."""
     return [os.fspath(source)] if isinstance(source, str | os.PathLike) else list(source)
 
 
@@ -248,132 +240,3 @@ def restored(model: Any, decoder: Callable, path: str, arguments: dict[str, Any]
         vocabulary=vocabulary,
         decoder=decoder(model, tokenizer.end_id),
     )
-
-
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
-    """Return BLEU, of the whole text and by the length of its sentences.
-
-    With `report`, translations and a plot of BLEU by length are written to that folder.
-    """
-    from tfnlp.data import read_parallel
-    from tfnlp.files import written_whole
-    from tfnlp.hub import Translator
-    from tfnlp.pictures import plot_lengths
-    from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
-
-    text = read_parallel(_paths(config.source), _paths(config.target))
-    translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
-    translations = translator(text.sources, config.batch_size, progress=True)
-    bleu, signature = corpus_bleu(translations, text.targets)
-    lengths = bleu_by_length(text.sources, translations, text.targets)
-    shown = [f"BLEU {bleu:.2f} of {len(translations):,} sentences ({signature})"]
-    for row in lengths:
-        words = f"{row.shortest} to {row.longest} words"
-        shown.append(f"  {words:18s}{row.count:6,} sentences  {row.bleu:6.2f}")
-    if config.report:
-        os.makedirs(config.report, exist_ok=True)
-        with written_whole(os.path.join(config.report, "translations.txt")) as path:
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(f"{translation}\n" for translation in translations)
-        with written_whole(os.path.join(config.report, "lengths.png")) as path:
-            plot_lengths({"": lengths}, path)
-        shown.append(f"report: {config.report}")
-    rows = [row._asdict() for row in lengths]
-    return Measured({"bleu": bleu, "signature": signature, "lengths": rows}, "\n".join(shown))
-
-
-def vectors(loaded: Any, texts: list[str]) -> list[str]:
-    """Return the translations of strings, as the exported module would."""
-    from tfnlp.hub import Translator
-
-    return Translator(loaded.decoder, loaded.tokenizer)(texts)
-
-
-def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
-    """Write a module of sentences to translations."""
-    from tfnlp import hub
-
-    beams = 4 if config.beams is None else config.beams
-    penalty = 0.6 if config.length_penalty is None else config.length_penalty
-    translator = hub.Translator(loaded.decoder, loaded.tokenizer, beams, penalty)
-    return {"module": hub.export_translator(
-        config.output, loaded.encoder, translator, config.overwrite
-    )}  # fmt: skip
-
-
-@dataclasses.dataclass(kw_only=True)
-class PredictTranslation(ModelConfig):
-    """Arguments of `tfnlp predict translation`."""
-
-    text: list[str] = option(
-        [], "sentences to translate; none: one a line from stdin",
-        positional=True, metavar="sentence",
-    )  # fmt: skip
-    beams: int = option(4, "hypotheses kept at a time", at_least=1)
-    length_penalty: float = option(0.6, "above 0 it favours long translations")
-    attention: str | None = option(None, "draw the attention of the first sentence", metavar="PNG")
-
-
-def _check(config: PredictTranslation) -> None:
-    if not any(config.text):
-        raise ValueError("no text: give sentences as arguments or on standard input")
-
-
-def predict(loaded: Any, config: PredictTranslation) -> list[str]:
-    """Return the translations, and draw the attention of the first one."""
-    from tfnlp.hub import Translator
-
-    translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
-    translations = translator(config.text)
-    if config.attention:
-        _draw(loaded, config.text[0], translations[0], config.attention)
-    return translations
-
-
-def lines(loaded: Any, config: PredictTranslation) -> Iterator[str]:
-    """Yield a translation a line."""
-    yield "".join(f"{translation}\n" for translation in predict(loaded, config))
-    if config.attention:
-        print(f"attention: {config.attention}", file=sys.stderr)
-
-
-def _draw(loaded: Any, sentence: str, translation: str, path: str) -> None:
-    import numpy as np
-
-    from tfnlp.pictures import plot_attention
-
-    if "attention" not in loaded.encoder.output:
-        raise ValueError("a model without attention has none to draw; leave `attention` away")
-    tokenizer = loaded.tokenizer
-    source, target = (
-        list(tokenizer.tokenize([text])[0].numpy()) for text in (sentence, translation)
-    )
-    end = tokenizer.end_id
-    ids = np.array([[*source, end]], np.int32)
-    outputs = loaded.encoder(
-        {
-            "input_word_ids": ids,
-            "input_mask": np.ones_like(ids),
-            "target_word_ids": np.array([[end, *target]], np.int32),
-        }
-    )
-    scores = np.asarray(outputs["attention"])[0]
-    scores = scores if scores.ndim == 3 else scores[None]  # [N, T, S]
-    pieces = [[_shown(tokenizer, i) for i in [*side, end]] for side in (source, target)]
-    plot_attention(scores, pieces[1], path, columns=pieces[0])
-
-
-def _shown(tokenizer: Any, token: int) -> str:
-    if token == tokenizer.end_id:
-        return "(end)"
-    return tokenizer.detokenize([[token]])[0].numpy().decode("utf-8", "replace").strip()
-
-
-TRANSLATION_PREDICTION = Prediction(
-    name="translation",
-    summary="Translate sentences, and show which words the model attended to for each word.",
-    config=PredictTranslation,
-    predict=predict,
-    lines=lines,
-    check=_check,
-)

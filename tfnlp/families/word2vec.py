@@ -15,6 +15,7 @@ from tfnlp.families.preparation import (
     documents,
     tokenized,
     vocabulary_tokens,
+    write_lines,
 )
 from tfnlp.families.use_config import EvaluateConfig
 from tfnlp.families.vectors import (
@@ -140,15 +141,6 @@ def read_words(path: str) -> list[str]:
     if not words:
         raise ValueError(f"vocabulary file {path} is empty; expected one word a line")
     return words
-
-
-def write_lines(path: str, lines: Any) -> None:
-    """Write a file of one entry a line, whole or not at all."""
-    from tfnlp.files import written_whole
-
-    with written_whole(path) as partial:
-        with open(partial, "w", encoding="utf-8", newline="") as file:
-            file.write("".join(f"{line}\n" for line in lines))
 
 
 def _sentences(documents: Any, config: Word2VecConfig) -> list[str]:

@@ -4,16 +4,22 @@ import collections
 import json
 import math
 import os
-import statistics
 import sys
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
+from tfnlp.runs.finetune_examples import (
+    check_examples,
+    crc32,
+    perfect_prediction,
+    read_parts,
+    sentences_of,
+)
+from tfnlp.runs.finetune_table import rows_as_json, table
 
 
 def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
@@ -69,34 +75,6 @@ def _run_all(config: FinetuneConfig, work: "Finetuning", choices: Iterable) -> d
     return {**best[2], "folder": folder, "runs": found["runs"]}
 
 
-def rows_as_json(rows: dict[str | None, list]) -> dict[str, list]:
-    """Return `rows` with a name for what was fine-tuned as a whole."""
-    return {choice or "fine-tuned": metrics for choice, metrics in rows.items()}
-
-
-def table(rows: dict[str | None, list[dict[str, float]]], main: str) -> str:
-    """Return mean and standard deviation over seeds, as text.
-
-    Args:
-        rows: Name (None: fine-tuned) to the metrics of each seed.
-        main: The metric to put first.
-    """
-    names = sorted(next(iter(rows.values()))[0], key=lambda name: name != main)
-    names = [name for name in names if not name.endswith("_thresh")]
-    lines = [f"{'dev':18s}" + "".join(f"{name:>20s}" for name in names)]
-    for choice, metrics in rows.items():
-        cells = [mean_and_deviation([m[name] for m in metrics]) for name in names]
-        lines.append(f"{choice or 'fine-tuned':18s}" + "".join(f"{cell:>20s}" for cell in cells))
-    return "\n".join(lines)
-
-
-def mean_and_deviation(values: list[float]) -> str:
-    """Return of one value the value, of several mean and standard deviation (of a sample)."""
-    if len(values) == 1:
-        return f"{values[0]:.4f}"
-    return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
-
-
 class Finetuning:
     """The data and the model that the runs of one config share.
 
@@ -112,38 +90,16 @@ class Finetuning:
     def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
         self.task, self.config, self.strategy = task, config, strategy
         check_batch(config, strategy)
-        self.train, self.dev = self._read()
+        self.train, self.dev = read_parts(task, config)
         self.backbone = task_folder.load_backbone(config.model)
         self.fitting = self.backbone.family.fitting
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
         self.spec = self._spec()
-        self._check_examples()
+        check_examples(self.spec, config, self.train, self.dev)
         self.metric = self._metric()
         self._prepared = {}
-
-    def _read(self) -> tuple[list, list]:
-        """Return examples to learn from and to measure on."""
-        import numpy as np
-
-        config = self.config
-        train = read_examples(self.task, config.train, config, "train")
-        if config.dev is not None:
-            return train[: config.limit], read_examples(self.task, config.dev, config, "dev")
-        train = train[: config.limit]
-        count = round(config.held_out * len(train))
-        if not 0 < count < len(train):
-            raise ValueError(
-                f"`held_out` {config.held_out} of {len(train)} examples are {count}; give `dev`, "
-                "or a share that leaves one or more on either side"
-            )
-        order = np.random.Generator(np.random.Philox(key=0)).permutation(len(train))
-        held = set(order[:count].tolist())
-        return (
-            [e for i, e in enumerate(train) if i not in held],
-            [e for i, e in enumerate(train) if i in held],
-        )
 
     def _spec(self) -> Any:
         """Return the `TaskSpec` of the training examples."""
@@ -173,29 +129,6 @@ class Finetuning:
             whole = self.fitting.both_orders and self.features is None
             arguments["both_orders"] = whole and arguments["texts"] == 2
         return TaskSpec(self.task, **arguments)
-
-    def _check_examples(self) -> None:
-        """Check that all examples are of the form of the first one to learn from."""
-        spec, config = self.spec, self.config
-        for part, examples in (("train", self.train), ("dev", self.dev)):
-            source = getattr(config, part) if config.dev is not None else config.train
-            for number, example in enumerate(examples, 1):
-                where = f"`{part}` {_shown_source(source)}, example {number}"
-                if spec.task == "classify" and example.label not in spec.labels:
-                    raise ValueError(
-                        f"{where} has the label {example.label!r}, which no example to learn from "
-                        f"has: {', '.join(spec.labels[:10])}"
-                    )
-                if spec.task == "choose" and len(example.choices) != spec.choices:
-                    raise ValueError(
-                        f"{where} has {len(example.choices)} choices, the first one "
-                        f"{spec.choices}; expected as many in all"
-                    )
-                if spec.task in ("classify", "similarity"):
-                    if len(example.segments) != spec.texts:
-                        raise ValueError(
-                            f"{where} has {len(example.segments)} texts, the first one {spec.texts}"
-                        )
 
     def _max_length(self) -> int:
         from tfnlp.families.fitting import max_positions
@@ -348,8 +281,8 @@ class Finetuning:
             "training": {**settings, "metric": self.metric, "bf16": config.bf16, "seed": seed},
             "data": {
                 "examples": len(self.train),
-                "crc32": _crc32(self.train),
-                "dev": _crc32(self.dev),
+                "crc32": crc32(self.train),
+                "dev": crc32(self.dev),
             },
         }
 
@@ -419,69 +352,3 @@ class Finetuning:
 def shown_metrics(results: dict[str, Any]) -> str:
     """Return measures as text."""
     return "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
-
-
-def read_examples(
-    task: str, source: Any, config: Any, name: str, labelled: bool = True
-) -> list[Any]:
-    """Return the examples of files or Python objects; print on stderr how many rows were left out.
-
-    Args:
-        task: The task.
-        source: See `tfnlp.data.examples_of`.
-        config: A `ColumnConfig`.
-        name: The argument that `source` was given as.
-        labelled: False: labels may be missing.
-    """
-    from tfnlp.data import examples_of
-
-    data = examples_of(
-        source,
-        task,
-        text=config.text_columns,
-        label=config.label,
-        skip=config.skip_bad_rows,
-        labelled=labelled,
-        name=name,
-    )
-    bad = [why for why in data.skipped if "no class" not in why]
-    if bad:
-        print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
-    return data.examples
-
-
-def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
-    """Return a prediction that is right, to learn which measures there are."""
-    if spec.task == "answer":
-        text = example.answers[0][0] if example.answers else ""
-        return {"answer": text, "answers": [text], "null_score": 0.0}
-    if spec.task == "tag":
-        return {"tags": list(example.tags)}
-    if spec.task == "classify":
-        return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
-    return {"score": example.label, "choice": example.label}
-
-
-def sentences_of(task: str, examples: list, split: Callable[[str], str]) -> Iterator[list[str]]:
-    """Yield the words of all texts of examples, a list a text."""
-    for example in examples:
-        if task == "tag":
-            yield example.words
-        elif task == "answer":
-            yield split(example.question).split()
-            yield split(example.context).split()
-        else:
-            for text in (*example.segments, *example.choices):
-                yield split(text).split()
-
-
-def _crc32(examples: list) -> int:
-    return zlib.crc32("\n".join(map(repr, examples)).encode("utf-8", "surrogatepass"))
-
-
-def _shown_source(source: Any) -> str:
-    if isinstance(source, str | os.PathLike):
-        return os.fspath(source)
-    if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
-        return " ".join(map(os.fspath, source))
-    return "rows"

@@ -101,7 +101,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
     """
     import tensorflow as tf
 
-    from tfnlp.families.word2vec import write_lines
+    from tfnlp.families.preparation import write_lines
     from tfnlp.files import local_copy, written_whole
     from tfnlp.training import Workers
     from tfnlp.training.run import delete_run, write_config

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from tfnlp.runs import task_folder
-from tfnlp.runs.finetuning import read_examples
+from tfnlp.runs.finetune_examples import read_examples
 from tfnlp.runs.task_config import EvaluateTask, PredictTask
 from tfnlp.runs.task_examples import examples_of_texts
 

@@ -1,0 +1,128 @@
+"""The examples of a fine-tuning run: reading them and what a run asks of them."""
+
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+def read_examples(
+    task: str, source: Any, config: Any, name: str, labelled: bool = True
+) -> list[Any]:
+    """Return the examples of files or Python objects; print on stderr how many rows were left out.
+
+    Args:
+        task: The task.
+        source: See `tfnlp.data.examples_of`.
+        config: A `ColumnConfig`.
+        name: The argument that `source` was given as.
+        labelled: False: labels may be missing.
+    """
+    from tfnlp.data import examples_of
+
+    data = examples_of(
+        source,
+        task,
+        text=config.text_columns,
+        label=config.label,
+        skip=config.skip_bad_rows,
+        labelled=labelled,
+        name=name,
+    )
+    bad = [why for why in data.skipped if "no class" not in why]
+    if bad:
+        print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
+    return data.examples
+
+
+def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any]]:
+    """Return the examples of a `FinetuneConfig`: those to learn from and those to measure on.
+
+    Without dev examples a share of the others is held out, drawn at random with a fixed seed.
+
+    Raises:
+        ValueError: if nothing would be held out, or nothing left.
+    """
+    import numpy as np
+
+    train = read_examples(task, config.train, config, "train")
+    if config.dev is not None:
+        return train[: config.limit], read_examples(task, config.dev, config, "dev")
+    train = train[: config.limit]
+    count = round(config.held_out * len(train))
+    if not 0 < count < len(train):
+        raise ValueError(
+            f"`held_out` {config.held_out} of {len(train)} examples are {count}; give `dev`, or a "
+            "share that leaves one or more on either side"
+        )
+    order = np.random.Generator(np.random.Philox(key=0)).permutation(len(train))
+    held = set(order[:count].tolist())
+    return (
+        [example for i, example in enumerate(train) if i not in held],
+        [example for i, example in enumerate(train) if i in held],
+    )
+
+
+def check_examples(spec: Any, config: Any, train: list[Any], dev: list[Any]) -> None:
+    """Check that all examples are of the form of the first one to learn from.
+
+    Raises:
+        ValueError: for the first that is not; names its source and number.
+    """
+    for part, examples in (("train", train), ("dev", dev)):
+        source = getattr(config, part) if config.dev is not None else config.train
+        for number, example in enumerate(examples, 1):
+            where = f"`{part}` {_shown_source(source)}, example {number}"
+            if spec.task == "classify" and example.label not in spec.labels:
+                raise ValueError(
+                    f"{where} has the label {example.label!r}, which no example to learn from "
+                    f"has: {', '.join(spec.labels[:10])}"
+                )
+            if spec.task == "choose" and len(example.choices) != spec.choices:
+                raise ValueError(
+                    f"{where} has {len(example.choices)} choices, the first one {spec.choices}; "
+                    "expected as many in all"
+                )
+            if spec.task in ("classify", "similarity") and len(example.segments) != spec.texts:
+                raise ValueError(
+                    f"{where} has {len(example.segments)} texts, the first one {spec.texts}"
+                )
+
+
+def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
+    """Return a prediction that is right, to learn which measures there are."""
+    if spec.task == "answer":
+        text = example.answers[0][0] if example.answers else ""
+        return {"answer": text, "answers": [text], "null_score": 0.0}
+    if spec.task == "tag":
+        return {"tags": list(example.tags)}
+    if spec.task == "classify":
+        return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
+    return {"score": example.label, "choice": example.label}
+
+
+def sentences_of(task: str, examples: list, split: Callable[[str], str]) -> Iterator[list[str]]:
+    """Yield the words of all texts of examples, a list a text."""
+    for example in examples:
+        if task == "tag":
+            yield example.words
+        elif task == "answer":
+            yield split(example.question).split()
+            yield split(example.context).split()
+        else:
+            for text in (*example.segments, *example.choices):
+                yield split(text).split()
+
+
+def crc32(examples: list) -> int:
+    """Return a checksum that tells examples from others."""
+    return zlib.crc32("\n".join(map(repr, examples)).encode("utf-8", "surrogatepass"))
+
+
+def _shown_source(source: Any) -> str:
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)
+    if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
+        return " ".join(map(os.fspath, source))
+    return "rows"
