@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.cli.command import RUN, error, tfnlp
-from tests.support import ROOT, run_python, start_python
+from tests.support import ROOT, golden, run_python, start_python
 from tfnlp import books
 from tfnlp.text import SPECIAL_TOKENS
 
@@ -184,3 +184,11 @@ def test_help_and_package_import_are_light():
     assert "pretrain" in help.communicate()[0] and help.returncode == 0
     wrong = start_python("-m", "tfnlp", "dance", stderr=subprocess.PIPE)
     assert "dance" in wrong.communicate()[1] and wrong.returncode == 2
+
+
+@pytest.mark.slow
+def test_another_keras_backend_in_the_environment_is_no_hindrance(tmp_path):
+    code = "import sys; from tfnlp.cli import main, parse; sys.exit(main(parse(sys.argv)))"
+    command = ["export", "--model", golden("runs_0.1.0") / "bert", "--output", tmp_path / "m"]
+    run_python(code, *command, env={"KERAS_BACKEND": "jax"})
+    assert (tmp_path / "m/encoder/saved_model.pb").exists()

@@ -130,7 +130,7 @@ def _import_tensorflow(alone: bool) -> None:
         alone: Whether this process trains by itself; else its devices must wait for the others.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # what training and export are written for
     with _silent_stderr():
         import keras  # noqa: F401
         import tensorflow as tf
