@@ -74,7 +74,11 @@ class Pretrained:
         Raises:
             ValueError: if the model has no vectors of strings.
         """
-        return self.family.vectors(self, [texts] if isinstance(texts, str) else list(texts))
+        return self._vectors([texts] if isinstance(texts, str) else list(texts))
+
+    @functools.cached_property
+    def _vectors(self) -> Callable[[list[str]], Any]:
+        return self.family.vectors(self)  # traced once, not for each call
 
     def export(self, directory: str, **settings: Any) -> dict[str, str]:
         """Write SavedModels that need no tfnlp.

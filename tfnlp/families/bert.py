@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
 from tfnlp.configs import option, redefine
@@ -202,14 +203,15 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
 
 
-def vectors(loaded: Any, texts: list[str]) -> Any:
-    """Return the encoder's outputs for strings, as the exported pair would give them."""
+def vectors(loaded: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to the encoder's outputs that the exported pair would be."""
     import tensorflow as tf
 
     from tfnlp.hub import BertPreprocessorModule
 
     length = min(128, fitting.max_positions(loaded) or 128)
-    return loaded.encoder(BertPreprocessorModule(loaded.tokenizer, length)(tf.constant(texts)))
+    preprocessor = BertPreprocessorModule(loaded.tokenizer, length)
+    return lambda texts: loaded.encoder(preprocessor(tf.constant(texts)))
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:

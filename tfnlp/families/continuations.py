@@ -43,26 +43,31 @@ def check_prompts(config: PredictGPT) -> None:
 
 def predict(loaded: Any, config: PredictGPT) -> list[list[str]]:
     """Return the continuations of each prompt."""
+    generator = _generator(loaded)
     return [
-        ["".join(_pieces(loaded, config, text, number)) for number in range(config.samples)]
+        ["".join(_pieces(generator, config, text, number)) for number in range(config.samples)]
         for text in config.text
     ]
 
 
 def lines(loaded: Any, config: PredictGPT) -> Iterator[str]:
     """Yield each prompt and its continuation, token by token."""
+    generator = _generator(loaded)
     between = "" if loaded.tokenizer.keeps_spaces else " "
     for text in config.text:
         for number in range(config.samples):
             yield text + between
-            yield from _pieces(loaded, config, text, number)
+            yield from _pieces(generator, config, text, number)
             yield "\n"
 
 
-def _pieces(loaded: Any, config: PredictGPT, text: str, number: int) -> Any:
+def _generator(loaded: Any) -> Any:
     from tfnlp.hub import TextGenerator
 
-    generator = TextGenerator(loaded.encoder, loaded.tokenizer)
+    return TextGenerator(loaded.encoder, loaded.tokenizer)
+
+
+def _pieces(generator: Any, config: PredictGPT, text: str, number: int) -> Any:
     if config.beams:
         return generator([text], config.max_new_tokens, beams=config.beams)
     return generator.stream(

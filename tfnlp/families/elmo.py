@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
 from tfnlp.configs import option, redefine
@@ -157,15 +158,15 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     return word_measures(corpus, results, perplexities(results))
 
 
-def vectors(loaded: Any, texts: list[str]) -> Any:
-    """Return the module's outputs for strings whose words are separated by spaces."""
+def vectors(loaded: Any) -> Callable[[list[str]], Any]:
+    """Return the module: a function of strings whose words are separated by spaces."""
     import tensorflow as tf
 
     from tfnlp.hub import ElmoModule
     from tfnlp.hub.loading.saved_model import load_module
 
     module = load_module(loaded.path) if loaded.encoder is None else ElmoModule(loaded.encoder)
-    return module(tf.constant(texts))
+    return lambda texts: module(tf.constant(texts))
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:

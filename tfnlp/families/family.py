@@ -137,7 +137,8 @@ class Family:
             of two.
         export: Function of (pretrained, export config) to a dict of what was written to its path.
         exports: Arguments of `tfnlp export` that the family takes.
-        vectors: Function of (pretrained, strings) to float vectors `[B, D]`.
+        vectors: Function of a pretrained model to the function of strings that its exported
+            module would be.
         recognise: Function of (folder, file names, Hugging Face's `model_type` or None) to whether
             a checkpoint there is this family's; None if it reads nobody's checkpoints.
         read: Function of (path, dtype) to the `Pretrained` of somebody's checkpoint.

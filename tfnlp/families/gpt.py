@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
 from tfnlp.configs import option, redefine
@@ -142,14 +143,15 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     )
 
 
-def vectors(loaded: Any, texts: list[str]) -> Any:
-    """Return the model's outputs for strings, as the exported pair would give them."""
+def vectors(loaded: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to the model's outputs that the exported pair would be."""
     import tensorflow as tf
 
     from tfnlp.hub import GPTPreprocessorModule
 
     length = min(128, fitting.max_positions(loaded) or 128)
-    return loaded.encoder(GPTPreprocessorModule(loaded.tokenizer, length)(tf.constant(texts)))
+    preprocessor = GPTPreprocessorModule(loaded.tokenizer, length)
+    return lambda texts: loaded.encoder(preprocessor(tf.constant(texts)))
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfnlp.configs import option
@@ -51,11 +51,11 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     return Measured({"bleu": bleu, "signature": signature, "lengths": rows}, "\n".join(shown))
 
 
-def vectors(loaded: Any, texts: list[str]) -> list[str]:
-    """Return the translations of strings, as the exported module would."""
+def vectors(loaded: Any) -> Callable[[list[str]], list[str]]:
+    """Return the function of strings to translations that the exported module would be."""
     from tfnlp.hub import Translator
 
-    return Translator(loaded.decoder, loaded.tokenizer)(texts)
+    return Translator(loaded.decoder, loaded.tokenizer)
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:

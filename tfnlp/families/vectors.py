@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfnlp.configs import option
@@ -79,13 +79,14 @@ def _shown(value: float | None, form: str) -> str:
     return "-" if value is None else f"{value:{form}}"
 
 
-def text_vectors(loaded: Any, texts: list[str]) -> Any:
-    """Return the vectors of texts `[B, D]`, as the exported module would."""
+def text_vectors(loaded: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to vectors `[B, D]` that the exported module would be."""
     import tensorflow as tf
 
     from tfnlp.hub import WordVectorsModule
 
-    return WordVectorsModule(loaded.word_vectors)(tf.constant(texts))
+    module = WordVectorsModule(loaded.word_vectors)
+    return lambda texts: module(tf.constant(texts))
 
 
 def export_vectors(loaded: Any, config: ExportConfig) -> dict[str, str]:

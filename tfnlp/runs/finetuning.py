@@ -176,7 +176,7 @@ class Finetuning:
         settings = settings_of(self.config, self.backbone, features)
         words = self._words()
         config = self._run_config(settings, features, seed, words)
-        if self.config.restart and not os.environ.get("TFNLP_REJOINED"):
+        if self.config.restart:
             task_folder.delete_task(folder)
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
