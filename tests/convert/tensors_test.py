@@ -1,20 +1,26 @@
 """Readers of weight files: values, and what happens to damaged ones."""
 
 import json
+import pathlib
 import pickle
 import struct
 import sys
 import zipfile
 
+import h5py
 import ml_dtypes
 import numpy as np
 import pytest
+import tensorflow as tf
 from safetensors.numpy import save_file
 
+from tests.convert import gpt_checkpoints, torch_writer
 from tests.convert.checkpoints import google_arrays
-from tests.convert.faults import unreadable
+from tests.convert.faults import one_line, unreadable
 from tests.support import golden
 from tfnlp.convert import open_tensors
+from tfnlp.convert.formats.hdf5_files import open_hdf5
+from tfnlp.convert.gpt.openai_gpt1 import open_pieces
 
 PREFIX = golden("bert_google_tf_tiny") / "bert_model.ckpt"
 
@@ -41,6 +47,78 @@ def test_npz(tmp_path, save):
     assert set(tensors) == {"a/b.c", "half"}
     np.testing.assert_array_equal(tensors["a/b.c"], array.astype(np.float32))
     assert tensors["half"].dtype == np.float32
+
+
+def shards(folder, arrays):
+    folder.mkdir()
+    save_file(arrays, folder / "one.safetensors")
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(arrays, "one.safetensors")}))
+    return index
+
+
+def torch_file(path, arrays, container):
+    described = {name: torch_writer.describe(name, array) for name, array in arrays.items()}
+    storages = {name: array.tobytes() for name, array in arrays.items()}
+    pickled = torch_writer.state(described)
+    counts = [{name: array.size for name, array in arrays.items()}] * (container == "legacy")
+    path.write_bytes(getattr(torch_writer, container)(pickled, storages, *counts))
+    return path
+
+
+def hdf5(path, arrays):
+    with h5py.File(path, "w") as file:
+        file.update(arrays)
+    return path
+
+
+def tensorflow(prefix, arrays):
+    checkpoint = tf.train.Checkpoint(**{name: tf.Variable(a) for name, a in arrays.items()})
+    return pathlib.Path(checkpoint.write(str(prefix)))
+
+
+def pieces(folder, array):
+    """OpenAI's GPT in NumPy's files; the last number is one of the last layer."""
+    folder = gpt_checkpoints.copied(gpt_checkpoints.GPT1, folder)
+    path = sorted(folder.glob("params_*.npy"))[-1]
+    numbers = np.load(path)
+    numbers[-1] = array[2, 4]
+    np.save(path, numbers)
+    return folder
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite(tmp_path, value):
+    """In any format; what is not read may hold anything."""
+    bad = np.zeros([3, 5], np.float32)
+    bad[1, 2] = bad[2, 4] = value
+    arrays = {"bad": bad, "good": np.ones(3, np.float32)}
+    halves = {name: array.astype(ml_dtypes.bfloat16) for name, array in arrays.items()}
+    save_file(arrays, tmp_path / "x.safetensors")
+    save_file(halves, tmp_path / "half.safetensors")
+    np.savez(tmp_path / "x.npz", **{n: a.astype(np.float16) for n, a in arrays.items()})
+    np.savez(tmp_path / "large.npz", **arrays | {"bad": np.full(2, np.copysign(1e300, value))})
+    variable = "bad/.ATTRIBUTES/VARIABLE_VALUE"
+    for path, name, place in (
+        (tmp_path / "x.safetensors", "bad", r"\[1, 2\]"),
+        (tmp_path / "half.safetensors", "bad", r"\[1, 2\]"),
+        (tmp_path / "x.npz", "bad", r"\[1, 2\]"),
+        (tmp_path / "large.npz", "bad", r"\[0\]"),
+        (shards(tmp_path / "shards", arrays), "bad", r"\[1, 2\]"),
+        (torch_file(tmp_path / "zip.bin", arrays, "zipped"), "bad", r"\[1, 2\]"),
+        (torch_file(tmp_path / "old.bin", arrays, "legacy"), "bad", r"\[1, 2\]"),
+        (tensorflow(tmp_path / "checkpoint", arrays), variable, r"\[1, 2\]"),
+        (hdf5(tmp_path / "x.hdf5", arrays), "bad", r"\[1, 2\]"),
+        (pieces(tmp_path / "pieces", bad), "h2/ln_2/b", r"\[\d+\]"),
+    ):
+        tensors = OPEN.get(path.suffix or path.name, open_tensors)(path)
+        pattern = f"{tmp_path}.* has (nan|-?inf) at {place} of '{name}', the first of . values"
+        one_line(pattern, ValueError, tensors.__getitem__, name)
+        other = name.replace("bad", "good")
+        assert other == name or (tensors[other] == 1).all()
+
+
+OPEN = {".hdf5": open_hdf5, "pieces": open_pieces}
 
 
 class Bomb:

@@ -213,6 +213,22 @@ def test_fasttext_that_is_of_another_kind(tmp_path):
         assert said in fault(tmp_path / "other.bin")
 
 
+def test_fasttext_of_large_numbers_has_finite_vectors(tmp_path):
+    """Rows that are finite, but whose sum is not."""
+    data = bytearray(golden("word_vectors_gensim").joinpath("fasttext.bin").read_bytes())
+    place = data.index(struct.pack("<2q", 325, 6)) + 16
+    rows = np.frombuffer(data, "<f4", 325 * 6, place).reshape(325, 6)
+    words = read_word_vectors(golden("word_vectors_gensim") / "fasttext.bin").words
+    for value, said in ((3e38, f"the vector of the word {words[0]!r}, a mean of rows, is not"),
+                        (np.nan, f"not finite, of the word {words[0]!r}")):  # fmt: skip
+        changed = rows.copy()
+        changed[0, 3] = value
+        changed[225:, 3] = 3e38  # the n-grams
+        data[place : place + changed.nbytes] = changed.tobytes()
+        (tmp_path / "large.bin").write_bytes(data)
+        assert said in fault(tmp_path / "large.bin")
+
+
 def test_nothing_half_written_stays(tmp_path, monkeypatch):
     write_word_vectors(tmp_path / "kept", make(3))
     with pytest.raises(FileExistsError, match="exists; choose another file"):

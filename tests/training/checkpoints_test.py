@@ -69,6 +69,16 @@ def test_corrupt_latest_is_skipped_with_a_warning(tmp_path, damage, name):
     assert (variable.numpy() == 1.0).all()
 
 
+def test_numbers_that_are_not_finite_are_as_a_corrupt_checkpoint(tmp_path):
+    write(tmp_path, [1])
+    variable, checkpoints = make(tmp_path)
+    variable.assign([0.0] * 999 + [float("nan")])
+    checkpoints.save(2, {})
+    with pytest.warns(UserWarning, match="not finite in 'layer/kernel'; trying the one before"):
+        assert checkpoints.restore_latest()["step"] == 1
+    assert (variable.numpy() == 1.0).all()
+
+
 def test_all_corrupt_is_an_error_and_not_a_fresh_start(tmp_path):
     write(tmp_path, [1, 2])
     for step in (1, 2):

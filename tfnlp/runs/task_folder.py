@@ -245,6 +245,7 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
     from tfnlp.families import FAMILIES
     from tfnlp.families.checked import stated
     from tfnlp.text.lines import read_lines
+    from tfnlp.training.checkpoints import check_finite, model_variables
     from tfnlp.training.run import read_config, restore_weights
 
     folder = best_run(folder)
@@ -263,7 +264,9 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
     if results is not None and "threshold" in results:
         task_model.spec = dataclasses.replace(task_model.spec, threshold=results["threshold"])
     if task_model.features is not None and not config["backbone"]["saved"]:
-        task_model.features.encoder.load_weights(os.path.join(folder, WEIGHTS))
+        weights, encoder = os.path.join(folder, WEIGHTS), task_model.features.encoder
+        encoder.load_weights(weights)
+        check_finite(weights, model_variables(encoder))
     _, history = restore_weights(folder, task_model.model)
     return task_model, config, history, results, folder
 

@@ -44,7 +44,8 @@ class Checkpoints:
         if keep < 1:
             raise ValueError(f"keep={keep} must be at least 1")
         self.directory, self.keep = str(directory), keep
-        self._checkpoint = tf.train.Checkpoint(variables=dict(variables))
+        self._variables = dict(variables)
+        self._checkpoint = tf.train.Checkpoint(variables=self._variables)
 
     def save(self, step: int, state: Mapping[str, Any], kind: str = "step") -> str:
         """Write the variables and the `state`, which JSON can hold; return the path.
@@ -96,7 +97,8 @@ class Checkpoints:
         """Read the variables of one checkpoint; return its state.
 
         Raises:
-            ValueError: if a part is missing, truncated, altered, or of another shape.
+            ValueError: if a part is missing, truncated, altered, or of another shape, or if a
+                variable holds a number that is not finite.
         """
         state = read_state(path)
         try:
@@ -105,6 +107,7 @@ class Checkpoints:
             status.assert_existing_objects_matched().expect_partial()
         except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
             raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
+        check_finite(f"checkpoint {path}", self._variables)
         return state
 
     def restore_latest(self) -> dict[str, Any] | None:
@@ -168,6 +171,17 @@ def read_state(path: str) -> dict[str, Any]:
         return json.loads(record["state"])
     except Exception as error:  # damage raises OpError, KeyError, TypeError, ...
         raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
+
+
+def check_finite(source: str, variables: Mapping[str, tf.Variable]) -> None:
+    """Check variables that were read from a file.
+
+    Raises:
+        ValueError: names the `source` and the first variable with a number that is not finite.
+    """
+    for name, variable in variables.items():
+        if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
+            raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
 
 
 def model_variables(model: keras.Model) -> dict[str, tf.Variable]:

@@ -95,11 +95,22 @@ def read_fasttext(source: ByteSource) -> WordVectors:
         raise ValueError(f"{source.path} ends before its vectors do; fetch it again")
     matrix = _matrix(source, rows, columns)
     if not np.isfinite(matrix).all():
-        raise ValueError(f"{source.path} holds numbers that are not finite")
+        row = int(np.flatnonzero(~np.isfinite(matrix).all(1))[0])
+        of = f"the word {shown(words[row])}" if row < len(words) else f"n-gram {row - len(words)}"
+        raise ValueError(f"{source.path} holds a number that is not finite, of {of}")
     if not max_n or rows == len(words):
         return WordVectors(words, matrix[: len(words)], counts)
     subwords = Subwords(matrix[len(words) :], min_n, max_n)
-    return WordVectors(words, subwords.vectors(words, matrix[: len(words)]), counts, subwords)
+    with np.errstate(over="ignore"):
+        vectors = subwords.vectors(words, matrix[: len(words)])
+    finite = np.isfinite(vectors).all(1)
+    if not finite.all():
+        word = words[int(np.flatnonzero(~finite)[0])]
+        raise ValueError(
+            f"{source.path} has numbers so large that the vector of the word {shown(word)}, a mean "
+            "of rows, is not finite; fetch it again"
+        )
+    return WordVectors(words, vectors, counts, subwords)
 
 
 def _words(source: ByteSource, size: int) -> tuple[list[str], np.ndarray]:

@@ -28,7 +28,8 @@ class Tensors(Mapping[str, np.ndarray]):
     """The tensors of a file: `tensors[name]` reads one, `shapes` and `dtypes` cost nothing.
 
     Floating point tensors of any width are given as float32, integers and booleans as they are;
-    nothing else can be read.
+    nothing else can be read. A tensor that is read holds finite numbers only; those that nobody
+    reads, such as buffers that no model takes, may hold anything.
 
     Args:
         path: the file, for messages.
@@ -74,7 +75,25 @@ class Tensors(Mapping[str, np.ndarray]):
             array = np.asarray(self._read(name))
             if array.shape != shape:
                 raise ValueError(f"it has shape {array.shape}, listed as {shape}")
-        return array.astype(np.float32) if dtype in FLOATS else array
+        return self._finite(name, array) if dtype in FLOATS else array
+
+    def _finite(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Return the numbers as float32."""
+        with np.errstate(over="ignore"):  # of float64; found below
+            array = array.astype(np.float32)
+        finite = np.isfinite(array)
+        if not finite.all():
+            places = np.argwhere(~finite)
+            first = tuple(map(int, places[0]))
+            raise Refused(
+                f"{self.path} has {array[first]} at {list(first)} of {shown(name)}, the first of "
+                f"{len(places)} values there that are not finite as float32; fetch it again, or "
+                "take weights of a training that did not diverge"
+            )
+        return array
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes  # that of `Mapping` would read the tensor
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.shapes)
