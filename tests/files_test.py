@@ -8,6 +8,7 @@ import sys
 import pytest
 import tensorflow as tf
 
+from tests.support import start_python
 from tfnlp.files import is_remote, local_copy, written_whole
 
 
@@ -76,6 +77,50 @@ def test_a_file_does_not_take_the_place_of_a_folder(tmp_path):
     with pytest.raises(OSError), written_whole(tmp_path / "result") as temporary:
         write_file(temporary, "new")
     assert os.listdir(tmp_path) == ["result"] and "old.txt" in contents(str(tmp_path / "result"))
+
+
+# Writes a file or folder in part, says so, and waits.
+WRITER = """
+import os, sys
+from tfnlp.files import written_whole
+with written_whole(sys.argv[1]) as path:
+    if sys.argv[2] == "file":
+        open(path, "w").write("half")
+    else:
+        os.makedirs(os.path.join(path, "inner"))
+    print(path, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_what_a_killed_process_left_is_deleted_and_nothing_else(tmp_path, kind):
+    path = tmp_path / "vocab.txt"
+    if kind == "folder":
+        path.mkdir()
+    alive, killed, of_another = (
+        start_python("-c", WRITER, target, kind, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for target in (path, path, tmp_path / "other-vocab.txt")
+    )
+    alive_name, killed_name, other_name = (
+        os.path.basename(p.stdout.readline().strip()) for p in (alive, killed, of_another)
+    )
+    for process in (killed, of_another):
+        process.kill()
+        process.communicate()
+    machine = killed_name.split("-")[1]
+    elsewhere = killed_name.replace(machine, "00000000")
+    write_file(tmp_path / elsewhere, "of another machine")
+    replaced = tmp_path / killed_name.replace("partial", "replaced")
+    write_file(replaced, "what was there before")
+    assert killed_name in os.listdir(tmp_path)
+    with written_whole(path) as temporary:
+        assert replaced.exists()  # until its successor is there
+        (write_file if kind == "file" else write_folder)(temporary, "whole")
+    names = {alive_name, other_name, elsewhere, "vocab.txt"}
+    assert set(os.listdir(tmp_path)) == names
+    alive.communicate("")
+    assert alive.returncode == 0 and set(os.listdir(tmp_path)) == names - {alive_name}
 
 
 def test_local_paths_are_read_where_they_are(tmp_path):

@@ -82,6 +82,7 @@ def run_python(
 
 def start_python(
     *arguments: Any,
+    stdin: int | IO | None = None,
     stdout: int | IO | None = None,
     stderr: int | IO | None = None,
     env: dict[str, str] | None = None,
@@ -90,11 +91,12 @@ def start_python(
 
     Args:
         arguments: the command line, such as `"-m", "tfnlp", "pretrain"`.
-        stdout, stderr: as `subprocess.Popen` takes them; pipes carry text.
+        stdin, stdout, stderr: as `subprocess.Popen` takes them; pipes carry text.
         env: variables to add to the environment.
     """
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
+        stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         text=True,

@@ -6,10 +6,16 @@ for them.
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator
+
+from tfnlp.processes import has_ended, place
+
+# What `written_whole` has not finished, and folders that it replaces: machine, process, name.
+_TEMPORARY = re.compile(r"\.(partial|replaced)-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}-(.+)", re.DOTALL)
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
@@ -27,7 +33,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
     when the block ends.
 
     An existing file or folder at `path` is replaced: check before whether that is allowed. The
-    parent folder must exist.
+    parent folder must exist. What earlier processes of this machine left of `path` when they were
+    killed is deleted.
 
     Args:
         path: the file or folder to write.
@@ -43,14 +50,17 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
             _upload(local, path.rstrip("/"))
         return
     folder, name = os.path.split(os.path.abspath(path))
-    temporary = os.path.join(folder, f".partial-{uuid.uuid4().hex[:8]}-{name}")
+    mark = f"{place()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    temporary = os.path.join(folder, f".partial-{mark}-{name}")
+    _remove_left_over(folder, "partial", name)
     try:
         yield temporary
         _flush(temporary)
         if os.path.isdir(temporary) and os.path.isdir(path):
-            _replace_folder(temporary, path)
+            _replace_folder(temporary, path, os.path.join(folder, f".replaced-{mark}-{name}"))
         else:
             os.replace(temporary, path)
+        _remove_left_over(folder, "replaced", name)
     finally:
         _remove(temporary)
 
@@ -91,9 +101,8 @@ def _flush(path: str) -> None:
             os.fsync(file.fileno())
 
 
-def _replace_folder(new: str, old: str) -> None:
-    """Rename the folder `new` to `old`, which is kept until that is done."""
-    aside = f"{new}-old"
+def _replace_folder(new: str, old: str, aside: str) -> None:
+    """Rename the folder `new` to `old`, which is kept as `aside` until that is done."""
     os.rename(old, aside)
     try:
         os.rename(new, old)
@@ -101,6 +110,18 @@ def _replace_folder(new: str, old: str) -> None:
         os.rename(aside, old)
         raise
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def _remove_left_over(folder: str, kind: str, name: str) -> None:
+    """Delete what killed processes of this machine left of the file or folder `name`."""
+    if not os.path.isdir(folder):
+        return
+    for found in os.listdir(folder):
+        match = _TEMPORARY.fullmatch(found)
+        if match and (match[1], match[2], match[4]) == (kind, place(), name):
+            if has_ended(int(match[3])):
+                with contextlib.suppress(OSError):  # another process or user may have it
+                    _remove(os.path.join(folder, found))
 
 
 def _remove(path: str) -> None:
