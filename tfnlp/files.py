@@ -5,6 +5,7 @@ for them.
 """
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -16,6 +17,70 @@ from tfnlp.processes import has_ended, place
 
 # What `written_whole` has not finished, and folders that it replaces: machine, process, name.
 _TEMPORARY = re.compile(r"\.(partial|replaced)-([0-9a-f]{8})-(\d{1,9})-[0-9a-f]{8}-(.+)", re.DOTALL)
+_FULL = tuple(map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)))
+
+
+class WriteError(OSError):
+    """A file or folder can't be written: the message says which, why, and what to do.
+
+    Attributes:
+        path: what can't be written.
+    """
+
+    path: str = ""
+
+
+def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") -> WriteError:
+    """Return the error that says that `path` can't be written.
+
+    Args:
+        path: the file or folder, or a name such as "standard output".
+        error: what Python, TensorFlow or another library raised.
+        then: what to do after there is space, for the end of the message.
+    """
+    reason = _strerror(error) or _last_part(error)
+    advice = (
+        "free some space or choose another place" if reason in _FULL else "choose another place"
+    )
+    found = WriteError(f"{os.fspath(path)} can't be written: {reason}; {advice}{then}")
+    found.path = os.fspath(path)
+    return found
+
+
+def is_full(error: Exception) -> bool:
+    """Return whether an error says that there is no room, and for no file that it names."""
+    named = getattr(error, "filename", None) is not None
+    return isinstance(error, OSError) and not named and _strerror(error) in _FULL
+
+
+@contextlib.contextmanager
+def named_errors(path: str | os.PathLike[str], written: str) -> Iterator[None]:
+    """Turn an error of writing `written` in the block into one that names `path`.
+
+    Args:
+        path: what the error names.
+        written: the file or folder that the block writes, such as a temporary one.
+
+    Raises:
+        WriteError: if the block fails to write; other errors are not changed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if _is_of(error, written):
+            raise write_error(path, error) from error
+        raise
+
+
+def check_space(path: str, size: int) -> None:
+    """Write an empty file at `path` if `size` bytes have room there.
+
+    Raises:
+        OSError: if they haven't.
+    """
+    with open(path, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+        file.truncate(0)
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
@@ -40,13 +105,14 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
         path: the file or folder to write.
 
     Raises:
-        OSError: if the result can't be moved to `path`.
+        WriteError: if it can't be written, in the block or when it ends: the disk is full, say.
     """
     path = os.fspath(path)
     if is_remote(path):
         with tempfile.TemporaryDirectory() as folder:
             local = os.path.join(folder, os.path.basename(path.rstrip("/")))
-            yield local
+            with named_errors(path, folder):
+                yield local
             _upload(local, path.rstrip("/"))
         return
     folder, name = os.path.split(os.path.abspath(path))
@@ -54,12 +120,13 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[str]:
     temporary = os.path.join(folder, f".partial-{mark}-{name}")
     _remove_left_over(folder, "partial", name)
     try:
-        yield temporary
-        _flush(temporary)
-        if os.path.isdir(temporary) and os.path.isdir(path):
-            _replace_folder(temporary, path, os.path.join(folder, f".replaced-{mark}-{name}"))
-        else:
-            os.replace(temporary, path)
+        with named_errors(path, temporary):
+            yield temporary
+            _flush(temporary)
+            if os.path.isdir(temporary) and os.path.isdir(path):
+                _replace_folder(temporary, path, os.path.join(folder, f".replaced-{mark}-{name}"))
+            else:
+                os.replace(temporary, path)
         _remove_left_over(folder, "replaced", name)
     finally:
         _remove(temporary)
@@ -89,6 +156,32 @@ def local_copy(path: str | os.PathLike[str]) -> Iterator[str]:
         local = os.path.join(folder, os.path.basename(path.rstrip("/")))
         _copy(path, local)
         yield local
+
+
+def _is_of(error: Exception, written: str) -> bool:
+    """Return whether an error is one of writing at `written`."""
+    if isinstance(error, WriteError):
+        return error.path.startswith(written)
+    if isinstance(error, OSError) and error.errno is not None:
+        if error.filename is not None:
+            return str(error.filename).startswith(written)
+        return is_full(error)
+    # TensorFlow, h5py and safetensors put the system's message in theirs.
+    of_tensorflow = hasattr(error, "error_code") and written in str(error)
+    return of_tensorflow or _strerror(error) is not None
+
+
+def _strerror(error: Exception) -> str | None:
+    """Return what the system said of a full disk, or of any `OSError`."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return os.strerror(error.errno)
+    return next((said for said in _FULL if said in str(error)), None)
+
+
+def _last_part(error: Exception) -> str:
+    """Return the cause at the end of a message; TensorFlow writes `PATH; cause`."""
+    lines = str(getattr(error, "message", None) or error).strip().split("\n")
+    return lines[0].rpartition("; ")[2] or type(error).__name__
 
 
 def _flush(path: str) -> None:
@@ -155,7 +248,7 @@ def _upload(local: str, path: str) -> None:
                 tf.io.gfile.rmtree(path)
             raise
     except tf.errors.OpError as error:
-        raise OSError(f"{path} can't be written: {error.message}") from error
+        raise write_error(path, error) from error
 
 
 def _copy(source: str, target: str) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfnlp.files import written_whole
+
 if TYPE_CHECKING:
     import keras
 
@@ -50,8 +52,7 @@ def plot_history(
         if name == "perplexity":
             axis.set_yscale("log")
     axes[0][0].legend()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    _write(figure, path)
     return path
 
 
@@ -100,8 +101,7 @@ def plot_attention(
             axis.set_title(f"head {head + 1}", fontsize=9)
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.suptitle(title, fontsize=10)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    _write(figure, path)
     return path
 
 
@@ -128,8 +128,17 @@ def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[st
     axis.grid(alpha=0.3)
     if any(models):
         axis.legend()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    _write(figure, path)
+
+
+def _write(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a figure whole or not at all, and close it."""
+    kind = os.path.splitext(path)[1][1:] or "png"
+    try:
+        with written_whole(path) as partial:
+            figure.savefig(partial, dpi=120, format=kind)
+    finally:
+        pyplot().close(figure)
 
 
 def _accuracies(history: History) -> list[str]:

@@ -88,8 +88,8 @@ def test_ops_that_are_not_there_are_named(tmp_path, capfd):
 
 def test_nothing_is_left_where_the_module_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="could not be written"):
+    with pytest.raises(OSError, match="can.t be written"):
         hub.export(user_model(), tmp_path / "file" / "m", litert=tmp_path / "lite" / "x.tflite")
-    with pytest.raises(OSError, match="LiteRT file .* could not be written"):
+    with pytest.raises(OSError, match=" can.t be written"):
         hub.export(user_model(), tmp_path / "m", litert=tmp_path / "file" / "x.tflite")
     assert sorted(os.listdir(tmp_path)) == ["file", "lite"] and not os.listdir(tmp_path / "lite")

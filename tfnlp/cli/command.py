@@ -28,6 +28,7 @@ from tfnlp.cli import (
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
+from tfnlp.files import WriteError, is_full, write_error
 from tfnlp.runs.devices import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
@@ -73,6 +74,7 @@ def main(options: argparse.Namespace) -> int:
         try:
             with _local_model(options):
                 COMMANDS[options.command].run(options)
+            sys.stdout.flush()  # so that an error of the last lines is said below
         except WorkerLost as lost:
             _start_again(options, lost)
         return 0
@@ -85,6 +87,9 @@ def main(options: argparse.Namespace) -> int:
     except (ValueError, OSError, FloatingPointError, ImportError) as error:
         if _DEBUG.value:
             raise
+        if is_full(error) and not isinstance(error, WriteError):  # no file's
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left, at the end
+            error = write_error("standard output", error)
         said = with_flags(_one_line(error), options.config_class)
         print(f"tfnlp: error: {said}", file=sys.stderr)
         return 1

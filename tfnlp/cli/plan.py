@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
+from tfnlp.files import written_whole
 from tfnlp.plan.config import PlanConfig
 
 
@@ -32,5 +33,5 @@ def run(options: argparse.Namespace) -> None:
         )
     print(table(result))
     if config.json:
-        with open(config.json, "w", encoding="utf-8") as file:
+        with written_whole(config.json) as path, open(path, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)

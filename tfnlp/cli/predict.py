@@ -55,9 +55,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _predict_task(config: PredictTask) -> None:
     """Print (or write) a line for each example."""
+    from tfnlp.families.preparation import write_lines
     from tfnlp.runs.finetune_examples import read_examples
     from tfnlp.runs.task_examples import shown
-    from tfnlp.runs.task_folder import write_lines
     from tfnlp.runs.task_run import TaskRun
 
     if config.text and config.input:

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator
 
 from safetensors import SafetensorError
 
-from tfnlp.convert.formats.tensors import reason
-from tfnlp.files import written_whole
+from tfnlp.files import WriteError, write_error, written_whole
 
 WEIGHTS = (
     "model.safetensors",
@@ -115,5 +114,7 @@ def new_folder(
         with written_whole(directory) as folder:
             os.makedirs(folder)
             yield folder
-    except (OSError, RuntimeError, SafetensorError) as error:  # h5py raises RuntimeError
-        raise OSError(f"{directory} could not be written ({reason(error)})") from error
+    except WriteError:
+        raise
+    except (OSError, SafetensorError) as error:
+        raise write_error(directory, error) from error

@@ -193,10 +193,9 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
     Raises:
         ValueError: for an empty file.
     """
-    import h5py
     from tqdm.auto import tqdm
 
-    from tfnlp.files import written_whole
+    from tfnlp.convert.formats.hdf5_files import written_hdf5
     from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 
     with open(source, encoding="utf-8") as file:
@@ -207,7 +206,7 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
         layers = running_layers(encoder, sentences)
     else:
         layers = sentence_layers(ElmoModule(encoder), sentences)
-    with written_whole(path) as partial, h5py.File(partial, "w") as file:
+    with written_hdf5(path) as file:
         for number, values in enumerate(tqdm(layers, total=len(sentences), unit="sentence")):
             file.create_dataset(str(number), data=values)
     return f"{path}: {len(sentences)} sentences, {values.shape[0]} layers of {values.shape[2]}"

@@ -160,8 +160,6 @@ def same_folder(first: Any, second: Any) -> bool:
 
 def write_lines(path: str, lines: Any) -> None:
     """Write a file of one entry a line, whole or not at all."""
-    from tfnlp.files import written_whole
+    from tfnlp.text.lines import write_text
 
-    with written_whole(path) as partial:
-        with open(partial, "w", encoding="utf-8", newline="") as file:
-            file.write("".join(f"{line}\n" for line in lines))
+    write_text(path, "".join(f"{line}\n" for line in lines))

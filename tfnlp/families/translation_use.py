@@ -24,8 +24,8 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     With `report`, translations and a plot of BLEU by length are written to that folder.
     """
     from tfnlp.data import read_parallel
+    from tfnlp.families.preparation import write_lines
     from tfnlp.families.translation import paths
-    from tfnlp.files import written_whole
     from tfnlp.hub import Translator
     from tfnlp.pictures import plot_lengths
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
@@ -41,11 +41,8 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
         shown.append(f"  {words:18s}{row.count:6,} sentences  {row.bleu:6.2f}")
     if config.report:
         os.makedirs(config.report, exist_ok=True)
-        with written_whole(os.path.join(config.report, "translations.txt")) as path:
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(f"{translation}\n" for translation in translations)
-        with written_whole(os.path.join(config.report, "lengths.png")) as path:
-            plot_lengths({"": lengths}, path)
+        write_lines(os.path.join(config.report, "translations.txt"), translations)
+        plot_lengths({"": lengths}, os.path.join(config.report, "lengths.png"))
         shown.append(f"report: {config.report}")
     rows = [row._asdict() for row in lengths]
     return Measured({"bleu": bleu, "signature": signature, "lengths": rows}, "\n".join(shown))

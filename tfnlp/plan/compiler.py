@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
+from tfnlp.files import written_whole
 from tfnlp.plan.chips import Chip
 from tfnlp.plan.hlo import program_costs
 
@@ -110,11 +111,12 @@ def compile_for(
         # A refusal is not cached: its cause may be temporary, and it takes little time.
         if entry is not None and not _compiled(chip, answer, program).refusal:
             entry.parent.mkdir(parents=True, exist_ok=True)
-            written = entry.with_suffix(f".{os.getpid()}")
-            written.write_bytes(gzip.compress(json.dumps([answer, program]).encode()))
-            written.replace(entry)
+            with written_whole(entry) as partial:
+                data = gzip.compress(json.dumps([answer, program]).encode())
+                pathlib.Path(partial).write_bytes(data)
     if keep is not None and program:
-        pathlib.Path(keep).write_text(program)
+        with written_whole(keep) as partial:
+            pathlib.Path(partial).write_text(program)
     return _compiled(chip, answer, program)
 
 

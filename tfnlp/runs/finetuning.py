@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tfnlp.families.preparation import write_lines
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
@@ -69,7 +70,7 @@ def _run_all(config: FinetuneConfig, work: "Finetuning", choices: Iterable) -> d
                 best = (value, name, results)
     found = {"best": best[1], "metric": work.metric, "runs": rows_as_json(rows)}
     path = os.path.join(config.output, task_folder.RUNS)
-    task_folder.write_lines(path, [json.dumps(found, indent=2)])
+    write_lines(path, [json.dumps(found, indent=2)])
     folder = os.path.join(config.output, best[1])
     print(f"\n{table(rows, work.metric)}\nbest: {folder}", flush=True)
     return {**best[2], "folder": folder, "runs": found["runs"]}
@@ -189,7 +190,7 @@ class Finetuning:
             return results
         task_folder.keep_backbone(self.backbone, folder, model.features)
         if words is not None:
-            task_folder.write_lines(os.path.join(folder, task_folder.WORDS), words)
+            write_lines(os.path.join(folder, task_folder.WORDS), words)
 
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
@@ -343,9 +344,9 @@ class Finetuning:
             predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
             results["metrics"] = score(model.spec, self.dev, predictions)
         lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
-        task_folder.write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
+        write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         path = os.path.join(folder, task_folder.RESULTS)
-        task_folder.write_lines(path, [json.dumps(results, indent=2)])
+        write_lines(path, [json.dumps(results, indent=2)])
         return results
 
 

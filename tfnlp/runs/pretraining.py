@@ -129,8 +129,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
     for name, lines in prepared.files.items():
         path = tf.io.gfile.join(config.output, name)
         if not tf.io.gfile.exists(path):
-            with written_whole(path) as partial:
-                write_lines(partial, lines)
+            write_lines(path, lines)
 
 
 def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
@@ -156,7 +155,6 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
 
 def fit(config: Any, trainer: Any, prepared: Preparation) -> str:
     """Train, and draw the curve of losses or perplexities; return its path."""
-    from tfnlp.files import written_whole
     from tfnlp.pictures import plot_history
 
     trainer.fit(
@@ -170,7 +168,6 @@ def fit(config: Any, trainer: Any, prepared: Preparation) -> str:
     )
     picture = f"{config.output.rstrip('/')}/curve.png"
     if trainer.workers.chief:
-        with written_whole(picture) as path:
-            shown = (["perplexity"], trainer.task.report) if prepared.perplexity else ()
-            plot_history(trainer.history, path, *shown)
+        shown = (["perplexity"], trainer.task.report) if prepared.perplexity else ()
+        plot_history(trainer.history, picture, *shown)
     return picture

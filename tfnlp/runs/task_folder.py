@@ -17,7 +17,7 @@ import os
 import shutil
 from typing import Any
 
-from tfnlp.files import written_whole
+from tfnlp.files import check_space, written_whole
 
 WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
 PREDICTIONS, RUNS = "dev_predictions.jsonl", "runs.json"
@@ -81,8 +81,11 @@ def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
         fitting.keep_vocabulary(backbone.tokenizer, folder)
     path = os.path.join(folder, WEIGHTS)
     if features is not None and not os.path.exists(path):
+        encoder = features.encoder
         with written_whole(path) as partial:
-            features.encoder.save_weights(partial)
+            # 16 KB for the names of each; on a full disk HDF5 would end the process.
+            check_space(partial, sum(w.numpy().nbytes + 16384 for w in encoder.weights) + 2**20)
+            encoder.save_weights(partial)
 
 
 def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
@@ -269,12 +272,6 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
         check_finite(weights, model_variables(encoder))
     _, history = restore_weights(folder, task_model.model)
     return task_model, config, history, results, folder
-
-
-def write_lines(path: str, lines: list[str]) -> None:
-    """Write a file of lines, whole or not at all."""
-    with written_whole(path) as partial, open(partial, "w", encoding="utf-8", newline="") as file:
-        file.write("".join(f"{line}\n" for line in lines))
 
 
 def delete_task(folder: str) -> None:

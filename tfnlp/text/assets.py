@@ -23,7 +23,11 @@ def make_assets(
         prefix: of the folder's name.
     """
     folder = tempfile.mkdtemp(prefix=prefix)
-    write(folder)
+    try:
+        write(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     assets = [tf.saved_model.Asset(os.path.join(folder, name)) for name in names]
     weakref.finalize(assets[0], _remove_folder, folder, os.getpid())
     return assets

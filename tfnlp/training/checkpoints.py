@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.files import is_remote
+from tfnlp.files import is_remote, write_error
 from tfnlp.training.randomness import seed_variables
 
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
@@ -72,11 +72,8 @@ class Checkpoints:
                 _remove(partial)
             except (tf.errors.OpError, OSError):
                 pass  # the first error is the one to report
-            raise OSError(
-                f"checkpoint {final} could not be written ({_first_line(error)}); free some space "
-                "or choose another directory, then start again: the run resumes from the last "
-                "whole checkpoint"
-            ) from error
+            then = ", then start again: the run resumes from the last whole checkpoint"
+            raise write_error(f"checkpoint {final}", error, then) from error
         for _, old in self.paths(kind)[: -self.keep if kind == "step" else -1]:
             _remove(old)
         return final

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.files import written_whole
+from tfnlp.files import write_error, written_whole
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 
@@ -73,7 +73,7 @@ def write_config(directory: Path, config: dict[str, Any]) -> None:
         with written_whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(json.dumps(config, indent=2) + "\n")
     except tf.errors.OpError as error:
-        raise OSError(f"{path} can't be written: {error.message}") from error
+        raise write_error(path, error) from error
 
 
 def read_config(directory: Path) -> dict[str, Any]:

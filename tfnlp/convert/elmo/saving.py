@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-import h5py
 import keras
 
 from tfnlp.convert.elmo.hdf5_names import dataset_rows, join_weights
 from tfnlp.convert.elmo.options import config_of, options_of
 from tfnlp.convert.folders import new_folder
+from tfnlp.convert.formats.hdf5_files import written_hdf5
 from tfnlp.convert.formats.json_files import write_json
 
 FILES = ("options.json", "weights.hdf5")  # what `save_elmo` writes
@@ -47,7 +47,7 @@ def save_elmo(
     arrays = join_weights(rows, (encoder if pretrainer is None else pretrainer).weights)
     with new_folder(directory, FILES, overwrite) as folder:
         write_json(os.path.join(folder, FILES[0]), options)
-        with h5py.File(os.path.join(folder, FILES[1]), "w") as file:
+        with written_hdf5(os.path.join(folder, FILES[1])) as file:
             for name, array in arrays.items():
                 file.create_dataset(name, data=array)
 

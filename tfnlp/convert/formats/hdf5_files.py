@@ -1,4 +1,4 @@
-"""HDF5 files, read with pyfive.
+"""HDF5 files, read with pyfive and written with h5py.
 
 pyfive is pure Python: the HDF5 library itself ends the process on some damaged files. Nothing is
 read from any other file: data in external files count as missing.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import pathlib
 from collections.abc import Iterator
 
+import h5py
 import numpy as np
 import pyfive
 
 from tfnlp.convert.formats.tensors import Refused, Tensors, reading, reason, shown
+from tfnlp.files import written_whole
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _UNDEFINED = 2**64 - 1  # the address of data that were never written
@@ -58,6 +61,21 @@ def open_hdf5(path: pathlib.Path) -> Tensors:
             return datasets[name][...]
 
     return Tensors(path, entries, read, size)
+
+
+@contextlib.contextmanager
+def written_hdf5(path: str | os.PathLike) -> Iterator[h5py.File]:
+    """Yield an HDF5 file to write to, which is at `path` if the block succeeds.
+
+    HDF5 writes through a file of Python, which raises an error on a full disk. By itself the
+    library ends the process there.
+
+    Raises:
+        WriteError: if it can't be written.
+    """
+    with written_whole(path) as partial:
+        with open(partial, "w+b") as file, h5py.File(file, "w") as datasets:
+            yield datasets
 
 
 @contextlib.contextmanager

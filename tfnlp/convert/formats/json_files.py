@@ -8,6 +8,7 @@ import pathlib
 from typing import Any
 
 from tfnlp.convert.formats.tensors import Refused, reason, shown
+from tfnlp.files import written_whole
 
 
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:
@@ -41,7 +42,7 @@ def read_json(path: pathlib.Path, kind: type = dict) -> Any:
 
 
 def write_json(path: str | os.PathLike, value: Any) -> None:
-    """Write a JSON file, indented by 2."""
-    with open(path, "w", encoding="utf-8") as file:
+    """Write a JSON file, indented by 2, whole or not at all (see `tfnlp.files.written_whole`)."""
+    with written_whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         json.dump(value, file, indent=2)
         file.write("\n")

@@ -1,5 +1,6 @@
 """Layers of a frozen backbone, computed once as the inputs of a task network."""
 
+import math
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -217,19 +218,19 @@ def feature_table(
             return np.load(path, mmap_mode="r")
         os.makedirs(cache, exist_ok=True)
     shape = (count, len(features._layers()), features.size)
+    parts = tqdm.tqdm(parts, desc="frozen features", unit=" texts", mininterval=1)
     if path is None:
         table = np.zeros(shape, np.float32)  # the precision of the exported module
-        _fill(table, parts)
+        first = 1
+        for part in parts:
+            table[first : first + len(part)] = part
+            first += len(part)
         return table
-    with written_whole(path) as partial:
-        table = np.lib.format.open_memmap(partial, "w+", np.float16, shape)
-        _fill(table, parts)
-        table.flush()
+    # Not a memory-mapped file: on a full disk writing to it would end the process.
+    header = {"descr": "<f2", "fortran_order": False, "shape": shape}
+    with written_whole(path) as partial, open(partial, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.write(bytes(2 * math.prod(shape[1:])))  # row 0
+        for part in parts:
+            file.write(np.asarray(part, "<f2").tobytes())
     return np.load(path, mmap_mode="r")
-
-
-def _fill(table: np.ndarray, parts: Iterable[np.ndarray]) -> None:
-    first = 1
-    for part in tqdm.tqdm(parts, desc="frozen features", unit=" texts", mininterval=1):
-        table[first : first + len(part)] = part
-        first += len(part)

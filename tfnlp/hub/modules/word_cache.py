@@ -8,6 +8,7 @@ from collections.abc import Callable
 import tensorflow as tf
 from tqdm.auto import tqdm
 
+from tfnlp.files import written_whole
 from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.lines import read_lines
 
@@ -39,8 +40,9 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
         self.vectors = _vectors(words, embed)
 
         def write(folder: str) -> None:
-            with open(os.path.join(folder, "words.txt"), "wb") as file:
-                file.write(b"\n".join(words) + b"\n")
+            with written_whole(os.path.join(folder, "words.txt")) as path:
+                with open(path, "wb") as file:
+                    file.write(b"\n".join(words) + b"\n")
 
         (self.asset,) = make_assets(["words.txt"], write, "tfnlp_words_")
         self._rows = line_number_table(self.asset)

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.files import written_whole
+from tfnlp.files import named_errors, written_whole
 from tfnlp.hub.saving.keras_module import serving, symbols
 
 _OPS = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
@@ -88,16 +88,12 @@ def written(path: str | os.PathLike | None, data: bytes | None) -> Iterator[None
         yield
         return
     path = os.path.abspath(os.fspath(path))
+    folder = os.path.dirname(path)
+    with named_errors(path, folder):
+        os.makedirs(folder, exist_ok=True)
     with written_whole(path) as partial:
-        try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(partial, "wb") as file:
-                file.write(data)
-        except OSError as error:
-            raise OSError(
-                f"LiteRT file {path} could not be written ({error.strerror}); free some space or "
-                "choose another place"
-            ) from error
+        with open(partial, "wb") as file:
+            file.write(data)
         yield
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
-from tfnlp.files import written_whole
+from tfnlp.files import WriteError, write_error, written_whole
 from tfnlp.hub.loading.checks import is_saved_model
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
@@ -56,12 +56,10 @@ def save(
         os.makedirs(os.path.dirname(directory), exist_ok=True)
         with written_whole(directory) as partial:
             tf.saved_model.save(module, partial, signatures=signatures, options=_OPTIONS)
+    except WriteError:
+        raise
     except (OSError, tf.errors.OpError) as error:
-        reason = str(getattr(error, "message", None) or error).split("\n")[0]
-        raise OSError(
-            f"SavedModel {directory} could not be written ({reason}); free some space or choose "
-            "another folder"
-        ) from error
+        raise write_error(directory, error) from error
 
 
 def save_module(

@@ -1,13 +1,16 @@
 """The report of a fine-tuned model: one self-contained page, and its predictions."""
 
 import collections
+import contextlib
 import json
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tfnlp.files import written_whole
 from tfnlp.runs.report import charts, errors
+from tfnlp.text.lines import write_text
 
 # Values that an example must have; the first of each task is the label.
 FIELDS = {
@@ -98,17 +101,10 @@ def write_report(
 
     os.makedirs(directory, exist_ok=True)
     contents = {"predictions.jsonl": "".join(lines), "index.html": page}
-    paths = {os.path.join(directory, name): text for name, text in contents.items()}
-    try:
-        for path, text in paths.items():
-            with open(f"{path}.partial", "w", encoding="utf-8") as file:
-                file.write(text)
-        for path in paths:
-            os.replace(f"{path}.partial", path)
-    finally:
-        for path in paths:
-            if os.path.exists(f"{path}.partial"):
-                os.remove(f"{path}.partial")
+    with contextlib.ExitStack() as both:
+        for name, text in contents.items():
+            partial = both.enter_context(written_whole(os.path.join(directory, name)))
+            write_text(partial, text)
     return os.path.join(directory, "index.html")
 
 

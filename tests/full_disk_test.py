@@ -1,0 +1,174 @@
+"""Writing to a full disk: one line that names the file and says why, and nothing stays there.
+
+A limit on the size of files fails the same writes as a full disk does.
+"""
+
+import gzip
+import os
+import resource
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.cli.command import error, tfnlp
+from tests.support import golden, run_python
+from tfnlp import convert, hub, models, pictures
+from tfnlp.convert.word_vectors import WordVectors, write_word_vectors
+from tfnlp.data.shards.folder import Folder
+from tfnlp.files import WriteError, written_whole
+from tfnlp.hub.modules import frozen_features
+from tfnlp.runs.report.page import write_report
+from tfnlp.runs.task_folder import keep_backbone
+from tfnlp.text.lines import write_text
+from tfnlp.training import Checkpoints
+
+FULL = "can't be written: (File too large|No space left on device); free some space"
+LIMIT = 4096
+
+
+@pytest.fixture
+def full():
+    """No file can grow beyond 4 KB."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return models.bert(300, 1, 16, 2, 32, max_positions=8)
+
+
+class Features:
+    """Frozen features of three texts, as `feature_table` takes them."""
+
+    variables = ()
+    size = 512
+
+    def __init__(self, encoder):
+        self.encoder = encoder
+
+    def _layers(self):
+        return [0, 1]
+
+
+class Backbone:
+    saved = False
+
+    class family:
+        class fitting:
+            keep_vocabulary = None
+
+
+def text(path, _):
+    write_text(path, "a line\n" * 2000)
+
+
+def compressed(path, _):
+    with written_whole(path) as partial, gzip.open(partial, "wb") as file:
+        file.write(np.random.default_rng(0).bytes(20_000))
+
+
+def vectors(path, _):
+    write_word_vectors(path, WordVectors(["a", "b"], np.ones([2, 2000], "f4")), "word2vec")
+
+
+def picture(path, _):
+    pictures.plot_attention(np.eye(4)[None], list("abcd"), path, "title")
+
+
+def examples(path, _):
+    Folder(os.path.dirname(path)).write_records(os.path.basename(path), [bytes(3000)] * 3)
+
+
+def report(path, _):
+    row = {"text": ["a"], "label": "x", "predicted": "x", "probabilities": {"x": 1.0}}
+    write_report(
+        path, title="t", task="classify", summary={}, metrics={"accuracy": 1.0}, history=None,
+        examples=[row] * 2,
+    )  # fmt: skip
+
+
+def features(path, encoder):
+    parts = [np.ones([1, 2, 512], "f4")] * 3
+    frozen_features.feature_table(parts, 4, Features(encoder), 1, path)
+
+
+def frozen_weights(path, encoder):
+    keep_backbone(Backbone, os.path.dirname(path), Features(encoder))
+
+
+def huggingface(path, encoder):
+    convert.save_huggingface(encoder, path)
+
+
+def saved_model(path, encoder):
+    hub.export(encoder, path)
+
+
+def checkpoint(path, encoder):
+    Checkpoints(path, {"w": tf.Variable(tf.ones([10_000]))}).save(1, {})
+
+
+def elmo(path, _):
+    sizes = dict(num_layers=1, units=8, projection_size=6, embedding_size=4, num_highway=1)
+    convert.save_elmo(path, models.elmo(**sizes, filters=((1, 2), (3, 4))))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [text, compressed, vectors, picture, report, examples, features, frozen_weights, huggingface,
+     saved_model, checkpoint, elmo],
+    ids=lambda write: write.__name__,
+)  # fmt: skip
+def test_each_writer_names_the_file_and_leaves_nothing(tmp_path, bert, full, write):
+    with pytest.raises(WriteError, match=rf"{tmp_path}\S* {FULL}") as caught:
+        write(str(tmp_path / "result"), bert)
+    assert ".partial" not in str(caught.value) and "\n" not in str(caught.value)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("place", ["missing/file", "taken"])
+def test_a_place_that_cannot_be_written_is_named(tmp_path, place):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(WriteError, match=rf"^{tmp_path / place} can't be written: (No such|Is a)"):
+        write_text(tmp_path / place, "a")
+    assert os.listdir(tmp_path) == ["taken"]
+
+
+def test_other_errors_in_the_block_are_not_changed(tmp_path):
+    with pytest.raises(FileNotFoundError, match="source"), written_whole(tmp_path / "file"):
+        open(tmp_path / "source")
+    inner = str(tmp_path / "inner")
+    with pytest.raises(WriteError, match=rf"^{inner}/x can't"), written_whole(tmp_path / "file"):
+        write_text(f"{inner}/x", "a")
+
+
+def test_layers_of_an_elmo(tmp_path, capsys, full):
+    (tmp_path / "text").write_text("The bank closed .\n" * 4)
+    out = tmp_path / "layers.hdf5"
+    arguments = ["--input", tmp_path / "text", "--hdf5", out]
+    assert tfnlp("predict", "elmo", "--model", golden("elmo_bilm_tf"), *arguments) == 1
+    assert error(capsys).startswith(f"tfnlp: error: {out} can't be written: File too large; free")
+    assert os.listdir(tmp_path) == ["text"]
+
+
+STANDARD_OUTPUT = """
+import sys
+from tfnlp import cli
+sys.exit(cli.main(cli.parse(["tfnlp", "inspect", sys.argv[1]])))
+"""
+
+
+@pytest.mark.slow
+def test_standard_output(tmp_path):
+    done = run_python(
+        f"import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1)\n{STANDARD_OUTPUT}",
+        golden("runs_0.1.0") / "module",
+        check=False,
+    )
+    said = "standard output can't be written: No space left on device; free some space or choose"
+    assert done.returncode == 1 and done.stderr.startswith(f"tfnlp: error: {said}")
+    assert len(done.stderr.splitlines()) == 1
