@@ -164,7 +164,7 @@ def trained(make, strategy=None, steps=2, **arguments):
         model = keras.Model(encoder.input, {"logits": head(features)})
     trainer = training.Trainer(
         Classes(model),
-        training.AdamW(),
+        training.bert_adamw(),
         0.01,
         strategy=strategy,
         **{"clip_norm": 0.5, **arguments},

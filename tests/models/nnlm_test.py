@@ -124,7 +124,7 @@ def trainer(corpus, folder=None, **arguments):
     model = nnlm(corpus.vocab_size, 2, 8, 16, dropout=0.1)
     return training.Trainer(
         tasks.NNLMPretraining(nnlm_pretrainer(model)),
-        training.AdamW(),
+        training.bert_adamw(),
         training.schedule("linear", 3e-2, 60, 3),
         directory=folder,
         steps_per_call=5,

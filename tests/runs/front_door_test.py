@@ -180,6 +180,14 @@ def test_runs_of_the_version_before_still_work(tmp_path, capsys):
     capsys.readouterr()
     assert command("finetune", "classify", "--model", tmp_path / "bert", *rows, *more) == 0
     assert "has ended before" in capsys.readouterr().out
+    # One that had not ended goes on with the optimizer that it began with.
+    (tmp_path / "task/results.json").unlink()
+    assert command("finetune", "classify", "--model", tmp_path / "bert", *rows, *more) == 0
+    found = json.loads((tmp_path / "task/results.json").read_text())["metrics"]
+    assert found == pytest.approx(want["task"], abs=1e-6)
+    more += ["--optimizer", "bert_adamw"]
+    assert command("finetune", "classify", "--model", tmp_path / "bert", *rows, *more) == 1
+    assert "training.optimizer was adamw_hat, now bert_adamw" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def toy_trainer(strategy=None, dropout=0.0, **arguments):
         model = models.gpt_pretrainer(encoder)
     return training.Trainer(
         tasks.GPTPretraining(model, tokens_per_word=1.3),
-        training.AdamW(),
+        training.bert_adamw(),
         training.cosine(1e-2, 20, 2),
         strategy=strategy,
         **{"clip_norm": 0.3, **arguments},

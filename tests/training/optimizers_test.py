@@ -1,8 +1,11 @@
+import json
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support import golden
 from tests.training.toy import toy_model
 from tfnlp import training
 
@@ -23,8 +26,8 @@ def small_model():
     return model
 
 
-def run(optimizer, steps=3):
-    """Weights before, gradients by step, weights after."""
+def run(optimizer, steps=3, scale=1.0):
+    """Weights before, gradients by step, weights after; gradients of size `scale`."""
     model = small_model()
     variables = model.trainable_variables
     optimizer.build(variables)
@@ -32,7 +35,7 @@ def run(optimizer, steps=3):
     before = [v.numpy() for v in variables]
     gradients = []
     for step in range(steps):
-        gradients.append([random.normal(size=v.shape).astype("float32") for v in variables])
+        gradients.append([random.normal(0, scale, v.shape).astype("float32") for v in variables])
         optimizer.apply(
             [tf.constant(g) for g in gradients[-1]], tf.constant(RATE), tf.constant(step)
         )
@@ -40,30 +43,57 @@ def run(optimizer, steps=3):
     return names, before, gradients, [v.numpy() for v in variables]
 
 
-def adam_reference(w, gradients, decay, bias_correction, epsilon=1e-6, b1=0.9, b2=0.999):
+def adam_reference(w, gradients, decay, form="textbook", epsilon=1e-8, b1=0.9, b2=0.999):
     w, m, v = w.astype("float64"), 0.0, 0.0
     for t, g in enumerate(gradients, 1):
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g**2
-        m_hat, v_hat = (m / (1 - b1**t), v / (1 - b2**t)) if bias_correction else (m, v)
-        # Keras and TensorFlow put epsilon beside the uncorrected root: scale it alike.
-        root = np.sqrt(v_hat) + epsilon / (np.sqrt(1 - b2**t) if bias_correction else 1.0)
-        w = w - RATE * (m_hat / root + decay * w)
+        if form == "bert":
+            ratio = m / (np.sqrt(v) + epsilon)
+        elif form == "epsilon hat":
+            ratio = np.sqrt(1 - b2**t) / (1 - b1**t) * m / (np.sqrt(v) + epsilon)
+        else:
+            ratio = m / (1 - b1**t) / (np.sqrt(v / (1 - b2**t)) + epsilon)
+        w = w - RATE * (ratio + decay * w)
     return w
 
 
-@pytest.mark.parametrize("bias_correction", [False, True])
-def test_adamw_is_the_formula(bias_correction):
-    optimizer = training.AdamW(weight_decay=0.3, bias_correction=bias_correction)
-    names, before, gradients, after = run(optimizer)
+FORMS = {
+    "textbook": lambda: training.AdamW(weight_decay=0.3),
+    "bert": lambda: training.bert_adamw(0.3),
+    "epsilon hat": lambda: training.AdamW(weight_decay=0.3, epsilon=1e-6, epsilon_hat=True),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-5, 1e-8])  # with the small ones epsilon counts
+@pytest.mark.parametrize("form", FORMS)
+def test_adamw_is_the_formula(form, scale):
+    names, before, gradients, after = run(FORMS[form](), scale=scale)
     for i, name in enumerate(names):
         decay = 0.3 if name.endswith("dense/kernel") else 0.0
-        want = adam_reference(before[i], [g[i] for g in gradients], decay, bias_correction)
+        epsilon = 1e-8 if form == "textbook" else 1e-6
+        want = adam_reference(before[i], [g[i] for g in gradients], decay, form, epsilon)
         np.testing.assert_allclose(after[i], want, rtol=2e-5, atol=1e-5, err_msg=name)
 
 
-def test_adamw_with_bias_correction_equals_keras():
+def test_adamw_equals_torchs_in_every_step():
+    """Gradients of sizes 1, 1e-3, ..., 1e-9."""
+    want = json.loads(golden("adamw_torch.json").read_text())
+    variable = keras.Variable(np.array(want["start"], "float32"), name="kernel")
+    optimizer = training.AdamW(weight_decay=want["weight_decay"])
+    optimizer.build([variable])
+    for step, (gradient, weights) in enumerate(
+        zip(want["gradients"], want["weights"], strict=True)
+    ):
+        rate = tf.constant(want["rate"])
+        optimizer.apply([tf.constant(gradient)], rate, tf.constant(step))
+        # A thousandth of an update, which is about as large as the rate.
+        np.testing.assert_allclose(variable.numpy(), weights, rtol=0, atol=1e-3 * want["rate"])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-5])
+def test_epsilon_hat_equals_keras(scale):
     names, before, gradients, after = run(
-        training.AdamW(weight_decay=0.3, bias_correction=True, epsilon=1e-7)
+        training.AdamW(weight_decay=0.3, epsilon=1e-7, epsilon_hat=True), scale=scale
     )
     model = small_model()
     reference = keras.optimizers.AdamW(RATE, weight_decay=0.3, epsilon=1e-7)
@@ -74,8 +104,9 @@ def test_adamw_with_bias_correction_equals_keras():
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def test_lamb_is_the_formula():
-    names, before, gradients, after = run(training.LAMB(weight_decay=0.3))
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+def test_lamb_is_the_formula(scale):
+    names, before, gradients, after = run(training.LAMB(weight_decay=0.3), scale=scale)
     for i, name in enumerate(names):
         w, m, v = before[i].astype("float64"), 0.0, 0.0
         for t, g in enumerate((g[i] for g in gradients), 1):
@@ -122,9 +153,9 @@ def test_unknown_optimizer_is_named():
 
 def test_adam_is_the_transformers():
     for optimizer in (training.adam(), training.optimizer("adam", 0.0)):
-        names, before, gradients, after = run(optimizer)
+        names, before, gradients, after = run(optimizer, scale=1e-8)
         for i, name in enumerate(names):
             gs = [g[i] for g in gradients]
-            want = adam_reference(before[i], gs, 0.0, True, epsilon=1e-9, b2=0.98)
+            want = adam_reference(before[i], gs, 0.0, "epsilon hat", epsilon=1e-9, b2=0.98)
             np.testing.assert_allclose(after[i], want, rtol=2e-5, atol=1e-5, err_msg=name)
     assert training.optimizer("adam", 0.3).weight_decay == 0.3

@@ -72,7 +72,7 @@ def toy_trainer(
     arguments = {"clip_norm": 0.5, **arguments}
     return training.Trainer(
         tasks.BertPretraining(model),
-        optimizer or training.AdamW(),
+        optimizer or training.bert_adamw(),
         learning_rate or training.linear(1e-2, 20, 2),
         strategy=strategy,
         **arguments,

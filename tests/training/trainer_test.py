@@ -186,12 +186,16 @@ def test_resume_is_bit_identical_with_dropout(tmp_path):
     assert whole.validation == halves.validation
 
 
+def bert_with(**arguments):
+    return training.AdamW(**{"epsilon": 1e-6, "bias_correction": False, **arguments})
+
+
 def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
     train(toy_trainer(directory=tmp_path), 2)
     same = toy_trainer(directory=tmp_path, jit_compile=True, steps_per_call=2)
     train(same, 2)  # nothing left to do, and the same numbers
     for arguments, text in (
-        (dict(optimizer=training.AdamW(beta_2=0.98)), r"optimizer.beta_2 was 0.999, now 0.98\)"),
+        (dict(optimizer=bert_with(beta_2=0.98)), r"optimizer.beta_2 was 0.999, now 0.98\)"),
         (dict(optimizer=training.LAMB()), "optimizer.name was AdamW, now LAMB"),
         (dict(learning_rate=training.linear(2e-2, 20, 2)), "learning_rate.0 was 0.005, now 0.01"),
         (dict(clip_norm=None), r"\(clip_norm was 0.5, now None\); give the same"),
@@ -202,9 +206,18 @@ def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
             train(toy_trainer(directory=tmp_path, **arguments), 2)
     with pytest.raises(ValueError, match="holds a run of 2 steps, more than steps=1"):
         train(toy_trainer(directory=tmp_path), 1)
-    # A checkpoint of an earlier version has no settings: names and shapes must do.
+    # Where epsilon stands was not among the settings of earlier versions.
     path = tmp_path / "checkpoints" / "step-0000000002" / "state.json"
     state = json.loads(json.loads(path.read_text())["state"])
+    hat = dict(epsilon=1e-8, epsilon_hat=True)
+    state["settings"]["optimizer"] |= dict(bias_correction=True, epsilon=1e-8)
+    del state["settings"]["optimizer"]["epsilon_hat"]
+    text = json.dumps(state)
+    path.write_text(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
+    with pytest.raises(ValueError, match="optimizer.epsilon_hat was True, now False"):
+        train(toy_trainer(directory=tmp_path, optimizer=training.AdamW()), 2)
+    train(toy_trainer(directory=tmp_path, optimizer=training.AdamW(**hat)), 2)
+    # A checkpoint of an earlier version has no settings: names and shapes must do.
     del state["settings"]
     text = json.dumps(state)
     path.write_text(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))

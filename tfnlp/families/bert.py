@@ -37,7 +37,7 @@ SIZES = {
 @redefine(
     epochs=None,
     steps={"help": "updates (default: 10000, or those of the epochs)"},
-    batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="adamw",
+    batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
 class BertConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig):

@@ -8,7 +8,11 @@ from tfnlp.configs import Config, option
 LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 SCHEDULES = ("linear", "cosine", "inverse_sqrt", "constant")
-OPTIMIZERS = ("adam", "adamw", "lamb", "adagrad", "rowwise_adagrad")
+OPTIMIZERS = ("adam", "adamw", "bert_adamw", "lamb", "adagrad", "rowwise_adagrad")
+OPTIMIZER_HELP = (
+    "rule of the updates; adamw: the textbook's, bert_adamw: without bias correction, as in BERT's "
+    "reference code"
+)
 LAYOUT_HELP = (
     "lines: a sentence a line, blank line between documents; prose: split into sentences; "
     "words: a word a line, blank line between sentences"
@@ -81,7 +85,7 @@ class TrainingConfig(DeviceConfig):
         choices=SCHEDULES, group="optimisation", record="training",
     )  # fmt: skip
     optimizer: str = option(
-        "adamw", "rule of the updates", choices=OPTIMIZERS, group="optimisation", record="training"
+        "adamw", OPTIMIZER_HELP, choices=OPTIMIZERS, group="optimisation", record="training"
     )
     weight_decay: float = option(
         0.01, "strength", at_least=0, group="optimisation", record="training"

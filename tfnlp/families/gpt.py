@@ -38,7 +38,7 @@ _MODEL_TYPES = ("openai-gpt", "gpt2")
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="adamw",
+    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
 class GPTConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig):

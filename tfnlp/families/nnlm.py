@@ -30,7 +30,7 @@ from tfnlp.families.vectors import (
 @dataclasses.dataclass(kw_only=True)
 @redefine(
     epochs=5, batch_size=512, learning_rate=1e-3, warmup=0.01, schedule="linear",
-    optimizer="adamw", weight_decay=0.0, clip_norm=1.0,
+    optimizer="bert_adamw", weight_decay=0.0, clip_norm=1.0,
 )  # fmt: skip
 class NNLMConfig(TrainingConfig, WordTextConfig):
     """The next word from the vectors of the words before it."""

@@ -25,7 +25,7 @@ class PlanConfig(Config):
     dropout: float = option(0.1, "rate", at_least=0, below=1)
     float32: bool = option(False, "no bfloat16")
     optimizer: str | None = option(
-        None, "instead of the recipe's", choices=("adamw", "lamb", "adagrad")
+        None, "instead of the recipe's", choices=("adamw", "bert_adamw", "lamb", "adagrad")
     )
     accumulation: int = option(1, "micro-batches an update", at_least=1)
     time_limit: float = option(3600, "seconds a compilation", above=0)

@@ -85,6 +85,12 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
     dropout: float | None = option(
         None, "rate (default: 0.1; features 0.5)", at_least=0, below=1, group="optimisation"
     )
+    optimizer: str = option(
+        "adamw",
+        "adamw: the textbook's, as torch's; bert_adamw: without bias correction, as in BERT's "
+        "reference code",
+        choices=("adamw", "bert_adamw"), group="optimisation",
+    )  # fmt: skip
     lm_weight: float = option(
         0.5, "GPT: of the language model beside the task", at_least=0, group="optimisation"
     )
@@ -170,7 +176,8 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
         for name, value in defaults.items()
     }
     for name in (
-        "batch_size", "accumulation", "clip_norm", "layer_decay", "freeze", "unfreeze_every"
+        "batch_size", "accumulation", "clip_norm", "optimizer", "layer_decay", "freeze",
+        "unfreeze_every",
     ):  # fmt: skip
         settings[name] = getattr(config, name)
     with_lm = fitting.language_model and features is None and not backbone.saved

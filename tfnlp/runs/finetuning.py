@@ -172,13 +172,15 @@ class Finetuning:
         import keras
 
         from tfnlp.pictures import plot_history
-        from tfnlp.training.run import write_config
+        from tfnlp.training.run import earlier_optimizer, is_run, read_config, write_config
 
-        settings = settings_of(self.config, self.backbone, features)
-        words = self._words()
-        config = self._run_config(settings, features, seed, words)
         if self.config.restart:
             task_folder.delete_task(folder)
+        settings = settings_of(self.config, self.backbone, features)
+        if is_run(folder) and "optimizer" not in self.config.given:
+            settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
+        words = self._words()
+        config = self._run_config(settings, features, seed, words)
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
             dtype = "mixed_bfloat16" if self.config.bf16 else None
@@ -264,6 +266,7 @@ class Finetuning:
     ) -> dict[str, Any]:
         """Return `config.json`: everything that decides which numbers a run ends with."""
         from tfnlp import __version__
+        from tfnlp.training.settings import optimizer_settings
 
         config = self.config
         head = {"dropout": settings["dropout"]}
@@ -280,6 +283,7 @@ class Finetuning:
             "head": head,
             "columns": {"text": config.text_columns, "label": config.label},
             "training": {**settings, "metric": self.metric, "bf16": config.bf16, "seed": seed},
+            "optimizer": optimizer_settings(_optimizer(settings)),
             "data": {
                 "examples": len(self.train),
                 "crc32": crc32(self.train),
@@ -312,7 +316,7 @@ class Finetuning:
         warmup = int(settings["warmup"] * steps)
         return training.Trainer(
             task,
-            training.AdamW(weight_decay=settings["weight_decay"], bias_correction=True),
+            _optimizer(settings),
             training.schedule("linear", settings["learning_rate"], steps, warmup),
             strategy=self.strategy,
             clip_norm=settings["clip_norm"] or None,
@@ -348,6 +352,12 @@ class Finetuning:
         path = os.path.join(folder, task_folder.RESULTS)
         write_lines(path, [json.dumps(results, indent=2)])
         return results
+
+
+def _optimizer(settings: dict[str, Any]) -> Any:
+    from tfnlp import training
+
+    return training.optimizer(settings["optimizer"], settings["weight_decay"])
 
 
 def shown_metrics(results: dict[str, Any]) -> str:

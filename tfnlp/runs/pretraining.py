@@ -80,6 +80,7 @@ def _steps(config: Any, batches: Any) -> int:
 def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
     from tfnlp import __version__
+    from tfnlp.training.settings import optimizer_settings
 
     found = {
         "tfnlp": __version__,
@@ -88,6 +89,7 @@ def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, 
         "heads": prepared.heads,
         "text": None if prepared.text is None else {**config.recorded("text"), **prepared.text},
         "training": {**config.recorded("training"), **prepared.training},
+        "optimizer": optimizer_settings(_optimizer(config)),
         "corpus": prepared.corpus,
     }
     return {name: part for name, part in found.items() if part is not None}
@@ -139,7 +141,7 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
     warmup = int(config.warmup * config.steps)
     return training.Trainer(
         task,
-        training.optimizer(config.optimizer, config.weight_decay),
+        _optimizer(config),
         training.schedule(config.schedule, config.learning_rate, config.steps, warmup),
         strategy=strategy,
         clip_norm=config.clip_norm or None,
@@ -151,6 +153,12 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
         keep=config.keep,
         **more,
     )
+
+
+def _optimizer(config: Any) -> Any:
+    from tfnlp import training
+
+    return training.optimizer(config.optimizer, config.weight_decay)
 
 
 def fit(config: Any, trainer: Any, prepared: Preparation) -> str:

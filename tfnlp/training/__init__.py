@@ -13,6 +13,7 @@ from tfnlp.training.optimizers import (
     Optimizer,
     RowwiseAdagrad,
     adam,
+    bert_adamw,
     optimizer,
 )
 from tfnlp.training.schedules import constant, cosine, inverse_sqrt, linear, noam, schedule
@@ -33,6 +34,7 @@ __all__ = [
     "WorkerLost",
     "adam",
     "average_checkpoints",
+    "bert_adamw",
     "constant",
     "cosine",
     "inverse_sqrt",

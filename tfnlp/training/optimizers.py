@@ -163,10 +163,25 @@ class Optimizer:
 
 
 class AdamW(Optimizer):
-    """`m = b1 m + (1-b1) g`, `v = b2 v + (1-b2) g^2`, `w -= rate (m / (sqrt v + eps) + lambda w)`.
+    """Adam with decoupled weight decay, `w -= rate (m^ / (sqrt v^ + eps) + lambda w)`.
 
-    Loshchilov & Hutter 2019, algorithm 2. BERT's reference code leaves the bias correction out
-    (`bias_correction=False`, the default); with it, `m / (1 - b1^t)` and `v / (1 - b2^t)` are used.
+    `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`,
+    `m^ = m / (1 - b1^t)` and `v^ = v / (1 - b2^t)` in update t = 1, 2, ...: Loshchilov & Hutter
+    2019, algorithm 2, and torch's `AdamW`. Two other forms:
+
+    - `epsilon_hat=True`: epsilon stands beside the uncorrected root,
+      `m^ / ((sqrt v + eps) / sqrt(1 - b2^t))`, as in the Adam and AdamW of Keras and TensorFlow
+      ("epsilon hat" in Kingma & Ba 2015, section 2).
+    - `bias_correction=False`: `m^ = m` and `v^ = v`, as in BERT's reference code; see `bert_adamw`.
+
+    Args:
+        beta_1: b1.
+        beta_2: b2.
+        epsilon: eps.
+        weight_decay: lambda.
+        exclude: see `Optimizer`.
+        bias_correction: see above.
+        epsilon_hat: see above.
     """
 
     slot_names = ("m", "v")
@@ -175,28 +190,31 @@ class AdamW(Optimizer):
         self,
         beta_1: float = 0.9,
         beta_2: float = 0.999,
-        epsilon: float = 1e-6,
+        epsilon: float = 1e-8,
         weight_decay: float = 0.01,
         exclude: Sequence[str] | None = None,
-        bias_correction: bool = False,
+        bias_correction: bool = True,
+        epsilon_hat: bool = False,
     ) -> None:
         super().__init__(weight_decay, exclude)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
-        self.bias_correction = bias_correction
+        self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
 
     def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
-        powers = [tf.constant(0.0)] * 2
+        powers, epsilon = [tf.constant(0.0)] * 2, tf.constant(self.epsilon)
         if self.bias_correction:
             updates = tf.cast(step, "float32") + 1.0
             powers = [tf.pow(b, updates) for b in (self.beta_1, self.beta_2)]
+            if not self.epsilon_hat:
+                epsilon *= tf.sqrt(1.0 - powers[1])
         return {
             **super().scalars(rate, step),
-            # The kernel multiplies its rate by sqrt(1 - p2) / (1 - p1) with these powers p.
+            # With these powers p the kernel computes rate sqrt(1 - p2) / (1 - p1) m / (sqrt v + e).
             "beta1_power": powers[0],
             "beta2_power": powers[1],
             "beta1": tf.constant(self.beta_1),
             "beta2": tf.constant(self.beta_2),
-            "epsilon": tf.constant(self.epsilon),
+            "epsilon": epsilon,
         }
 
     def update(
@@ -372,13 +390,26 @@ def adam(weight_decay: float = 0.0) -> AdamW:
     """Return the Adam that trained the Transformer (Vaswani et al. 2017, section 5.3).
 
     `AdamW` with b2 = 0.98, epsilon = 1e-9 and bias correction, by default without weight decay.
+    Epsilon stands where TensorFlow's Adam, which the authors used, has it (`epsilon_hat`).
     """
-    return AdamW(0.9, 0.98, 1e-9, weight_decay=weight_decay, bias_correction=True)
+    return AdamW(0.9, 0.98, 1e-9, weight_decay=weight_decay, epsilon_hat=True)
+
+
+def bert_adamw(weight_decay: float = 0.01) -> AdamW:
+    """Return the AdamW of BERT's reference code: no bias correction, epsilon = 1e-6."""
+    return AdamW(epsilon=1e-6, weight_decay=weight_decay, bias_correction=False)
+
+
+def adamw_hat(weight_decay: float = 0.01) -> AdamW:
+    """Return the AdamW with which version 0.1 fine-tuned, for runs that go on."""
+    return AdamW(epsilon=1e-6, weight_decay=weight_decay, epsilon_hat=True)
 
 
 OPTIMIZERS = {
     "adam": adam,
     "adamw": AdamW,
+    "adamw_hat": adamw_hat,
+    "bert_adamw": bert_adamw,
     "lamb": LAMB,
     "adagrad": Adagrad,
     "rowwise_adagrad": RowwiseAdagrad,
@@ -389,7 +420,8 @@ def optimizer(name: str, weight_decay: float | None = None) -> Optimizer:
     """Return the optimizer called `name` with the settings of its paper.
 
     Args:
-        name: "adam" (the Transformer's), "adamw", "lamb", "adagrad" or "rowwise_adagrad".
+        name: "adam" (the Transformer's), "adamw" (the textbook's), "bert_adamw", "adamw_hat",
+            "lamb", "adagrad" or "rowwise_adagrad".
         weight_decay: lambda; None: the optimizer's default.
 
     Raises:

@@ -56,7 +56,12 @@ def write_config(directory: Path, config: dict[str, Any]) -> None:
     """
     path = _join(directory, CONFIG)
     if tf.io.gfile.exists(path):
-        changed = _differences(read_config(directory), json.loads(json.dumps(config)))
+        before, now = read_config(directory), json.loads(json.dumps(config))
+        name = earlier_optimizer(before)
+        if name is not None and "optimizer" in now:
+            before["training"] = {**before["training"], "optimizer": name}
+            before["optimizer"] = now["optimizer"]
+        changed = _differences(before, now)
         if changed:
             raise ValueError(
                 f"{directory} holds a run with other settings ({'; '.join(changed)}); give the "
@@ -98,6 +103,19 @@ def read_config(directory: Path) -> dict[str, Any]:
     if not isinstance(config, dict) or "tfnlp" not in config:
         raise ValueError(f"{path} was not written by tfnlp: it has no key 'tfnlp'")
     return config
+
+
+def earlier_optimizer(config: dict[str, Any]) -> str | None:
+    """Return today's name of the optimizer of a run whose config does not hold its settings yet.
+
+    Returns:
+        a name for `tfnlp.training.optimizer`; None for a config that holds them.
+    """
+    training = config.get("training")
+    if "optimizer" in config or not isinstance(training, dict):
+        return None
+    name = training.get("optimizer", "adamw_hat")  # fine-tuning had one only
+    return "bert_adamw" if name == "adamw" else name
 
 
 def restore_weights(

@@ -62,13 +62,22 @@ def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str,
             state = read_state(path)
         except ValueError:
             continue  # damaged; `restore_latest` warns of it
-        changed = differences(state.get("settings", {}), settings)
+        changed = differences(_current(state.get("settings", {})), settings)
         if changed:
             raise ValueError(
                 f"{directory} holds a run with other settings ({'; '.join(changed)}); "
                 "give the same settings to resume it, or another directory to start a new one"
             )
         return
+
+
+def _current(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a checkpoint with what they did not name yet when it was written."""
+    optimizer = settings.get("optimizer", {})
+    if optimizer.get("name") != "AdamW" or "epsilon_hat" in optimizer:
+        return settings
+    # Epsilon stood beside the uncorrected root.
+    return {**settings, "optimizer": {**optimizer, "epsilon_hat": optimizer["bias_correction"]}}
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:
