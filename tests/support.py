@@ -1,10 +1,12 @@
 """Golden files, data sets beside the repository, and Python processes for tests."""
 
+import contextlib
 import math
 import os
 import pathlib
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import IO, Any
 
 import pytest
@@ -103,6 +105,28 @@ def start_python(
         cwd=ROOT,
         env={**os.environ, **(env or {})},
     )
+
+
+# Locks a folder, says so, and waits for the end of its input.
+_HOLD = """
+import sys
+from tfnlp.locks import locked
+with locked(sys.argv[1]):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def holding(folder: os.PathLike) -> Iterator[subprocess.Popen]:
+    """Yield a process that has locked a folder; it is killed when the block ends."""
+    pipe = subprocess.PIPE
+    with start_python("-c", _HOLD, folder, stdin=pipe, stdout=pipe) as process:
+        try:
+            assert process.stdout.readline() == "locked\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def weight_count(build, arguments):

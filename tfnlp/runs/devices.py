@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.configs import Config
+from tfnlp.locks import locked
 
 
 def several_workers(config: Any) -> bool:
@@ -45,6 +46,18 @@ def devices(config: Config) -> Iterator[Any]:
         if lost is None:
             raise
         raise lost from error
+
+
+def alone(config: Any, strategy: Any) -> Any:
+    """Return a context in which no other process writes to a run's folder; see `locked`.
+
+    Of several workers the first one writes, so it alone locks the folder.
+    """
+    from tfnlp import training
+
+    if not training.Workers(strategy).chief:
+        return contextlib.nullcontext()
+    return locked(config.output)
 
 
 def check_batch(config: Any, strategy: Any) -> None:

@@ -23,11 +23,13 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
 
     Raises:
         ImportError: without Apache Beam.
-        ValueError, OSError: for text or settings that can't be used.
+        ValueError, OSError: for text or settings that can't be used, or if another process writes
+            the folder.
     """
     import tensorflow as tf
 
     from tfnlp.files import written_whole
+    from tfnlp.locks import locked
 
     logging.disable(logging.WARNING)  # Beam warns of clouds' libraries that are not used
     try:
@@ -48,14 +50,15 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
     runner = Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
     # Workers tokenize on the CPU; none of them is to take a GPU's memory.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    vocabulary, more, recipe = family.examples.make(config)
-    settings = _settings(family, config, vocabulary.tokens, more)
-    start_examples(config.output, settings)
-    kept = tf.io.gfile.join(config.output, vocabulary.name)
-    if not tf.io.gfile.exists(kept):
-        with written_whole(kept) as path:
-            vocabulary.write(path, vocabulary.tokens)
-    return make_examples(config.output, settings, recipe, runner)
+    with locked(config.output):
+        vocabulary, more, recipe = family.examples.make(config)
+        settings = _settings(family, config, vocabulary.tokens, more)
+        start_examples(config.output, settings)
+        kept = tf.io.gfile.join(config.output, vocabulary.name)
+        if not tf.io.gfile.exists(kept):
+            with written_whole(kept) as path:
+                vocabulary.write(path, vocabulary.tokens)
+        return make_examples(config.output, settings, recipe, runner)
 
 
 def _settings(family: Family, config: Any, tokens: Any, more: dict[str, Any]) -> dict[str, Any]:

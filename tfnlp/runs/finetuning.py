@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tfnlp.families.preparation import write_lines
+from tfnlp.locks import locked
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
@@ -38,7 +39,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
     Raises:
         ValueError, OSError: one line; nothing has been written then, or a run can go on.
     """
-    with devices(config) as strategy:
+    with devices(config) as strategy, locked(config.output):
         work = Finetuning(task, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
         if len(choices) == 1 and len(config.seeds) == 1:
@@ -58,7 +59,9 @@ def _run_all(config: FinetuneConfig, work: "Finetuning", choices: Iterable) -> d
             parts += [f"seed-{seed}"] * (len(config.seeds) > 1)
             name = os.path.join(*parts)
             try:
-                results = work.run(os.path.join(config.output, name), choice, seed)
+                folder = os.path.join(config.output, name)
+                with locked(folder):
+                    results = work.run(folder, choice, seed)
             except ValueError as error:
                 if len(choices) == 1 or "layers, but the encoder has" not in str(error):
                     raise

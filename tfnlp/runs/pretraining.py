@@ -4,7 +4,7 @@ from typing import Any
 
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary
-from tfnlp.runs.devices import check_batch, devices
+from tfnlp.runs.devices import alone, check_batch, devices
 
 
 def train_family(family: Family, config: Any) -> dict[str, Any]:
@@ -19,13 +19,13 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 
     Raises:
         ValueError: for arguments that contradict each other, the text or the run in the folder.
-        OSError: if the text can't be read or the run can't be written.
+        OSError: if the text can't be read, the run can't be written, or another process writes it.
     """
     from tfnlp.families.examples import readable, with_examples
 
     if hasattr(config, "examples"):
         config = with_examples(config, family.name)
-    with devices(config) as strategy, readable(config, family.name):
+    with devices(config) as strategy, alone(config, strategy), readable(config, family.name):
         return _train(family, config, strategy)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import warnings
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
+from tfnlp.locks import locked
 from tfnlp.training.arguments import Rate, as_optimizer, as_rate, as_task
 from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.checkpoints import Checkpoints, model_variables
@@ -197,6 +199,7 @@ class Trainer:
                 accumulation; if the directory holds a run with other settings or more steps.
             FloatingPointError: if the loss is no longer a number; the last checkpoint is from
                 before that.
+            BlockingIOError: if another process trains in the directory.
             KeyboardInterrupt: after SIGINT or SIGTERM, with a checkpoint.
             WorkerLost: if another worker stopped; all continue from the last checkpoint when they
                 are started again.
@@ -209,34 +212,35 @@ class Trainer:
         self._check_batch(batches.batch_size)
         if self._rate is not None:
             self._settings["learning_rate"] = rate_settings(self._rate, steps)
-        if self._checkpoints and resume:
-            if isinstance(data, tf.data.Dataset):
-                warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
-            self._resume(steps)
-        last = self.step if self.history.stopped_early(monitor, patience) else steps
-        loop = Loop(
-            self,
-            last,
-            Intervals.of(steps, evaluate_every, checkpoint_every, log_every),
-            validation=validation,
-            patience=patience,
-            monitor=monitor,
-            callbacks=callbacks,
-            progress=progress,
-            profile=profile,
-        )
-        self.task.model.stop_training = False
-        loop.callbacks.on_train_begin()
-        iterator = None
-        if loop.first < last:
-            iterator = iter(distribute(self.strategy, batches, loop.first))
-        interrupted = loop.run(iterator)
-        loop.callbacks.on_train_end()
-        if interrupted:
-            saved = loop.saved
-            kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""
-            raise KeyboardInterrupt(f"stopped at step {self.step} of {last}{kept}")
-        return self.history
+        with self._alone():
+            if self._checkpoints and resume:
+                if isinstance(data, tf.data.Dataset):
+                    warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
+                self._resume(steps)
+            last = self.step if self.history.stopped_early(monitor, patience) else steps
+            loop = Loop(
+                self,
+                last,
+                Intervals.of(steps, evaluate_every, checkpoint_every, log_every),
+                validation=validation,
+                patience=patience,
+                monitor=monitor,
+                callbacks=callbacks,
+                progress=progress,
+                profile=profile,
+            )
+            self.task.model.stop_training = False
+            loop.callbacks.on_train_begin()
+            iterator = None
+            if loop.first < last:
+                iterator = iter(distribute(self.strategy, batches, loop.first))
+            interrupted = loop.run(iterator)
+            loop.callbacks.on_train_end()
+            if interrupted:
+                saved = loop.saved
+                kept = f"; a checkpoint of step {saved} is in {self.directory}" if saved else ""
+                raise KeyboardInterrupt(f"stopped at step {self.step} of {last}{kept}")
+            return self.history
 
     @raises_worker_lost
     def evaluate(self, batches: Iterable[Any]) -> dict[str, float]:
@@ -304,6 +308,12 @@ class Trainer:
                 f"{self.directory} holds a run of {self.step} steps, more than steps={steps}; "
                 "choose another directory to start a new one"
             )
+
+    def _alone(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which no other process writes to the directory."""
+        if self.directory is None or not self.workers.chief:
+            return contextlib.nullcontext()
+        return locked(self.directory, "directory")
 
     def _check_batch(self, size: int | None, accumulation: int | None = None) -> None:
         replicas = self.strategy.num_replicas_in_sync

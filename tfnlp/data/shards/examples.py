@@ -17,6 +17,7 @@ from tfnlp.data.shards.pieces import TABLE, Table, make_table, piece_name, read_
 from tfnlp.data.shards.pipelines import HELD, shards_pipeline, tokenize_pipeline
 from tfnlp.data.shards.runner import Progress, Runner
 from tfnlp.data.shards.windows import WindowExamples
+from tfnlp.locks import PREFIX as LOCK
 from tfnlp.text import GPT2Tokenizer, GPTTokenizer, WordPieceTokenizer, gpt_tokenizer
 
 _SHARD_TOKENS = 1 << 24  # tokens of the corpus per shard of an epoch
@@ -37,7 +38,7 @@ def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> No
     settings = json.loads(json.dumps(settings))
     manifest = read_manifest(directory)
     if manifest is None:
-        if folder.names():
+        if [name for name in folder.names() if not name.startswith(LOCK)]:
             raise ValueError(
                 f"{directory} holds other files but no {MANIFEST}; give a new or empty --output"
             )
