@@ -39,10 +39,17 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
     Raises:
         ValueError, OSError: one line; nothing has been written then, or a run can go on.
     """
+    single = config.features != "all" and len(config.seeds) == 1
+    table_of_runs = os.path.join(config.output, task_folder.RUNS)
+    if single and not config.restart and os.path.exists(table_of_runs):
+        raise ValueError(
+            f"{table_of_runs} is of several runs, the best of which {config.output} stands for; "
+            "give another `output`, or `restart` to replace them by one run"
+        )
     with devices(config) as strategy, locked(config.output):
         work = Finetuning(task, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
-        if len(choices) == 1 and len(config.seeds) == 1:
+        if single:
             results = work.run(config.output, choices[0], config.seeds[0])
             print(f"run: {config.output}", flush=True)
             return {**results, "folder": config.output}, work.dev
@@ -178,6 +185,7 @@ class Finetuning:
         from tfnlp.training.run import earlier_optimizer, is_run, read_config, write_config
 
         if self.config.restart:
+            task_folder.delete_task(self.config.output)  # the table of several runs, too
             task_folder.delete_task(folder)
         settings = settings_of(self.config, self.backbone, features)
         if is_run(folder) and "optimizer" not in self.config.given:

@@ -275,11 +275,11 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
 
 
 def delete_task(folder: str) -> None:
-    """Delete what a run of a task leaves beside what all runs leave."""
+    """Delete what a run of a task leaves, what all runs leave last."""
     from tfnlp.training.run import delete_run
 
-    delete_run(folder)
-    for name in (WEIGHTS, WORDS, RESULTS, PREDICTIONS):
+    for name in (RUNS, WEIGHTS, WORDS, RESULTS, PREDICTIONS):
         if os.path.exists(os.path.join(folder, name)):
             os.remove(os.path.join(folder, name))
     shutil.rmtree(os.path.join(folder, SAVED), ignore_errors=True)
+    delete_run(folder)

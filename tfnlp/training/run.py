@@ -36,14 +36,18 @@ def is_run(directory: Path) -> bool:
 
 
 def delete_run(directory: Path) -> None:
-    """Delete the files that a run wrote in `directory`; no others."""
+    """Delete the files that a run wrote in `directory`; no others.
+
+    `config.json` comes last: a deletion that was cut short leaves a run, which is deleted by the
+    next one.
+    """
     if is_run(directory):
-        for name in (CONFIG, "vocab.txt", "counts.txt", "curve.png"):
-            if tf.io.gfile.exists(_join(directory, name)):
-                tf.io.gfile.remove(_join(directory, name))
         for name in ("checkpoints", "logs", "vocab"):
             if tf.io.gfile.exists(_join(directory, name)):
                 tf.io.gfile.rmtree(_join(directory, name))
+        for name in ("vocab.txt", "counts.txt", "curve.png", CONFIG):
+            if tf.io.gfile.exists(_join(directory, name)):
+                tf.io.gfile.remove(_join(directory, name))
 
 
 def write_config(directory: Path, config: dict[str, Any]) -> None:

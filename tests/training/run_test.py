@@ -1,0 +1,53 @@
+"""The folder of a run: what `--restart` deletes."""
+
+import os
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from tfnlp.runs.task_folder import delete_task
+from tfnlp.training.run import delete_run
+
+RUN = ["config.json", "curve.png", "vocab.txt", "logs/events", "checkpoints/best-0000000001/x"]
+PRETRAINING = [*RUN, "counts.txt", "vocab/merges.txt"]
+TASK = [*RUN, "runs.json", "results.json", "dev_predictions.jsonl", "words.txt"]
+TASK += ["backbone.weights.h5", "backbone/saved_model.pb"]
+
+
+@pytest.mark.parametrize(("delete", "files"), [(delete_run, PRETRAINING), (delete_task, TASK)])
+def test_a_deletion_that_was_cut_short_is_finished_by_the_next(delete, files, tmp_path):
+    """Otherwise parts of the earlier run would be taken for those of the next."""
+    for number in range(1, len(files) + 1):
+        folder = tmp_path / str(number)
+        for name in [*files, "of_the_user.txt"]:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text('{"tfnlp": "0.1.0"}')
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            _stop_at_deletion(number, patch)
+            delete(folder)
+        assert len(os.listdir(folder)) > 1
+        delete(folder)
+        assert os.listdir(folder) == ["of_the_user.txt"]
+
+
+def _stop_at_deletion(number, patch):
+    """Raise in place of the nth deletion of a file or folder, as a kill would come there."""
+    deletions = []
+
+    def counted(function):
+        def call(*arguments, **keywords):
+            deletions.append(arguments)
+            if len(deletions) == number:
+                raise KeyboardInterrupt
+            return function(*arguments, **keywords)
+
+        return call
+
+    for module, names in (
+        (tf.io.gfile, ("remove", "rmtree")),
+        (os, ("remove",)),
+        (shutil, ("rmtree",)),
+    ):
+        for name in names:
+            patch.setattr(module, name, counted(getattr(module, name)))
