@@ -13,19 +13,20 @@ MASKED = -1e9  # added to a masked score: its exp() is 0 in float32, and no row 
 
 
 def _check_cache(
-    keys: Tensor, values: Tensor | None, cache_index: Tensor | None, length: int | None
+    keys: Tensor | None, values: Tensor | None, cache_index: Tensor | None, length: int | None
 ) -> None:
     """Check the cache where sizes are known: writes past its end would overwrite earlier slots."""
-    if values is None or cache_index is None:
+    if keys is None or values is None or cache_index is None:
         raise ValueError(
             "`cached_keys` needs `cached_values`, and `cache_index`, the number of their positions "
             "that are filled"
         )
     size = keys.shape[2]
-    if isinstance(cache_index, int) and None not in (length, size) and cache_index + length > size:
+    first = cache_index if isinstance(cache_index, int) else 0
+    if None not in (length, size) and first + length > size:
         raise ValueError(
-            f"cache_index={cache_index} and {length} new positions need a cache of "
-            f"{cache_index + length} positions, but it has {size}; make it longer"
+            f"cache_index={cache_index} and {length} new positions need a cache of at least "
+            f"{first + length} positions, but it has {size}; make it longer"
         )
 
 
@@ -61,8 +62,9 @@ class MultiHeadAttention(keras.layers.Layer):
         policy.
 
     Raises:
-        ValueError: for H that is not a multiple of N, a context in some calls but not in all, or
-            a cache that is incomplete or too short.
+        ValueError: for H that is not a multiple of N, a context in some calls but not in all, a
+            cache that is incomplete, one that is too short where that is known (M, T and an int
+            `cache_index`), or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -116,9 +118,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return_scores: bool = False,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
-        known = self.cross and context is None and cached_keys is not None  # keys of the context
-        if (context is not None or known) != self.cross:
-            raise ValueError("`context` must be given in every call or in none (it shapes weights)")
+        cache = (cached_keys, cached_values, cache_index)
+        known = self._check(context, cache, inputs.shape[1])
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if self.cross:
             (q,) = self._project(self.query, inputs, 1, length)
@@ -128,7 +129,6 @@ class MultiHeadAttention(keras.layers.Layer):
             q, k, v = self._project(self.qkv, inputs, 3, length)  # each [B, N, T, D]
         cache = ()
         if cached_keys is not None and not known:
-            _check_cache(cached_keys, cached_values, cache_index, k.shape[2])
             at = (0, 0, ops.cast(cache_index, "int32"), 0)
             cache = tuple(
                 ops.slice_update(cached, at, ops.cast(new, cached.dtype))  # [B, N, M, D]
@@ -149,6 +149,20 @@ class MultiHeadAttention(keras.layers.Layer):
 
         extras = (*cache, probabilities) if return_scores else cache
         return (outputs, *extras) if extras else outputs
+
+    def _check(
+        self, context: Tensor | None, cache: tuple[Tensor | None, ...], length: int | None
+    ) -> bool:
+        """Check a call's arguments; return whether the cache has the keys of the context."""
+        given = any(x is not None for x in cache)
+        known = self.cross and context is None and given
+        if (context is not None or known) != self.cross:
+            raise ValueError("`context` must be given in every call or in none (it shapes weights)")
+        if known and (cache[0] is None or cache[1] is None):
+            raise ValueError("without `context`, `cached_keys` and `cached_values` must be given")
+        if given and not known:
+            _check_cache(*cache, length)
+        return known
 
     def keys_values(self, context: Tensor) -> list[Tensor]:
         """Return the keys and values, each `[B, N, S, D]`, of a context `[B, S, C]`.
@@ -196,6 +210,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return_scores: bool = False,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
+        self._check(context, (cached_keys, cached_values, cache_index), inputs.shape[1])
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
         if cached_keys is not None:

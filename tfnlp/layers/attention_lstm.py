@@ -52,8 +52,8 @@ class AttentionLSTM(keras.layers.Layer):
         `[B, L, 2U]`. States and softmax are float32 under any policy.
 
     Raises:
-        ValueError: for sizes below 1, an unknown score, widths that the score cannot compare, or
-            `previous_output` without `input_feeding`.
+        ValueError: for sizes below 1, an unknown score, widths that the score cannot compare,
+            `previous_output` without `input_feeding`, or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -116,8 +116,7 @@ class AttentionLSTM(keras.layers.Layer):
         projected_keys: Tensor | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        if previous_output is not None and not self.input_feeding:
-            raise ValueError("previous_output is read only with input_feeding=True; leave it out")
+        self._check(memory, previous_output)
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         dtype = self.compute_dtype
         memory = ops.cast(memory, dtype)
@@ -156,6 +155,11 @@ class AttentionLSTM(keras.layers.Layer):
         state = ops.stack([ops.concatenate(pair, -1) for pair in zip(c, h, strict=True)], axis=1)
         return outputs, ops.swapaxes(weights, 0, 1), state
 
+    def _check(self, memory: Tensor, previous_output: Tensor | None) -> None:
+        if previous_output is not None and not self.input_feeding:
+            raise ValueError("previous_output is read only with input_feeding=True; leave it out")
+        self.attention.check_widths((None, None, self.units), memory.shape)
+
     def _weights(self) -> dict[str, Tensor]:
         weights = {f"recurrent_{i}": kernel for i, kernel in enumerate(self.recurrent_kernels)}
         weights.update({f"bias_{i}": bias for i, bias in enumerate(self.biases) if i})
@@ -178,6 +182,7 @@ class AttentionLSTM(keras.layers.Layer):
         projected_keys: Tensor | None = None,
         training: bool = False,
     ) -> tuple[keras.KerasTensor, ...]:
+        self._check(memory, previous_output)
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, self.units), dtype=self.compute_dtype),

@@ -80,6 +80,9 @@ class _Attention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
+    def check_widths(self, inputs_shape: Shape, keys_shape: Shape) -> None:
+        """Raise a ValueError if the score cannot compare such queries and keys."""
+
     def project_queries(self, queries: Tensor) -> Tensor:
         return project_queries(queries, self.query_kernel, self.unit_queries)
 
@@ -93,6 +96,7 @@ class _Attention(keras.layers.Layer):
         mask: Tensor | None = None,
         projected_keys: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
+        self.check_widths(inputs.shape, keys.shape)
         queries, keys = (ops.cast(x, self.compute_dtype) for x in (inputs, keys))
         if projected_keys is None:
             projected_keys = self.project_keys(keys)
@@ -111,6 +115,7 @@ class _Attention(keras.layers.Layer):
         mask: Tensor | None = None,
         projected_keys: Tensor | None = None,
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        self.check_widths(inputs.shape, keys.shape)
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, keys.shape[-1]), dtype=self.compute_dtype),
@@ -163,6 +168,9 @@ class DotAttention(_Attention):
     """
 
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
+        self.check_widths(inputs_shape, keys_shape)
+
+    def check_widths(self, inputs_shape: Shape, keys_shape: Shape) -> None:
         _check_equal("DotAttention", inputs_shape, keys_shape)
 
 
@@ -202,7 +210,7 @@ class CosineAttention(_Attention):
         self.learn_scale = learn_scale
 
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        _check_equal("CosineAttention", inputs_shape, keys_shape)
+        self.check_widths(inputs_shape, keys_shape)
         self.factor = self.scale
         if self.learn_scale:
             self.factor = self.add_weight(
@@ -211,6 +219,9 @@ class CosineAttention(_Attention):
                 initializer=keras.initializers.Constant(self.scale),
                 autocast=False,
             )
+
+    def check_widths(self, inputs_shape: Shape, keys_shape: Shape) -> None:
+        _check_equal("CosineAttention", inputs_shape, keys_shape)
 
     def project_keys(self, keys: Tensor) -> Tensor:
         return unit(keys) * ops.cast(self.factor, keys.dtype)

@@ -42,8 +42,9 @@ class BiLM(keras.layers.Layer):
         list of L `[B, T, 2P]`, zero at padding, and the state, float32 `[B, 2L, U + P]`.
 
     Raises:
-        ValueError: for sizes below 1, inputs whose width is not P while `residual`, or `resets`
-            without `backward_inputs`.
+        ValueError: for sizes below 1, clips that are not positive, a dropout outside [0, 1),
+            inputs or backward_inputs whose width is not P while `residual`, or `resets` without
+            `backward_inputs`.
     """
 
     def __init__(
@@ -95,11 +96,7 @@ class BiLM(keras.layers.Layer):
         return 2 * self.num_layers, self.units + self.projection_size
 
     def build(self, input_shape: Shape) -> None:
-        if self.residual and input_shape[-1] != self.projection_size:
-            raise ValueError(
-                f"residual=True needs inputs of width projection_size={self.projection_size}, not "
-                f"{input_shape[-1]}; make them equal, or take residual=False"
-            )
+        self._check_width("inputs", input_shape)
         for lstms in (self.forward, self.backward):
             for index, lstm in enumerate(lstms):
                 lstm.build((None, None, input_shape[-1] if index == 0 else self.projection_size))
@@ -113,8 +110,7 @@ class BiLM(keras.layers.Layer):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[list[Tensor], Tensor]:
-        if resets is not None and backward_inputs is None:
-            raise ValueError("resets needs backward_inputs, whose order it has")
+        self._check(inputs, backward_inputs, resets)
         mirrored = backward_inputs is None
         f = inputs
         b = ops.flip(inputs, axis=1) if mirrored else backward_inputs
@@ -140,6 +136,22 @@ class BiLM(keras.layers.Layer):
             layers.append(layer)  # [B, T, 2P]
         return layers, ops.stack(states, axis=1)
 
+    def _check(
+        self, inputs: Tensor, backward_inputs: Tensor | None, resets: Tensor | None
+    ) -> None:
+        self._check_width("inputs", inputs.shape)
+        if backward_inputs is not None:
+            self._check_width("backward_inputs", backward_inputs.shape)
+        elif resets is not None:
+            raise ValueError("resets needs backward_inputs, whose order it has")
+
+    def _check_width(self, name: str, shape: Shape) -> None:
+        if self.residual and shape[-1] != self.projection_size:
+            raise ValueError(
+                f"residual=True needs {name} of width projection_size={self.projection_size}, not "
+                f"{shape[-1]}; make them equal, or take residual=False"
+            )
+
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None  # callers pass masks to every layer themselves
 
@@ -152,6 +164,7 @@ class BiLM(keras.layers.Layer):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[list[keras.KerasTensor], keras.KerasTensor]:
+        self._check(inputs, backward_inputs, resets)
         shape = (*inputs.shape[:2], 2 * self.projection_size)
         return (
             [keras.KerasTensor(shape, dtype=self.compute_dtype) for _ in range(self.num_layers)],

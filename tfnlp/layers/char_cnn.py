@@ -35,8 +35,8 @@ class CharCNN(keras.layers.Layer):
     zero vector, which is not trained; C may be any length from the widest filter on.
 
     Raises:
-        ValueError: for filters or sizes below 1, an unknown activation, or C below the widest
-            filter.
+        ValueError: for filters or sizes below 1, num_characters below 2, a negative num_highway,
+            an unknown activation, or a static C below the widest filter.
     """
 
     def __init__(
@@ -113,6 +113,7 @@ class CharCNN(keras.layers.Layer):
             )
 
     def call(self, inputs: Tensor) -> Tensor:
+        self._check(inputs.shape)
         length = inputs.shape[-1]
         leading = ops.shape(inputs)[:-1]
         ids = ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1]))  # [N, C]

@@ -25,7 +25,7 @@ class TokenEmbedding(keras.layers.Layer):
     `hidden` `[..., H]` to float32 logits `[..., V]` (the product itself is in the compute dtype).
 
     Raises:
-        ValueError: for sizes below 1.
+        ValueError: for sizes below 1, or with `reverse` inputs whose width is not H.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return ops.cast(ops.take(self.embeddings, inputs, axis=0), self.compute_dtype)
+        self._check_width(inputs.shape)
         table = ops.cast(self.embeddings, self.compute_dtype)
         hidden = ops.cast(inputs, self.compute_dtype)
         flat = ops.reshape(hidden, (-1, self.hidden_size))  # [N, H]: one plain 2-D product
@@ -65,8 +66,16 @@ class TokenEmbedding(keras.layers.Layer):
             lead = list(ops.shape(hidden)[:-1])
         return ops.reshape(logits, (*lead, self.vocab_size))  # [..., V]
 
+    def _check_width(self, shape: Shape) -> None:
+        if shape[-1] != self.hidden_size:
+            raise ValueError(
+                f"reverse=True needs inputs of width hidden_size={self.hidden_size}, not "
+                f"{shape[-1]}"
+            )
+
     def compute_output_spec(self, inputs: Tensor, reverse: bool = False) -> keras.KerasTensor:
         if reverse:
+            self._check_width(inputs.shape)
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 

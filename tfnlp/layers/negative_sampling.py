@@ -43,13 +43,15 @@ class _NegativeSampling(keras.layers.Layer):
             dtype="float32",
             autocast=False,
         )
-        size = inputs_shape[-2] - 2 * self.window
-        if size < 1:
+        self._check(inputs_shape[-2])
+        self.block_size = inputs_shape[-2] - 2 * self.window
+
+    def _check(self, words: int | None) -> None:
+        if words is None or words <= 2 * self.window:
             raise ValueError(
-                f"inputs have {inputs_shape[-2]} words a block; expected more than twice the "
-                f"window, {2 * self.window}"
+                f"inputs have {words} words a block; expected more than twice the window, "
+                f"{2 * self.window}"
             )
-        self.block_size = size
 
     @functools.cached_property
     def _bands(self) -> np.ndarray:
@@ -57,6 +59,7 @@ class _NegativeSampling(keras.layers.Layer):
 
     def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, int]:
         """Return u of centres and negatives, float32 `[B, L + N, D]`, and L."""
+        self._check(word_ids.shape[1])
         size = self.block_size
         centres = word_ids[:, self.window : self.window + size]
         # One lookup for both: each table's gradient is one list of rows.
@@ -74,6 +77,7 @@ class _NegativeSampling(keras.layers.Layer):
     def compute_output_spec(
         self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
     ) -> keras.KerasTensor:
+        self._check(inputs.shape[1])
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
@@ -133,10 +137,13 @@ class CBOWLoss(_NegativeSampling):
     not count. s is the logistic function; the N negatives of the block count k/N each (see
     `SkipGramLoss`).
 
-    Args, call, errors: as `SkipGramLoss`.
+    Args, call: as `SkipGramLoss`.
 
     Returns:
         float32 `[B]`: the sum over the centres of each block with `left + right > 0`.
+
+    Raises:
+        ValueError: as `SkipGramLoss`.
     """
 
     def call(

@@ -77,11 +77,7 @@ class ProjectedLSTM(keras.layers.Layer):
 
     def build(self, input_shape: Shape) -> None:
         size = input_shape[-1]
-        if self.residual and size != self.output_size:
-            raise ValueError(
-                f"residual=True adds inputs of width {size} to outputs of width "
-                f"{self.output_size}; they must be equal"
-            )
+        self._check_width(size)
         # One draw for both, as in TF1, where they are one matrix [I + P, 4U].
         limit = (6.0 / (size + self.output_size + 4 * self.units)) ** 0.5
         uniform = lambda: keras.initializers.RandomUniform(-limit, limit)  # noqa: E731
@@ -108,6 +104,7 @@ class ProjectedLSTM(keras.layers.Layer):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
+        self._check_width(inputs.shape[-1])
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         if initial_state is None:
             initial_state = ops.zeros((batch, units + self.output_size))
@@ -142,6 +139,13 @@ class ProjectedLSTM(keras.layers.Layer):
             outputs = ops.where(mask[:, :, None], outputs, ops.zeros((), outputs.dtype))
         return outputs, state
 
+    def _check_width(self, size: int | None) -> None:
+        if self.residual and size != self.output_size:
+            raise ValueError(
+                f"residual=True adds inputs of width {size} to outputs of width "
+                f"{self.output_size}; they must be equal"
+            )
+
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None  # callers pass masks to every layer themselves
 
@@ -153,6 +157,7 @@ class ProjectedLSTM(keras.layers.Layer):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
+        self._check_width(inputs.shape[-1])
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, self.output_size), dtype=self.compute_dtype),

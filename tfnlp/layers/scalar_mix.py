@@ -33,7 +33,7 @@ class ScalarMix(keras.layers.Layer):
         `[B, T, D]` in the compute dtype; the mixing itself is float32.
 
     Raises:
-        ValueError: for another number of layers, or a negative l2.
+        ValueError: for num_layers below 1, inputs of another number of layers, or a negative l2.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ScalarMix(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        if num_layers < 1 or l2 < 0:
+        if num_layers < 1 or not l2 >= 0:
             raise ValueError(f"num_layers={num_layers} must be at least 1 and l2={l2} at least 0")
         self.num_layers = num_layers
         self.layer_norm = layer_norm

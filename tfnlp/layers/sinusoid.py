@@ -31,7 +31,7 @@ class SinusoidalPositions(keras.layers.Layer):
 
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if max_wavelength < 1:
+        if not max_wavelength >= 1:
             raise ValueError(f"max_wavelength={max_wavelength} must be at least 1")
         self.max_wavelength = max_wavelength
         self.supports_masking = True

@@ -37,8 +37,8 @@ class SubwordEmbedding(keras.layers.Layer):
         self,
         vocab_size: int,
         hidden_size: int,
-        buckets: int | None,
-        most_subwords: int | None,
+        buckets: int,
+        most_subwords: int,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -78,7 +78,8 @@ class SubwordEmbedding(keras.layers.Layer):
             splits: int `[V + 1]`; those of word w are `rows[splits[w] : splits[w + 1]]`.
 
         Raises:
-            ValueError: for another number of words, or a word with more than `most_subwords`.
+            ValueError: for another number of words, a word with more than `most_subwords`, or
+                rows outside the buckets.
         """
         counts = np.diff(splits)
         if len(counts) != self.vocab_size:
@@ -88,8 +89,14 @@ class SubwordEmbedding(keras.layers.Layer):
                 f"a word has {counts.max()} n-grams; most_subwords={self.most_subwords} must be at "
                 "least that"
             )
+        rows = np.asarray(rows)
+        if rows.size and not 0 <= rows.min() <= rows.max() < self.buckets:
+            raise ValueError(
+                f"rows from {rows.min()} to {rows.max()} must be from 0 to below "
+                f"buckets={self.buckets}"
+            )
         table = np.full((self.vocab_size, self.most_subwords), -1, "int32")
-        table[np.arange(self.most_subwords) < counts[:, None]] = np.asarray(rows) + self.vocab_size
+        table[np.arange(self.most_subwords) < counts[:, None]] = rows + self.vocab_size
         self.subword_rows.assign(table)
 
     def call(self, inputs: Tensor) -> Tensor:

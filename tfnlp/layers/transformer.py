@@ -48,7 +48,8 @@ class TransformerBlock(keras.layers.Layer):
         context the map is that of the cross-attention, `[B, N, T, S]`.
 
     Raises:
-        ValueError: as `MultiHeadAttention`, or for an unknown activation.
+        ValueError: as `MultiHeadAttention`, for an unknown activation, or intermediate_size below
+            1.
     """
 
     def __init__(
@@ -66,6 +67,8 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if intermediate_size < 1:
+            raise ValueError(f"intermediate_size={intermediate_size} must be at least 1")
         self.num_heads = num_heads
         self.intermediate_size = intermediate_size
         self.dropout = dropout
@@ -130,6 +133,7 @@ class TransformerBlock(keras.layers.Layer):
         context_values: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
+        self._check(context, context_keys)
         x = ops.cast(inputs, self.compute_dtype)
         attended = self.attention(
             self.attention_norm(x) if self.norm_first else x,
@@ -159,8 +163,6 @@ class TransformerBlock(keras.layers.Layer):
             y = y + self.cross_attention_output_dropout(attended, training=training)
             if not self.norm_first:
                 y = self.cross_attention_norm(y)
-        elif context is not None or context_keys is not None:
-            raise ValueError("`context` must be given in every call or in none (it shapes weights)")
 
         # [B*T, H]: 2-D products, which the CPU library fuses with bias and activation.
         flat = ops.reshape(y, (-1, y.shape[-1]))
@@ -189,6 +191,7 @@ class TransformerBlock(keras.layers.Layer):
         context_values: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
+        self._check(context, context_keys)
         specs = self.attention.compute_output_spec(
             inputs,
             cached_keys=cached_keys,
@@ -196,13 +199,21 @@ class TransformerBlock(keras.layers.Layer):
             cache_index=cache_index,
             return_scores=return_scores and not self.cross,
         )
-        if not (self.cross and return_scores):
+        if not self.cross:
             return specs
-        outputs, cache = _first_and_rest(specs)
         crossed = self.cross_attention.compute_output_spec(
-            inputs, context, cached_keys=context_keys, return_scores=True
+            inputs,
+            context,
+            cached_keys=context_keys,
+            cached_values=context_values,
+            return_scores=return_scores,
         )
-        return (outputs, *cache, crossed[1])
+        outputs, cache = _first_and_rest(specs)
+        return (outputs, *cache, crossed[1]) if return_scores else specs
+
+    def _check(self, context: Tensor | None, context_keys: Tensor | None) -> None:
+        if (context is not None or context_keys is not None) != self.cross:
+            raise ValueError("`context` must be given in every call or in none (it shapes weights)")
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -6,6 +6,7 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.models.decoder import Decoder
+from tfnlp.models.generation import check_count
 
 _IMPOSSIBLE = -1e9  # log-probability of a choice that is excluded
 
@@ -40,7 +41,13 @@ def beam_search(
 
     Returns:
         int32 `[B, K, G]` and float32 scores `[B, K]`, the best first.
+
+    Raises:
+        ValueError: for max_new_tokens or beams below 1.
     """
+    check_count(max_new_tokens)
+    if beams < 1:
+        raise ValueError(f"beams={beams} must be at least 1")
     batch, prompt = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
     size = decoder.vocab_size
     first = ops.arange(batch)[:, None] * beams  # [B, 1], row of each prompt's first hypothesis

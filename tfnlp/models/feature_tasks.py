@@ -49,13 +49,13 @@ def select_layers(choice: str, num_layers: int, embeddings: bool = False) -> tup
     if choice not in FEATURES:
         raise ValueError(f"features={choice!r} must be one of {', '.join(map(repr, FEATURES))}")
     part, mix = FEATURES[choice]
-    if part.start < 0 and num_layers < -part.start:
-        raise ValueError(
-            f"features={choice!r} needs {-part.start} layers, but the encoder has {num_layers}; "
-            "choose another, such as 'sum-all'"
-        )
     if choice == "sum-all" and embeddings:
         part = slice(0, None)
+    if num_layers < abs(part.start):
+        raise ValueError(
+            f"features={choice!r} needs {abs(part.start)} layers, but the encoder has "
+            f"{num_layers}; choose another, such as 'sum-all'"
+        )
     return list(range(num_layers + 1))[part], mix
 
 

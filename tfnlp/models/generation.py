@@ -43,13 +43,23 @@ def generate(
 
     Returns:
         int32 `[B, G]`.
+
+    Raises:
+        ValueError: for max_new_tokens below 1, or no `seeds` although temperature is not 0.
     """
+    check_count(max_new_tokens)
     choice = _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
     state = start(decoder, ids, mask, max_new_tokens)
     tokens, state = _advance(decoder, state, max_new_tokens - 1, choice)
     # Nothing follows the last token, so the model does not read it.
     last, _ = choice(state["logits"], max_new_tokens - 1, state["done"])
     return ops.concatenate([tokens, last[:, None]], axis=1)
+
+
+def check_count(max_new_tokens: int | Tensor) -> None:
+    """Raise a ValueError for an int below 1."""
+    if isinstance(max_new_tokens, int) and max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens={max_new_tokens} must be at least 1")
 
 
 def start(
@@ -81,7 +91,7 @@ def advance(
 ) -> tuple[Tensor, dict[str, Any]]:
     """Return the next `count` tokens, int32 `[B, count]`, and the state after them.
 
-    One call and several calls give the same tokens. Arguments as in `generate`.
+    One call and several calls give the same tokens. Arguments and errors as in `generate`.
     """
     return _advance(
         decoder, state, count, _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
@@ -100,6 +110,8 @@ class _Choice:
         stop_ids: Sequence[int],
         pad_id: int,
     ) -> None:
+        if seeds is None and not (isinstance(temperature, float | int) and temperature == 0):
+            raise ValueError("`seeds` must be given unless temperature is the number 0")
         self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
         self.seeds, self.stop_ids, self.pad_id = seeds, stop_ids, pad_id
 

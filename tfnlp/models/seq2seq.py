@@ -8,6 +8,7 @@ from keras import ops
 from tfnlp.layers import AttentionLSTM, Dropout, LogitBias, ProjectedLSTM, TokenEmbedding
 from tfnlp.layers.attention_scores import ATTENTIONS
 from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.sizes import check_positive
 
 # Published sizes, without vocabulary. Sutskever et al., section 3.4.
 SEQ2SEQ_SUTSKEVER = dict(num_layers=4, hidden_size=1000, attention=None, tied=False)
@@ -82,7 +83,7 @@ def seq2seq(
     Raises:
         ValueError: for an unknown score, or arguments that do not fit together.
     """
-    embedding_size = embedding_size or hidden_size
+    embedding_size = hidden_size if embedding_size is None else embedding_size
     _check(num_layers, hidden_size, embedding_size, attention, input_feeding, tied)
     lengths = dict(input_word_ids=source_length, input_mask=source_length)
     lengths["target_word_ids"] = target_length
@@ -176,10 +177,7 @@ def _check(
     input_feeding: bool,
     tied: bool,
 ) -> None:
-    if num_layers < 1 or hidden_size < 1:
-        raise ValueError(
-            f"num_layers={num_layers} and hidden_size={hidden_size} must be at least 1"
-        )
+    check_positive(num_layers=num_layers, hidden_size=hidden_size, embedding_size=embedding_size)
     if attention is not None and attention not in ATTENTIONS:
         names = ", ".join(map(repr, ATTENTIONS))
         raise ValueError(f"attention={attention!r} must be one of {names}, or None")

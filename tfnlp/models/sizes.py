@@ -18,10 +18,10 @@ def check_transformer(
     """Check that the sizes of a Transformer fit together.
 
     Raises:
-        ValueError: for no layers, a width that is not a multiple of the heads, or sequences that
-            are longer than the positions.
+        ValueError: for no layers, a width that is not a multiple of the heads, a seq_length below
+            1, or sequences that are longer than the positions.
     """
-    check_positive(num_layers=num_layers)
+    check_positive(num_layers=num_layers, seq_length=1 if seq_length is None else seq_length)
     if num_heads < 1 or hidden_size % num_heads:
         raise ValueError(f"hidden_size={hidden_size} is not a multiple of num_heads={num_heads}")
     if seq_length is not None and max_positions is not None and seq_length > max_positions:
