@@ -3,12 +3,18 @@
 import ast
 import builtins
 import functools
+import importlib
+import inspect
 import pathlib
 import re
 
+import keras
+import numpy as np
 import pytest
 
 import tfnlp
+from tests.promises_models import MODELS
+from tests.promises_table import LAYERS
 
 SOURCE = pathlib.Path(tfnlp.__file__).parent
 CLAUSE = re.compile(r"[A-Z]\w+(, [A-Z]\w+)*(, \.\.\.)?: \S")
@@ -147,9 +153,9 @@ def section(doc: str) -> list[str]:
     return entries
 
 
-def broken(sources: dict[str, str]) -> list[str]:
+def broken(code: Code) -> list[str]:
     """Return the promises that are malformed, name no error, or that nothing keeps."""
-    code, found = Code(sources), []
+    found = []
     for key, entries in code.promises.items():
         raised = code.raised(key)
         for entry in entries:
@@ -164,15 +170,16 @@ def broken(sources: dict[str, str]) -> list[str]:
     return found
 
 
-def package() -> dict[str, str]:
+@functools.cache
+def tfnlp_code() -> Code:
     files = sorted(SOURCE.glob("**/*.py"))
     names = [".".join(f.relative_to(SOURCE.parent).with_suffix("").parts) for f in files]
     pairs = zip(names, files, strict=True)
-    return {n.removesuffix(".__init__"): f.read_text(encoding="utf-8") for n, f in pairs}
+    return Code({n.removesuffix(".__init__"): f.read_text(encoding="utf-8") for n, f in pairs})
 
 
 def test_promises_are_kept():
-    assert broken(package()) == []
+    assert broken(tfnlp_code()) == []
 
 
 KEPT = '''
@@ -205,5 +212,48 @@ def f(x):
     ],
 )
 def test_broken_promises_are_found(old, new, message):
-    assert broken({"a": KEPT}) == []
-    assert message in broken({"a": KEPT.replace(old, new)})
+    assert broken(Code({"a": KEPT})) == []
+    assert message in broken(Code({"a": KEPT.replace(old, new)}))
+
+
+CASES = {
+    f"{package}.{name}": clauses
+    for package, table in {"layers": LAYERS, "models": MODELS}.items()
+    for name, clauses in table.items()
+}
+
+
+@pytest.mark.parametrize("package", ["layers", "models"])
+def test_all_promises_of_layers_and_models_have_cases(package):
+    public = importlib.import_module(f"tfnlp.{package}").__all__
+    code = tfnlp_code()
+    keys = [key.split(".")[3:] for key in code.promises if key.startswith(f"tfnlp.{package}.")]
+    assert {f"{package}.{'.'.join(key)}" for key in keys if key and key[0] in public} <= set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_refusals_name_the_argument(name):
+    """Every clause of the docstring has cases, and every clause here is in the docstring."""
+    module, *path = name.split(".")
+    found = functools.reduce(getattr, path, importlib.import_module(f"tfnlp.{module}"))
+    entries = section(inspect.getdoc(found))
+    (text,) = (e.removeprefix("ValueError:") for e in entries if e.startswith("ValueError:"))
+    for clause in CASES[name]:
+        assert clause in text
+        text = text.replace(clause, "", 1)
+    assert not re.sub(r"\b(for|if|or|and)\b|[\s,;.]", "", text), f"no cases for {text!r}"
+    for clause, cases in CASES[name].items():
+        for said, call in cases:
+            takes_tensors = "x" in inspect.signature(call).parameters
+            for x in ([arrays], [symbols]) if takes_tensors else [[]]:
+                with pytest.raises(ValueError) as refusal:
+                    call(*x)
+                assert said in str(refusal.value), clause
+
+
+def arrays(shape, dtype="float32"):
+    return np.zeros(shape, dtype)
+
+
+def symbols(shape, dtype="float32"):
+    return keras.KerasTensor(shape, dtype)

@@ -96,19 +96,6 @@ def test_dropout_between_the_layers():
     np.testing.assert_allclose(one, two, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"units": 0}, "units=0 and num_layers=1 must be at least 1"),
-        ({"num_layers": 0}, "num_layers=0 must be at least 1"),
-        ({"score": "cos"}, "score='cos' must be one of 'additive', 'dot'"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        AttentionLSTM(**{"units": U, **arguments})
-
-
 def test_cosine_starts_from_a_state_of_zeros():
     layer, arrays, _ = case("cosine")
     memory = tf.constant(arrays["memory"])
@@ -117,9 +104,3 @@ def test_cosine_starts_from_a_state_of_zeros():
         loss = tf.reduce_sum(layer(arrays["inputs"], memory, training=True)[0] ** 2)
     for gradient in tape.gradient(loss, [memory, *[v.value for v in layer.trainable_variables]]):
         assert np.isfinite(gradient).all()
-
-
-def test_only_input_feeding_reads_the_output_before():
-    layer, arrays, _ = case()
-    with pytest.raises(ValueError, match="previous_output is read only with input_feeding=True"):
-        layer(previous_output=np.zeros((B, U)), **arrays)

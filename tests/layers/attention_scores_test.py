@@ -105,16 +105,3 @@ def test_cosine_learns_its_scale_only_if_asked():
     fresh = CosineAttention(2.5)
     fresh.build((B, T, Q), (B, S, Q))
     assert float(fresh.factor) == 2.5
-
-
-@pytest.mark.parametrize("layer", [DotAttention, CosineAttention])
-def test_widths_that_cannot_be_compared(layer):
-    with pytest.raises(ValueError, match="queries and keys of one width, not 6 and 7"):
-        layer().build((B, T, Q), (B, S, K))
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="units=0 must be at least 1"):
-        AdditiveAttention(0)
-    with pytest.raises(ValueError, match="scale=-1 must be positive"):
-        CosineAttention(-1)

@@ -145,28 +145,3 @@ def test_bf16_softmax_is_float32():
     np.testing.assert_allclose(np.asarray(scores).sum(-1), 1, atol=1e-6)
     _, expected = attention(x, weights(layer), 2, mask=MASK)
     np.testing.assert_allclose(scores, expected, atol=0.05)
-
-
-@pytest.mark.parametrize("num_heads", [0, 3, 16])
-def test_heads_must_divide_the_hidden_size(num_heads):
-    with pytest.raises(ValueError, match=f"hidden size 8 .*num_heads={num_heads}"):
-        MultiHeadAttention(num_heads).build((B, T, H))
-
-
-def test_cache_must_have_room():
-    layer, x, _ = built(causal=True)
-    with pytest.raises(ValueError, match="cache_index=4 and 3 new .* 7 positions, but it has 6"):
-        layer(x[:, :3], **empty_cache(6), cache_index=4)
-    with pytest.raises(ValueError, match="needs `cached_values`, and `cache_index`"):
-        layer(x, **empty_cache(6))
-    with pytest.raises(ValueError, match="needs `cached_values`, and `cache_index`"):
-        layer(x, cached_keys=empty_cache(6)["cached_keys"], cache_index=0)
-
-
-def test_context_in_every_call_or_in_none():
-    cross, x, _ = built(context=True)
-    with pytest.raises(ValueError, match="`context`"):
-        cross(x)
-    own, x, _ = built()
-    with pytest.raises(ValueError, match="`context`"):
-        own(x, context=x)

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tests.layers.projected_lstm_test import reference as lstm
 from tests.layers.reference import randomize
@@ -161,17 +160,5 @@ def test_state_shape_and_names():
     assert len(shapes) == len(layer.weights) == 4 * 2 * L
 
 
-def test_errors():
-    rng, x, _ = case()
-    with pytest.raises(ValueError, match="resets needs backward_inputs"):
-        make(rng)(tf.constant(x), resets=RESETS)
-    with pytest.raises(ValueError, match="num_layers=0"):
-        BiLM(0, U, P)
-    with pytest.raises(ValueError, match="units=0"):
-        BiLM(L, 0, P)
-    with pytest.raises(ValueError, match="cell_clip=0"):
-        BiLM(L, U, P, cell_clip=0)
-    for size in (P + 1, 2 * P):
-        with pytest.raises(ValueError, match=f"width projection_size={P}, not {size}"):
-            BiLM(L, U, P).build((None, None, size))
+def test_without_residual_inputs_may_have_any_width():
     BiLM(L, U, P, residual=False).build((None, None, P + 1))

@@ -85,10 +85,3 @@ def test_round_trips(tmp_path):
     model.export(tmp_path / "module", verbose=False)
     served = tf.saved_model.load(str(tmp_path / "module")).serve(tf.constant(ids))
     np.testing.assert_array_equal(served, reference(ids))
-
-
-def test_errors():
-    with pytest.raises(ValueError, match="begin has 2 ids and end 3"):
-        SentenceBoundaries([1, 2], END)
-    with pytest.raises(ValueError, match="tokens have 4 ids, the marks 3"):
-        layer()(np.ones((1, 2, 4), "int32"))

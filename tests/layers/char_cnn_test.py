@@ -113,29 +113,3 @@ def test_unknown_numbers_of_words_and_characters():
     for shape in ((2, 3, 9), (1, 4, 50)):
         ids = rng.integers(0, V, shape).astype("int32")
         np.testing.assert_allclose(model(ids), reference(ids, layer), rtol=1e-5, atol=2e-5)
-
-
-def test_too_few_characters_are_an_error():
-    layer = make(np.random.default_rng(4))
-    message = "words of 6 characters are narrower than the widest filter, 7"
-    with pytest.raises(ValueError, match=message):
-        layer(keras.Input((3, 6), dtype="int32"))
-    with pytest.raises(ValueError, match=message):
-        CharCNN(V, E, WIDTHS).build((None, 3, 6))
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"filters": ()}, r"filters=\(\) must be pairs"),
-        ({"filters": ((0, 3),)}, r"filters=\(\(0, 3\),\) must be pairs"),
-        ({"filters": ((2, 0),)}, "all at least 1"),
-        ({"num_characters": 1}, "num_characters=1"),
-        ({"embedding_size": 0}, "embedding_size=0"),
-        ({"num_highway": -1}, "num_highway=-1"),
-        ({"activation": "swish"}, "activation='swish'"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        CharCNN(**arguments)

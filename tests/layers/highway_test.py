@@ -48,8 +48,3 @@ def test_a_new_layer_carries_most_of_its_input():
     np.testing.assert_allclose(layer(x), x * (1 - sigmoid(-2.0)), rtol=1e-6)
     shut = Highway(carry_bias=-100.0)
     np.testing.assert_allclose(shut(x), x, rtol=1e-6)
-
-
-def test_unknown_activation_is_named():
-    with pytest.raises(ValueError, match="activation='swish'"):
-        Highway("swish")

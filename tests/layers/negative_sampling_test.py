@@ -115,21 +115,3 @@ def test_at_first_outputs_are_zero_and_every_pair_costs_the_same():
     _, x = make(SkipGramLoss)
     want = (1 + K) * np.log(2) * (x["left"] + x["right"]).sum(1)
     np.testing.assert_allclose(loss(**x), want, rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(vocab_size=0), "vocab_size=0 and window=5 must be"),
-        (dict(vocab_size=3, window=0), "window=0 must be"),
-        (dict(vocab_size=3, negatives=0), "negatives=0 must be above 0"),
-    ],
-)
-def test_bad_sizes_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        SkipGramLoss(**arguments)
-
-
-def test_blocks_without_centres_are_refused():
-    with pytest.raises(ValueError, match="more than twice the window, 4"):
-        SkipGramLoss(V, window=W).build((B, 2 * W, D))

@@ -177,20 +177,6 @@ def test_state_stays_float32_under_bf16():
     assert np.mean(tf.cast(tf.cast(cell, "bfloat16"), "float32") != cell) > 0.5
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"units": 0}, "units=0 and projection_size=4"),
-        ({"projection_size": 0}, "projection_size=0"),
-        ({"cell_clip": 0}, "cell_clip=0 must be positive"),
-        ({"projection_clip": -1.0}, "projection_clip=-1.0 must be positive"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        ProjectedLSTM(**{"units": U, "projection_size": P, **arguments})
-
-
 @pytest.mark.parametrize("others", [OTHERS["alone"], OTHERS["everything"]], ids=["alone", "all"])
 def test_without_projection(others):
     """As a projection by the identity matrix, and the written gradient as the derived one."""
@@ -212,8 +198,3 @@ def test_without_projection(others):
         got, gradients = gradients_of(layer, x, others, cotangents, training)
         for g, w in zip([*got, *gradients], [*want, *want_gradients], strict=True):
             np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5)
-
-
-def test_residual_needs_equal_widths():
-    with pytest.raises(ValueError, match="inputs of width 3 to outputs of width 4"):
-        ProjectedLSTM(U, P, residual=True).build((None, None, 3))

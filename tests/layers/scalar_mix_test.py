@@ -98,12 +98,3 @@ def test_mixing_is_float32_under_bf16():
     exact = reference(np.array([keras.ops.convert_to_numpy(x).astype("float32") for x in half]))
     # One rounding at the end, to 8 bits, is all that may be lost.
     np.testing.assert_allclose(np.asarray(got, "float32"), exact, rtol=2**-8, atol=1e-5)
-
-
-def test_errors():
-    with pytest.raises(ValueError, match="got 2 layers, expected num_layers=3"):
-        ScalarMix(3)(list(draw()[:2]))
-    with pytest.raises(ValueError, match="num_layers=0"):
-        ScalarMix(0)
-    with pytest.raises(ValueError, match="l2=-1.0"):
-        ScalarMix(3, l2=-1.0)

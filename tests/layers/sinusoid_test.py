@@ -46,11 +46,3 @@ def test_a_shift_is_a_rotation():
     table = np.asarray(SinusoidalPositions()(np.zeros((1, 40, 16), "float32")))[0]
     fit = np.linalg.lstsq(table[:30], table[7:37], rcond=None)[0]
     np.testing.assert_allclose(table[:33] @ fit, table[7:40], atol=1e-3)
-
-
-def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="max_wavelength=0.5"):
-        SinusoidalPositions(max_wavelength=0.5)
-    with pytest.raises(ValueError, match="`start` or `positions`, not both"):
-        x = np.zeros((1, 2, 4), "float32")
-        SinusoidalPositions()(x, start=1, positions=np.zeros((1, 2), "int32"))

@@ -183,8 +183,3 @@ def test_compile_fit_save_load(tmp_path):
     )
     again = loaded.fit(inputs, targets, batch_size=B, epochs=1, verbose=0).history["loss"][0]
     assert again < 0.2  # training goes on where it stopped
-
-
-def test_next_sentence_needs_a_pooler():
-    with pytest.raises(ValueError, match="next_sentence=True .*pooler=True"):
-        bert_pretrainer(bert(**SMALL, pooler=False))

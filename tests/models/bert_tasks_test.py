@@ -134,28 +134,3 @@ def test_without_an_encoder_the_copy_is_a_new_model():
     assert [(v.path, v.shape) for v in new.weights] == [(v.path, v.shape) for v in plain.weights]
     assert new.get_layer("embedding_dropout").rate == 0.3
     assert new.input["input_mask"].shape == (None, None)
-
-
-def test_wrong_encoders_are_refused():
-    old = bert(**SMALL, pooler=False)
-    for changes in (dict(max_positions=11), dict(num_layers=4), dict(pooler=True)):
-        with pytest.raises(ValueError, match="the encoder's weight .* has shape"):
-            bert_for_tasks(old, {**SMALL, "pooler": False}, **changes)
-    with pytest.raises(ValueError, match="has no weight layer_2/.*, but the encoder has"):
-        bert_for_tasks(old, {**SMALL, "pooler": False}, num_layers=2)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(output="words"), "output='words' must be one of 'class', 'score', 'choice', 'tag', "),
-        (dict(output="class"), "num_classes=None does not fit output='class'"),
-        (dict(output="tag", num_classes=1), "num_classes=1 does not fit output='tag'"),
-        (dict(output="span", num_classes=2), "num_classes=2 does not fit output='span'"),
-        (dict(output="choice"), "sequences=1 must be at least 1, and 2 for a choice"),
-        (dict(output="score", sequences=2), "sequences=2 does not fit output='score'; expected 1"),
-    ],
-)
-def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        bert_task(bert(**SMALL), **arguments)

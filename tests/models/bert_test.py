@@ -88,24 +88,6 @@ def test_initializer_range():
     assert 0.5 < np.abs(kernel).max() <= 1.0
 
 
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        (dict(num_layers=0), "num_layers=0"),
-        (dict(num_heads=5), "hidden_size=16 .*num_heads=5"),
-        (dict(num_heads=0), "hidden_size=16 .*num_heads=0"),
-        (dict(max_positions=0), "max_positions=0"),
-        (dict(num_segments=0), "num_segments=0"),
-        (dict(seq_length=13), "seq_length=13 .*max_positions=12"),
-        (dict(activation="elu"), "activation='elu'"),
-        (dict(vocab_size=0), "vocab_size=0"),
-    ],
-)
-def test_errors_name_the_argument(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        bert(**{**SMALL, **wrong})
-
-
 def test_too_long_a_sequence():
     model = bert(**SMALL)
     ids = np.zeros((2, 13), "int32")

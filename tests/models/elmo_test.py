@@ -211,20 +211,3 @@ def test_lstm_part_carries_a_state():
         np.testing.assert_allclose(
             outputs["lstm_outputs2"][row, :length], layers[2][1:-1], rtol=1e-5, atol=1e-5
         )
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"units": 0}, "units=0"),
-        ({"num_layers": 0}, "num_layers=0"),
-        ({"filters": ()}, "filters="),
-        ({"filters": ((51, 4),)}, "narrower than the widest filter, 51"),
-        ({"activation": "swish"}, "activation='swish'"),
-        ({"l2": -1.0}, "l2=-1.0"),
-        ({"cell_clip": -3.0}, "cell_clip=-3.0"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        elmo(**{**SMALL, **arguments})

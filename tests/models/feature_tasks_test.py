@@ -227,25 +227,3 @@ def test_features_are_the_rows_of_the_table():
     assert select_layers("concat-last-four", 4) == ([1, 2, 3, 4], "concat")
     assert select_layers("sum-all", 3) == ([1, 2, 3], "weighted")
     assert select_layers("sum-all", 2, embeddings=True) == ([0, 1, 2], "weighted")
-    with pytest.raises(ValueError, match="features='sum-last-four' needs 4 layers, but .* has 3"):
-        select_layers("sum-last-four", 3)
-    with pytest.raises(ValueError, match="features='second-to-last' needs 2 layers"):
-        select_layers("second-to-last", 1)
-    with pytest.raises(ValueError, match="features='first' must be one of 'embeddings', "):
-        select_layers("first", 12)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(output="words"), "output='words' must be one of"),
-        (dict(output="class"), "num_classes=None does not fit output='class'"),
-        (dict(output="score", mix="sum"), 'mix=\'sum\' must be "weighted" or "concat"'),
-        (dict(output="score", units=0), "units=0 must be at least 1"),
-        (dict(output="score", vocab_size=0), "vocab_size=0 must be at least 1"),
-        (dict(output="score", sequences=2), "sequences=2 does not fit output='score'"),
-    ],
-)
-def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        feature_task(num_layers=L, size=D, **arguments)

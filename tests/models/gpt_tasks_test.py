@@ -184,21 +184,3 @@ def test_one_dropout_mask_for_all_choices():
     logits = run(model, batch, training=True)["choice_logits"]
     np.testing.assert_allclose(logits, logits[:, :1] + np.zeros(3), atol=2e-6)
     assert np.abs(logits - run(model, batch)["choice_logits"]).max() > 1e-2
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (dict(output="tags"), "output='tags' must be one of 'class', 'score', 'choice', 'tag', "),
-        (dict(output="tag"), "num_classes=None does not fit output='tag'"),
-        (dict(output="span", sequences=2), "sequences=2 does not fit output='span'; expected 1"),
-        (dict(), "num_classes=None does not fit output='class'"),
-        (dict(num_classes=1), "num_classes=1 does not fit"),
-        (dict(output="score", num_classes=2), "num_classes=2 does not fit output='score'"),
-        (dict(output="choice"), "sequences=1 must be at least 1, and 2 for a choice"),
-        (dict(num_classes=2, sequences=0), "sequences=0 must be at least 1"),
-    ],
-)
-def test_wrong_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        gpt_task(encoder(), **arguments)

@@ -142,23 +142,6 @@ def test_initial_weights(norm_first):
             assert abs(correlation) < 0.1
 
 
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        (dict(num_layers=0), "num_layers=0"),
-        (dict(num_heads=5), "hidden_size=16 .*num_heads=5"),
-        (dict(num_heads=0), "hidden_size=16 .*num_heads=0"),
-        (dict(max_positions=0), "max_positions=0"),
-        (dict(seq_length=17), "seq_length=17 .*max_positions=16"),
-        (dict(activation="elu"), "activation='elu'"),
-        (dict(vocab_size=0), "vocab_size=0"),
-    ],
-)
-def test_errors_name_the_argument(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        gpt(**{**SMALL, **wrong})
-
-
 def test_too_long_a_sequence(model):
     with pytest.raises(ValueError, match="17 tokens.*max_positions=16"):
         model(padded(sequences((POSITIONS + 1,))))

@@ -83,21 +83,6 @@ def test_the_sampled_softmax_is_for_training_alone():
     assert np.abs(draws.mean(0) - full).max() < 0.5
 
 
-@pytest.mark.parametrize(
-    "arguments, said",
-    [
-        ({"context": 0}, "context=0"),
-        ({"embedding_size": 0}, "embedding_size=0"),
-        ({"hidden_size": 0}, "hidden_size=0"),
-        ({"hidden_size": -1, "direct": True}, "hidden_size=-1"),
-        ({"num_samples": 0}, "num_samples=0"),
-    ],
-)
-def test_sizes_that_make_no_model(arguments, said):
-    with pytest.raises(ValueError, match=said):
-        nnlm(V, **arguments)
-
-
 def test_published_size():
     model = nnlm(50, **NNLM)
     assert model.input["input_word_ids"].shape == (None, 4)

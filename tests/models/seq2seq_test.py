@@ -224,26 +224,3 @@ def test_learns_to_turn_a_sequence_round():
         Seq2SeqDecoder(model, START), inputs["input_word_ids"], inputs["input_mask"] > 0, 6
     )
     assert np.mean(made == targets) > 0.95
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"attention": "cos"}, "attention='cos' must be one of 'additive', 'dot'"),
-        ({"num_layers": 0}, "num_layers=0 and hidden_size=8"),
-        ({"attention": None, "input_feeding": True}, "choose an `attention`"),
-        ({"embedding_size": 5}, "embedding_size=5 equal to hidden_size=8"),
-        ({"hidden_size": 7}, "hidden_size=7 must be even"),
-        ({"reverse_source": True}, "needs bidirectional=False"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        seq2seq(**{"vocab_size": V, "hidden_size": H, **arguments})
-
-
-def test_bad_arguments_of_the_decoder_are_named(models):
-    with pytest.raises(ValueError, match="start_id=13 must be from 0 to 12"):
-        Seq2SeqDecoder(models("dot"), V)
-    with pytest.raises(ValueError, match="vocab_size=0 must be from 1 to the model's 13"):
-        Seq2SeqDecoder(models("dot"), START, vocab_size=0)

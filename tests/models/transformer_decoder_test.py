@@ -133,11 +133,3 @@ def test_a_graph_of_any_batch_and_length(model):
         want, want_scores = search(decoder, rows, max(map(len, rows)) + 2, 2)
         assert tokens.numpy().tolist() == want
         np.testing.assert_allclose(scores, want_scores, rtol=1e-4)
-
-
-def test_errors_name_the_argument(model):
-    for size in (0, V + 1):
-        with pytest.raises(ValueError, match=f"vocab_size={size} .*{V}"):
-            TransformerDecoder(model, START, vocab_size=size)
-    with pytest.raises(ValueError, match=f"start_id={V} .*{V - 1}"):
-        TransformerDecoder(model, V)

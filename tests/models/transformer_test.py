@@ -123,17 +123,3 @@ def test_initial_weights():
             assert 0.98 * bound < np.abs(value).max() <= bound, name
         else:
             assert (value == (1 if name.endswith("gamma") else 0)).all(), name
-
-
-@pytest.mark.parametrize(
-    "wrong, message",
-    [
-        (dict(num_layers=0), "num_layers=0"),
-        (dict(num_heads=5), "hidden_size=12 .*num_heads=5"),
-        (dict(activation="elu"), "activation='elu'"),
-        (dict(vocab_size=0), "vocab_size=0"),
-    ],
-)
-def test_errors_name_the_argument(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        transformer(**{**SMALL, **wrong})

@@ -136,9 +136,7 @@ class BiLM(keras.layers.Layer):
             layers.append(layer)  # [B, T, 2P]
         return layers, ops.stack(states, axis=1)
 
-    def _check(
-        self, inputs: Tensor, backward_inputs: Tensor | None, resets: Tensor | None
-    ) -> None:
+    def _check(self, inputs: Tensor, backward_inputs: Tensor | None, resets: Tensor | None) -> None:
         self._check_width("inputs", inputs.shape)
         if backward_inputs is not None:
             self._check_width("backward_inputs", backward_inputs.shape)

@@ -77,7 +77,8 @@ def bert(
     `[B, H]`.
 
     Raises:
-        ValueError: for sizes that do not fit together.
+        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
+            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
     """
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 

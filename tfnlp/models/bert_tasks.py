@@ -92,7 +92,7 @@ def bert_task(
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or sizes that do not fit it.
+        ValueError: for an unknown `output`, or num_classes or sequences that do not fit it.
     """
     check_output(output, num_classes, sequences)
     shape = (sequences, seq_length) if output == "choice" else (seq_length,)

@@ -82,7 +82,8 @@ def elmo(
     `[B, T, 2P]`, zero at padding, and `default` `[B, 2P]`, the mean of `elmo` over real words.
 
     Raises:
-        ValueError: for sizes that do not fit together.
+        ValueError: for arguments that `BiLM`, `CharCNN` or `ScalarMix` refuse, or filters wider
+            than a word.
     """
     characters = keras.Input((seq_length, MAX_CHARACTERS), dtype="int32", name="character_ids")
     words = SentenceBoundaries(
@@ -172,6 +173,9 @@ def elmo_pretrainer(
     `[B, 2L, U + P]` and, with `resets`, `resets` bool `[B, T]`.
 
     Outputs: dict of `forward_losses`, `backward_losses` float32 `[B, T]` and `state`.
+
+    Raises:
+        ValueError: for vocab_size or num_samples below 1.
     """
     char_cnn, bilm = encoder.get_layer("char_cnn"), encoder.get_layer("bilm")
 

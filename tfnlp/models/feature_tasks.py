@@ -116,7 +116,8 @@ def feature_task(
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or `mix`, or sizes that do not fit.
+        ValueError: for an unknown `output` or `mix`, sizes below 1, or num_classes or sequences
+            that do not fit the output.
     """
     check_output(output, num_classes, sequences)
     check_positive(num_layers=num_layers, size=size, units=units, lstm_layers=lstm_layers)

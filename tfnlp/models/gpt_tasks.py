@@ -40,7 +40,8 @@ def gpt_with_extra_tokens(
         a model as made by `gpt`.
 
     Raises:
-        ValueError: for `extra` below 1, or weights that do not fit `config` and `changes`.
+        ValueError: for `extra` below 1, weights that do not fit `config` and `changes`, or a
+            vocab_size that is not in `config` or is among the changes.
     """
     if extra < 1:
         raise ValueError(f"extra={extra} must be at least 1")
@@ -106,7 +107,7 @@ def gpt_task(
     trained together with the task.
 
     Raises:
-        ValueError: for an unknown `output` or sizes that do not fit it.
+        ValueError: for an unknown `output`, or num_classes or sequences that do not fit it.
     """
     check_output(output, num_classes, sequences, several=("class", "score"))
     inputs = {

@@ -81,7 +81,8 @@ def seq2seq(
     of each layer), and with attention `attention` float32 `[B, T, S]`, its weights.
 
     Raises:
-        ValueError: for an unknown score, or arguments that do not fit together.
+        ValueError: for sizes below 1, an unknown score, `input_feeding` without attention, `tied`
+            tables of other widths than H, or with `bidirectional` an odd H or `reverse_source`.
     """
     embedding_size = hidden_size if embedding_size is None else embedding_size
     _check(num_layers, hidden_size, embedding_size, attention, input_feeding, tied)

@@ -22,7 +22,7 @@ def check_output(
         several: outputs besides "choice" that may be of more than one sequence.
 
     Raises:
-        ValueError: for arguments that do not fit together.
+        ValueError: for an unknown `output`, or num_classes or sequences that do not fit it.
     """
     if output not in OUTPUTS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")

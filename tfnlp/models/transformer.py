@@ -79,7 +79,8 @@ def transformer(
     `attention` float32 `[B, N, T, S]`, the attention of the decoder's last block to the source.
 
     Raises:
-        ValueError: for sizes that do not fit together.
+        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, an unknown
+            activation, or a rate outside [0, 1).
     """
     check_transformer(num_layers, hidden_size, num_heads)
     lengths = dict(input_word_ids=source_length, input_mask=source_length)

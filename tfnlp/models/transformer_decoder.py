@@ -25,7 +25,7 @@ class TransformerDecoder:
         constant_parts: how many of the last parts of a cache depend on the source alone.
 
     Raises:
-        ValueError: for a vocab_size or a start_id outside the model's.
+        ValueError: for a start_id or a vocab_size outside the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:

@@ -49,7 +49,7 @@ def word2vec(
     block's pairs (CBOW: centres).
 
     Raises:
-        ValueError: for an unknown architecture, or sizes below 1.
+        ValueError: for an unknown architecture, sizes below 1, or negatives not above 0.
     """
     if architecture not in ARCHITECTURES:
         raise ValueError(

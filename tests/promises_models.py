@@ -1,0 +1,245 @@
+"""Calls that break the rules of models, as in `promises_table.py`."""
+
+import functools
+
+import numpy as np
+
+from tfnlp import models
+from tfnlp.models import shapes
+
+SIZE = dict(vocab_size=9, num_layers=1, hidden_size=4, num_heads=2, intermediate_size=4)
+IDS = np.zeros((1, 2), "int32")
+ELMO = dict(num_layers=1, units=3, projection_size=4, num_characters=262, embedding_size=2)
+ELMO.update(filters=((1, 4),), num_highway=0)
+
+
+def calls(function, defaults, **wrong):
+    """Return a case for each of some arguments with a wrong value, which the message names."""
+    return [
+        (f"{name}={value!r}", functools.partial(function, **{**defaults, name: value}))
+        for name, value in wrong.items()
+    ]
+
+
+@functools.cache
+def gpt():
+    return models.gpt(**SIZE)
+
+
+@functools.cache
+def bert(pooler=True):
+    return models.bert(**SIZE, pooler=pooler)
+
+
+@functools.cache
+def seq2seq(**arguments):
+    return models.seq2seq(**{"vocab_size": 9, "hidden_size": 4, **arguments})
+
+
+@functools.cache
+def transformer(**arguments):
+    return models.transformer(**{**SIZE, **arguments})
+
+
+def generated(function=models.generate, count=2, **arguments):
+    return function(models.GPTDecoder(gpt()), IDS, IDS == 0, count, **arguments)
+
+
+def decoder_cases(decoder, model):
+    """Return the cases of a decoder of targets."""
+    return {
+        "a start_id or a vocab_size outside the model's": [
+            ("start_id=9", lambda: decoder(model(), 9)),
+            ("start_id=-1", lambda: decoder(model(), -1)),
+            ("vocab_size=0", lambda: decoder(model(), 1, 0)),
+            ("vocab_size=10", lambda: decoder(model(), 1, 10)),
+        ],
+    }
+
+
+def task_cases(task):
+    return {
+        "an unknown `output`": calls(task, dict(num_classes=2), output="sentence"),
+        "num_classes or sequences that do not fit it": [
+            *calls(task, dict(output="class"), num_classes=None),
+            *calls(task, dict(output="tag"), num_classes=1),
+            *calls(task, dict(output="span"), num_classes=2),
+            *calls(task, dict(output="choice"), sequences=1),
+            *calls(task, dict(output="class", num_classes=2), sequences=0),
+            *calls(task, dict(output="tag", num_classes=2), sequences=2),
+        ],
+    }
+
+
+FEATURES = task_cases(functools.partial(models.feature_task, num_layers=2, size=3))
+FEATURE_SIZES = dict(num_layers=2, size=3, output="score")
+BLOCKS = {
+    "a hidden_size that is not a multiple of num_heads": [
+        ("hidden_size=4 is not a multiple of num_heads=3", dict(num_heads=3)),
+        ("num_heads=0", dict(num_heads=0)),
+    ],
+    "an unknown activation": [("activation='elu'", dict(activation="elu"))],
+    "a rate outside [0, 1)": [
+        ("rate=1", dict(dropout=1)),
+        ("rate=-0.1", dict(attention_dropout=-0.1)),
+    ],
+}
+BELOW_1 = dict(num_layers=0, vocab_size=0, intermediate_size=0)
+TOO_LONG = {"a seq_length above max_positions": [("seq_length=513", dict(seq_length=513))]}
+
+
+def of(function, below_1, **clauses):
+    """Return the cases of a Transformer from changed arguments."""
+    sizes = {"sizes below 1": [(f"{name}=0", {name: 0}) for name in below_1]}
+    return {
+        clause: [(said, functools.partial(function, **{**SIZE, **wrong})) for said, wrong in cases]
+        for clause, cases in {**sizes, **BLOCKS, **clauses}.items()
+    }
+
+
+MODELS = {
+    "bert": of(models.bert, [*BELOW_1, "max_positions", "num_segments", "seq_length"], **TOO_LONG),
+    "gpt": of(models.gpt, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
+    "transformer": of(models.transformer, BELOW_1),
+    "bert_pretrainer": {
+        "`next_sentence` with an encoder that has no pooler": [
+            ("next_sentence=True", lambda: models.bert_pretrainer(bert(pooler=False))),
+        ],
+    },
+    "bert_for_tasks": {
+        "weights that do not fit `config` and `changes`": [
+            ("position_embedding", lambda: models.bert_for_tasks(bert(), SIZE, max_positions=5)),
+            ("layer_1/", lambda: models.bert_for_tasks(bert(), {**SIZE, "num_layers": 2})),
+            (
+                "pooler/",
+                lambda: models.bert_for_tasks(bert(pooler=False), SIZE),
+            ),
+            (
+                "has no weight layer_1/",
+                lambda: models.bert_for_tasks(models.bert(**{**SIZE, "num_layers": 2}), SIZE),
+            ),
+        ],
+    },
+    "bert_task": task_cases(lambda **arguments: models.bert_task(bert(), **arguments)),
+    "gpt_task": task_cases(lambda **arguments: models.gpt_task(gpt(), **arguments)),
+    "feature_task": {
+        "an unknown `output`": FEATURES["an unknown `output`"],
+        "`mix`": calls(models.feature_task, FEATURE_SIZES, mix="mean"),
+        "sizes below 1": calls(
+            models.feature_task,
+            FEATURE_SIZES,
+            **dict(num_layers=0, size=0, units=0, lstm_layers=0, vocab_size=0),
+        ),
+        "num_classes or sequences that do not fit the output": FEATURES[
+            "num_classes or sequences that do not fit it"
+        ],
+    },
+    "select_layers": {
+        "an unknown choice": [("features='first'", lambda: models.select_layers("first", 12))],
+        "one that needs more layers than there are": [
+            ("'sum-last-four' needs 4", lambda: models.select_layers("sum-last-four", 3)),
+            ("'second-to-last' needs 2", lambda: models.select_layers("second-to-last", 1)),
+            ("'sum-all' needs 1", lambda: models.select_layers("sum-all", 0)),
+        ],
+    },
+    "gpt_with_extra_tokens": {
+        "`extra` below 1": [
+            ("extra=0", lambda: models.gpt_with_extra_tokens(gpt(), SIZE, extra=0)),
+        ],
+        "weights that do not fit `config` and `changes`": [
+            ("other shapes", functools.partial(models.gpt_with_extra_tokens, gpt(), SIZE, **wrong))
+            for wrong in (dict(num_layers=2), dict(max_positions=10), dict(norm_first=True))
+        ],
+        "a vocab_size that is not in `config` or is among the changes": [
+            ("vocab_size", lambda: models.gpt_with_extra_tokens(gpt(), {}, extra=3)),
+            ("vocab_size", lambda: models.gpt_with_extra_tokens(gpt(), SIZE, vocab_size=30)),
+        ],
+    },
+    "GPTDecoder": {
+        "a vocab_size outside the model's": [
+            ("vocab_size=-1", lambda: models.GPTDecoder(gpt(), -1)),
+            ("vocab_size=10", lambda: models.GPTDecoder(gpt(), 10)),
+        ],
+    },
+    "generate": {
+        "max_new_tokens below 1": [("max_new_tokens=0", lambda: generated(count=0))],
+        "no `seeds` although temperature is not 0": [
+            ("`seeds`", lambda: generated(temperature=1.0)),
+        ],
+    },
+    "beam_search": {
+        "max_new_tokens or beams below 1": [
+            ("max_new_tokens=0", lambda: generated(models.beam_search, 0, beams=2)),
+            ("beams=0", lambda: generated(models.beam_search, beams=0)),
+        ],
+    },
+    "elmo": {
+        "arguments that `BiLM`, `CharCNN` or `ScalarMix` refuse": [
+            *calls(models.elmo, ELMO, units=0, num_layers=0, filters=(), activation="swish"),
+            *calls(models.elmo, ELMO, l2=-1.0, cell_clip=-3.0),
+        ],
+        "filters wider than a word": [
+            ("widest filter, 51", lambda: models.elmo(**{**ELMO, "filters": ((51, 4),)})),
+        ],
+    },
+    "elmo_pretrainer": {
+        "vocab_size or num_samples below 1": [
+            ("vocab_size=0", lambda: models.elmo_pretrainer(models.elmo(**ELMO), 0)),
+            ("num_samples=0", lambda: models.elmo_pretrainer(models.elmo(**ELMO), 9, 0)),
+        ],
+    },
+    "nnlm": {
+        "sizes below 1": calls(
+            models.nnlm,
+            dict(vocab_size=9),
+            vocab_size=0,
+            context=0,
+            embedding_size=0,
+            num_samples=0,
+        ),
+        "neither hidden units nor direct connections": [
+            ("hidden_size=0", lambda: models.nnlm(9, hidden_size=0)),
+            ("hidden_size=-1", lambda: models.nnlm(9, hidden_size=-1, direct=True)),
+        ],
+    },
+    "word2vec": {
+        "an unknown architecture": calls(models.word2vec, dict(vocab_size=9), architecture="glove"),
+        "sizes below 1": [
+            *calls(models.word2vec, dict(vocab_size=9), vocab_size=0, hidden_size=0, window=0),
+            *calls(models.word2vec, dict(vocab_size=9), samples=0, block=0, buckets=0),
+            ("most_subwords=0", lambda: models.word2vec(9, buckets=3)),
+        ],
+        "negatives not above 0": calls(models.word2vec, dict(vocab_size=9), negatives=0),
+    },
+    "seq2seq": {
+        "sizes below 1": calls(
+            seq2seq, {}, num_layers=0, hidden_size=0, embedding_size=0, vocab_size=0
+        ),
+        "an unknown score": calls(seq2seq, {}, attention="cos"),
+        "`input_feeding` without attention": calls(
+            seq2seq, dict(attention=None), input_feeding=True
+        ),
+        "`tied` tables of other widths than H": calls(seq2seq, dict(embedding_size=5), tied=True),
+        "with `bidirectional` an odd H or `reverse_source`": [
+            *calls(seq2seq, {}, hidden_size=7),
+            *calls(seq2seq, {}, reverse_source=True),
+        ],
+    },
+    "Seq2SeqDecoder": decoder_cases(models.Seq2SeqDecoder, seq2seq),
+    "Seq2SeqDecoder.attention": {
+        "a model without attention": [
+            (
+                "attention=None",
+                lambda: models.Seq2SeqDecoder(seq2seq(attention=None), 1).attention(
+                    IDS, IDS == 0, IDS
+                ),
+            ),
+        ],
+    },
+    "TransformerDecoder": decoder_cases(models.TransformerDecoder, transformer),
+    "shapes.weight_shapes": {
+        "what `build` raises for arguments that do not fit together": [
+            ("num_heads=5", lambda: shapes.weight_shapes(models.bert, {**SIZE, "num_heads": 5})),
+        ],
+    },
+}
