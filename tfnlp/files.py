@@ -48,9 +48,10 @@ def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") 
 
 
 def is_full(error: Exception) -> bool:
-    """Return whether an error says that there is no room, and for no file that it names."""
-    named = getattr(error, "filename", None) is not None
-    return isinstance(error, OSError) and not named and _strerror(error) in _FULL
+    """Return whether the system said that there is no room, and for no file that it names."""
+    if not isinstance(error, OSError) or error.errno is None or error.filename is not None:
+        return False
+    return os.strerror(error.errno) in _FULL
 
 
 @contextlib.contextmanager

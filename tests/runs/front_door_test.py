@@ -100,6 +100,25 @@ def test_the_loaded_model_is_the_trained_one(run):
         loaded.export("nowhere", beams=3)
 
 
+def test_a_run_goes_on_only_with_its_own_files(run, text, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(run.path, folder)
+    config, vocabulary = folder / "config.json", folder / "vocab.txt"
+    written = config.read_text()
+    assert set(json.loads(written)["files"]) == {"vocab.txt"}
+    kept = vocabulary.read_text()
+    vocabulary.write_text(kept.replace("the\n", "The\n", 1))
+    again = {"text": text, "layout": "lines", "output": folder, **SMALL}
+    with pytest.raises(ValueError, match="vocab.txt was changed"):
+        tfnlp.pretrain("bert", **again)
+    # A run that was killed before it wrote its vocabulary has recorded no checksum.
+    vocabulary.unlink()
+    config.write_text(json.dumps({k: v for k, v in json.loads(written).items() if k != "files"}))
+    found = tfnlp.pretrain("bert", **again)
+    assert found.results["masked_lm_loss"] == run.results["masked_lm_loss"]
+    assert (config.read_text(), vocabulary.read_text()) == (written, kept)
+
+
 @pytest.mark.slow
 def test_exported_modules_load_and_fine_tune(run, tmp_path):
     written = run.export(tmp_path / "pair", seq_length=16)
@@ -133,6 +152,8 @@ def test_save_writes_what_others_read(run, tmp_path):
 @pytest.mark.slow
 def test_fine_tuned_model(task, tmp_path):
     assert task.task == "classify" and task.labels == ["no", "yes"]
+    files = json.loads((_folder(task) / "config.json").read_text())["files"]
+    assert set(files) == {"vocab.txt", "results.json"}
     metrics = task.results["metrics"]
     assert task.evaluate(task.dev) == pytest.approx(metrics)
     found = task.predict(["a good book", "a bad one"])

@@ -28,7 +28,7 @@ from tfnlp.cli import (
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
-from tfnlp.files import WriteError, is_full, write_error
+from tfnlp.files import is_full, write_error
 from tfnlp.runs.devices import several_workers
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
@@ -87,7 +87,7 @@ def main(options: argparse.Namespace) -> int:
     except (ValueError, OSError, FloatingPointError, ImportError) as error:
         if _DEBUG.value:
             raise
-        if is_full(error) and not isinstance(error, WriteError):  # no file's
+        if is_full(error):  # of a file it is a `WriteError`
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left, at the end
             error = write_error("standard output", error)
         said = with_flags(_one_line(error), options.config_class)

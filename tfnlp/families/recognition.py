@@ -88,9 +88,10 @@ def check_arguments(path: str, run: dict[str, Any], family: Family, where: str =
 
 def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family, Pretrained]:
     from tfnlp.families.checked import check_size
-    from tfnlp.training.run import read_config, restore_weights
+    from tfnlp.training.run import check_run, read_config, restore_weights
 
     run = read_config(path)
+    check_run(path)
     found = run_family(path, run)
     _check_family(path, found, family, "a run of")
     check_size(path, check_arguments(path, run, found))

@@ -182,11 +182,19 @@ class Finetuning:
         import keras
 
         from tfnlp.pictures import plot_history
-        from tfnlp.training.run import earlier_optimizer, is_run, read_config, write_config
+        from tfnlp.training.run import (
+            check_run,
+            earlier_optimizer,
+            is_run,
+            read_config,
+            record_files,
+            write_config,
+        )
 
         if self.config.restart:
             task_folder.delete_task(self.config.output)  # the table of several runs, too
             task_folder.delete_task(folder)
+        check_run(folder, ignore=[task_folder.RESULTS])  # it is made again if it was deleted
         settings = settings_of(self.config, self.backbone, features)
         if is_run(folder) and "optimizer" not in self.config.given:
             settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
@@ -199,11 +207,13 @@ class Finetuning:
         write_config(folder, config)
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
+            record_files(folder, [task_folder.RESULTS])
             print(f"{folder} has ended before; its dev measures: {shown_metrics(results)}")
             return results
         task_folder.keep_backbone(self.backbone, folder, model.features)
         if words is not None:
             write_lines(os.path.join(folder, task_folder.WORDS), words)
+        record_files(folder, task_folder.KEPT)
 
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
@@ -348,6 +358,7 @@ class Finetuning:
 
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge
+        from tfnlp.training.run import record_files
 
         predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
         metrics = score(self.spec, self.dev, predictions)
@@ -362,6 +373,7 @@ class Finetuning:
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
         path = os.path.join(folder, task_folder.RESULTS)
         write_lines(path, [json.dumps(results, indent=2)])
+        record_files(folder, [task_folder.RESULTS], replace=True)
         return results
 
 

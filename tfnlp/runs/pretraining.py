@@ -32,7 +32,11 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     import keras
 
+    from tfnlp.training.run import check_run
+
     check_batch(config, strategy)
+    if not config.restart:
+        check_run(config.output)
     before = family.start(config)
     if family.settle is not None:
         config = family.settle(config, before)
@@ -106,7 +110,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
     from tfnlp.families.preparation import write_lines
     from tfnlp.files import local_copy, written_whole
     from tfnlp.training import Workers
-    from tfnlp.training.run import delete_run, write_config
+    from tfnlp.training.run import delete_run, record_files, write_config
 
     if not Workers(strategy).chief:
         return
@@ -132,6 +136,7 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
         path = tf.io.gfile.join(config.output, name)
         if not tf.io.gfile.exists(path):
             write_lines(path, lines)
+    record_files(config.output, [vocabulary.name, *prepared.files])
 
 
 def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:

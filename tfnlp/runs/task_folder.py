@@ -21,6 +21,7 @@ from tfnlp.files import check_space, written_whole
 
 WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
 PREDICTIONS, RUNS = "dev_predictions.jsonl", "runs.json"
+KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
 
 
@@ -84,7 +85,7 @@ def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
         encoder = features.encoder
         with written_whole(path) as partial:
             # 16 KB for the names of each; on a full disk HDF5 would end the process.
-            check_space(partial, sum(w.numpy().nbytes + 16384 for w in encoder.weights) + 2**20)
+            check_space(partial, sum(w.numpy().nbytes + 16384 for w in encoder.weights) + 2**16)
             encoder.save_weights(partial)
 
 
@@ -249,7 +250,7 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
     from tfnlp.families.checked import stated
     from tfnlp.text.lines import read_lines
     from tfnlp.training.checkpoints import check_finite, model_variables
-    from tfnlp.training.run import read_config, restore_weights
+    from tfnlp.training.run import check_run, read_config, restore_weights
 
     folder = best_run(folder)
     config = read_config(folder)
@@ -258,6 +259,7 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
         raise ValueError(
             f"{folder} is a pretraining run of {kind}; fine-tune it first with `tfnlp finetune`"
         )
+    check_run(folder)
     check_task(folder, config)
     backbone = kept_backbone(folder, config["backbone"], config["features"] is None)
     path = os.path.join(folder, WORDS)

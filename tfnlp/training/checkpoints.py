@@ -13,9 +13,11 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfnlp.checksums import checksums
 from tfnlp.files import is_remote, write_error
 from tfnlp.training.randomness import seed_variables
 
+_INDEX = "variables.index"  # has a checksum of each tensor
 _NAME = re.compile(r"^(step|best|average)-(\d{10})$")
 
 
@@ -23,8 +25,8 @@ class Checkpoints:
     """A folder of checkpoints: the last `keep` ones, the best one and an optional mean.
 
     A checkpoint is a folder `step-0000001000` (or `best-...`, `average-...`) with TensorFlow's
-    tensor bundle, which has a checksum for each tensor, and `state.json`, which has its own. It is
-    written under another name and renamed when complete.
+    tensor bundle, whose index has a checksum for each tensor, and `state.json`, which has its own
+    and the index's. It is written under another name and renamed when complete.
 
     Args:
         directory: any path that `tf.io.gfile` takes.
@@ -64,7 +66,8 @@ class Checkpoints:
             self._checkpoint.write(tf.io.gfile.join(partial, "variables"))
             text = json.dumps({"step": step, **state}, sort_keys=True)
             with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
-                file.write(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
+                record = {"crc32": zlib.crc32(text.encode()), "state": text}
+                file.write(json.dumps({**record, "files": checksums(partial, [_INDEX])}))
             _remove(final)
             _move(partial, final)
         except (tf.errors.OpError, OSError) as error:
@@ -165,6 +168,8 @@ def read_state(path: str) -> dict[str, Any]:
             record = json.loads(file.read())
         if zlib.crc32(record["state"].encode()) != record["crc32"]:
             raise ValueError("state.json does not match its checksum")
+        if "files" in record and record["files"] != checksums(path, [_INDEX]):
+            raise ValueError(f"{_INDEX} does not match its checksum")
         return json.loads(record["state"])
     except Exception as error:  # damage raises OpError, KeyError, TypeError, ...
         raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error

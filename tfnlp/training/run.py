@@ -1,6 +1,7 @@
 """The folder of a pretraining run: its files, and how a model is restored from them.
 
-    RUN/config.json    arguments of the model, casing of the vocabulary, training settings
+    RUN/config.json    arguments of the model, casing of the vocabulary, training settings, and
+                       "files": the checksums of the files that decide what the model returns
     RUN/vocab.txt      the vocabulary; a GPT's is the folder RUN/vocab
     RUN/checkpoints/   see `tfnlp.training.checkpoints`
     RUN/logs/          for TensorBoard
@@ -12,12 +13,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from tfnlp.files import write_error, written_whole
+from tfnlp.checksums import check_files, checksums
+from tfnlp.files import write_error
+from tfnlp.text.lines import write_text
 from tfnlp.training.checkpoints import Checkpoints, model_variables
 from tfnlp.training.history import History
 
@@ -61,6 +65,7 @@ def write_config(directory: Path, config: dict[str, Any]) -> None:
     path = _join(directory, CONFIG)
     if tf.io.gfile.exists(path):
         before, now = read_config(directory), json.loads(json.dumps(config))
+        before.pop("files", None)
         name = earlier_optimizer(before)
         if name is not None and "optimizer" in now:
             before["training"] = {**before["training"], "optimizer": name}
@@ -79,10 +84,49 @@ def write_config(directory: Path, config: dict[str, Any]) -> None:
         )
     try:
         tf.io.gfile.makedirs(str(directory))
-        with written_whole(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
-            file.write(json.dumps(config, indent=2) + "\n")
     except tf.errors.OpError as error:
         raise write_error(path, error) from error
+    write_text(path, json.dumps(config, indent=2) + "\n")
+
+
+def record_files(directory: Path, names: Iterable[str], replace: bool = False) -> None:
+    """Add the checksums of files to a run's config, which names them from then on.
+
+    Args:
+        directory: the run's folder.
+        names: of files and folders in it that decide what the model returns; of those that are
+            missing nothing is recorded. Not of files that change while the run goes on.
+        replace: whether files that are recorded have changed on purpose.
+    """
+    config = read_config(directory)
+    known, found = config.get("files") or {}, checksums(str(directory), names)
+    files = {**known, **found} if replace else {**found, **known}
+    if files != known:
+        write_text(
+            _join(directory, CONFIG), json.dumps({**config, "files": files}, indent=2) + "\n"
+        )
+
+
+def check_run(directory: Path, ignore: Collection[str] = ()) -> None:
+    """Check that the files of a run are those that it was made with; of no run nothing.
+
+    Runs of versions before 0.2 have no checksums.
+
+    Args:
+        directory: the run's folder.
+        ignore: names of files that are not checked.
+
+    Raises:
+        FileNotFoundError: if one is missing.
+        ValueError: if one was changed.
+    """
+    path = _join(directory, CONFIG)
+    if not tf.io.gfile.exists(path):
+        return
+    files = read_config(directory).get("files")
+    if isinstance(files, dict):
+        files = {name: checksum for name, checksum in files.items() if name not in ignore}
+    check_files(str(directory), files, path, "restore the file, or start a new run")
 
 
 def read_config(directory: Path) -> dict[str, Any]:

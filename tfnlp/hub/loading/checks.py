@@ -4,6 +4,7 @@ TensorFlow's own messages name the tensor, the table or nothing, and it allocate
 an index states before it looks at the length of the file.
 """
 
+import json
 import math
 import os
 import posixpath
@@ -14,7 +15,12 @@ import tensorflow as tf
 from google.protobuf import message, text_format
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
+from tfnlp import __version__
+from tfnlp.checksums import check_files, checksums
+from tfnlp.text.lines import write_text
+
 GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
+RECORD = "assets.extra/tfnlp.json"  # what tfnlp knows of a module that it exported
 _AGAIN = "export or download it again"
 _SHARD = re.compile(r"variables\.data-(\d{5})-of-(\d{5})$")
 
@@ -34,7 +40,7 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
     `tf.saved_model.load` notices it too, but does not name the file.
 
     It does not find a changed byte that leaves the graph decodable, or one in an asset: a
-    SavedModel has no reliable checksum of these.
+    SavedModel has no reliable checksum of these. `check_record` does.
 
     Args:
         path: folder of the SavedModel, local or `gs://`.
@@ -48,6 +54,32 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
         for name in _assets(meta):
             _check_asset(path, name)
         _check_variables(path, meta, tensors)
+
+
+def write_record(path: str) -> None:
+    """Write the checksums of a new SavedModel beside it, where TensorFlow reads nothing."""
+    files = checksums(path, [GRAPHS[0], "assets", "variables"])
+    os.makedirs(os.path.join(path, os.path.dirname(RECORD)), exist_ok=True)
+    text = json.dumps({"tfnlp": __version__, "files": files}, indent=2)
+    write_text(os.path.join(path, RECORD), text + "\n")
+
+
+def check_record(path: str) -> None:
+    """Check that the files of a SavedModel are those that tfnlp exported; of others nothing.
+
+    Raises:
+        FileNotFoundError: names the file that is missing.
+        ValueError: names the file that was changed, or the record if that is damaged.
+    """
+    file = f"{path}/{RECORD}"
+    if not _is_file(file):
+        return
+    try:
+        files = json.loads(_read(file))["files"]
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        raise ValueError(f"{file} is damaged ({_reason(error)}); {_AGAIN}") from error
+    remedy = f"{_AGAIN}, or delete {RECORD} if the change was meant"
+    check_files(path, files, file, remedy)
 
 
 def graph_file(path: str) -> str:

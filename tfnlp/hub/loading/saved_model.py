@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.hub.loading.checks import check_saved_model
+from tfnlp.hub.loading.checks import check_record, check_saved_model
 from tfnlp.hub.loading.resolve import resolve
 
 _TF1_FORMAT = "tfhub_module.pb"  # beside the graph of a module of TF-Hub's first format
@@ -33,6 +33,7 @@ def load_module(
     """
     path = resolve(handle)
     check_saved_model(path)
+    check_record(path)
     old_format = os.path.isfile(os.path.join(path, _TF1_FORMAT))
     if old_format and tags is None:
         tags = []

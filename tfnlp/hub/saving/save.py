@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
 from tfnlp.files import WriteError, write_error, written_whole
-from tfnlp.hub.loading.checks import is_saved_model
+from tfnlp.hub.loading.checks import is_saved_model, write_record
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
 
@@ -56,6 +56,7 @@ def save(
         os.makedirs(os.path.dirname(directory), exist_ok=True)
         with written_whole(directory) as partial:
             tf.saved_model.save(module, partial, signatures=signatures, options=_OPTIONS)
+            write_record(partial)
     except WriteError:
         raise
     except (OSError, tf.errors.OpError) as error:

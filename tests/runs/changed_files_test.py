@@ -1,0 +1,112 @@
+"""Files of a run or an exported module that were changed: no command goes on with them."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+import tensorflow as tf
+
+import tfnlp
+from tests.cli.command import error
+from tests.cli.command import tfnlp as command
+from tests.support import golden
+from tfnlp import hub
+from tfnlp.hub.loading.checks import RECORD
+from tfnlp.runs.task_folder import KEPT, RESULTS
+from tfnlp.training import Checkpoints
+from tfnlp.training.run import record_files
+
+OLD = golden("runs_0.1.0")
+CHANGED = "vocab.txt was changed: its SHA-256 is not the one in .*config.json; restore the file"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A pretraining run and one of fine-tuning, whose files are recorded."""
+    for name in ("bert", "task"):
+        shutil.copytree(OLD / name, tmp_path / name)
+        record_files(tmp_path / name, [*KEPT, RESULTS])
+    return tmp_path
+
+
+def swap_lines(path: pathlib.Path) -> None:
+    lines = path.read_text(encoding="utf-8").split("\n")
+    lines[-3], lines[-2] = lines[-2], lines[-3]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_swapped_lines_of_a_vocabulary_stop_every_command(runs, capsys):
+    for name in ("bert", "task"):
+        swap_lines(runs / name / "vocab.txt")
+        with pytest.raises(ValueError, match=CHANGED):
+            tfnlp.load(runs / name)
+    rows, text = OLD / "train.tsv", OLD / "text.txt"
+    for arguments in (
+        ("evaluate", "--model", runs / "bert", "--input", text),
+        ("evaluate", "--model", runs / "task", "--input", rows),
+        ("predict", "bert", "--model", runs / "bert", "a [MASK]"),
+        ("predict", "task", "--model", runs / "task", "a book"),
+        ("export", "--model", runs / "bert", "--output", runs / "new"),
+        ("export", "--model", runs / "task", "--output", runs / "new"),
+        ("finetune", "classify", "--model", runs / "bert", "--train", rows, "--output", runs / "x"),
+        ("pretrain", "bert", "--input", text, "--output", runs / "bert"),
+    ):
+        assert command(*arguments) == 1
+        assert "vocab.txt was changed" in error(capsys)
+    assert not (runs / "new").exists() and not (runs / "x").exists()
+
+
+def test_other_files_of_runs(runs):
+    (runs / "bert" / "notes.txt").write_text("added by a user")
+    (runs / "bert" / "curve.png").write_bytes(b"drawn again")
+    assert tfnlp.load(runs / "bert").tokenizer.vocab_size == 200
+    results = runs / "task" / RESULTS
+    results.write_text(results.read_text().replace("0", "1", 1))
+    with pytest.raises(ValueError, match="results.json was changed"):
+        tfnlp.load(runs / "task")
+    results.unlink()
+    with pytest.raises(FileNotFoundError, match="results.json is missing, but .*config.json lists"):
+        tfnlp.load(runs / "task")
+
+
+@pytest.mark.parametrize("files", [[], {"../x": "0"}, {"/etc/hosts": "0"}, "x"])
+def test_damaged_records(runs, files):
+    path = runs / "bert" / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "files": files}))
+    with pytest.raises(ValueError, match="config.json has checksums of something else than files"):
+        tfnlp.load(runs / "bert")
+
+
+def test_changed_assets_of_an_exported_module(tmp_path):
+    module = tf.Module()
+    module.asset = tf.saved_model.Asset(str(OLD / "module/assets/words.txt"))
+    module.scale = tf.Variable(2.0)
+    module.twice = tf.function(lambda x: x * module.scale, [tf.TensorSpec([None])])
+    hub.save(module, tmp_path / "module", {"serving_default": module.twice.get_concrete_function()})
+    assert tfnlp.load(tmp_path / "module")(x=[3.0])["output_0"].numpy() == 6
+    record = tmp_path / "module" / RECORD
+    files = json.loads(record.read_text())["files"]
+    assert set(files) == {"saved_model.pb", "assets/words.txt", "variables/variables.index"}
+    swap_lines(tmp_path / "module/assets/words.txt")
+    with pytest.raises(ValueError, match="words.txt was changed: .*; export or download it again"):
+        tfnlp.load(tmp_path / "module")
+    with pytest.raises(ValueError, match="words.txt was changed"):
+        hub.Layer(tmp_path / "module")
+    record.write_text("{")
+    with pytest.raises(ValueError, match="tfnlp.json is damaged"):
+        tfnlp.load(tmp_path / "module")
+    record.unlink()  # as of a module of an earlier version, or of someone else
+    assert tfnlp.load(tmp_path / "module")(x=[3.0])["output_0"].numpy() == 6
+
+
+def test_weights_of_another_checkpoint(tmp_path):
+    variable = tf.Variable(1.0)
+    checkpoints = Checkpoints(tmp_path, {"w": variable})
+    first = pathlib.Path(checkpoints.save(1, {}))
+    variable.assign(2.0)
+    second = pathlib.Path(checkpoints.save(2, {}))
+    for file in first.glob("variables.*"):
+        shutil.copy(file, second)
+    with pytest.raises(ValueError, match="variables.index does not match its checksum"):
+        checkpoints.restore(str(second))
