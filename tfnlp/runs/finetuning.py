@@ -207,7 +207,7 @@ class Finetuning:
         write_config(folder, config)
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
-            record_files(folder, [task_folder.RESULTS])
+            record_files(folder, [*task_folder.KEPT, task_folder.RESULTS])
             print(f"{folder} has ended before; its dev measures: {shown_metrics(results)}")
             return results
         task_folder.keep_backbone(self.backbone, folder, model.features)
