@@ -15,6 +15,7 @@ import tensorflow as tf
 from tests.conformance_row import B, scores_at_real, weights_at_real
 from tests.conformance_table import LEARNING, ROWS
 from tests.layers.reference import randomize
+from tests.training import toy
 from tfnlp import layers
 
 
@@ -24,7 +25,7 @@ def table(rows=ROWS):
 
 @pytest.fixture(scope="module")
 def two_replicas():
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    return toy.two_replicas()
 
 
 def built(row, rng, **kwargs):

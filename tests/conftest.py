@@ -12,8 +12,8 @@ import keras  # noqa: E402
 import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-# Two logical devices on one CPU: `tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])` then has
-# real replicas. It can only be done before TensorFlow initialises its devices.
+# Two logical devices on one CPU: `training.make_strategy("mirrored")` then has two replicas. It can
+# only be done before TensorFlow initialises its devices.
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
 )
@@ -27,8 +27,5 @@ def clean_state():
     """The same random numbers for each test, and no dtype policy left over from another."""
     keras.utils.set_random_seed(1234)
     keras.config.set_dtype_policy("float32")
-    # TensorFlow numbers the collectives of every new strategy from the same key and remembers
-    # their shapes, so a process's second strategy would trip over its first one's.
-    tf.distribute.MirroredStrategy._collective_key_base += 1000
     yield
     keras.config.set_dtype_policy("float32")

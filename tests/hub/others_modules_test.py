@@ -11,6 +11,7 @@ import tf_keras
 
 from tests.hub import makers
 from tests.hub.makers import LIBRARIES
+from tests.training.toy import two_replicas
 from tfnlp import hub
 
 pytestmark = pytest.mark.slow
@@ -182,7 +183,7 @@ def test_two_replicas_as_the_original_on_two(tmp_path):
     """Batch normalisation of each replica's own rows; the moving averages are the mean of both."""
     original = makers.keras_2(str(tmp_path / "module"))
     start = original.values()
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     seen = {}
     for k in (keras, tf_keras):
         with strategy.scope():

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.hub import gpt_toy
+from tests.training.toy import two_replicas
 from tfnlp import hub, models, tasks, training
 from tfnlp.hub.loading.encoder import max_positions
 from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
@@ -188,7 +189,7 @@ def reference():
 VARIANTS = {
     "one device": dict(),
     "accumulated": dict(accumulation=2),
-    "two replicas": dict(strategy=lambda: tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])),
+    "two replicas": dict(strategy=two_replicas),
 }
 
 

@@ -17,6 +17,7 @@ import tf_keras
 
 from tests.hub import makers
 from tests.hub.makers import LIBRARIES
+from tests.training.toy import two_replicas
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
@@ -250,7 +251,7 @@ def test_the_same_steps(one_device):
 
 
 def test_the_same_steps_on_two_replicas(handles, glue, one_device):
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     seen = {}
     for library in LIBRARIES:
         _, moves, seen[library] = fitted(library, handles, glue, "adam", strategy)

@@ -4,6 +4,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize
+from tests.training.toy import two_replicas
 from tfnlp.layers import SampledSoftmax, sampled_softmax
 from tfnlp.layers.sampled_softmax import expected_counts
 
@@ -205,7 +206,7 @@ def test_xla_equals_eager_at_the_same_seed():
 
 
 def test_trains_on_two_replicas():
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    strategy = two_replicas()
     with strategy.scope():
         layer = make(12)
     x, y = draw()

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.training.toy import two_replicas
 from tfnlp import training
 from tfnlp.data import TaskBatches
 from tfnlp.models import gpt_task, gpt_with_extra_tokens
@@ -133,7 +134,7 @@ def gradient_steps(strategy=None, batch_size=8, **arguments):
 @pytest.mark.slow
 def test_every_split_of_the_batch_gives_the_same_numbers():
     rows, weights = gradient_steps()
-    two = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    two = two_replicas()
     for arguments in (dict(strategy=two), dict(accumulation=2), dict(steps_per_call=2)):
         other_rows, others = gradient_steps(**arguments)
         for a, b in zip(weights, others, strict=True):

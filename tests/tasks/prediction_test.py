@@ -1,8 +1,8 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
+from tests.training.toy import two_replicas
 from tfnlp import models
 from tfnlp.data.labelled.batches import TaskBatches
 from tfnlp.tasks.prediction import predict, predictor
@@ -114,7 +114,7 @@ def test_one_trace_serves_all_lengths_and_later_weights():
 
 
 def test_a_mirrored_model_predicts_too():
-    with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
+    with two_replicas().scope():
         model = tiny_model()
     plain = tiny_model()
     plain.set_weights(model.get_weights())

@@ -1,5 +1,6 @@
 """The rendezvous of workers, as threads of one process."""
 
+import contextlib
 import json
 import socket
 import threading
@@ -8,10 +9,14 @@ import time
 import pytest
 
 from tests.training.scale_test import addresses
-from tfnlp.training.cluster.rendezvous import host_and_port, rendezvous
+from tfnlp.training.cluster import addresses as listening
+from tfnlp.training.cluster import rendezvous as module
+from tfnlp.training.cluster.addresses import host_and_port
+from tfnlp.training.cluster.messages import make_hello, read_secret
+from tfnlp.training.cluster.rendezvous import rendezvous
 
 
-def start_all(places, indexes, seconds=20.0, versions=None, lists=None):
+def start_all(places, indexes, seconds=20.0, versions=None, lists=None, secrets=None):
     """Start workers; return the error of each one, or None, in the order of `indexes`."""
     outcomes = [None] * len(indexes)
 
@@ -19,7 +24,8 @@ def start_all(places, indexes, seconds=20.0, versions=None, lists=None):
         index = indexes[number]
         version = (versions or {}).get(index, "1")
         try:
-            rendezvous((lists or {}).get(index, places), index, seconds, version)
+            more = {"secret": secrets[index]} if secrets else {}
+            rendezvous((lists or {}).get(index, places), index, seconds, version, **more)
         except Exception as error:
             outcomes[number] = error
 
@@ -56,62 +62,233 @@ def test_a_port_in_use_is_named():
     assert "can't listen at port" in str(error) and place in str(error)
 
 
-def test_workers_of_other_versions_or_clusters_are_refused():
+def test_a_worker_of_another_version_or_cluster_is_refused_and_may_be_mended(capfd):
     places = addresses(2)
-    for error in start_all(places, [0, 1], versions={1: "2"}):
-        assert "worker 1 has another version of tfnlp (2) than worker 0 (1)" in str(error)
+    leader, outcome = lead(places)
+    (error,) = start_all(places, [1], versions={1: "2"})
+    assert isinstance(error, ConnectionError)
+    assert "worker 1 has another version of tfnlp (2) than worker 0 (1)" in str(error)
     other = [places[0], places[1].replace("127.0.0.1", "localhost")]
-    for error in start_all(places, [0, 1], lists={1: other}):
-        assert "another list of workers" in str(error)
+    (error,) = start_all(places, [1], lists={1: other})
+    assert "worker 1 has another list of workers than worker 0" in str(error)
+    assert start_all(places, [1]) == [None]
+    leader.join(30)
+    assert outcome == [None]
+    said = capfd.readouterr().err
+    assert "a connection from 127.0.0.1 was refused: worker 1 has another version" in said
 
 
-def test_an_address_that_other_workers_cannot_reach_is_refused():
+def test_an_address_that_other_workers_cannot_reach_is_refused(capfd):
     # 192.0.2.0/24 is reserved for documentation.
     (port,) = (place.rpartition(":")[2] for place in addresses(1))
     places = [*addresses(1), f"192.0.2.1:{port}"]
-    for error in start_all(places, [0, 1]):
-        assert isinstance(error, ConnectionError)
+    leader, other = start_all(places, [0, 1], seconds=2.0)
+    assert isinstance(leader, TimeoutError) and isinstance(other, ConnectionError)
+    for error in (leader, other):
         assert f"192.0.2.1:{port}" in str(error) and "can't reach it" in str(error)
+    said = capfd.readouterr().err
+    assert "192.0.2.1 is no address of this machine that others can reach; worker 1" in said
 
 
 def connect(place, message):
-    """Send `message` to `place` as soon as something listens there, and close."""
+    """Send `message` to `place` as soon as something listens there; return the connection."""
     deadline = time.monotonic() + 20
     while True:
         try:
-            with socket.create_connection(host_and_port(place), timeout=5) as connection:
-                return connection.sendall(message)
+            connection = socket.create_connection(host_and_port(place), timeout=20)
+            connection.sendall(message)
+            return connection
         except ConnectionRefusedError:
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
 
-def lead(places):
+def ask(place, message):
+    """Send `message` as JSON to `place`; return the answer."""
+    with connect(place, json.dumps(message).encode() + b"\n") as connection:
+        return json.loads(connection.makefile().readline())
+
+
+def lead(places, seconds=30.0, **more):
     """Start worker 0 in a thread; return the thread and the list that gets its outcome."""
     outcome = []
     thread = threading.Thread(
-        target=lambda: outcome.extend(start_all(places, [0], 30.0)), daemon=True
+        target=lambda: outcome.extend(start_all(places, [0], seconds, **more)), daemon=True
     )
     thread.start()
     return thread, outcome
 
 
-def test_other_connections_are_ignored():
+STRANGERS = [
+    b"",
+    b"GET / HTTP/1.1\r\n\r\n",
+    b"[1]\n",
+    b'{"index"\n',
+    b"\xff\xfe\n",
+    b"[" * 2000 + b"\n",
+    b"[" * 60_000,
+    b"9" * 4000 + b"\n",
+    b'{"index": true, "version": "1"}\n',
+    b'{"index": [], "addresses": {}, "version": "2"}\n',
+    b'{"index": 1, "addresses": [], "version": "\\u001b[31m2"}\n',
+]
+
+
+def test_strangers_do_not_end_the_first_worker(capfd):
     places = addresses(2)
     leader, outcome = lead(places)
-    for message in (b"", b"GET / HTTP/1.1\r\n\r\n", b"[1]\n", b'{"index"\n', b"\xff\xfe\n"):
-        connect(places[0], message)
+    for message in STRANGERS:
+        connect(places[0], message).close()
+    answer = ask(places[0], {"index": 1, "version": "2"})
+    assert "another version of tfnlp (2) than worker 0 (1)" in answer["error"]
+    assert "something else than a worker" in ask(places[0], ["hello"])["error"]
     assert start_all(places, [1]) == [None]
     leader.join(30)
     assert outcome == [None]
+    assert "\x1b" not in capfd.readouterr().err
+
+
+def drip(place, stop):
+    """Send a byte of an endless message now and then, from a thread."""
+    connection = connect(place, b"{")
+
+    def send():
+        with connection, contextlib.suppress(OSError):
+            while not stop.wait(0.05):
+                connection.sendall(b" ")
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+def test_slow_strangers_hold_up_neither_the_workers_nor_the_deadline():
+    places, stop = addresses(2), threading.Event()
+    leader, outcome = lead(places)
+    idle = [connect(places[0], b"") for _ in range(200)]
+    drip(places[0], stop)
+    assert start_all(places, [1]) == [None]
+    leader.join(30)
+    assert outcome == [None]
+    for connection in idle:
+        connection.close()
+    leader, outcome = lead(places, seconds=1.0)
+    drip(places[0], stop)
+    leader.join(30)
+    stop.set()
+    assert isinstance(outcome[0], TimeoutError)
+
+
+def test_a_stranger_in_place_of_the_first_worker_does_not_hold_the_others():
+    places, stop = addresses(2), threading.Event()
+    with socket.create_server(host_and_port(places[0])) as listener:
+
+        def serve():
+            with contextlib.suppress(OSError):
+                for answer in (b"[1]\n", b"[" * 4000, b'"late"\n', b""):
+                    connection = listener.accept()[0]
+                    connection.sendall(answer)
+                    connection.close()
+                connection = listener.accept()[0]
+                while not stop.wait(0.05):
+                    connection.sendall(b" ")
+
+        threading.Thread(target=serve, daemon=True).start()
+        (error,) = start_all(places, [1], seconds=1.0)
+        stop.set()
+    assert isinstance(error, TimeoutError)
+
+
+def test_only_the_address_of_the_list_is_listened_at():
+    places = addresses(2)
+    leader, outcome = lead(places, seconds=1.0)
+    connect(places[0], b"").close()  # it is there
+    with pytest.raises(OSError):  # 127.0.0.2 is this machine, too
+        socket.create_connection(("127.0.0.2", host_and_port(places[0])[1]), timeout=5)
+    leader.join(30)
+    assert isinstance(outcome[0], TimeoutError)
+
+
+def test_a_name_that_is_a_loopback_address_here_only_listens_where_others_reach_it(monkeypatch):
+    # On Debian the name of a machine is 127.0.1.1 for itself.
+    known = {"a": "127.0.1.1", "b": "192.0.2.1"}
+    resolve = lambda host, port: [(socket.AF_INET, (known[host], port))]  # noqa: E731
+    monkeypatch.setattr(listening, "_resolve", resolve)
+    (port,) = (int(place.rpartition(":")[2]) for place in addresses(1))
+    for others, bound in ((f"b:{port}", "0.0.0.0"), (f"a:{port + 1}", "127.0.1.1")):
+        (listener,) = listening.listen("worker 0", [f"a:{port}", others], 0)
+        with listener:
+            assert listener.getsockname() == (bound, port)
+
+
+def test_a_secret_is_proved_by_both_sides():
+    places = addresses(3)
+    assert start_all(places, [0, 1, 2], secrets=[b"one"] * 3) == [None, None, None]
+    leader, outcome = lead(places, secrets=[b"one"])
+    (error,) = start_all(places, [1], secrets=[None, b"two"])
+    assert isinstance(error, ConnectionError) and "another secret" in str(error)
+    (error,) = start_all(places, [1], secrets=[None, None])
+    assert "worker 0 has a `secret_file`, but worker 1 has none" in str(error)
+    assert start_all(places, [1, 2], secrets=[None, b"one", b"one"]) == [None, None]
+    leader.join(30)
+    assert outcome == [None]
+
+
+def test_a_recorded_proof_is_worth_nothing(monkeypatch):
+    """A stranger repeats everything that a worker with the secret has sent."""
+    places, sent = addresses(2), []
+    send = module.send
+    monkeypatch.setattr(module, "send", lambda c, message: (sent.append(message), send(c, message)))
+    assert start_all(places, [0, 1], secrets=[b"one"] * 2) == [None, None]
+    assert len(sent) == 2 and "one" not in json.dumps(sent)
+    leader, outcome = lead(places, seconds=2.0, secrets=[b"one"])
+    with connect(places[0], b"") as stranger, stranger.makefile("rw") as lines:
+        for message in sent:
+            print(json.dumps(message), file=lines, flush=True)
+            answer = json.loads(lines.readline())
+    assert "another secret" in answer["error"]
+    leader.join(30)
+    assert isinstance(outcome[0], TimeoutError)
+
+
+def test_a_first_worker_without_the_secret_is_not_believed():
+    places = addresses(2)
+    with socket.create_server(host_and_port(places[0])) as listener:
+
+        def serve():
+            with listener.accept()[0] as connection, connection.makefile("rw") as lines:
+                for answer in ({"challenge": "1"}, {"proof": "1"}):
+                    lines.readline()
+                    lines.write(json.dumps(answer) + "\n")
+                    lines.flush()
+
+        threading.Thread(target=serve, daemon=True).start()
+        (error,) = start_all(places, [1], secrets=[None, b"one"])
+    assert isinstance(error, ConnectionError) and "does not have the `secret_file`" in str(error)
+
+
+def test_secret_files(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text(" one\n")
+    path.chmod(0o600)
+    assert read_secret(path) == b"one"
+    path.chmod(0o604)
+    with pytest.raises(ValueError, match="open to every user of this machine; run chmod 600"):
+        read_secret(path)
+    path.chmod(0o600)
+    path.write_text("\n")
+    with pytest.raises(ValueError, match="is empty; write one secret"):
+        read_secret(path)
+    with pytest.raises(ValueError, match="`secret_file` .*absent can't be read: No such file"):
+        read_secret(tmp_path / "absent")
+    with pytest.raises(ValueError, match="is not a file"):
+        read_secret(tmp_path)
 
 
 def test_a_worker_may_be_restarted_before_all_are_there():
     places = addresses(3)
     leader, outcome = lead(places)
-    with socket.create_server(("", host_and_port(places[1])[1])):
-        hello = {"index": 1, "addresses": places, "version": "1"}
-        connect(places[0], json.dumps(hello).encode() + b"\n")  # and it dies
+    with socket.create_server(host_and_port(places[1])):
+        hello = make_hello(places, 1, "1", None)
+        connect(places[0], json.dumps(hello).encode() + b"\n").close()  # it dies
     assert start_all(places, [1, 2]) == [None, None]
     leader.join(30)
     assert outcome == [None]

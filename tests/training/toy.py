@@ -85,8 +85,8 @@ def weights(trainer):
 
 
 def two_replicas():
-    """A strategy with two replicas on this machine's CPU."""
-    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+    """The strategy with two replicas on this machine's CPU; a process can use only one."""
+    return training.make_strategy("mirrored")
 
 
 def assert_same(some, others, **tolerance):

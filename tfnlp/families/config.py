@@ -56,6 +56,9 @@ class DeviceConfig(Config):
     index: int | None = option(
         None, "which of the workers this process is, from 0", group="devices"
     )
+    secret_file: str | None = option(
+        None, "a secret that all workers must have to take part", metavar="FILE", group="devices"
+    )
 
 
 @dataclasses.dataclass(kw_only=True)

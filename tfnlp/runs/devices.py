@@ -32,7 +32,12 @@ def devices(config: Config) -> Iterator[Any]:
     if name != config.strategy and config.strategy != "auto":
         raise ValueError(f"`workers` needs `strategy` multi_worker, not {config.strategy}")
     strategy = training.make_strategy(
-        name, tpu=config.tpu, workers=workers, index=config.index, wait=config.wait
+        name,
+        tpu=config.tpu,
+        workers=workers,
+        index=config.index,
+        wait=config.wait,
+        secret_file=config.secret_file,
     )
     group = training.Workers(strategy)
     try:

@@ -23,6 +23,7 @@ FEATURES = (
     output={"group": "run"},
     workers={"hidden": True},
     index={"hidden": True},
+    secret_file={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
 class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):

@@ -17,6 +17,7 @@ from tfnlp.locks import locked
 from tfnlp.training.arguments import Rate, as_optimizer, as_rate, as_task
 from tfnlp.training.batches import Batches, StepData
 from tfnlp.training.checkpoints import Checkpoints, model_variables
+from tfnlp.training.cluster import mirrored
 from tfnlp.training.cluster.shares import distribute, split_batch
 from tfnlp.training.cluster.workers import Workers, raises_worker_lost
 from tfnlp.training.history import History
@@ -196,7 +197,8 @@ class Trainer:
 
         Raises:
             ValueError: for other data; for a batch that does not divide by replicas times
-                accumulation; if the directory holds a run with other settings or more steps.
+                accumulation; if the directory holds a run with other settings or more steps; if
+                the process has trained with another `MirroredStrategy`.
             FloatingPointError: if the loss is no longer a number; the last checkpoint is from
                 before that.
             BlockingIOError: if another process trains in the directory.
@@ -208,6 +210,7 @@ class Trainer:
             raise ValueError(f"steps={steps} must be at least 1")
         if patience is not None and validation is None:
             raise ValueError("patience needs `validation` data to watch")
+        mirrored.use(self.strategy)
         batches = Batches(data, self.task)
         self._check_batch(batches.batch_size)
         if self._rate is not None:
@@ -247,8 +250,10 @@ class Trainer:
         """Return held-out means over all batches, such as `{"loss": ..., "..._accuracy": ...}`.
 
         Raises:
-            ValueError: if there is no batch, or one does not divide by the replicas.
+            ValueError: if there is no batch, or one does not divide by the replicas; if the
+                process has trained with another `MirroredStrategy`.
         """
+        mirrored.use(self.strategy)
         if isinstance(batches, tf.data.Dataset):
             if batches.cardinality() == tf.data.INFINITE_CARDINALITY:
                 raise ValueError("held-out data is an endless tf.data.Dataset; use take(count)")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 
 import tensorflow as tf
 
 from tfnlp import __version__
+from tfnlp.training.cluster.messages import read_secret
+from tfnlp.training.cluster.mirrored import mirrored
 from tfnlp.training.cluster.rendezvous import rendezvous
 from tfnlp.training.cluster.tpu import tpu_here, tpu_strategy
 from tfnlp.training.cluster.workers import read_cluster
@@ -22,21 +25,25 @@ def make_strategy(
     workers: Sequence[str] | None = None,
     index: int | None = None,
     wait: float = 300.0,
+    secret_file: str | os.PathLike[str] | None = None,
 ) -> tf.distribute.Strategy:
     """Return the `tf.distribute` strategy called `name`.
 
     Args:
         name: "auto" (a TPU if there is one, else all GPUs if there are several, else the default
-            device), "cpu", "gpu" (the first one), "mirrored" (all GPUs, or all logical CPUs),
+            device), "cpu", "gpu" (the first one), "mirrored" (all GPUs, or all logical CPUs; the
+            same strategy each time),
             "multi_worker" (this process and those of other machines; call it before anything else
             runs in TensorFlow) or "tpu".
         tpu: with "tpu": which one, see `tpu_strategy`.
         workers, index: with "multi_worker": see `read_cluster`.
         wait: seconds to wait for other workers, or for the TPU.
+        secret_file: with "multi_worker": a file with a secret, the same for all workers, which
+            they prove to have before they train together.
 
     Raises:
-        ValueError: for another name, for arguments that the strategy does not have, and if
-            TensorFlow sees no such device.
+        ValueError: for another name, for arguments that the strategy does not have, for a secret
+            that can't be read or that others can read, and if TensorFlow sees no such device.
         TimeoutError: if a worker or the TPU does not answer in time; names it.
         ConnectionError: if the workers belong to different clusters.
     """
@@ -44,10 +51,12 @@ def make_strategy(
         raise ValueError(f"--tpu {tpu} needs the strategy 'tpu', not {name!r}")
     if name != "multi_worker" and (workers is not None or index is not None):
         raise ValueError(f"--workers and --index need the strategy 'multi_worker', not {name!r}")
+    if name != "multi_worker" and secret_file is not None:
+        raise ValueError(f"`secret_file` needs the strategy 'multi_worker', not {name!r}")
     if not wait > 0:
         raise ValueError(f"--wait {wait} must be a number of seconds above 0")
     if name == "multi_worker":
-        return _multi_worker(workers, index, wait)
+        return _multi_worker(workers, index, wait, secret_file)
     if name == "tpu" or (name == "auto" and (tpu or tpu_here())):
         return _tpu(tpu, wait)
     gpus = tf.config.list_logical_devices("GPU")
@@ -65,17 +74,7 @@ def make_strategy(
 
 
 def _mirrored(devices: Sequence[tf.config.LogicalDevice]) -> tf.distribute.Strategy:
-    return _one_mirrored(tuple(device.name for device in devices))
-
-
-@functools.cache
-def _one_mirrored(names: tuple[str, ...]) -> tf.distribute.Strategy:
-    """Return one strategy for the process.
-
-    A second one would number its collectives from the start again: TensorFlow would mistake them
-    for those of the first and fail at their shapes.
-    """
-    return tf.distribute.MirroredStrategy(list(names))
+    return mirrored([device.name for device in devices])
 
 
 @functools.cache
@@ -85,10 +84,14 @@ def _tpu(name: str | None, wait: float) -> tf.distribute.Strategy:
 
 
 def _multi_worker(
-    workers: Sequence[str] | None, index: int | None, wait: float
+    workers: Sequence[str] | None,
+    index: int | None,
+    wait: float,
+    secret_file: str | os.PathLike[str] | None,
 ) -> tf.distribute.Strategy:
     addresses, index = read_cluster(workers, index)
-    rendezvous(addresses, index, wait, __version__)
+    secret = None if secret_file is None else read_secret(secret_file)
+    rendezvous(addresses, index, wait, __version__, secret)
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": addresses}),
         task_type="worker",

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import tensorflow as tf
 
-from tfnlp.training.cluster.rendezvous import host_and_port
+from tfnlp.training.cluster.addresses import host_and_port
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.training.cluster.rendezvous import host_and_port
+from tfnlp.training.cluster.addresses import host_and_port
+from tfnlp.training.cluster.mirrored import mixed_up
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -144,16 +145,19 @@ class Workers:
 
 
 def raises_worker_lost(method: F) -> F:
-    """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost."""
+    """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost.
+
+    It raises ValueError if TensorFlow mixes up two strategies of the process.
+    """
 
     @functools.wraps(method)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
         except tf.errors.OpError as error:
-            lost = self.workers.lost(error)
-            if lost is None:
+            clear = self.workers.lost(error) or mixed_up(error)
+            if clear is None:
                 raise
-            raise lost from error
+            raise clear from error
 
     return wrapped
