@@ -6,6 +6,8 @@ the settings in a run's `config.json` all follow from the fields of these classe
 
 import dataclasses
 import difflib
+import math
+import os
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
@@ -121,8 +123,9 @@ class Config:
         for name, field in fields.items():
             if name not in arguments and is_required(field):
                 raise ValueError(f"the argument `{name}` is missing: {field.metadata['help']}")
-        config = cls(**arguments)
-        config.given = frozenset(arguments)
+        given = {name: _expanded(value, fields[name]) for name, value in arguments.items()}
+        config = cls(**given)
+        config.given = frozenset(given)
         config.check()
         return config
 
@@ -149,6 +152,21 @@ class Config:
             for field in dataclasses.fields(self)
             if field.metadata.get("record") == section
         }
+
+
+def _expanded(value: Any, field: dataclasses.Field) -> Any:
+    """Return the value of an argument with the home folder in place of `~` in paths."""
+    if field.metadata["metavar"] not in ("DIR", "FILE", "PNG"):
+        return value
+    if isinstance(value, list):  # of paths; plain strings in it may be texts
+        return [_home(one) if isinstance(one, os.PathLike) else one for one in value]
+    return _home(value) if isinstance(value, str | os.PathLike) else value
+
+
+def _home(path: Any) -> Any:
+    """Return a path of the same type."""
+    expanded = os.path.expanduser(path)
+    return path if expanded == os.fspath(path) else type(path)(expanded)
 
 
 def is_required(field: dataclasses.Field) -> bool:
@@ -184,6 +202,10 @@ def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -
         # bool is an int to Python, but not to the user.
         if not isinstance(one, kind) or (kind in (int, float) and isinstance(one, bool)):
             raise ValueError(f"`{name}` {one!r} must be {_KINDS.get(kind, kind.__name__)}")
+        if kind is float and not math.isfinite(one):
+            raise ValueError(f"`{name}` {one} must be a finite number")
+        if kind is int and abs(one) > _LARGEST:
+            raise ValueError(f"`{name}` {one} must be at most {_LARGEST}")
     choices = metadata.get("choices")
     for one in values:
         if choices and one not in choices:
@@ -193,6 +215,7 @@ def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -
                 raise ValueError(f"`{name}` {one} must be {_wanted(metadata['limits'])}")
 
 
+_LARGEST = 2**32 - 1  # the largest seed that numpy takes; no size comes near it
 _KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a string"}
 _HOLDS = {
     "at least": lambda value, bound: value >= bound,

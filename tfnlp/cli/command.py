@@ -84,7 +84,7 @@ def main(options: argparse.Namespace) -> int:
     except BrokenPipeError:  # the reader, `head` say, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
-    except (ValueError, OSError, FloatingPointError, ImportError) as error:
+    except (ValueError, OSError, FloatingPointError, ImportError, MemoryError) as error:
         if _DEBUG.value:
             raise
         if is_full(error):  # of a file it is a `WriteError`

@@ -16,10 +16,10 @@ class VocabConfig(Config):
 
     text: Any = option(help=TEXT_HELP, flag="--input", metavar="FILE")
     layout: str = option("auto", LAYOUT_HELP, choices=LAYOUTS)
-    output: str = option(help="vocabulary file to write")
-    size: int = option(8000, "number of tokens")
+    output: str = option(help="vocabulary file to write", metavar="FILE")
+    size: int = option(8000, "number of tokens", at_least=1)
     cased: bool = option(False, "keep case and accents")
-    min_frequency: int = option(2, "rarer pairs aren't merged")
+    min_frequency: int = option(2, "rarer pairs aren't merged", at_least=1)
 
 
 def add_to(commands: Any) -> None:

@@ -270,6 +270,7 @@ BERT = Family(
     start=start,
     settle=settle,
     build=build,
+    row=("seq_length", "num_layers", "hidden_size"),
     prepare=prepare,
     restore=restore,
     recognise=recognise,

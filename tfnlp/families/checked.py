@@ -5,15 +5,14 @@ the files beside it could not fill.
 """
 
 import inspect
-import math
 import os
 import typing
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from tfnlp.configs import element_type
+from tfnlp.families.config import MOST_LAYERS
 
-_MOST_LAYERS = 1000  # of anything: more could not even be counted
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
 _FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "hidden_size")
 _RATES = ("dropout", "attention_dropout")
@@ -89,16 +88,15 @@ def count_weights(directory: str, build: Callable[..., Any], arguments: dict[str
     Raises:
         ValueError: if no such model can be made.
     """
-    from tfnlp.models.shapes import weight_shapes
+    from tfnlp.models import shapes
 
     try:
-        shapes = weight_shapes(build, arguments)
+        return shapes.count_weights(build, arguments)
     except (ValueError, TypeError, OverflowError, ZeroDivisionError) as error:
         said = " ".join(str(error).split())[:300]
         raise ValueError(
             f"{config_path(directory)} describes no model that can be made: {said}"
         ) from error
-    return sum(math.prod(shape) for shape in shapes.values())
 
 
 def find(directory: str, run: dict[str, Any], where: str) -> Any:
@@ -158,7 +156,7 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
     if name == "negatives":
         return lambda v: _number(v, 1e-9, 1e6), "a number above 0"
     if name == "filters":
-        return _is_filters, f"up to {_MOST_LAYERS} pairs of whole numbers from 1"
+        return _is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"
     if name == "labels":
         return _is_texts, "a list of texts"
     if type(default) is bool:
@@ -168,7 +166,7 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
         low, high = (-1e9, 1e9) if name in _ANY_SIGN else (0, 1 if name in _RATES else 1e6)
         expected = f"a number from {low} to below {high}"
         return lambda v: optional and v is None or _number(v, low, high), expected
-    low, high = (0 if name in _FROM_ZERO else 1), (_MOST_LAYERS if name in _LAYERS else 2**31 - 1)
+    low, high = (0 if name in _FROM_ZERO else 1), (MOST_LAYERS if name in _LAYERS else 2**31 - 1)
     return (
         lambda v: optional and v is None or _whole(v, low, high),
         f"a whole number from {low} to {high}",
@@ -203,7 +201,7 @@ def _is_texts(value: Any) -> bool:
 def _is_filters(value: Any) -> bool:
     return (
         isinstance(value, list)
-        and 1 <= len(value) <= _MOST_LAYERS
+        and 1 <= len(value) <= MOST_LAYERS
         and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
         and all(_whole(number, 1) for pair in value for number in pair)
     )

@@ -13,6 +13,7 @@ OPTIMIZER_HELP = (
     "rule of the updates; adamw: the textbook's, bert_adamw: without bias correction, as in BERT's "
     "reference code"
 )
+MOST_LAYERS = 1000  # a run's `config.json` with more can't be loaded
 LAYOUT_HELP = (
     "lines: a sentence a line, blank line between documents; prose: split into sentences; "
     "words: a word a line, blank line between sentences"
@@ -188,7 +189,11 @@ class TransformerConfig(Config):
     """What can be changed of a published size, and dropout."""
 
     num_layers: int | None = option(
-        None, "Transformer blocks, instead of the size's", at_least=1, group="model"
+        None,
+        "Transformer blocks, instead of the size's",
+        at_least=1,
+        at_most=MOST_LAYERS,
+        group="model",
     )
     hidden_size: int | None = option(
         None, "width, instead of the size's", at_least=1, group="model"

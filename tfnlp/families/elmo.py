@@ -8,6 +8,7 @@ from typing import Any
 from tfnlp.configs import option, redefine
 from tfnlp.families import fitting
 from tfnlp.families.config import (
+    MOST_LAYERS,
     StartConfig,
     TrainingConfig,
     WordTextConfig,
@@ -46,7 +47,11 @@ class ElmoConfig(TrainingConfig, StartConfig, WordTextConfig):
         choices=tuple(SIZES), group="model",
     )  # fmt: skip
     num_layers: int | None = option(
-        None, "LSTM layers a direction, instead of the size's", at_least=1, group="model"
+        None,
+        "LSTM layers a direction, instead of the size's",
+        at_least=1,
+        at_most=MOST_LAYERS,
+        group="model",
     )
     units: int | None = option(None, "LSTM cells, instead of the size's", at_least=1, group="model")
     projection_size: int | None = option(
@@ -54,7 +59,11 @@ class ElmoConfig(TrainingConfig, StartConfig, WordTextConfig):
         at_least=1, group="model",
     )  # fmt: skip
     num_highway: int | None = option(
-        None, "highway layers, instead of the size's", at_least=0, group="model"
+        None,
+        "highway layers, instead of the size's",
+        at_least=0,
+        at_most=MOST_LAYERS,
+        group="model",
     )
     dropout: float = option(0.1, "dropout rate", at_least=0, below=1, group="model")
     samples: int = option(
@@ -204,6 +213,7 @@ ELMO = Family(
     },
     start=start,
     build=build,
+    row=("window", "num_layers", "units"),
     prepare=prepare,
     restore=restore,
     recognise=recognise,

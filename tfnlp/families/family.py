@@ -129,6 +129,7 @@ class Family:
             (function that returns the function which takes them, names left out).
         build: Function of (arguments, heads, dtype) to `(encoder, pretrainer)`, Keras models;
             the pretrainer is what a run trains and saves.
+        row: Arguments whose product is how many numbers a training step keeps of a row, at least.
         prepare: Function of (config, model to go on from, strategy) to a `Preparation`.
         restore: Function of (folder, run config, dtype) to a `Pretrained` with the run's weights.
         evaluate: Function of (pretrained, evaluation config) to a `Measured`.
@@ -163,6 +164,7 @@ class Family:
     sizes: Mapping[str, str]
     sections: Mapping[str, tuple[Callable[[], Callable[..., Any]], frozenset[str]]]
     build: Callable[..., tuple[Any, Any]]
+    row: tuple[str, ...]
     prepare: Callable[..., Any]
     restore: Callable[..., Any]
     evaluate: Callable[..., Any]

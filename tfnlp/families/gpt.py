@@ -213,6 +213,7 @@ GPT = Family(
     sections={"arguments": (_gpt, frozenset({"name", "dtype"}))},
     start=start,
     build=build,
+    row=("seq_length", "num_layers", "hidden_size"),
     prepare=prepare,
     restore=restore,
     recognise=recognise,

@@ -161,6 +161,7 @@ NNLM = Family(
     sizes={},
     sections={"arguments": (_nnlm, frozenset({"name", "dtype"}))},
     build=build,
+    row=("context", "embedding_size"),
     prepare=prepare,
     restore=restore,
     finish=finish,

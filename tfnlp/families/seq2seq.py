@@ -5,6 +5,7 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import translation, translation_use
+from tfnlp.families.config import MOST_LAYERS
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation
 
@@ -28,7 +29,9 @@ class Seq2SeqConfig(translation.TranslationTraining, translation.PairConfig):
     input_feeding: bool = option(
         False, "the decoder also reads what it attended to in the step before", group="model"
     )
-    num_layers: int = option(1, "of encoder and decoder each", at_least=1, group="model")
+    num_layers: int = option(
+        1, "of encoder and decoder each", at_least=1, at_most=MOST_LAYERS, group="model"
+    )
     hidden_size: int = option(256, "cells a layer", at_least=1, group="model")
     embedding_size: int | None = option(
         None, "of a token (default: as the hidden size)", at_least=1, group="model"
@@ -81,6 +84,7 @@ SEQ2SEQ = Family(
     sizes={},
     sections={"arguments": (_seq2seq, translation.NOT_STATED)},
     build=build,
+    row=("num_layers", "hidden_size"),
     prepare=prepare,
     restore=restore,
     evaluate=translation_use.evaluate,

@@ -67,6 +67,7 @@ TRANSFORMER = Family(
     sizes=SIZES,
     sections={"arguments": (_transformer, translation.NOT_STATED)},
     build=build,
+    row=("num_layers", "hidden_size"),
     prepare=prepare,
     restore=restore,
     evaluate=translation_use.evaluate,

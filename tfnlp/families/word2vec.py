@@ -281,6 +281,7 @@ WORD2VEC = Family(
     sizes={},
     sections={"arguments": (_word2vec, frozenset({"name", "dtype"}))},
     build=build,
+    row=("block", "dimension"),
     prepare=prepare,
     restore=restore,
     finish=finish,

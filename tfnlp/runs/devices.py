@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,7 @@ def devices(config: Config) -> Iterator[Any]:
     Raises:
         ValueError: for a strategy that can't be had here.
         WorkerLost: if another worker no longer answers.
+        MemoryError: if the training needs more memory than the device has.
     """
     from tfnlp import training
 
@@ -47,6 +49,7 @@ def devices(config: Config) -> Iterator[Any]:
                 stack.enter_context(contextlib.redirect_stdout(silence))
             yield strategy
     except Exception as error:
+        _report_memory(error)
         lost = error if isinstance(error, training.WorkerLost) else group.lost(error)
         if lost is None:
             raise
@@ -63,6 +66,18 @@ def alone(config: Any, strategy: Any) -> Any:
     if not training.Workers(strategy).chief:
         return contextlib.nullcontext()
     return locked(config.output)
+
+
+def _report_memory(error: Exception) -> None:
+    """Raise a MemoryError in one line for TensorFlow's report of a tensor that has no room."""
+    import tensorflow as tf
+
+    if isinstance(error, tf.errors.ResourceExhaustedError) and "OOM" in str(error):
+        shape = re.search(r"shape\s*(\[[\d,]+\])", str(error))
+        raise MemoryError(
+            f"the memory of the device is full{f' (a tensor of {shape[1]})' if shape else ''}; "
+            "choose a smaller batch, more `accumulation` or smaller sizes"
+        ) from error
 
 
 def check_batch(config: Any, strategy: Any) -> None:

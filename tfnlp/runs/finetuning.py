@@ -22,6 +22,7 @@ from tfnlp.runs.finetune_examples import (
     sentences_of,
 )
 from tfnlp.runs.finetune_table import rows_as_json, table
+from tfnlp.runs.memory import check_batch_memory
 
 
 def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
@@ -108,6 +109,7 @@ class Finetuning:
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
         self.spec = self._spec()
+        self._check_batch()
         check_examples(self.spec, config, self.train, self.dev)
         self.metric = self._metric()
         self._prepared = {}
@@ -140,6 +142,12 @@ class Finetuning:
             whole = self.fitting.both_orders and self.features is None
             arguments["both_orders"] = whole and arguments["texts"] == 2
         return TaskSpec(self.task, **arguments)
+
+    def _check_batch(self) -> None:
+        from tfnlp.families.fitting import width
+
+        sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
+        check_batch_memory(self.config, sizes)
 
     def _max_length(self) -> int:
         from tfnlp.families.fitting import max_positions

@@ -5,6 +5,7 @@ from typing import Any
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary
 from tfnlp.runs.devices import alone, check_batch, devices
+from tfnlp.runs.memory import check_rows, check_weights
 
 
 def train_family(family: Family, config: Any) -> dict[str, Any]:
@@ -40,17 +41,19 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     before = family.start(config)
     if family.settle is not None:
         config = family.settle(config, before)
+    check_rows(family, config, before)
     prepared = family.prepare(config, before, strategy)
     steps = _steps(config, prepared.batches)
     config = config.replace(steps=steps)
     if prepared.checkpoints is not None:
         config = config.replace(**prepared.checkpoints(steps))
+    heads = {**(prepared.heads or {}), **prepared.unrecorded_heads}
+    check_weights(family, config, prepared.arguments, heads)
     start_run(config, run_config(family, config, prepared), prepared, strategy)
 
     keras.utils.set_random_seed(config.seed)
     with strategy.scope():
         dtype = "mixed_bfloat16" if config.bf16 else None
-        heads = {**(prepared.heads or {}), **prepared.unrecorded_heads}
         encoder, pretrainer = family.build(prepared.arguments, heads, dtype)
         trained = encoder if pretrainer is None else pretrainer
         if prepared.copy_weights is not None:

@@ -29,6 +29,18 @@ def check_counts(counts: collections.Counter) -> None:
         raise ValueError("texts holds no words to train a vocabulary on; pass some text")
 
 
+def most_tokens(counts: collections.Counter, first: int) -> int:
+    """Return a size that no vocabulary of these words exceeds.
+
+    The trainer reserves memory for the size that it is given, so it gets no larger one than this.
+
+    Args:
+        counts: of words.
+        first: number of tokens that are there before the first merge.
+    """
+    return first + sum(map(len, counts))  # every merge shortens a word by one symbol or more
+
+
 def repeat_words(counts: collections.Counter) -> Iterator[str]:
     """Yield lines that hold each word as often as it was counted: the trainer takes text only."""
     line = []

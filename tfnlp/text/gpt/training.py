@@ -11,7 +11,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from tfnlp.text.byte_pairs.files import Merges
 from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT
-from tfnlp.text.counted_words import check_counts, checked_texts, repeat_words
+from tfnlp.text.counted_words import (
+    check_counts,
+    checked_texts,
+    most_tokens,
+    repeat_words,
+)
 from tfnlp.text.gpt.gpt2_splitting import gpt2_words
 from tfnlp.text.gpt.gpt2_tokenizer import byte_characters
 from tfnlp.text.gpt.splitting import gpt_words
@@ -64,7 +69,7 @@ def train_bpe(
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size - 1,
+        vocab_size=min(vocab_size - 1, most_tokens(counts, len(first))),
         min_frequency=min_frequency,
         show_progress=False,
         # The trainer numbers `x</w>` in hash order, which decides ties between merges, and so

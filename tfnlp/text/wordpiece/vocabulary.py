@@ -10,7 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from tfnlp.text.counted_words import check_counts, checked_texts, repeat_words
+from tfnlp.text.counted_words import (
+    check_counts,
+    checked_texts,
+    most_tokens,
+    repeat_words,
+)
 from tfnlp.text.lines import read_lines, shown, write_text
 
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -58,7 +63,7 @@ def train_wordpiece(
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     trainer = trainers.WordPieceTrainer(
-        vocab_size=vocab_size,
+        vocab_size=min(vocab_size, most_tokens(counts, len(initial))),
         min_frequency=min_frequency,
         show_progress=False,
         special_tokens=initial,
