@@ -112,7 +112,8 @@ class Config:
         """Return a checked config that remembers which arguments were given.
 
         Raises:
-            ValueError: for an unknown or missing argument, a wrong type, a value out of range.
+            ValueError: for an unknown or missing argument, a wrong type, a value out of range, or
+                `-` in place of a file.
         """
         fields = {field.name: field for field in dataclasses.fields(cls)}
         for name in arguments:
@@ -155,16 +156,22 @@ class Config:
 
 
 def _expanded(value: Any, field: dataclasses.Field) -> Any:
-    """Return the value of an argument with the home folder in place of `~` in paths."""
+    """Return the value of an argument with the home folder in place of `~` in paths.
+
+    Raises:
+        ValueError: for `-` in place of a file.
+    """
     if field.metadata["metavar"] not in ("DIR", "FILE", "PNG"):
         return value
     if isinstance(value, list):  # of paths; plain strings in it may be texts
-        return [_home(one) if isinstance(one, os.PathLike) else one for one in value]
-    return _home(value) if isinstance(value, str | os.PathLike) else value
+        return [_home(one, field) if isinstance(one, os.PathLike) else one for one in value]
+    return _home(value, field) if isinstance(value, str | os.PathLike) else value
 
 
-def _home(path: Any) -> Any:
+def _home(path: Any, field: dataclasses.Field) -> Any:
     """Return a path of the same type."""
+    if os.fspath(path) == "-":
+        raise ValueError(f"`{field.name}` -: standard input is not read here; give a file")
     expanded = os.path.expanduser(path)
     return path if expanded == os.fspath(path) else type(path)(expanded)
 

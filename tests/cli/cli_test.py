@@ -97,6 +97,7 @@ def test_same_command_resumes_and_another_setting_is_refused(run, text, capsys):
     assert pretrain(text, run, "--vocab", vocab, "--learning-rate", "0.1") == 1
     line = error(capsys)
     assert "training.learning_rate was 0.0005, now 0.1" in line and "another --output" in line
+    assert f"with --from {run} to go on from its weights" in line
 
 
 @pytest.mark.slow

@@ -26,6 +26,14 @@ REFUSED = {
         "--input nowhere.txt": "nowhere.txt",
         "--input *.nothing": "*.nothing",
         "--input .": ". is a folder",
+        "--input -": "--input -: standard input is not read",
+        "--learning-rate inf": "--learning-rate inf must be a finite number",
+        "--seed 99999999999": "--seed 99999999999 must be at most",
+        # What no machine holds is said before anything is built, which would take for ever.
+        "--num-layers 10000000": "--num-layers 10000000 must be between 1 and 1000",
+        "--hidden-size 1000000000": "x --hidden-size 1,000,000,000 numbers; this machine has",
+        "--intermediate-size 1000000000": "needs 528.0 GB of memory to be trained",
+        "--batch-size 100000000": "--batch-size 100,000,000 needs 102.4 GB of memory or more",
     },
     "pretrain bert --input train.txt --output out": {
         "--from {gpt}": "is a GPT; only a BERT fills masked words",
@@ -76,6 +84,11 @@ REFUSED = {
         "--max-tokens 1": "no pair is shorter than --max-tokens 1",
         "--hidden-size 0": "--hidden-size 0 must be at least 1",
     },
+    "vocab --input train.txt --output out": {
+        "--size 99999999999999999999": "--size 99999999999999999999 must be at most",
+        "--output bilm": "--output bilm is a folder; give a file to write",
+        "--input -": "--input -: standard input is not read",
+    },
     # Fine-tuning.
     "finetune fill --model {bert} --train train.txt --output out": {
         "--seq-length 41": "--seq-length 41 is longer than the model's 40 positions",
@@ -89,6 +102,10 @@ REFUSED = {
         "--seeds 1 1": "must be distinct",
         "--metric bleu": "--metric bleu is not among accuracy",
         "--max-length 4000": "longer than the",
+        "--model train.txt": "train.txt is a file of an unknown format; expected",
+        "--model damaged": "damaged/config.json is not valid JSON",
+        "--model pair/encoder": "pair/encoder is one of the modules in {folder}/pair: give that",
+        "--batch-size 4000000000": "--batch-size 4,000,000,000 needs",
         "--text nothing": "nothing",
     },
     # Export.
@@ -135,6 +152,7 @@ REFUSED = {
         "--tokenize": "--tokenize is for an ELMo or an NNLM; ",
         "--model nowhere": "nowhere",
         "--model {elmo}": "does not say which words it predicts",
+        "--model run": "run/config.json is not valid JSON",
     },
     "evaluate --model {gpt} --input train.txt --layout lines": {
         "--stride 17 --seq-length 16": "stride must lie in [1, 16]",
@@ -153,6 +171,7 @@ REFUSED = {
         "'no mask here'": "has no [MASK]",
         f"'[MASK] {'a ' * 60}'": "the model reads 40",
         "'a [MASK]' --model nowhere": "nowhere",
+        "'a [MASK]' --model task": "task is fine-tuned already; use `tfnlp predict task`",
     },
     "predict gpt --model {gpt} Mary": {
         "--temperature -1": "temperature=-1.0 must be 0 or more",
@@ -206,6 +225,14 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "rows.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
     (tmp_path / "bilm").mkdir()
     (tmp_path / "bilm/weights.hdf5").write_bytes(b"")
+    configs = {"damaged": '{"model_type": "bert",', "run": '{"tfnlp":'}
+    for name, text in (configs | {"task": '{"tfnlp": "", "model": "task"}'}).items():
+        (tmp_path / name / "checkpoints").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_text(text)
+    (tmp_path / "damaged/checkpoints").rmdir()
+    for name in ("encoder", "preprocessor"):
+        (tmp_path / "pair" / name).mkdir(parents=True)
+        (tmp_path / "pair" / name / "saved_model.pb").write_bytes(b"")
     return tmp_path
 
 
@@ -217,5 +244,18 @@ def folder(tmp_path, monkeypatch):
 def test_commands_that_cannot_be(command, options, message, models, folder, capsys):
     before = sorted(os.listdir(folder))
     assert tfnlp(*shlex.split(f"{command} {options}".format(**models))) == 1
-    assert message.format(**models) in error(capsys)
+    assert message.format(**models, folder=folder) in error(capsys)
     assert sorted(os.listdir(folder)) == before
+
+
+def test_paths_may_begin_with_a_tilde(folder, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(folder))
+    assert tfnlp("vocab", "--input", "~/train.txt", "--output", "~/found.txt", "--size", "300") == 0
+    assert (folder / "found.txt").exists() and not (folder / "~").exists()
+
+
+def test_an_argument_that_is_not_utf8_is_refused(capsys):
+    with pytest.raises(SystemExit) as caught:
+        tfnlp("vocab", "--input", "caf\udce9.txt", "--output", "out")  # Latin-1, as Python reads it
+    assert caught.value.code == 2
+    assert "the argument caf\\xe9.txt is not UTF-8 text" in capsys.readouterr().err

@@ -123,6 +123,8 @@ def test_long_names_and_listed_folders(tmp_path, form):
         (member("x", kind=tarfile.BLKTYPE), "a device"),
         (member("x", kind=tarfile.GNUTYPE_SPARSE), "sparse"),
         (member("x", kind=b"Q"), "unknown"),
+        (member("x" * 5000, b"1") + member("x" * 5000, b"2"), "lists 'x{9,99}[.]{3}x{9,99}' twice"),
+        (member("../" + "x" * 5000, b"1"), "holds '../x{9,99}[.]{3}x{9,99}', a path"),
         (member("saved_model.pb", b"2"), "'saved_model.pb' twice"),
         (member("./saved_model.pb", b"2"), "'saved_model.pb' twice"),
         (member("variables", b"2"), "'variables' twice"),

@@ -1,5 +1,6 @@
 """`weight_shapes` against the weights of models that were built."""
 
+import math
 import random
 import resource
 
@@ -7,7 +8,7 @@ import keras
 import pytest
 
 from tfnlp import models
-from tfnlp.models.shapes import weight_shapes
+from tfnlp.models.shapes import count_weights, weight_shapes
 
 TRANSFORMER = dict(vocab_size=11, hidden_size=6, num_heads=2, intermediate_size=9)
 ELMO = dict(units=5, projection_size=4, filters=((1, 2), (2, 3)))
@@ -53,6 +54,7 @@ def elmo_pretrainer(num_samples=6, **arguments):
 def test_equal_those_of_the_built_model(build, arguments):
     expected = {weight.path: tuple(weight.shape) for weight in build(**arguments).weights}
     assert weight_shapes(build, arguments) == expected
+    assert count_weights(build, arguments) == sum(map(math.prod, expected.values()))
 
 
 def test_default_depth():
@@ -72,6 +74,8 @@ def test_absurd_sizes_allocate_nothing():
     weight_shapes(elmo_pretrainer, dict(units=size, projection_size=size, num_highway=1000))
     weight_shapes(models.word2vec, dict(vocab_size=size, window=size, block=size))
     weight_shapes(models.nnlm, dict(vocab_size=size, num_samples=1000))
+    deep = dict(sizes, num_layers=10**12)  # a list of its weights would not fit either
+    assert count_weights(models.gpt, deep) > 4 * 10**12 * size**2
     with keras.StatelessScope():  # would fill what Keras still has to fill
         pass
     # Kilobytes; tables of a word's vector each would be terabytes.

@@ -61,6 +61,8 @@ def test_gpt():
 
 
 def test_limits():
+    # The trainer would reserve memory for the size, and end the process.
+    assert train_bpe(TEXTS, 4_000_000_000) == train_bpe(TEXTS, 1000)
     assert len(train_bpe(TEXTS, 257)[0]) == 257 and train_bpe(TEXTS, 257)[1] == []
     assert len(train_bpe(["ab" * 50], 1000, min_frequency=1000)[1]) == 0
     # Equal to counting words by hand: "the" 4 times, " the" 3 of them.

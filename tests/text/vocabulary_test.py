@@ -38,6 +38,11 @@ def test_merges_follow_pair_counts():
     assert train_wordpiece(texts, base + 3)[base:] == ["##ug", "##un", "hug"]
 
 
+def test_sizes_beyond_what_the_texts_hold():
+    # The trainer would reserve memory for the size, and end the process.
+    assert train_wordpiece(SENTENCES, 4_000_000_000) == train_wordpiece(SENTENCES, 1000)
+
+
 def test_min_frequency_and_limit_alphabet():
     texts = ["aa aa aa bb cd"]
     assert train_wordpiece(texts, 100, min_frequency=3)[5:] == [

@@ -58,6 +58,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS.values():
         module.add_to(commands)
+    for argument in argv[1:]:
+        if not argument.isprintable() and argument != argument.encode("utf-8", "ignore").decode():
+            shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
+            parser.error(f"the argument {shown} is not UTF-8 text")
     return parser.parse_args(argv[1:])
 
 

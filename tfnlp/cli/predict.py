@@ -38,11 +38,17 @@ def run(options: argparse.Namespace) -> None:
         _predict_task(config)
         return
     from tfnlp.families.recognition import load_pretrained
+    from tfnlp.runs.task_folder import is_task
 
     prediction = _predictions()[options.kind]
     if not config.text and not sys.stdin.isatty() and prediction.reads_stdin(config):
         config = config.replace(text=prediction.stdin_texts(sys.stdin))
     prediction.check(config)
+    if is_task(config.model):
+        raise ValueError(
+            f"{config.model} is fine-tuned already; use `tfnlp predict {_TASK}`, or give the "
+            "pretrained model that it was made from"
+        )
     dtype = "bfloat16" if getattr(config, "bf16", False) else None
     loaded = load_pretrained(config.model, dtype=dtype)
     if loaded.family.prediction is not prediction:

@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> None:
     folder = os.path.dirname(os.path.abspath(config.output))
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"`output` {config.output}: the folder {folder} does not exist")
+    if os.path.isdir(config.output):
+        raise IsADirectoryError(f"`output` {config.output} is a folder; give a file to write")
     sentences = (s for d in read_documents(config.text, config.layout) for s in d)
     tokens = train_wordpiece(
         sentences, config.size, lowercase=not config.cased, min_frequency=config.min_frequency

@@ -112,7 +112,13 @@ def _has_average(path: str) -> bool:
 def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
     """Return the family of files that are not a run, and its function that reads them."""
     from tfnlp.hub import saved_kind
+    from tfnlp.training.run import read_config
 
+    if os.path.isdir(os.path.join(path, "checkpoints")):
+        read_config(path)  # raises: it is a run, but not one whose configuration can be read
+    whole = os.path.dirname(os.path.abspath(path))
+    if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(whole) is not None:
+        raise ValueError(f"{path} is one of the modules in {whole}: give that folder")
     layout = saved_kind(path) if os.path.isdir(path) else None
     for family in families.values():
         if layout is not None and family.saved_layout == layout:
@@ -133,12 +139,18 @@ def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
 
 
 def _model_type(path: str) -> str | None:
-    """Return what Hugging Face's configuration says of the kind of model."""
+    """Return what Hugging Face's configuration says of the kind of model.
+
+    Raises:
+        ValueError: if it is not JSON.
+    """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             config = json.load(file)
-    except (OSError, ValueError, RecursionError):
-        return None  # the reader of the checkpoint says what is wrong with it
+    except OSError:
+        return None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid JSON ({error}); restore it") from error
     found = config.get("model_type") if isinstance(config, dict) else None
     return found if isinstance(found, str) else None
 

@@ -1,5 +1,6 @@
 """Pretraining of any family: text to a run's folder, and on from where a run was stopped."""
 
+import dataclasses
 from typing import Any
 
 from tfnlp.families.family import Family
@@ -131,7 +132,9 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
                 f"{config.vocab or 'the one to be used'}; give the same one to resume it, or "
                 "another `output` to start a new one"
             )
-    write_config(config.output, settings)
+    starts = any(field.name == "start" for field in dataclasses.fields(config))
+    way_on = f", with `start` {config.output} to go on from its weights" if starts else ""
+    write_config(config.output, settings, way_on)
     if not known:
         with written_whole(kept) as path:
             vocabulary.write(path, vocabulary.tokens)

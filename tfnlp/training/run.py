@@ -54,8 +54,13 @@ def delete_run(directory: Path) -> None:
                 tf.io.gfile.remove(_join(directory, name))
 
 
-def write_config(directory: Path, config: dict[str, Any]) -> None:
+def write_config(directory: Path, config: dict[str, Any], way_on: str = "") -> None:
     """Write `config`, which JSON can hold and which has a key "tfnlp", whole or not at all.
+
+    Args:
+        directory: the run's folder.
+        config: everything that decides which numbers the run ends with.
+        way_on: what else can be done with a run of other settings, for the message.
 
     Raises:
         ValueError: if a run with other settings is there; resumed with these it would not end
@@ -74,13 +79,14 @@ def write_config(directory: Path, config: dict[str, Any]) -> None:
         if changed:
             raise ValueError(
                 f"{directory} holds a run with other settings ({'; '.join(changed)}); give the "
-                "same settings to resume it, or another --output (or --restart) to start a new one"
+                "same settings to resume it, `restart` to delete it, or another `output` to start "
+                f"a new one{way_on}"
             )
         return
     if tf.io.gfile.isdir(_join(directory, "checkpoints")):
         raise ValueError(
             f"{directory} holds checkpoints but no {CONFIG} that describes them; delete it or give "
-            "another --output"
+            "another `output`"
         )
     try:
         tf.io.gfile.makedirs(str(directory))
@@ -138,7 +144,7 @@ def read_config(directory: Path) -> dict[str, Any]:
     """
     path = _join(directory, CONFIG)
     if not tf.io.gfile.exists(path):
-        raise FileNotFoundError(f"{path} is missing; is {directory} the --output of a run?")
+        raise FileNotFoundError(f"{path} is missing; is {directory} the `output` of a run?")
     try:
         with tf.io.gfile.GFile(path) as file:
             config = json.loads(file.read())

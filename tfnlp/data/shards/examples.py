@@ -52,7 +52,7 @@ def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> No
         if changed:
             raise ValueError(
                 f"{directory} holds examples with other settings ({'; '.join(changed)}); give the "
-                "same settings to go on, or another --output to start anew"
+                "same settings to go on, or another `output` to start anew"
             )
     folder.make()
     if manifest is None:

@@ -17,6 +17,7 @@ from typing import BinaryIO
 import tensorflow as tf
 
 from tfnlp.hub.loading.checks import GRAPHS
+from tfnlp.text.lines import shown
 
 MAX_MEMBERS = 10_000
 MAX_HEADER, MAX_HEADERS = 1 << 16, 1 << 25  # bytes of one member's headers, of all together
@@ -91,7 +92,7 @@ def outermost(files: Iterable[str]) -> str:
     if not outer:
         raise InvalidArchive(f"holds no SavedModel: there is no {GRAPHS[0]} in it")
     if len(outer) > 1:
-        first = " and ".join(repr(f) for f in outer[:2])
+        first = " and ".join(shown(f) for f in outer[:2])
         raise InvalidArchive(f"holds {len(outer)} SavedModels, such as {first}; expected one")
     return outer[0]
 
@@ -103,14 +104,14 @@ def _holds(outer: str, inner: str) -> bool:
 def _add(path: str, size: int | None, files: set[str], folders: set[str]) -> None:
     """Add a member to `files` or `folders`, and its parents, which need not be listed."""
     if path in files or (size is not None and path in folders):
-        raise InvalidArchive(f"lists {path!r} twice")
+        raise InvalidArchive(f"lists {shown(path)} twice")
     if size is not None:
         files.add(path)
     else:
         folders.add(path)
     while path := posixpath.dirname(path):
         if path in files:
-            raise InvalidArchive(f"lists {path!r} both as a file and as a folder")
+            raise InvalidArchive(f"lists {shown(path)} both as a file and as a folder")
         folders.add(path)
 
 
@@ -140,9 +141,9 @@ def _members(archive: BinaryIO) -> Iterator[tuple[str, int | None, "_ForwardRead
         path = _path(member.name)
         if member.type not in _PLAIN or member.issparse():
             kind = _KINDS.get(member.type, "a sparse file or something unknown")
-            raise InvalidArchive(f"holds {path!r}, {kind}; expected files and folders only")
+            raise InvalidArchive(f"holds {shown(path)}, {kind}; expected files and folders only")
         if member.size < 0:
-            raise InvalidArchive(f"is damaged: {path!r} has {member.size} bytes")
+            raise InvalidArchive(f"is damaged: {shown(path)} has {member.size} bytes")
         stream.allowed = 0
         if member.isdir():
             if path:
@@ -150,7 +151,7 @@ def _members(archive: BinaryIO) -> Iterator[tuple[str, int | None, "_ForwardRead
         elif path:
             yield path, member.size, stream
         else:
-            raise InvalidArchive(f"holds a file named {member.name!r}")
+            raise InvalidArchive(f"holds a file named {shown(member.name)}")
     # `tarfile` also stops at bytes that are no header. Without this check an archive that was cut
     # off there would look complete.
     if len(stream.last) != 512 or any(stream.last):
@@ -165,7 +166,7 @@ def _content(stream: "_ForwardReader", size: int, path: str) -> Iterator[bytes]:
         stream.allowed = _CHUNK
         data = stream.read(min(size, _CHUNK))
         if not data:
-            raise InvalidArchive(f"is cut off inside of {path!r}")
+            raise InvalidArchive(f"is cut off inside of {shown(path)}")
         size -= len(data)
         yield data
 
@@ -182,7 +183,7 @@ def _path(name: str) -> str:
     elif any("\ud800" <= c <= "\udfff" for c in name):
         reason = "a name that is not UTF-8"
     if reason:
-        raise InvalidArchive(f"holds {name[:200]!r}, {reason}")
+        raise InvalidArchive(f"holds {shown(name)}, {reason}")
     return "/".join(part for part in name.split("/") if part not in ("", "."))
 
 

@@ -1,0 +1,34 @@
+"""What a run says when it needs more memory than there is."""
+
+import os
+
+import pytest
+import tensorflow as tf
+
+from tfnlp.families import FAMILIES
+from tfnlp.runs.devices import devices
+from tfnlp.runs.memory import check_rows, total_memory
+
+
+def test_total_memory_is_at_most_that_of_the_machine():
+    with open("/proc/meminfo", encoding="ascii") as file:
+        machine = 1024 * int(file.readline().split()[1])
+    assert 0 < total_memory() <= machine == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
+def test_every_family_counts_the_rows_of_a_batch(family):
+    required = {"text": "t", "output": "o", "batch_size": 2**32 - 1}
+    config = family.config.make(**required)
+    with pytest.raises(ValueError, match=r"`batch_size` 4,294,967,295 needs [\d,.]+ GB of memory"):
+        check_rows(family, config, None)
+    check_rows(family, config.replace(batch_size=8), None)
+
+
+def test_a_full_device_is_one_line():
+    config = FAMILIES["bert"].config.make(text="t", output="o", strategy="cpu")
+    with pytest.raises(MemoryError) as caught, devices(config):
+        tf.zeros([2**22, 2**22])
+    line = str(caught.value)
+    assert "(a tensor of [4194304,4194304])" in line and "choose a smaller batch" in line
+    assert "\n" not in line
