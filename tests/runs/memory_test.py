@@ -9,11 +9,10 @@ from tfnlp.families import FAMILIES
 from tfnlp.runs.devices import devices
 from tfnlp.runs.memory import check_rows, total_memory
 
-
 # What TensorFlow 2.21 says.
 OOM = (
-    "{{function_node __wrapped__Fill_device_/job:localhost/replica:0/task:0/device:CPU:0}} OOM when "
-    "allocating tensor with shape[4194304,4194304] and type float on /job:localhost/replica:0/"
+    "{{function_node __wrapped__Fill_device_/job:localhost/replica:0/task:0/device:CPU:0}} OOM "
+    "when allocating tensor with shape[4194304,4194304] and type float on /job:localhost/replica:0/"
     "task:0/device:CPU:0 by allocator cpu [Op:Fill]\n"
 )
 

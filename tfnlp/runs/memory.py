@@ -27,7 +27,7 @@ def total_memory() -> int:
     return total
 
 
-def check_rows(family: Family, config: Any, before: Any) -> None:
+def check_rows(family: Family, config: Any, before: Any, workers: int = 1) -> None:
     """Check that the hidden states of one batch fit into memory.
 
     A training step keeps the output of every layer for the backward pass: `rows x tokens x layers x
@@ -37,6 +37,7 @@ def check_rows(family: Family, config: Any, before: Any) -> None:
         family: What is trained.
         config: Its config.
         before: The `Pretrained` to go on from, or None.
+        workers: How many machines share a batch.
 
     Raises:
         ValueError: if they do not fit.
@@ -49,20 +50,21 @@ def check_rows(family: Family, config: Any, before: Any) -> None:
     elif family.sizes:
         sizes = getattr(models, family.sizes[config.size])
     values = {name: getattr(config, name, None) or sizes.get(name) or 1 for name in family.row}
-    check_batch_memory(config, values)
+    check_batch_memory(config, values, workers)
 
 
-def check_batch_memory(config: Any, values: dict[str, int]) -> None:
+def check_batch_memory(config: Any, values: dict[str, int], workers: int = 1) -> None:
     """Check that a micro-batch of rows of `values` numbers each fits into memory.
 
     Args:
         config: With `batch_size`, `accumulation` and `bf16`.
         values: The factors of a row, by name.
+        workers: How many machines share a batch.
 
     Raises:
         ValueError: if it does not.
     """
-    rows = config.batch_size // config.accumulation
+    rows = config.batch_size // (config.accumulation * workers)
     needed = rows * math.prod(values.values()) * (2 if config.bf16 else _BYTES)
     if needed > total_memory():
         factors = " x ".join(f"`{name}` {value:,}" for name, value in values.items())

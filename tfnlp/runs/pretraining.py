@@ -34,6 +34,7 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     import keras
 
+    from tfnlp.training import Workers
     from tfnlp.training.run import check_run
 
     check_batch(config, strategy)
@@ -42,7 +43,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     before = family.start(config)
     if family.settle is not None:
         config = family.settle(config, before)
-    check_rows(family, config, before)
+    check_rows(family, config, before, Workers(strategy).count)
     prepared = family.prepare(config, before, strategy)
     steps = _steps(config, prepared.batches)
     config = config.replace(steps=steps)
