@@ -192,6 +192,20 @@ def test_baselines_and_errors_the_worst_first(task, baseline, wrong, worst, tmp_
     assert rows[head + 1] == worst and len(rows) - head - 1 == wrong
 
 
+def test_entities_are_counted_by_type(tmp_path):
+    tags = ["B-PER", "I-PER", "O", "B-LOC", "B-PER"]
+    guess = ["B-PER", "O", "O", "B-LOC", "B-LOC"]
+    examples = [{"words": list("abcde"), "tags": tags, "predicted": guess}]
+    rows = Page(written(tmp_path, "tag", examples=examples)).rows
+    head = rows.index(["type", "precision", "recall", "F1", "in the data", "predicted"])
+    assert rows[head + 1 : head + 3] == [
+        ["PER", "0.000", "0.000", "0.000", "2", "1"],
+        ["LOC", "0.500", "1.000", "0.667", "1", "2"],
+    ]
+    truth, found = charts.truth_and_guess("tag", examples)
+    assert truth == ["PER", "PER", "O", "LOC", "PER"] and found == ["PER", "O", "O", "LOC", "LOC"]
+
+
 def test_thirty_errors_are_shown(tmp_path):
     examples = [classified("no", "yes", i / 100, f"text {i}") for i in range(40)][::-1]
     page = Page(written(tmp_path, "classify", examples=examples))

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from tfnlp.data import Question, TaggedSentence, TaskData, TaskExample, read_task
+from tfnlp.data import Question, TaggedSentence, TaskData, TaskExample, examples_of, read_task
 
 
 def write(folder, content, name):
@@ -150,6 +150,39 @@ def test_columns_of_words_and_tags(tmp_path):
         middle = read_task("tag", path, label=1).examples
         assert [s.tags for s in middle] == [("NN", "CD"), ("NNP",)]
         assert read_task("tag", path, text=1, label=0).examples[1].words == ("NNP",)
+
+
+IOB1 = {  # by hand: Ramshaw & Marcus 1995, section 4
+    ("O", "I-A", "I-A", "B-A", "I-B", "O"): ("O", "B-A", "I-A", "B-A", "B-B", "O"),
+    ("I-A", "I-B", "B-B", "I-B"): ("B-A", "B-B", "B-B", "I-B"),
+    ("I-A", "O", "I-A"): ("B-A", "O", "B-A"),
+}
+
+
+def conll(sentences):
+    rows = ["".join(f"w{i} {tag}\n" for i, tag in enumerate(tags)) for tags in sentences]
+    return "\n".join(rows)
+
+
+def test_tags_of_entities_are_read_as_bio(tmp_path):
+    data = read_task("tag", write(tmp_path, conll(IOB1), "iob1.txt"))
+    assert [e.tags for e in data.examples] == list(IOB1.values())
+    assert data.scheme == "IOB1 tags, read as BIO: 6 of 8 entities begin with I-"
+    rows = [(["w"] * len(tags), list(tags)) for tags in IOB1]
+    found = examples_of(rows, "tag")
+    assert found.scheme == data.scheme
+    assert [e.tags for e in found.examples] == list(IOB1.values())
+    assert examples_of(found.examples, "tag").scheme == "BIO tags of 8 entities"
+    data = read_task("tag", write(tmp_path, conll(IOB1.values()), "bio.txt"))
+    assert [e.tags for e in data.examples] == list(IOB1.values())
+    assert data.scheme == "BIO tags of 8 entities"
+    # A file of both, and one in which nothing says which it is: it means the same in both.
+    data = read_task("tag", write(tmp_path, conll([*IOB1, ("B-A", "O")]), "both.txt"))
+    assert data.scheme.startswith("BIO and IOB1 tags mixed, read as BIO: 6 of 9 ent")
+    assert data.examples[-1].tags == ("B-A", "O")
+    for tags in (("O", "O"), ("NN", "I-A"), ("O", "S-A", "I-A")):
+        data = read_task("tag", write(tmp_path, conll([tags]), "other.txt"))
+        assert data.examples[0].tags == tags and data.scheme is None
 
 
 def test_words_and_tags_in_json(tmp_path):

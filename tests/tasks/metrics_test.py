@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.support import GOLDENS
+from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.tasks import metrics
-from tfnlp.tasks.entities import entities, entity_scores, is_bio
+from tfnlp.tasks.entities import entities, entity_scores
 
 
 @pytest.fixture(autouse=True)

@@ -31,6 +31,8 @@ def read_examples(
         name=name,
     )
     bad = [why for why in data.skipped if "no class" not in why]
+    if data.scheme is not None and labelled:
+        print(f"`{name}` has {data.scheme}", file=sys.stderr)
     if bad:
         print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
     return data.examples

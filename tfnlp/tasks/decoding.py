@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.tasks.entities import OUTSIDE, is_bio
+from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
 from tfnlp.tasks.task_spec import TaskSpec
 
 Tensors = dict[str, tf.Tensor]
@@ -169,7 +169,8 @@ def bio_transitions(labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return which tag may follow which, `[K, K]`, and which may begin, `[K]`, numpy booleans.
 
     In BIO tags "I-X" follows only "B-X" or "I-X". With any other tags everything is allowed, also
-    if there is an "I-X" without "B-X": there "I-X" begins entities (IOB1, as in CoNLL-2003).
+    if there is an "I-X" without "B-X", as a model of version 0.1 may have that learnt from IOB1:
+    since then `tfnlp.data.read_task` reads IOB1 as BIO.
     """
     allowed = np.ones((len(labels), len(labels)), bool)
     begins = np.ones(len(labels), bool)

@@ -1,13 +1,9 @@
 """Entities marked by BIO tags, and precision, recall and F1 over them."""
 
+from collections import Counter
 from collections.abc import Sequence
 
-OUTSIDE = "O"
-
-
-def is_bio(tags: Sequence[str]) -> bool:
-    """Return whether every tag is "O" or begins with "B-" or "I-": then tags mark entities."""
-    return all(tag == OUTSIDE or tag.startswith(("B-", "I-")) for tag in set(tags))
+from tfnlp.data.labelled.tag_schemes import OUTSIDE
 
 
 def entities(tags: Sequence[str]) -> list[tuple[str, int, int]]:
@@ -47,12 +43,34 @@ def entity_scores(
     Returns:
         dict of floats: `precision`, `recall`, `f1`.
     """
-    right = guessed = gold = 0
+    counts = entity_counts(tags, predicted).values()
+    right, guessed, gold = (sum(numbers) for numbers in zip((0, 0, 0), *counts, strict=True))
+    return _rates(right, guessed, gold)
+
+
+def type_scores(
+    tags: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> dict[str, dict[str, float]]:
+    """Return for each type what `entity_scores` does, with `gold` and `predicted`, the counts."""
+    return {
+        kind: {**_rates(right, guessed, gold), "gold": gold, "predicted": guessed}
+        for kind, (right, guessed, gold) in entity_counts(tags, predicted).items()
+    }
+
+
+def entity_counts(
+    tags: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> dict[str, tuple[int, int, int]]:
+    """Return for each type the number of right, of predicted and of gold entities."""
+    right, guessed, gold = Counter(), Counter(), Counter()
     for expected, got in zip(tags, predicted, strict=True):
         expected, got = set(entities(expected)), set(entities(got))
-        right += len(expected & got)
-        guessed += len(got)
-        gold += len(expected)
+        for counter, found in ((right, expected & got), (guessed, got), (gold, expected)):
+            counter.update(kind for kind, _, _ in found)
+    return {kind: (right[kind], guessed[kind], gold[kind]) for kind in sorted(gold | guessed)}
+
+
+def _rates(right: int, guessed: int, gold: int) -> dict[str, float]:
     precision = right / guessed if guessed else 0.0
     recall = right / gold if gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0

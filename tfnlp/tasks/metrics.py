@@ -11,7 +11,8 @@ import numpy as np
 from scipy import stats
 from sklearn.metrics import f1_score, matthews_corrcoef
 
-from tfnlp.tasks.entities import entity_scores, is_bio
+from tfnlp.data.labelled.tag_schemes import is_bio
+from tfnlp.tasks.entities import entity_scores
 
 # The measure that picks the best checkpoint, by the model's output.
 MAIN = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tfnlp.data.containers import is_path, iterate, plain
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.questions import Question
-from tfnlp.data.labelled.reading import check_columns, examples_of_rows, read_task
+from tfnlp.data.labelled.reading import check_columns, examples_of_rows, in_bio, read_task
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
 from tfnlp.data.labelled.tables import Column, Row
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
@@ -89,11 +89,12 @@ def examples_of(
     if is_path(first) and (labelled or isinstance(first, os.PathLike)):
         return read_task(task, _paths(rows, task, name), **given)
     if isinstance(first, (TaskExample, Question, TaggedSentence)):
-        return gather(name, _numbered(rows), _checker(task, labelled), skip)
+        return in_bio(task, gather(name, _numbered(rows), _checker(task, labelled), skip))
     records = [(where, _record(row, task, labelled)) for where, row in _numbered(rows)]
     by_number = text is not None or label is not None
     header, records = _table(records, task, name, labelled, by_number)
-    return examples_of_rows(task, name, header, records, text, label, skip, labelled, drop)
+    found = examples_of_rows(task, name, header, records, text, label, skip, labelled, drop)
+    return in_bio(task, found)
 
 
 def _numbered(rows: Iterable[object]) -> Iterator[tuple[str, object]]:

@@ -10,6 +10,7 @@ from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_f
 from tfnlp.data.labelled.questions import question_file, questions
 from tfnlp.data.labelled.rows import TaskData, file_kind
 from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list
+from tfnlp.data.labelled.tag_schemes import read_as_bio
 from tfnlp.data.labelled.tagged_sentences import tagged_file, tagged_table
 from tfnlp.data.labelled.tfds_rows import tfds_rows
 
@@ -44,7 +45,8 @@ def read_task(
 
     In a `.jsonl` (or `.json`) every line is an object. A `.csv` has quotation marks around fields;
     in tables with tabs they are plain characters, as in GLUE. `tfds:NAME[/CONFIG][:SPLIT]` is a
-    prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD.
+    prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD. Tags
+    that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO.
 
     Args:
         task: one of "classify", "similarity", "choose", "answer", "tag".
@@ -87,7 +89,15 @@ def read_task(
         part = read(task, path, text, label, skip, labelled, drop)
         data.examples.extend(part.examples)
         data.skipped.extend(part.skipped)
-    return data
+    return in_bio(task, data)
+
+
+def in_bio(task: str, data: TaskData) -> TaskData:
+    """Return the data of a task, of "tag" with IOB1 tags read as BIO."""
+    if task != "tag":
+        return data
+    examples, scheme = read_as_bio(data.examples)
+    return TaskData(examples, data.skipped, scheme)
 
 
 def check_columns(

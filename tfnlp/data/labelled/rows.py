@@ -20,10 +20,13 @@ class TaskData:
     Attributes:
         examples: list of `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
         skipped: "FILE, line N: reason" for each row that was left out.
+        scheme: of tags that mark entities the scheme that was found, in words; else None. The tags
+            of `examples` are BIO.
     """
 
     examples: list
     skipped: list[str] = field(default_factory=list)
+    scheme: str | None = None
 
 
 class BadRow(ValueError):

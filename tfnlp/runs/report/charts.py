@@ -7,6 +7,8 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tfnlp.data.labelled.tag_schemes import is_bio
+
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
 
 SHOWN = 20  # classes in a confusion matrix
@@ -54,7 +56,8 @@ def charts(
 ) -> list[Picture]:
     """Return the picture of a task, as a list."""
     if task in ("classify", "tag"):
-        return [_confusion(*truth_and_guess(task, examples), labels)]
+        types = task == "tag" and is_bio(labels or ())  # labels are tags then
+        return [_confusion(*truth_and_guess(task, examples), None if types else labels)]
     draw = {"similarity": _scatter, "choose": _probabilities, "answer": _lengths}[task]
     return [draw(examples)]
 
@@ -62,11 +65,21 @@ def charts(
 def truth_and_guess(
     task: str, examples: Sequence[Mapping[str, Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return gold and predicted classes: one for each example, or for tags one for each word."""
+    """Return gold and predicted classes: one for each example, or for tags one for each word.
+
+    That of a word in an entity is the entity's type.
+    """
     if task == "classify":
         return [e["label"] for e in examples], [e["predicted"] for e in examples]
     tags = [tag for e in examples for tag in e["tags"]]
-    return tags, [tag for e in examples for tag in e["predicted"]]
+    predicted = [tag for e in examples for tag in e["predicted"]]
+    if is_bio(tags):
+        tags, predicted = ([_type(tag) for tag in column] for column in (tags, predicted))
+    return tags, predicted
+
+
+def _type(tag: str) -> str:
+    return tag[2:] if tag.startswith(("B-", "I-")) else tag
 
 
 def shown_classes(

@@ -8,8 +8,10 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.files import written_whole
 from tfnlp.runs.report import charts, errors
+from tfnlp.tasks.entities import type_scores
 from tfnlp.text.lines import write_text
 
 # Values that an example must have; the first of each task is the label.
@@ -152,6 +154,8 @@ def _tables(
     task: str, examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
 ) -> list[dict[str, Any]]:
     """Return tables: dicts with "title", "head" (names) and "rows" (lists of strings)."""
+    if task == "tag" and is_bio(tag for e in examples for tag in e["tags"]):
+        return [_by_type(examples)]
     if task in ("classify", "tag"):
         return [_by_class(*charts.truth_and_guess(task, examples), labels)]
     if task != "answer":
@@ -205,6 +209,19 @@ def _by_class(
     ]
     head = ["class", "precision", "recall", "F1", "in the data"]
     return {"title": "By class", "head": head, "rows": rows}
+
+
+def _by_type(examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return precision, recall and F1 of the entities of each type, the 20 commonest."""
+    scores = type_scores([e["tags"] for e in examples], [e["predicted"] for e in examples])
+    scores = sorted(scores.items(), key=lambda item: (-item[1]["gold"], item[0]))[: charts.SHOWN]
+    rows = [
+        [kind, *(f"{s[name]:.3f}" for name in ("precision", "recall", "f1")),
+         *(str(s[name]) for name in ("gold", "predicted"))]
+        for kind, s in scores
+    ]  # fmt: skip
+    head = ["type", "precision", "recall", "F1", "in the data", "predicted"]
+    return {"title": "By type of entity", "head": head, "rows": rows}
 
 
 def _number(value: Any) -> str:
