@@ -157,7 +157,38 @@ def test_bad_rows_stop_or_are_counted(files, tmp_path, capsys):
     assert f"{train}, line {number}" in error(capsys)
     assert not (tmp_path / "run").exists()
     assert tfnlp(*command, "--skip-bad-rows") == 0
-    assert f"1 rows left out, the first of them: {train}, line {number}" in capsys.readouterr().err
+    said = f"{train}: 1 of {number} rows left out, the first of them: {train}, line {number}: "
+    assert said in capsys.readouterr().err
+
+
+def test_texts_that_are_cut_and_labels_that_do_not_occur_are_said(files, tmp_path, capsys):
+    train, dev = files["classify"][1], tmp_path / "dev.jsonl"
+    lines = files["classify"][-1].read_text().splitlines()
+    dev.write_text("\n".join(line for line in lines if '"no"' in line) + "\n")
+    run = tmp_path / "run"
+    command = ["finetune", "classify", "--model", BERT, "--train", train, "--dev", dev]
+    assert tfnlp(*command, *TRAINING, "--max-length", "8", "--output", run) == 0
+    tokenizer = load_bert(BERT).tokenizer
+
+    def too_long(path):
+        texts = [json.loads(line)["sentence"] for line in path.read_text().splitlines()]
+        return int((tokenizer.tokenize(texts).merge_dims(1, -1).row_lengths() > 6).numpy().sum())
+
+    cut = {"train": too_long(train), "dev": too_long(dev)}
+    assert json.loads((run / "results.json").read_text())["cut"] == cut and 0 < cut["train"] < 14
+    said = f"{dev}: {cut['dev']} of 4 examples are longer than max_length 8 and were cut\n"
+    absent = f"{dev}: 1 of 2 labels of the training examples never occur: yes\n"
+    err = capsys.readouterr().err
+    assert said in err and absent in err
+    assert f"{train}: {cut['train']} of 14 examples are longer than max_length 8" in err
+    assert tfnlp("evaluate", "--model", run, "--input", dev) == 0
+    err = capsys.readouterr().err
+    assert said in err and absent in err
+    assert tfnlp("predict", "task", "--model", run, "--input", dev) == 0
+    assert capsys.readouterr().err.count(said) == 1
+    assert tfnlp("predict", "task", "--model", run, "the dog " * 5, "the dog") == 0
+    said = "texts: 1 of 2 examples are longer than max_length 8 and were cut"
+    assert said in capsys.readouterr().err
 
 
 def test_what_a_folder_is_not(files, tmp_path, capsys):

@@ -1,7 +1,9 @@
 """The functions of `import tfnlp`, beside the command and beside runs of earlier versions."""
 
 import json
+import re
 import shutil
+import warnings
 
 import keras
 import numpy as np
@@ -11,6 +13,7 @@ import tensorflow as tf
 import tfnlp
 from tests.cli.command import tfnlp as command
 from tests.cli.command import weights
+from tests.cli.toy_tasks import backbone
 from tests.support import golden, run_python
 from tfnlp import books
 
@@ -54,9 +57,18 @@ def options(settings):
 
 
 @pytest.mark.slow
-def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
+def test_runs_of_function_and_command_are_the_same(run, text, tmp_path, capsys):
     more = ["--input", text, "--layout", "lines", *options(SMALL)]
+    capsys.readouterr()
     assert command("pretrain", "bert", *more, "--output", tmp_path / "run") == 0
+    said = re.search(
+        r", (.+) of (.+) sentences longer than 13 tokens and cut;", capsys.readouterr().out
+    )
+    lines = [line for line in text.read_text(encoding="utf-8").split("\n") if line]
+    tokens = run.tokenizer.tokenize(lines).row_lengths().numpy()
+    cut, sentences = (int(number.replace(",", "")) for number in said.groups())
+    held_out = len(lines) - sentences
+    assert 0 < held_out < 100 and 0 <= (tokens > 13).sum() - cut <= held_out and cut > 0
     for ours, theirs in zip(weights(tmp_path / "run"), weights(_folder(run)), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     config = (tmp_path / "run/config.json").read_text()
@@ -65,6 +77,22 @@ def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
     again = tfnlp.pretrain("bert", text=str(text), layout="lines", output=tmp_path / "run", **SMALL)
     assert again.results["masked_lm_loss"] == run.results["masked_lm_loss"]
     assert command("pretrain", "bert", *more, "--output", run.path) == 0
+
+
+@pytest.mark.parametrize("kind, special", [("bert", 2), ("gpt", 0)])
+def test_vectors_of_texts_that_are_cut_warn(kind, special, tmp_path):
+    loaded = tfnlp.load(backbone(kind, tmp_path))
+    length = min(128, loaded.config["max_positions"])
+    texts = ["the " * n for n in range(1, length + 2)]
+    counts = loaded.tokenizer.tokenize(texts).row_lengths().numpy() + special
+    fits, more = ([t for t, n in zip(texts, counts, strict=True) if (n > length) == long]
+                  for long in (False, True))  # fmt: skip
+    assert length in counts
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loaded(fits[-2:])
+    with pytest.warns(UserWarning, match=f"1 of 3 texts are longer than {length} tokens and"):
+        loaded([*fits[-2:], more[0]])
 
 
 def _folder(loaded):

@@ -207,6 +207,33 @@ def test_both_orders(kind):
     assert fixed.dtype == np.float32 and fixed.tolist() == [-0.5, 0.0, 0.5]
 
 
+def test_examples_that_are_cut_are_counted(monkeypatch):
+    """As many as those whose sequences would be longer than they may be."""
+    monkeypatch.setattr(encoding, "_CHUNK", 8)
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(WORDS, rng.integers(0, 9))) for _ in range(15)]
+    rows = [texts[i : i + 3] for i in range(0, 15, 3)]
+    one = TaskSpec("classify", labels=("a", "b"), max_length=500)
+    two = TaskSpec("similarity", texts=2, max_length=500, both_orders=True)
+    three = TaskSpec("choose", choices=2, max_length=500)
+    for spec, examples in (
+        (one, [TaskExample((row[0],), "a") for row in rows]),
+        (two, [TaskExample((*row[:2],), 1.0) for row in rows]),
+        (three, [TaskExample((row[0],), 0, (*row[1:],)) for row in rows]),
+    ):
+        whole, _ = encode("bert", spec, examples)
+        limit = int(np.median(whole.sizes))
+        found, _ = encode("bert", dataclasses.replace(spec, max_length=limit), examples)
+        assert found.cut == (whole.sizes > limit).sum() > whole.cut == 0
+    answers = [Question(str(i), text, "the cat", ()) for i, text in enumerate(texts)]
+    spec = TaskSpec("answer", max_length=16, stride=3, max_question=6)
+    as_text, _ = encode("bert", one, [TaskExample((text,), "a") for text in texts])
+    assert encode("bert", spec, answers)[0].cut == (as_text.sizes > 6 + 2).sum() > 0
+    tagged = [TaggedSentence((*text.split(), "cat"), None) for text in texts]
+    spec = TaskSpec("tag", labels=("a", "b"), max_length=8, stride=3)
+    assert encode("bert", spec, tagged)[0].cut == 0  # read in windows
+
+
 def test_classes_and_forms_that_do_not_fit():
     spec = TaskSpec("classify", labels=("x", "y"))
     examples = [TaskExample(("ab",), label) for label in ("y", "x", "y")]

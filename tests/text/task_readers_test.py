@@ -34,10 +34,11 @@ def check_layout(reader, segments, max_length, first, ends, padding, null):
     rows = list(zip(*(s.to_list() for s in segments), strict=True))
     longest = max(1 + sum(map(len, row)) + len(row) for row in rows)
     width = min(max_length, longest)
-    assert set(got) == {"input_word_ids", "input_mask", "input_type_ids", "null_positions"}
+    of_rows, of_tokens = {"null_positions", "is_cut"}, {"input_word_ids", "input_mask"}
+    assert set(got) == {*of_rows, *of_tokens, "input_type_ids"}
     for name, column in got.items():
         assert column.dtype == np.int32, name
-        assert column.shape == ((len(rows),) if name == "null_positions" else (len(rows), width))
+        assert column.shape == ((len(rows),) if name in of_rows else (len(rows), width))
     for n, row in enumerate(rows):
         kept = fair([len(s) for s in row], max_length - 1 - len(row))
         ids, types = [first], [0]
@@ -45,6 +46,7 @@ def check_layout(reader, segments, max_length, first, ends, padding, null):
             ids += [*segment[:size], end]
             types += [index] * (size + 1)
         rest = width - len(ids)
+        assert got["is_cut"][n] == (kept != [len(s) for s in row])
         assert got["input_word_ids"][n].tolist() == ids + [padding] * rest
         assert got["input_mask"][n].tolist() == [1] * len(ids) + [0] * rest
         assert got["input_type_ids"][n].tolist() == types + [0] * rest

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 def _predict_task(config: PredictTask) -> None:
     """Print (or write) a line for each example."""
     from tfnlp.families.preparation import write_lines
-    from tfnlp.runs.finetune_examples import read_examples
+    from tfnlp.runs.finetune_examples import read_examples, shown_source
     from tfnlp.runs.task_examples import shown
     from tfnlp.runs.task_run import TaskRun
 
@@ -73,9 +73,11 @@ def _predict_task(config: PredictTask) -> None:
     if config.input:
         columns = loaded.with_columns(config)
         examples = read_examples(spec.task, config.input, columns, "input", labelled=False)
+        source = shown_source(config.input)
     else:
         examples = _examples_of_texts(spec, config)
-    predictions = loaded.task_model.predict(examples, config.batch_size)
+        source = "texts" if config.text else "standard input"
+    predictions = loaded.predicted(examples, config.batch_size, source)
     lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
     if config.output:
         write_lines(config.output, lines)
@@ -87,6 +89,7 @@ def _predict_task(config: PredictTask) -> None:
 
 
 def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
+    from tfnlp.runs.finetune_examples import say
     from tfnlp.runs.task_examples import examples_of_texts, takes, texts_of
 
     if not config.text:
@@ -94,6 +97,9 @@ def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
         rows = [line.split("\t") for line in lines if line.strip()]
         if not rows:
             raise ValueError("no text: give texts as arguments, `input` or lines on standard input")
+        if len(rows) < len(lines):
+            empty = len(lines) - len(rows)
+            say("standard input", f"{empty:,} of {len(lines):,} lines are empty and were left out")
         return examples_of_texts(spec, rows)
     count = texts_of(spec)
     if len(config.text) % count:

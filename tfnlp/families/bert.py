@@ -205,13 +205,10 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
 
 def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to the encoder's outputs that the exported pair would be."""
-    import tensorflow as tf
-
+    from tfnlp.families.strings import string_vectors
     from tfnlp.hub import BertPreprocessorModule
 
-    length = min(128, fitting.max_positions(loaded) or 128)
-    preprocessor = BertPreprocessorModule(loaded.tokenizer, length)
-    return lambda texts: loaded.encoder(preprocessor(tf.constant(texts)))
+    return string_vectors(loaded, BertPreprocessorModule, special=2)
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:

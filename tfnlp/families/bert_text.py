@@ -35,7 +35,9 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
         return (
             f"BERT with {pretrainer.count_params() / 1e6:.2f} M parameters on {text['size']:,} "
-            f"tokens of {text['documents']:,} documents; held out: {text['held_out_size']:,} tokens"
+            f"tokens of {text['documents']:,} documents"
+            + _too_long(text, config.seq_length)
+            + f"; held out: {text['held_out_size']:,} tokens"
         )
 
     return Preparation(
@@ -76,6 +78,19 @@ def _read(config: Any, before: Any, predictions: int) -> tuple[Any, dict[str, An
     if config.examples:
         return tokenizer, _read_examples(config, tokenizer, predictions)
     return tokenizer, _read_documents(config, tokenizer, predictions, train, valid)
+
+
+def _too_long(text: dict[str, Any], seq_length: int) -> str:
+    """Return how many sentences are read in part, because they fill a sequence alone."""
+    import numpy as np
+
+    if "sentence_starts" not in text:  # prepared examples
+        return ""
+    cut = int((np.diff(text["sentence_starts"]) > seq_length - 3).sum())
+    of = len(text["sentence_starts"]) - 1
+    return (
+        f", {cut:,} of {of:,} sentences longer than {seq_length - 3} tokens and cut" if cut else ""
+    )
 
 
 def _measured(trainer: Any, held_out: list, went_on: bool) -> dict[str, float]:
@@ -180,6 +195,7 @@ def _read_documents(
         "corpus": {"tokens": train.num_tokens, "crc32": zlib.crc32(train.tokens.tobytes())},
         "size": train.num_tokens,
         "documents": train.num_documents,
+        "sentence_starts": train.sentence_starts,
         "held_out_size": valid.num_tokens,
         "commonest": np.bincount(train.tokens).argmax(),
     }

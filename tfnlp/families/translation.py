@@ -105,7 +105,9 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
             f"{encoder.count_params() / 1e6:.2f} M parameters; {len(kept):,} pairs of {tokens:,} "
             "tokens"
             + (f", {left_out:,} empty or too long ones left out" if left_out else "")
-            + f"; held out: {len(held_out.sources):,} pairs; {steps:,} updates"
+            + f"; held out: {len(held_out.sources):,} pairs"
+            + (f", {held_out.left_out:,} empty ones left out" if held_out.left_out else "")
+            + f"; {steps:,} updates"
         )
 
     def measure(trainer: Any) -> dict[str, float]:

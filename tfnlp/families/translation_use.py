@@ -36,6 +36,8 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     bleu, signature = corpus_bleu(translations, text.targets)
     lengths = bleu_by_length(text.sources, translations, text.targets)
     shown = [f"BLEU {bleu:.2f} of {len(translations):,} sentences ({signature})"]
+    if text.left_out:
+        shown.append(f"  {text.left_out:,} pairs with an empty side are left out")
     for row in lengths:
         words = f"{row.shortest} to {row.longest} words"
         shown.append(f"  {words:18s}{row.count:6,} sentences  {row.bleu:6.2f}")

@@ -1,5 +1,7 @@
 """The examples of a fine-tuning run: reading them and what a run asks of them."""
 
+import collections
+import glob
 import os
 import sys
 import zlib
@@ -10,7 +12,7 @@ from typing import Any
 def read_examples(
     task: str, source: Any, config: Any, name: str, labelled: bool = True
 ) -> list[Any]:
-    """Return the examples of files or Python objects; print on stderr how many rows were left out.
+    """Return the examples of files or Python objects; say how many rows were left out.
 
     Args:
         task: The task.
@@ -30,12 +32,56 @@ def read_examples(
         labelled=labelled,
         name=name,
     )
-    bad = [why for why in data.skipped if "no class" not in why]
     if data.scheme is not None and labelled:
-        print(f"`{name}` has {data.scheme}", file=sys.stderr)
-    if bad:
-        print(f"{len(bad)} rows left out, the first of them: {bad[0]}", file=sys.stderr)
+        say(shown_source(source), data.scheme)
+    if data.skipped:
+        rows = len(data.examples) + len(data.skipped)
+        first = data.skipped[0]
+        left_out = f"{len(data.skipped):,} of {rows:,} rows left out, the first of them: {first}"
+        say(shown_source(source), left_out)
     return data.examples
+
+
+def say(source: str, what: str) -> None:
+    """Print on stderr what was not taken from a source as it is."""
+    print(f"{source}: {what}", file=sys.stderr)
+
+
+def say_cut(source: str, spec: Any, cut: int, examples: int) -> None:
+    """Say how many examples are too long to be read whole, if any are."""
+    if cut:
+        limit = f"max_length {spec.max_length}"
+        if spec.task == "answer":
+            limit = f"max_question {spec.max_question}"
+        say(source, f"{cut:,} of {examples:,} examples are longer than {limit} and were cut")
+
+
+def say_labels(source: str, spec: Any, examples: list[Any]) -> None:
+    """Say which labels of a model never occur, and which tags that occur it can't predict."""
+    if not spec.labels:
+        return
+    if spec.task == "tag":
+        counts = collections.Counter(tag for example in examples for tag in example.tags)
+    else:
+        counts = collections.Counter(example.label for example in examples)
+    absent = [label for label in spec.labels if label not in counts]
+    if absent:
+        say(
+            source,
+            f"{len(absent)} of {len(spec.labels)} labels of the training examples never occur: "
+            f"{_listed(absent)}",
+        )
+    unknown = sorted(set(counts) - set(spec.labels))
+    if unknown:
+        say(
+            source,
+            f"{sum(counts[label] for label in unknown):,} of {counts.total():,} labels are not "
+            f"among those of the training examples and can't be predicted: {_listed(unknown)}",
+        )
+
+
+def _listed(labels: list[str]) -> str:
+    return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
 
 
 def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any]]:
@@ -75,7 +121,7 @@ def check_examples(spec: Any, config: Any, train: list[Any], dev: list[Any]) -> 
     for part, examples in (("train", train), ("dev", dev)):
         source = getattr(config, part) if config.dev is not None else config.train
         for number, example in enumerate(examples, 1):
-            where = f"`{part}` {_shown_source(source)}, example {number}"
+            where = f"`{part}` {shown_source(source)}, example {number}"
             if spec.task == "classify" and example.label not in spec.labels:
                 raise ValueError(
                     f"{where} has the label {example.label!r}, which no example to learn from "
@@ -122,9 +168,18 @@ def crc32(examples: list) -> int:
     return zlib.crc32("\n".join(map(repr, examples)).encode("utf-8", "surrogatepass"))
 
 
-def _shown_source(source: Any) -> str:
-    if isinstance(source, str | os.PathLike):
-        return os.fspath(source)
-    if isinstance(source, list | tuple) and all(isinstance(s, str | os.PathLike) for s in source):
-        return " ".join(map(os.fspath, source))
-    return "rows"
+def shown_source(source: Any) -> str:
+    """Return the name of what examples were read from: its files, or "rows" of Python objects."""
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if not (paths and isinstance(paths, list | tuple) and all(map(_is_source, paths))):
+        return "rows"
+    shown = " ".join(map(os.fspath, paths[:3]))
+    return f"{shown} and {len(paths) - 3} more" if len(paths) > 3 else shown
+
+
+def _is_source(path: Any) -> bool:
+    """Return whether this is a path, not a text."""
+    if not isinstance(path, str):
+        return isinstance(path, os.PathLike)
+    local = os.path.expanduser(path)
+    return path.startswith("tfds:") or os.path.exists(local) or bool(glob.glob(local))

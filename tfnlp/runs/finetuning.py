@@ -19,7 +19,10 @@ from tfnlp.runs.finetune_examples import (
     crc32,
     perfect_prediction,
     read_parts,
+    say_cut,
+    say_labels,
     sentences_of,
+    shown_source,
 )
 from tfnlp.runs.finetune_table import rows_as_json, table
 from tfnlp.runs.memory import check_batch_memory
@@ -111,8 +114,12 @@ class Finetuning:
         self.spec = self._spec()
         self._check_batch()
         check_examples(self.spec, config, self.train, self.dev)
+        held_out = f"{shown_source(config.train)}, held out"
+        source = held_out if config.dev is None else shown_source(config.dev)
+        say_labels(source, self.spec, self.dev)
         self.metric = self._metric()
         self._prepared = {}
+        self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
 
     def _spec(self) -> Any:
         """Return the `TaskSpec` of the training examples."""
@@ -277,7 +284,18 @@ class Finetuning:
         if key not in self._prepared:
             self._prepared.clear()  # tables are large
             self._prepared[key] = model.prepare([self.train, self.dev], self.config.cache)
+            if self._cut is None:
+                self._say_cut(*(part.encoded.cut for part in self._prepared[key]))
         return self._prepared[key]
+
+    def _say_cut(self, train: int, dev: int) -> None:
+        config = self.config
+        self._cut = {"train": train, "dev": dev}
+        if config.dev is None:  # both are of one source
+            say_cut(shown_source(config.train), self.spec, train + dev, len(self.train + self.dev))
+        else:
+            say_cut(shown_source(config.train), self.spec, train, len(self.train))
+            say_cut(shown_source(config.dev), self.spec, dev, len(self.dev))
 
     def _words(self) -> list[str] | None:
         """Return the words that the task has embeddings for: they come twice or more."""
@@ -370,7 +388,7 @@ class Finetuning:
 
         predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
         metrics = score(self.spec, self.dev, predictions)
-        results = {"metrics": metrics, "metric": self.metric, "steps": steps}
+        results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
         if self.spec.unanswerable:
             odds = [p["null_score"] for p in predictions]
             results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from tfnlp.runs import task_folder
-from tfnlp.runs.finetune_examples import read_examples
+from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
 from tfnlp.runs.task_config import EvaluateTask, PredictTask
 from tfnlp.runs.task_examples import examples_of_texts
 
@@ -66,7 +66,21 @@ class TaskRun:
             ValueError: for rows that the task can't read; names the row.
         """
         config = PredictTask.make(model=self, text=[], **settings)
-        return self.task_model.predict(self._examples(rows, config), config.batch_size)
+        return self.predicted(self._examples(rows, config), config.batch_size, shown_source(rows))
+
+    def predicted(self, examples: list[Any], batch_size: int, source: str) -> list[dict[str, Any]]:
+        """Return the predictions for examples; say on stderr how many were cut.
+
+        Args:
+            examples: Those of the run's task.
+            batch_size: Rows.
+            source: What they are of, for the message.
+        """
+        if not examples:
+            return []
+        (prepared,) = self.task_model.prepare([examples])
+        say_cut(source, self.task_model.spec, prepared.encoded.cut, len(examples))
+        return self.task_model.predict(examples, batch_size, prepared)
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
         spec = self.task_model.spec
@@ -105,7 +119,9 @@ class TaskRun:
 
         spec = self.task_model.spec
         examples = read_examples(spec.task, config.data, self.with_columns(config), "data")
-        predictions = self.task_model.predict(examples, config.batch_size)
+        source = shown_source(config.data)
+        say_labels(source, spec, examples)
+        predictions = self.predicted(examples, config.batch_size, source)
         metrics = score(spec, examples, predictions)
         if config.report is not None:
             self._write_report(config, examples, predictions, metrics)

@@ -34,6 +34,8 @@ class EncodedExamples:
             `pack_windows`; words are numbered across all examples.
         splits: int `[E + 1]`, the words of each example.
         starts, ends: int64 `[W]`, the bytes in their contexts where words begin and end.
+        cut: the number of examples of which something is not read: texts longer than
+            `max_length` together, or a question longer than `max_question`.
     """
 
     inputs: Columns
@@ -43,6 +45,7 @@ class EncodedExamples:
     splits: np.ndarray | None = None
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
+    cut: int = 0
 
     @property
     def sizes(self) -> np.ndarray:
@@ -71,7 +74,7 @@ def encode_examples(
     found = []
     for first in range(0, len(examples), _CHUNK):
         chunk = examples[first : first + _CHUNK]
-        found.append(_numpy(read(encoder, spec, chunk, first), first, words))
+        found.append(_numpy(read(encoder, spec, chunk, first), first, len(chunk), words))
     inputs, windows = {}, {}
     for chunk in found:
         for name, rows in chunk["inputs"].items():
@@ -83,6 +86,7 @@ def encode_examples(
         np.concatenate([chunk["null_positions"] for chunk in found]),
         np.concatenate([chunk["row"] for chunk in found]),
         windows,
+        cut=sum(chunk["cut"] for chunk in found),
     )
     if windows:
         before = np.cumsum([0, *(int(chunk["lengths"].sum()) for chunk in found)])
@@ -99,7 +103,7 @@ def encode_examples(
     return together
 
 
-def _numpy(found: Encoded, first: int, words: WordRows | None) -> dict[str, Any]:
+def _numpy(found: Encoded, first: int, examples: int, words: WordRows | None) -> dict[str, Any]:
     """Return one call's tensors as lists of arrays without padding."""
     inputs = {name: x.numpy() for name, x in found["inputs"].items()}
     if words is not None:
@@ -120,6 +124,7 @@ def _numpy(found: Encoded, first: int, words: WordRows | None) -> dict[str, Any]
         "null_positions": found["null_positions"].numpy(),
         "row": row + first,
         "windows": cut(windows),
+        "cut": int(found["is_cut"].numpy().reshape(examples, -1).any(1).sum()),
     }
     for name in ("starts", "ends", "lengths"):
         if name in found:

@@ -19,8 +19,9 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
     """Encoder of strings as packed sequences.
 
     Each method returns a dict with `inputs`, a dict of int32 `[N, T]` (with several sequences an
-    example `[N, C, T]`) as the reader packs them, `null_positions` `[N]` (`[N, C]`), and `words`,
-    strings ragged `[S, (W)]` that `inputs["input_word_ids"]` number (ELMo), or None.
+    example `[N, C, T]`) as the reader packs them, `null_positions` `[N]` (`[N, C]`), `is_cut`,
+    int32 `[B]` (`[B, C]`), 1 for examples of which something is not read, and `words`, strings
+    ragged `[S, (W)]` that `inputs["input_word_ids"]` number (ELMo), or None.
 
     Args:
         reader: from `tfnlp.text.task_readers`.
@@ -57,7 +58,8 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         # As if joined by spaces: one precedes every word but the first.
         places = tf.ragged.range(words.row_lengths())
         _, pieces, numbered = self.reader.read([], words, places.with_values(places.values > 0))
-        return {**self._windows(pieces, None), "words": numbered}
+        is_cut = tf.zeros([words.nrows()], tf.int32)  # windows read everything
+        return {**self._windows(pieces, None), "is_cut": is_cut, "words": numbered}
 
     def questions(self, questions: tf.Tensor, contexts: tf.Tensor) -> Encoded:
         """Encode strings `[B]` and `[B]` in windows, see `pack_windows`.
@@ -75,8 +77,9 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
             [questions], words, words.with_values(after_space)
         )
         found = self._windows(pieces, first[:, : spec.max_question])
+        is_cut = tf.cast(first.row_lengths() > spec.max_question, tf.int32)
         offsets = {"starts": starts.values, "ends": ends.values, "lengths": words.row_lengths()}
-        return {**found, **offsets, "words": numbered}
+        return {**found, **offsets, "is_cut": is_cut, "words": numbered}
 
     def _windows(self, pieces: tf.RaggedTensor, first: tf.RaggedTensor | None) -> Encoded:
         spec = self._spec()
@@ -90,8 +93,10 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
             self.reader.head,
         )
         inputs = dict(found.pop("inputs"))
+        del inputs["is_cut"]  # of windows, which fit
         return {**found, "null_positions": inputs.pop("null_positions"), "inputs": inputs}
 
     def _pack(self, segments: list[tf.RaggedTensor]) -> Encoded:
         inputs = dict(self.reader.pack(segments, self._spec().max_length))
-        return {"null_positions": inputs.pop("null_positions"), "inputs": inputs}
+        apart = {name: inputs.pop(name) for name in ("null_positions", "is_cut")}
+        return {**apart, "inputs": inputs}

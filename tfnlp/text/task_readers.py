@@ -55,8 +55,9 @@ class Reader(tf.__internal__.tracking.AutoTrackable):
     def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
         """Return ids as a dict of int32 `[N, T]`, T as long as needed and at most `max_length`.
 
-        The names are `input_word_ids`, `input_mask`, `input_type_ids` (0 in A, 1 in B), and
-        `null_positions` `[N]`, where the token is that means "no answer" (in GPT: extract).
+        The names are `input_word_ids`, `input_mask`, `input_type_ids` (0 in A, 1 in B),
+        `null_positions` `[N]`, where the token is that means "no answer" (in GPT: extract), and
+        `is_cut` `[N]`, 1 for rows that were longer.
         """
         raise NotImplementedError
 
@@ -173,7 +174,8 @@ def _pack(
     # At least the special tokens, even without rows.
     longest = tf.reduce_max(tf.concat([lengths, [special]], 0))
     packed = pack_segments(segments, tf.minimum(longest, max_length), first, ends, padding)
-    return {**packed, "null_positions": tf.zeros_like(lengths)}
+    is_cut = tf.cast(lengths > max_length, "int32")
+    return {**packed, "null_positions": tf.zeros_like(lengths), "is_cut": is_cut}
 
 
 def _at_least_one(pieces: tf.RaggedTensor, unknown: int) -> tf.RaggedTensor:
