@@ -115,7 +115,7 @@ def export_bert(
     weights: str | None = None,
     litert: str | os.PathLike | None = None,
 ) -> tuple[str, str]:
-    """Write `directory/encoder` and `directory/preprocessor`; return both paths.
+    """Write `directory/encoder` and `directory/preprocessor`, both or none; return both paths.
 
     The encoder, called with a dict of `input_word_ids`, `input_mask`, `input_type_ids`, int32
     `[B, T]`, returns `pooled_output` `[B, H]`, `sequence_output` `[B, T, H]`, `encoder_outputs`

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tfnlp.hub.modules.text_generation import pad_prompts
 from tfnlp.hub.saving.compact import CompactWeights, report
 from tfnlp.hub.saving.keras_module import KerasModule
-from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.saving.save import as_saved, check_free, save, together
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import GPTDecoder
 from tfnlp.models.generation import generate
@@ -150,7 +150,7 @@ def export_gpt(
     overwrite: bool = False,
     weights: str | None = None,
 ) -> tuple[str, str]:
-    """Write `directory/model` and `directory/preprocessor`; return both paths.
+    """Write `directory/model` and `directory/preprocessor`, both or none; return both paths.
 
     With `weights`, "bfloat16" or "int8", the model is for inference; see `tfnlp.hub.export`.
 
@@ -178,8 +178,9 @@ def export_gpt(
         signatures = module.signatures()
         preprocessor = GPTPreprocessorModule(tokenizer, seq_length)
         packed = {"serving_default": preprocessor.signature()}
-    save(module, model_path, signatures, overwrite)
-    save(preprocessor, preprocessor_path, packed, overwrite)
+    with together(directory, ("model", "preprocessor")) as (first, second):
+        save(module, first, signatures)
+        save(preprocessor, second, packed)
     if weights:
         print(f"weights as {weights}: {report(model_path, pretrainer)}")
     return model_path, preprocessor_path

@@ -18,7 +18,7 @@ from tfnlp.hub.saving.export_checks import (
 )
 from tfnlp.hub.saving.keras_module import KerasModule, input_spec
 from tfnlp.hub.saving.litert import check_file, convert, written
-from tfnlp.hub.saving.save import as_saved, check_free, save
+from tfnlp.hub.saving.save import as_saved, check_free, save, together
 from tfnlp.hub.saving.text_module import PreprocessorAdapter, TextModule
 
 
@@ -59,7 +59,8 @@ def export(
             object whose `__call__` is a `tf.function`; or a Keras model or layer, such as
             `keras.layers.TextVectorization`. The module then maps strings to outputs, and has the
             `preprocessor` and the `encoder` (with the `objects`) as sub-objects.
-        pair: write two modules instead, `directory/encoder` and `directory/preprocessor`.
+        pair: write two modules instead, `directory/encoder` and `directory/preprocessor`; a new
+            directory appears with both.
         weights: "bfloat16" or "int8": store the matrices so, for inference only; see
             `tfnlp.hub.saving.compact.CompactWeights`. The module has no `trainable_variables`, and
             computes the same with `training=True`. Its size, that without `weights`, and the
@@ -114,9 +115,12 @@ def export(
         }
         packed = {"serving_default": adapter.signature()} if pair else None
     with written(litert, lite), _untracked_errors(model):
-        save(module, paths[0], functions, overwrite)
         if pair:
-            save(adapter.module, paths[1], packed, overwrite)
+            with together(directory, names) as (first, second):
+                save(module, first, functions)
+                save(adapter.module, second, packed)
+        else:
+            save(module, directory, functions, overwrite)
     if weights is not None:
         print(f"weights as {weights}: {report(paths[0], model, objects, probe)}")
     return paths if pair else directory

@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
-from tfnlp.files import WriteError, write_error, written_whole
+from tfnlp.files import WriteError, named_errors, write_error, written_whole
 from tfnlp.hub.loading.checks import is_saved_model, write_record
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
@@ -82,6 +82,37 @@ def save_module(
         signatures = module.signatures()
     save(module, directory, signatures, overwrite)
     return os.fspath(directory)
+
+
+@contextlib.contextmanager
+def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield temporary paths for modules of a folder; move them there when all are written.
+
+    A new folder appears with all of them: it is renamed once. In one that exists they are renamed
+    one after the other at the end. Call `check_free` for each of them before.
+
+    Args:
+        directory: the folder of the modules.
+        names: names of the modules in it, the largest first.
+
+    Raises:
+        OSError: if they can't be written; incomplete files are deleted.
+    """
+    directory = os.path.abspath(os.fspath(directory))
+    if os.path.exists(directory):
+        with contextlib.ExitStack() as stack:
+            # The last that is entered is flushed and moved first.
+            paths = {
+                name: stack.enter_context(written_whole(os.path.join(directory, name)))
+                for name in reversed(names)
+            }
+            yield [paths[name] for name in names]
+        return
+    with named_errors(directory, os.path.dirname(directory)):
+        os.makedirs(os.path.dirname(directory), exist_ok=True)
+    with written_whole(directory) as partial:
+        yield [os.path.join(partial, name) for name in names]
+        check_free(directory)  # another process may have made it meanwhile
 
 
 def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
