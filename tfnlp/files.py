@@ -48,8 +48,8 @@ def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") 
 
 
 def is_full(error: Exception) -> bool:
-    """Return whether the system said that there is no room, and for no file that it names."""
-    if not isinstance(error, OSError) or error.errno is None or error.filename is not None:
+    """Return whether the system said that there is no room; a `WriteError` is no such error."""
+    if not isinstance(error, OSError) or error.errno is None:
         return False
     return os.strerror(error.errno) in _FULL
 

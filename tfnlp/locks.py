@@ -19,7 +19,7 @@ import uuid
 from collections.abc import Iterator
 from typing import IO, Any
 
-from tfnlp.files import is_remote
+from tfnlp.files import is_remote, write_error
 from tfnlp.processes import has_ended, place
 
 try:
@@ -107,7 +107,7 @@ class _Lock:
             os.fsync(self.file)  # for readers on other machines
         except OSError as error:
             self.release()
-            raise OSError(error.errno, error.strerror, self.path) from error
+            raise write_error(self.path, error) from error
 
     def _claim(self) -> None:
         """Write a file with a name of its own; check that no other process has one."""
@@ -126,7 +126,7 @@ class _Lock:
         except BaseException as error:
             self.release()
             if isinstance(error, tf.errors.OpError):
-                raise OSError(f"{self.shown} can't be written: {error.message}") from error
+                raise write_error(self.shown, error) from error
             raise
 
     def _check_claim(self, path: str) -> None:

@@ -91,9 +91,10 @@ def main(options: argparse.Namespace) -> int:
     except (ValueError, OSError, FloatingPointError, ImportError, MemoryError) as error:
         if _DEBUG.value:
             raise
-        if is_full(error):  # of a file it is a `WriteError`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left, at the end
-            error = write_error("standard output", error)
+        if is_full(error):  # a folder's, or no file's: those are `WriteError`s
+            if error.filename is None:
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what is left, at the end
+            error = write_error(error.filename or "standard output", error)
         said = with_flags(_one_line(error), options.config_class)
         print(f"tfnlp: error: {said}", file=sys.stderr)
         return 1
