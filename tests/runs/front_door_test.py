@@ -199,6 +199,17 @@ def test_fine_tuned_model(task, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_measures_of_a_bf16_training_are_those_of_evaluate(run, tmp_path):
+    rows = [(f"{text} and {i * 7}", f"the book {i}", i / 7) for i, (text, _) in enumerate(ROWS)]
+    task = tfnlp.finetune(
+        "similarity", run, train=rows, output=tmp_path / "task", epochs=1, batch_size=8,
+        held_out=0.5, bf16=True,
+    )  # fmt: skip
+    assert task.evaluate(task.dev) == task.results["metrics"]
+    assert task.config["training"]["bf16"] is True
+
+
+@pytest.mark.slow
 def test_held_out_examples_are_a_share_of_the_rows(task):
     assert len(task.dev) == round(0.1 * len(ROWS))
     assert task.config["data"]["examples"] == len(ROWS) - len(task.dev)

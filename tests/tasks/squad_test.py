@@ -177,12 +177,35 @@ def test_answers_without_odds():
         {
             "exact_match": 100 / 3,
             "f1": 100 / 3,
-            "HasAns_exact": 0.0,
+            "HasAns_exact": 0.0,  # of "a" and of "c", whose answer is ""
             "HasAns_f1": 0.0,
-            "NoAns_exact": 50.0,
-            "NoAns_f1": 50.0,
+            "NoAns_exact": 100.0,
+            "NoAns_f1": 100.0,
         }
     )
+
+
+def test_a_question_without_a_prediction_scores_0():
+    golds = {"a": ["x"], "b": ["x"], "c": ["y z"], "d": ["x"]}
+    # By evaluate-v1.1.py, where d is an "unanswered question" that "will receive score 0": exact
+    # match 1 + 0 + 0 + 0, F1 1 + 0 + 2/3 + 0, of 4.
+    found = squad.answers(golds, {"a": "x", "b": "y", "c": "y"})
+    assert found == pytest.approx({"exact_match": 25.0, "f1": 100 * (5 / 3) / 4})
+    found = squad.answers({"a": ["x"], "b": [], "c": []}, {"a": "x", "b": ""})
+    assert found["exact_match"] == pytest.approx(200 / 3) and found["NoAns_f1"] == 50.0
+
+
+def test_an_empty_gold_answer_is_an_answer():
+    """By hand from evaluate-v2.0.py, in which `bool(qa["answers"])` says that there is one."""
+    golds, predicted = {"a": [""], "b": [], "c": ["x"]}, {"a": "", "b": "", "c": "x"}
+    odds = {"a": 2.0, "b": 1.0, "c": -1.0}
+    # Above the threshold 0 "no answer" is right only for b, though "" is a's own answer.
+    values = squad.answers(golds, predicted, odds)
+    assert values["exact_match"] == pytest.approx(200 / 3)
+    assert (values["HasAns_exact"], values["NoAns_exact"]) == (50.0, 100.0)
+    # Answering none scores 1 (b), answering c 2, b's "" costs nothing, and a's "" is right.
+    assert (values["best_exact"], values["best_exact_thresh"]) == (100.0, 2.0)
+    assert squad.answers({"a": [""]}, {"a": ""}) == {"exact_match": 100.0, "f1": 0.0}
 
 
 def test_one_kind_of_question_alone():
@@ -195,7 +218,10 @@ def test_one_kind_of_question_alone():
     "arguments, message",
     [
         (({}, {}), "golds is empty"),
-        (({"a": ["x"], "b": ["x"]}, {"a": "x"}), "predicted lacks 1 of 2 questions, such as 'b'"),
+        (
+            ({"a": ["x"], "b": ["x"]}, {"a": "x"}, {"a": 0.0, "b": 0.0}),
+            "predicted lacks 1 of 2 questions, such as 'b'",
+        ),
         (({"a": ["x"]}, {"a": "x"}, {}), "null_odds lacks 1 of 1 questions, such as 'a'"),
     ],
 )

@@ -251,7 +251,11 @@ class Finetuning:
             patience=self.config.patience,
         )
         trainer.restore(best=True)
-        results = self._finish(folder, model, dev, dev_batches, steps)
+        if self.config.bf16 and features is None:
+            # The other commands use the weights in float32.
+            trained, model = model, task_folder.make_task_model(self.backbone, config, words)
+            model.model.set_weights(trained.model.get_weights())
+        results = self._finish(folder, model, dev, steps)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
@@ -376,24 +380,22 @@ class Finetuning:
             **more,
         )
 
-    def _finish(
-        self, folder: str, model: Any, dev: Any, dev_batches: Any, steps: int
-    ) -> dict[str, Any]:
-        """Measure the best checkpoint; write results and predictions."""
+    def _finish(self, folder: str, model: Any, dev: Any, steps: int) -> dict[str, Any]:
+        """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
         import dataclasses
 
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge
         from tfnlp.training.run import record_files
 
-        predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+        predictions = model.predict(self.dev, prepared=dev)
         metrics = score(self.spec, self.dev, predictions)
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
         if self.spec.unanswerable:
             odds = [p["null_score"] for p in predictions]
             results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)
             model.spec = dataclasses.replace(self.spec, threshold=results["threshold"])
-            predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
+            predictions = model.predict(self.dev, prepared=dev)
             results["metrics"] = score(model.spec, self.dev, predictions)
         lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)

@@ -54,8 +54,10 @@ def answers(
 
     Args:
         golds: dict of question id -> gold answers (strings; empty: the question has no answer).
-        predicted: dict of question id -> answer; "" means that there is none. With `null_odds`
-            pass the best answer that is not empty, so that a threshold can be found.
+            A question with the one answer "" has an answer, as in the official scripts.
+        predicted: dict of question id -> answer; "" means that there is none. A question that is
+            not in it scores 0, as in evaluate-v1.1.py. With `null_odds` every question must be,
+            with the best answer that is not empty, so that a threshold can be found.
         null_odds: dict of question id -> score of the null answer minus that of the best other
             one.
         threshold: questions with higher odds count as answered with "".
@@ -67,21 +69,24 @@ def answers(
         reaches, `best_exact` and `best_f1`, and those, `best_exact_thresh`, `best_f1_thresh`.
 
     Raises:
-        ValueError: no questions, or one without a prediction or odds.
+        ValueError: no questions, or with `null_odds` one without a prediction or odds.
 
     Source: evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016, 2018).
     """
     if not golds:
         raise ValueError("golds is empty; expected at least one question")
     for name, values in (("predicted", predicted), ("null_odds", null_odds)):
-        missing = [key for key in golds if values is not None and key not in values]
+        missing = [key for key in golds if null_odds is not None and key not in values]
         if missing:
             raise ValueError(
                 f"{name} lacks {len(missing)} of {len(golds)} questions, such as {missing[0]!r}"
             )
-    answerable = {key: any(golds[key]) for key in golds}
+    answerable = {key: bool(golds[key]) for key in golds}
     version_2 = null_odds is not None or not all(answerable.values())
-    raw = {key: question_scores(golds[key], predicted[key], version_2) for key in golds}
+    raw = {
+        key: question_scores(golds[key], predicted[key], version_2) if key in predicted else (0, 0)
+        for key in golds
+    }
     if not version_2:
         return {name: _percent(raw, raw, i) for i, name in enumerate(("exact_match", "f1"))}
 

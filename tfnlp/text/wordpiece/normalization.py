@@ -16,6 +16,12 @@ build and may differ from a reference run under another Python: with TensorFlow 
 capitals added in Unicode 14 (Glagolitic U+2C2F, Latin U+A7C0, U+A7D0, U+A7D6 and U+A7D8, Vithkuqi
 U+10570..) are not lower-cased, and marks, format characters and punctuation assigned after Unicode
 14 are known to only some of the libraries.
+
+Hugging Face's tokenizers differ from the reference, so they differ from this one. Characters for
+private use (Co) and unassigned ones (Cn) are kept here and in the reference, where a word with one
+is [UNK] as a rule. `BertTokenizer`, in Python, drops both. The Rust one (tokenizers 0.23.3) drops
+private use and keeps unassigned ones; it also does not split ideographs U+2B820 to U+2B91F, splits
+at U+166D, and its tables lack marks, punctuation and format characters of newer Unicodes.
 """
 
 import tensorflow as tf

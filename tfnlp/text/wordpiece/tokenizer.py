@@ -34,7 +34,8 @@ _DENSE = tf.TensorSpec([None, None], tf.int32)
 class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
     """Tokenizer of BERT: strings to WordPiece ids and back.
 
-    Equal to `FullTokenizer` of google-research/bert.
+    Equal to `FullTokenizer` of google-research/bert. Hugging Face's tokenizers differ for private
+    use and unassigned characters (categories Co and Cn), which are kept here: such a word is [UNK].
 
     Text is cleaned and split (`tfnlp.text.wordpiece.normalization` says how, and which characters
     newer than Unicode 13 can differ); each word is cut from the left into the longest pieces in the
