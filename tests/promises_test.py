@@ -15,6 +15,7 @@ import pytest
 import tfnlp
 from tests.promises_models import MODELS
 from tests.promises_table import LAYERS
+from tests.promises_training import TASKS, TRAINING
 
 SOURCE = pathlib.Path(tfnlp.__file__).parent
 CLAUSE = re.compile(r"[A-Z]\w+(, [A-Z]\w+)*(, \.\.\.)?: \S")
@@ -216,9 +217,10 @@ def test_broken_promises_are_found(old, new, message):
     assert message in broken(Code({"a": KEPT.replace(old, new)}))
 
 
+TABLES = {"layers": LAYERS, "models": MODELS, "tasks": TASKS, "training": TRAINING}
 CASES = {
     f"{package}.{name}": clauses
-    for package, table in {"layers": LAYERS, "models": MODELS}.items()
+    for package, table in TABLES.items()
     for name, clauses in table.items()
 }
 

@@ -199,21 +199,6 @@ def test_batches_of_no_fixed_size_are_refused_where_they_are_split():
         trainer().evaluate(data.repeat())
 
 
-@pytest.mark.parametrize(
-    "arguments, text",
-    [
-        (dict(clipnorm=1.0), "clipnorm=1.0: give the Trainer clip_norm"),
-        (dict(global_clipnorm=1.0), "global_clipnorm=1.0: give the Trainer clip_norm"),
-        (dict(gradient_accumulation_steps=2), "steps=2: give the Trainer accumulation"),
-        (dict(use_ema=True), "use_ema=True: average checkpoints"),
-        (dict(loss_scale_factor=8.0), "loss_scale_factor=8.0: train in"),
-    ],
-)
-def test_keras_optimizers_that_do_the_trainers_work_are_refused(arguments, text):
-    with pytest.raises(ValueError, match=text):
-        trainer(lambda rate: keras.optimizers.SGD(rate, **arguments))
-
-
 def test_other_optimizers_rates_and_models_are_refused():
     used = keras.optimizers.SGD(0.1)
     train(trainer(lambda _: used), 1)

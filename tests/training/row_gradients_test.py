@@ -48,7 +48,7 @@ def test_rowwise_adagrad_is_the_formula(rows):
     np.testing.assert_array_equal(variable.numpy()[[1, 3, 4]], before[[1, 3, 4]])
 
 
-def test_other_ranks_have_rows_too_and_bad_settings_are_named():
+def test_other_ranks_have_rows_too():
     variable = keras.Variable(np.zeros((2, 2, 3), "float32"), name="cube")
     bias = keras.Variable(np.zeros(2, "float32"), name="bias")
     optimizer = training.RowwiseAdagrad(initial_accumulator=1.0)
@@ -57,8 +57,6 @@ def test_other_ranks_have_rows_too_and_bad_settings_are_named():
     np.testing.assert_allclose(variable, np.full((2, 2, 3), -RATE / 2**0.5), rtol=1e-6)
     np.testing.assert_allclose(bias, [-RATE / 2**0.5, 0], rtol=1e-6)
     assert isinstance(training.optimizer("rowwise_adagrad", 0.0), training.RowwiseAdagrad)
-    with pytest.raises(ValueError, match="initial_accumulator=0 must be positive"):
-        training.RowwiseAdagrad(0)
 
 
 def blocks():
@@ -141,9 +139,3 @@ def test_a_step_updates_rows_and_copies_no_table():
     graph = step.get_concrete_function(batch).graph
     kinds = [op.type for op in graph.get_operations()]
     assert kinds.count("ResourceScatterUpdate") == 4 and "ResourceApplyAdagrad" not in kinds
-
-
-def test_a_model_without_losses_is_refused():
-    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
-    with pytest.raises(ValueError, match="no output `losses`"):
-        tasks.Word2Vec(keras.Model({"a": model.inputs[0]}, {"b": model.outputs[0]}))

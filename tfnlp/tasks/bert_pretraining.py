@@ -18,6 +18,9 @@ class BertPretraining(Task):
     Batch: the model's inputs and, int32, `masked_lm_ids` `[B, P]`, float32
     `masked_lm_weights` `[B, P]` (1 for real predictions), int32 `next_sentence_labels` `[B]`
     (0: B follows A, 1: B is random).
+
+    Raises:
+        ValueError: for a model without `mlm_logits` and `next_sentence_logits`.
     """
 
     def __init__(self, model: keras.Model) -> None:

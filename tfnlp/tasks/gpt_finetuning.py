@@ -33,7 +33,7 @@ class GPTFineTuning(FineTuning):
                 f"model must have `sequence_output` among its outputs; got {sorted(model.output)}; "
                 "build it with tfnlp.models.gpt_task"
             )
-        if lm_weight < 0:
+        if not lm_weight >= 0:
             raise ValueError(f"lm_weight={lm_weight} must not be negative")
         self.lm_weight = lm_weight
         (encoder,) = [layer for layer in model.layers if isinstance(layer, keras.Model)]

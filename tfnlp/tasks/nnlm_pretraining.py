@@ -1,5 +1,6 @@
 """Pretraining of an NNLM: language modelling."""
 
+import keras
 import tensorflow as tf
 
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
@@ -14,7 +15,15 @@ class NNLMPretraining(Task):
         model: from `tfnlp.models.nnlm_pretrainer`.
 
     Batch: see `tfnlp.data.Ngrams`.
+
+    Raises:
+        ValueError: for a model without `losses`.
     """
+
+    def __init__(self, model: keras.Model) -> None:
+        super().__init__(model)
+        if "losses" not in model.output:
+            raise ValueError("model has no output `losses`; build it with nnlm_pretrainer")
 
     def tokens(self, batch: Batch) -> tf.Tensor:
         """Return the words to predict: a float32 scalar."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -40,16 +41,16 @@ def as_rate(learning_rate: Any) -> Rate | None:
     """Return a learning rate as a function of the step to a float32 scalar; None for None.
 
     Raises:
-        ValueError: for anything but a float, a function and a Keras schedule.
+        ValueError: for anything but a finite float of at least 0, a function and a Keras schedule.
     """
     if learning_rate is None:
         return None
     if callable(learning_rate):
         return lambda step: tf.cast(learning_rate(step), "float32")
-    if not isinstance(learning_rate, numbers.Real) or not learning_rate >= 0:
+    if not isinstance(learning_rate, numbers.Real) or not 0 <= learning_rate < math.inf:
         raise ValueError(
-            f"learning_rate={learning_rate!r} must be a float of at least 0, a function of the "
-            "step or a Keras schedule"
+            f"learning_rate={learning_rate!r} must be a finite float of at least 0, a "
+            "function of the step or a Keras schedule"
         )
     return lambda step: tf.constant(learning_rate, "float32")
 

@@ -34,13 +34,16 @@ class Optimizer:
         takes_rows: whether a gradient may be a `tf.IndexedSlices` in which no row comes twice;
             without weight decay the rows that it does not name do not change.
         slots: dict of name to `tf.Variable`.
+
+    Raises:
+        ValueError: for a weight_decay that is negative.
     """
 
     slot_names: tuple[str, ...] = ()
     takes_rows = False
 
     def __init__(self, weight_decay: float = 0.0, exclude: Sequence[str] | None = None) -> None:
-        if weight_decay < 0:
+        if not weight_decay >= 0:
             raise ValueError(f"weight_decay={weight_decay} must not be negative")
         self.weight_decay = weight_decay
         self.exclude = exclude
@@ -297,6 +300,10 @@ class Adagrad(Optimizer):
 
     Args:
         initial_accumulator: `a` before the first update; 1.0 in ELMo's reference code.
+
+    Raises:
+        ValueError: for an initial_accumulator that is not positive, or a weight_decay that is
+            negative.
     """
 
     slot_names = ("accumulator",)
@@ -308,7 +315,7 @@ class Adagrad(Optimizer):
         exclude: Sequence[str] | None = None,
     ) -> None:
         super().__init__(weight_decay, exclude)
-        if initial_accumulator <= 0:
+        if not initial_accumulator > 0:
             raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
         self.initial_accumulator = initial_accumulator
 
@@ -339,6 +346,10 @@ class RowwiseAdagrad(Optimizer):
 
     Args:
         initial_accumulator: `a` before the first update.
+
+    Raises:
+        ValueError: for an initial_accumulator that is not positive, or a weight_decay that is
+            negative.
     """
 
     slot_names = ("accumulator",)
@@ -351,7 +362,7 @@ class RowwiseAdagrad(Optimizer):
         exclude: Sequence[str] | None = None,
     ) -> None:
         super().__init__(weight_decay, exclude)
-        if initial_accumulator <= 0:
+        if not initial_accumulator > 0:
             raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
         self.initial_accumulator = initial_accumulator
 

@@ -17,12 +17,21 @@ Rate = Callable[[Any], tf.Tensor]
 
 
 def constant(peak: float, warmup_steps: int = 0) -> Rate:
-    """Return `peak` after the warm-up."""
+    """Return `peak` after the warm-up.
+
+    Raises:
+        ValueError: for a peak that is not positive and finite, or negative warmup_steps.
+    """
     return _schedule(peak, warmup_steps, lambda step: tf.ones_like(step))
 
 
 def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
-    """Decay from `peak` to `end` on a straight line (BERT, GPT fine-tuning)."""
+    """Decay from `peak` to `end` on a straight line (BERT, GPT fine-tuning).
+
+    Raises:
+        ValueError: for a peak that is not positive and finite, or warmup_steps that are not from 0
+            to total_steps.
+    """
     _check(total_steps, warmup_steps)
 
     def decay(step: tf.Tensor) -> tf.Tensor:
@@ -33,7 +42,12 @@ def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.
 
 
 def cosine(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
-    """Decay from `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
+    """Decay from `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT).
+
+    Raises:
+        ValueError: for a peak that is not positive and finite, or warmup_steps that are not from 0
+            to total_steps.
+    """
     _check(total_steps, warmup_steps)
 
     def decay(step: tf.Tensor) -> tf.Tensor:
@@ -48,6 +62,9 @@ def inverse_sqrt(peak: float, warmup_steps: int) -> Rate:
     """Return `peak * sqrt(w / (step + 1))` after the warm-up.
 
     Vaswani et al. 2017, eq. 3, up to scale.
+
+    Raises:
+        ValueError: for a peak that is not positive and finite, or warmup_steps below 1.
     """
     if warmup_steps < 1:
         raise ValueError(f"warmup_steps={warmup_steps} must be at least 1 for inverse_sqrt")
@@ -58,14 +75,21 @@ def noam(hidden_size: int, warmup_steps: int, scale: float = 1.0) -> Rate:
     """Return `scale H^-0.5 min(n^-0.5, n w^-1.5)` at update n, from 1 (Vaswani et al. 2017, eq. 3).
 
     That is `inverse_sqrt` with a peak of `scale (H w)^-0.5`, where H is the model's hidden size.
+
+    Raises:
+        ValueError: for a hidden_size or warmup_steps below 1, or a scale that is not positive.
     """
-    if hidden_size < 1 or scale <= 0:
+    if hidden_size < 1 or not scale > 0:
         raise ValueError(f"hidden_size={hidden_size} and scale={scale} must be positive")
     return inverse_sqrt(scale * (hidden_size * max(1, warmup_steps)) ** -0.5, warmup_steps)
 
 
 def schedule(name: str, peak: float, total_steps: int, warmup_steps: int = 0) -> Rate:
-    """Return the schedule called `name`: "constant", "linear", "cosine" or "inverse_sqrt"."""
+    """Return the schedule called `name`: "constant", "linear", "cosine" or "inverse_sqrt".
+
+    Raises:
+        ValueError: for another name, or arguments that the schedule refuses.
+    """
     makers = {
         "constant": lambda: constant(peak, warmup_steps),
         "linear": lambda: linear(peak, total_steps, warmup_steps),
@@ -85,8 +109,10 @@ def _check(total_steps: int, warmup_steps: int) -> None:
 
 
 def _schedule(peak: float, warmup_steps: int, decay: Callable[[tf.Tensor], tf.Tensor]) -> Rate:
-    if peak <= 0:
-        raise ValueError(f"learning rate {peak} must be positive")
+    if not 0 < peak < math.inf:
+        raise ValueError(f"learning rate {peak} must be positive and finite: peak={peak}")
+    if warmup_steps < 0:
+        raise ValueError(f"warmup_steps={warmup_steps} must be at least 0")
 
     def rate(step: Any) -> tf.Tensor:
         step = tf.cast(step, "float32")

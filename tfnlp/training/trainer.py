@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import warnings
 import zlib
@@ -93,11 +94,14 @@ class Trainer:
         loss_scale: float = 1.0,
         layer_rates: LayerRates | None = None,
     ) -> None:
-        for name, value in (("accumulation", accumulation), ("steps_per_call", steps_per_call)):
+        counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
+        for name, value in counts.items():
             if value < 1:
                 raise ValueError(f"{name}={value} must be at least 1")
-        if clip_norm is not None and clip_norm <= 0:
+        if clip_norm is not None and not clip_norm > 0:
             raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
+        if not 0 < loss_scale < math.inf:
+            raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
         self.task = as_task(task, loss)
         self.strategy = strategy or tf.distribute.get_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call

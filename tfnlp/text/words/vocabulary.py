@@ -49,8 +49,8 @@ def train_words(
         `<S>`, `</S>`, `<UNK>`, then the words.
 
     Raises:
-        ValueError: `sentences` is a single string or holds no words, max_size < 4, min_count < 1,
-            or no word is left.
+        ValueError: `sentences` is a single string, holds something else than strings or no words,
+            max_size < 4, min_count < 1, or no word is left.
     """
     if isinstance(sentences, str | bytes):
         raise ValueError("sentences is a single string; pass an iterable of strings")
@@ -63,6 +63,9 @@ def train_words(
         raise ValueError(f"min_count must be 1 or more; got {min_count}")
     counts = collections.Counter()
     for sentence in sentences:
+        if not isinstance(sentence, str):
+            kind = type(sentence).__name__
+            raise ValueError(f"sentences must hold strings, but one is a {kind}")
         counts.update(sentence.split())
     for word in SPECIAL_WORDS:
         counts.pop(word, None)
