@@ -139,7 +139,7 @@ class Code:
         base = self.names[module].get(base, "") if base != "self" else owner
         found = self.found(f"{base}.{node.attr}")
         methods = [found] if found else self.methods.get(node.attr, [])
-        return methods if len(methods) == 1 else []  # of any class, if only one has such a method
+        return methods if len(methods) < 4 else []  # of any class, for a name that few have
 
 
 def section(doc: str) -> list[str]:
