@@ -67,7 +67,7 @@ REFUSED = {
     "pretrain word2vec --input train.txt --output out --sample 0 --layout lines --steps 4": {
         "--batch-size 8 --accumulation 3": "does not divide by",
         "--dimension 0": "--dimension 0 must be at least 1",
-        "--window 0": "--window 0 must be at least 1",
+        "--window 40000": "--window 40000 must be between 1 and 32767",
         "--negatives 0": "--negatives 0.0 must be above 0",
         "--sample -1": "--sample -1.0 must be 0 or more",
         "--batch-size 9999": "too few for one batch of 9999 blocks",

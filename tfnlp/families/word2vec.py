@@ -46,7 +46,11 @@ class Word2VecConfig(TrainingConfig, WordTextConfig):
     )  # fmt: skip
     dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
     window: int = option(
-        5, "words on either side, at most; drawn for each word", at_least=1, group="model"
+        5,
+        "words on either side, at most; drawn for each word",
+        at_least=1,
+        at_most=32767,
+        group="model",
     )
     negatives: float = option(
         5.0, "negatives a pair: those of the block weigh as much as so many",
