@@ -206,6 +206,7 @@ def test_fasttext_that_is_of_another_kind(tmp_path):
         ((place, struct.pack("<q", 324)), "matrix of 324 x 6"),
         ((8 + 56 + 20, struct.pack("<q", 7)), "pruned"),
         ((8 + 56 + 4, struct.pack("<i", 224)), "states 224 words, but lists 225"),
+        ((data.index(b"she\0"), b"the"), "other.bin: words has 'the' twice"),
     ):
         other = data.copy()
         other[change[0] : change[0] + len(change[1])] = change[1]

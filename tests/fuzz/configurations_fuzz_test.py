@@ -159,7 +159,8 @@ def test_shards_that_lie_elsewhere(tmp_path):
     name = next(iter(open_tensors(folder / "one.safetensors")))
     for place in ("../out.safetensors", f"{tmp_path}/out.safetensors", "./one.safetensors",
                   "model/../one.safetensors", "\0.safetensors", "a\n.safetensors", "one.bin",
-                  ".safetensors/", "..", 1, None, ["one.safetensors"]):  # fmt: skip
+                  ".safetensors/", "x" * 300 + ".safetensors", "é" * 125 + ".safetensors", "..", 1,
+                  None, ["one.safetensors"]):  # fmt: skip
         index.write_text(json.dumps({"weight_map": {name: place}}))
         with pytest.raises(ValueError, match="names the shard .* file beside the index$"):
             open_tensors(index)

@@ -39,10 +39,15 @@ def read_word_vectors(path: str | os.PathLike) -> WordVectors:
     """
     with ByteSource(path) as source:
         kind = _kind(source)
-        if kind == "fasttext-binary":
-            return read_fasttext(source)
-        words, vectors = (read_binary if kind == "word2vec-binary" else read_text)(source)
-    return WordVectors(words, vectors)
+        try:
+            if kind == "fasttext-binary":
+                return read_fasttext(source)
+            words, vectors = (read_binary if kind == "word2vec-binary" else read_text)(source)
+            return WordVectors(words, vectors)
+        except ValueError as error:
+            if source.path in str(error):
+                raise
+            raise ValueError(f"{source.path}: {error}") from error  # of `WordVectors`
 
 
 def word_vectors_kind(path: str | os.PathLike) -> str | None:

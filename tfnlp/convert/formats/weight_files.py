@@ -13,6 +13,8 @@ from tfnlp.convert.formats.tensorflow_files import open_tensorflow
 from tfnlp.convert.formats.tensors import Tensors, shown
 from tfnlp.convert.formats.torch_files import open_torch
 
+_LONGEST_NAME = 255  # of a file, in bytes
+
 
 def open_tensors(path: str | os.PathLike) -> Tensors:
     """Open a weight file; the format follows from the name. Nothing is unpickled.
@@ -61,7 +63,7 @@ def _open_shards(path: pathlib.Path) -> Tensors:
     for name in places.values():
         # Only files beside the index: it may not lead anywhere else.
         plain = isinstance(name, str) and name.isprintable() and name == pathlib.PurePath(name).name
-        if not plain or not name.endswith(f".{ending}"):
+        if not plain or not name.endswith(f".{ending}") or len(name.encode()) > _LONGEST_NAME:
             raise ValueError(
                 f"{path} names the shard {shown(name)}; expected a .{ending} file beside the index"
             )
