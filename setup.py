@@ -9,6 +9,7 @@ HERE = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_text())[1]
 
 BEAM = ["apache-beam>=2.70"]
+DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
 # The TPU's compiler; it needs no TPU and runs on Linux with x86 only.
 TPU_PLAN = ["jax[tpu]>=0.10; sys_platform == 'linux' and platform_machine == 'x86_64'"]
@@ -51,7 +52,7 @@ setup(
     ],
     extras_require={
         "test": [
-            *BEAM,
+            *DASK,
             *NOTEBOOKS,
             *TPU_PLAN,
             "hypothesis",
@@ -69,6 +70,7 @@ setup(
         ],
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
+        "dask": DASK,
         "notebooks": NOTEBOOKS,
     },
     entry_points={"console_scripts": ["tfnlp = tfnlp.cli:run"]},

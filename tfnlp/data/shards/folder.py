@@ -10,6 +10,7 @@ A file is written whole or not at all; then its note, with its size and checksum
 same way. A file without a note is made again.
 """
 
+import contextlib
 import json
 import os
 import zlib
@@ -107,7 +108,7 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove a file, if it exists."""
-        if tf.io.gfile.exists(self.path(name)):
+        with contextlib.suppress(tf.errors.NotFoundError):
             tf.io.gfile.remove(self.path(name))
 
     def remove_note(self, name: str) -> None:

@@ -36,6 +36,8 @@ from tfnlp.data.shards.windows import WindowExamples
 Maker = PairExamples | WindowExamples
 
 HELD = -1  # the number of the held-out file among those of shards
+_BY_CHUNK = tuple[tuple[int, int], type(None)]
+_ASKED = -2  # and of requests to piece 0; those to piece n have the number -2 - n
 
 
 class Work(beam.DoFn):
@@ -91,14 +93,22 @@ class Tokenize(Work):
         """Tokenize a chunk."""
         name = piece_name(*place)
         if self.folder.note(name) is None:
-            documents = read_text(self.folder, text_name(*place))
+            try:
+                documents = read_text(self.folder, text_name(*place))
+            except OSError:
+                if self.folder.note(name) is None:
+                    raise
+                return ()  # another worker, which an engine gave the same work, has done it
             write_piece(self.folder, name, documents, self.tokenizer)
         self.folder.remove(text_name(*place))
         return ()
 
 
 class Give(Work):
-    """The number of a piece -> (shard, rows); and as the output "asks" (piece, rows)."""
+    """The number of a piece -> (shard, rows), and (_ASKED - piece, rows) for requests.
+
+    There is one output because not every runner keeps several apart (Beam's Dask runner does not).
+    """
 
     def __init__(self, folder: Folder, maker: Maker, wanted: Sequence[int]) -> None:
         super().__init__(folder)
@@ -116,7 +126,7 @@ class Give(Work):
             parts, asks = self.maker.give(corpus, piece, self.table, wanted[wanted >= 0])
             yield from parts
             for other, rows in asks:
-                yield beam.pvalue.TaggedOutput("asks", (other, rows))
+                yield _ASKED - other, rows
         if HELD in self.wanted:
             corpus = self.table.corpus(self.folder, piece, held_out=True)
             if corpus is not None:
@@ -124,7 +134,7 @@ class Give(Work):
 
 
 class Answer(Work):
-    """(piece, requests) -> (shard, rows)."""
+    """(_ASKED - piece, requests) -> (shard, rows)."""
 
     def __init__(self, folder: Folder, maker: Maker) -> None:
         super().__init__(folder)
@@ -136,7 +146,8 @@ class Answer(Work):
 
     def work(self, element: tuple[int, Iterable[dict]]) -> Iterator[Any]:
         """Yield the requested rows of a piece."""
-        piece, asks = element
+        number, asks = element
+        piece = _ASKED - number
         corpus = self.table.corpus(self.folder, piece)
         yield from self.maker.answer(corpus, piece, self.table, asks)
 
@@ -196,7 +207,10 @@ def tokenize_pipeline(
     return (
         (read, kept)
         | beam.Flatten()
-        | "spread chunks" >> beam.Reshuffle()
+        # Not `Reshuffle`: on Dask it leaves all chunks of a file to the worker that has read it.
+        | "by chunk" >> beam.Map(lambda place: (place, None)).with_output_types(_BY_CHUNK)
+        | "spread chunks" >> beam.GroupByKey()
+        | "chunk" >> beam.Keys()
         | "tokenize" >> beam.ParDo(Tokenize(folder, make_tokenizer))
     )
 
@@ -209,14 +223,19 @@ def shards_pipeline(
         pipeline
         | "pieces" >> beam.Create(range(pieces))
         | "spread pieces" >> beam.Reshuffle()
-        | "give" >> beam.ParDo(Give(folder, maker, wanted)).with_outputs("asks", main="rows")
+        | "give" >> beam.ParDo(Give(folder, maker, wanted)).with_output_types(tuple[int, Any])
     )
+    rows = given | "rows" >> beam.Filter(lambda row: row[0] > _ASKED)
     # Shards without rows are written, too.
     empty = pipeline | "shards" >> beam.Create([(shard, None) for shard in wanted])
-    every = [_numbered(given.rows, "rows"), _numbered(empty, "empty")]
+    every = [_numbered(rows, "rows to shards"), _numbered(empty, "empty")]
     if hasattr(maker, "answer"):
-        asks = _numbered(given.asks, "asks") | "to their pieces" >> beam.GroupByKey()
-        answers = asks | "answer" >> beam.ParDo(Answer(folder, maker))
+        asks = given | "asks" >> beam.Filter(lambda row: row[0] <= _ASKED)
+        answers = (
+            _numbered(asks, "requests")
+            | "to their pieces" >> beam.GroupByKey()
+            | "answer" >> beam.ParDo(Answer(folder, maker))
+        )
         every.append(_numbered(answers, "answers"))
     return (
         every

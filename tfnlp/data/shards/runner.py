@@ -54,7 +54,12 @@ class Runner:
             pipeline = beam.Pipeline(runner=self._runner(options), options=options)
             build(pipeline)
             try:
-                pipeline.run().wait_until_finish()
+                result = pipeline.run()
+                try:
+                    result.wait_until_finish()
+                finally:
+                    if hasattr(result, "client"):  # the Dask runner leaves it connected
+                        result.client.close()
             except Exception as error:
                 raise _fault(folder, error) from error
 
