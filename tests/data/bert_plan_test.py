@@ -235,7 +235,7 @@ def test_tiny_single_document_never_lies(size):
         warnings.simplefilter("ignore")
         pairs = make_pairs([size], longest=9, batch_size=2)
     for epoch in range(50):
-        for a_start, a_end, b_start, b_end, is_random, _ in pairs._draw(epoch).tolist():
+        for a_start, a_end, b_start, b_end, is_random, _ in pairs._draw(epoch)[0].tolist():
             assert a_start < a_end and b_start < b_end
             assert b_start >= a_end or b_end <= a_start  # no overlap
             assert is_random == (b_start != a_end)

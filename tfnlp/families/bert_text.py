@@ -1,7 +1,6 @@
 """BERT's pretraining text: masked sentence pairs of documents or of prepared examples."""
 
 import sys
-import zlib
 from typing import Any
 
 from tfnlp.families.preparation import (
@@ -9,6 +8,9 @@ from tfnlp.families.preparation import (
     Preparation,
     Vocabulary,
     documents,
+    learnt_once,
+    sentences,
+    tokenized_once,
     vocabulary_tokens,
 )
 
@@ -141,13 +143,16 @@ def _sizes(config: Any, before: Any) -> dict[str, Any]:
     return {**sizes, **rates, "initializer_range": config.initializer_range}
 
 
-def _learn_vocabulary(config: Any, train_documents: list) -> list[str]:
-    from tfnlp.text import read_vocabulary, train_wordpiece
+def _learn_vocabulary(config: Any, documents: Any) -> list[str]:
+    from tfnlp.text import read_vocabulary, train_wordpiece, write_vocabulary
+
+    def learn() -> list[str]:
+        print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
+        return train_wordpiece(sentences(documents), config.vocab_size, lowercase=not config.cased)
 
     def make() -> list[str]:
-        print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
-        sentences = (s for document in train_documents for s in document)
-        return train_wordpiece(sentences, config.vocab_size, lowercase=not config.cased)
+        decides = ["wordpiece", config.vocab_size, config.cased]
+        return learnt_once(documents, decides, learn, read_vocabulary, write_vocabulary)
 
     return vocabulary_tokens(config, read_vocabulary, make)
 
@@ -168,15 +173,21 @@ def _examples_vocabulary(config: Any, before: Any) -> tuple[list[str], bool]:
 
 
 def _read_documents(
-    config: Any, tokenizer: Any, predictions: int, train_documents: list, valid_documents: list
+    config: Any, tokenizer: Any, predictions: int, train_documents: Any, valid_documents: Any
 ) -> dict[str, Any]:
     """Return batches and counts of documents."""
-    import numpy as np
-
     from tfnlp.data import BertPairs, TokenizedCorpus
+    from tfnlp.data.corpus.arrays import count_ids, int32_checksum
 
-    train = TokenizedCorpus.build(train_documents, tokenizer)
-    valid = TokenizedCorpus.build(valid_documents, tokenizer)
+    def tokenized(documents: Any) -> TokenizedCorpus:
+        return tokenized_once(
+            documents,
+            ["wordpiece tokens", tokenizer.vocabulary, tokenizer.lowercase],
+            lambda folder: TokenizedCorpus.build(documents, tokenizer, folder=folder),
+            TokenizedCorpus.read,
+        )
+
+    train, valid = tokenized(train_documents), tokenized(valid_documents)
 
     def pairs(corpus: Any, seed: int) -> Any:
         return BertPairs(
@@ -192,12 +203,12 @@ def _read_documents(
     return {
         "batches": pairs(train, config.seed),
         "held_out": pairs(valid, config.seed + 1),
-        "corpus": {"tokens": train.num_tokens, "crc32": zlib.crc32(train.tokens.tobytes())},
+        "corpus": {"tokens": train.num_tokens, "crc32": int32_checksum(train.tokens)},
         "size": train.num_tokens,
         "documents": train.num_documents,
         "sentence_starts": train.sentence_starts,
         "held_out_size": valid.num_tokens,
-        "commonest": np.bincount(train.tokens).argmax(),
+        "commonest": count_ids(train.tokens).argmax(),
     }
 
 

@@ -1,6 +1,5 @@
 """ELMo's pretraining text: windows of running text, read in both directions."""
 
-import zlib
 from typing import Any
 
 from tfnlp.families.family import Measured
@@ -9,6 +8,7 @@ from tfnlp.families.preparation import (
     Vocabulary,
     documents,
     tokenized,
+    tokenized_once,
     word_vocabulary,
 )
 
@@ -17,7 +17,8 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """Return what ELMo's pretraining needs: windows of running text, the losses of both LMs."""
     import tensorflow as tf
 
-    from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
+    from tfnlp.data import LanguageModelWindows
+    from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.tasks import ElmoPretraining
     from tfnlp.text import read_words, write_words
 
@@ -26,8 +27,8 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     )
     known = None if before is None else before.words
     words = word_vocabulary(config, train_documents) if known is None else known
-    train = LanguageModelCorpus.build(train_documents, words)
-    valid = LanguageModelCorpus.build(valid_documents, words, lexicon=train.lexicon)
+    train = read_words_once(train_documents, words)
+    valid = read_words_once(valid_documents, words, train.lexicon)
     windows = LanguageModelWindows(
         train,
         batch_size=config.batch_size,
@@ -58,7 +59,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         heads={"vocab_size": train.vocab_size, "num_samples": config.samples or None},
         unrecorded_heads={"dropout": config.dropout, "resets": config.reset != "never"},
         text={},
-        corpus={"tokens": train.num_tokens, "crc32": zlib.crc32(train.ids.tobytes())},
+        corpus={"tokens": train.num_tokens, "crc32": int32_checksum(train.ids)},
         # All words that will be read have their characters here, those held out too.
         objective=lambda pretrainer: ElmoPretraining(
             pretrainer, valid.characters(), config.batch_size, distinct=not compiled
@@ -69,6 +70,18 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         first=before is not None,
         copy_weights=None if before is None else lambda e, p: _copy_weights(before, e, p),
         loss_scale=config.window / 2,
+    )
+
+
+def read_words_once(documents: Any, words: list[str], lexicon: list[str] | None = None) -> Any:
+    """Return the `LanguageModelCorpus` of documents, see its `build`."""
+    from tfnlp.data import LanguageModelCorpus
+
+    return tokenized_once(
+        documents,
+        ["lexicon", words, lexicon],
+        lambda folder: LanguageModelCorpus.build(documents, words, lexicon, folder=folder),
+        LanguageModelCorpus.read,
     )
 
 
@@ -113,11 +126,16 @@ def _copy_weights(before: Any, encoder: Any, pretrainer: Any) -> None:
 
 def word_measures(corpus: Any, results: dict[str, float], shown: str) -> Measured:
     """Return perplexities with the counts of a text in words."""
-    unknown = (corpus.ids >= corpus.vocab_size) | (corpus.ids == corpus.unknown_id)
+    from tfnlp.data.corpus.arrays import chunks
+
+    unknown = sum(
+        int(((ids >= corpus.vocab_size) | (ids == corpus.unknown_id)).sum())
+        for ids in chunks(corpus.ids)
+    )
     counts = {
         "sentences": corpus.num_sentences,
         "words": corpus.num_words,
-        "unknown_words": int(unknown.sum()),
+        "unknown_words": unknown,
         "tokens": corpus.num_tokens,
     }
     return Measured(

@@ -1,7 +1,6 @@
 """GPT's pretraining text: windows of a stream of tokens, of documents or prepared examples."""
 
 import dataclasses
-import zlib
 from typing import Any
 
 from tfnlp.families.preparation import (
@@ -10,9 +9,10 @@ from tfnlp.families.preparation import (
     Vocabulary,
     bpe_vocabulary,
     documents,
+    tokenized_once,
     write_bpe_folder,
 )
-from tfnlp.families.token_text import TokenText, newline_id, read_token_text
+from tfnlp.families.token_text import TokenText, newline_id, open_token_text, read_token_text
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -116,6 +116,7 @@ def _sizes(config: Any, before: Any) -> dict[str, Any]:
 def _from_documents(config: Any, before: Any) -> _Source:
     """Return the batches of `config.text`."""
     from tfnlp.data import TokenWindows
+    from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.text import gpt_tokenizer
 
     train_documents, valid_documents = documents(config, paragraphs=True)
@@ -126,9 +127,19 @@ def _from_documents(config: Any, before: Any) -> _Source:
             config,
             lambda: ("\n".join(document) + "\n" for document in train_documents),
             config.bpe,
+            train_documents,
         )
     tokenizer = gpt_tokenizer(pair)
-    train, valid = (read_token_text(d, tokenizer) for d in (train_documents, valid_documents))
+
+    def tokenized(documents: Any) -> TokenText:
+        return tokenized_once(
+            documents,
+            ["byte pairs", pair],
+            lambda folder: read_token_text(documents, tokenizer, folder),
+            open_token_text,
+        )
+
+    train, valid = tokenized(train_documents), tokenized(valid_documents)
     windows = TokenWindows(
         train.stream, batch_size=config.batch_size, window=config.seq_length, seed=config.seed
     )
@@ -137,7 +148,7 @@ def _from_documents(config: Any, before: Any) -> _Source:
         tokenizer=tokenizer,
         batches=windows,
         valid=valid,
-        corpus={"tokens": train.tokens, "crc32": zlib.crc32(train.stream.tobytes())},
+        corpus={"tokens": train.tokens, "crc32": int32_checksum(train.stream)},
         size=train.tokens,
         documents=train.documents,
         tokens_per_word=train.tokens_per_word,

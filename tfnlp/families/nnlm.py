@@ -2,12 +2,11 @@
 
 import dataclasses
 import os
-import zlib
 from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families.config import TrainingConfig, WordTextConfig
-from tfnlp.families.elmo_text import word_measures
+from tfnlp.families.elmo_text import read_words_once, word_measures
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import (
     Preparation,
@@ -47,7 +46,8 @@ class NNLMConfig(TrainingConfig, WordTextConfig):
 
 def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
     """Return what an NNLM's pretraining needs: n-grams and the loss of their last word."""
-    from tfnlp.data import LanguageModelCorpus, Ngrams
+    from tfnlp.data import Ngrams
+    from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.tasks import NNLMPretraining
     from tfnlp.text import read_words, write_words
 
@@ -57,8 +57,8 @@ def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
         tokenized(part, config.tokenize) for part in documents(config)
     )
     words = word_vocabulary(config, train_documents)
-    train = LanguageModelCorpus.build(train_documents, words)
-    valid = LanguageModelCorpus.build(valid_documents, words)
+    train = read_words_once(train_documents, words)
+    valid = read_words_once(valid_documents, words)
     sizes = {"context": config.context, "batch_size": config.batch_size}
     ngrams, held_out = Ngrams(train, **sizes, seed=config.seed), Ngrams(valid, **sizes)
 
@@ -83,7 +83,7 @@ def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
             "num_samples": config.samples or None,
         },
         text={},
-        corpus={"tokens": train.num_tokens, "crc32": zlib.crc32(train.ids.tobytes())},
+        corpus={"tokens": train.num_tokens, "crc32": int32_checksum(train.ids)},
         objective=NNLMPretraining,
         describe=describe,
         measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),

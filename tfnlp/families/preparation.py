@@ -3,8 +3,11 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
+
+Documents = Iterable[list[str]]  # that can be read several times
+T = TypeVar("T")
 
 VOCABULARY = "vocab.txt"
 BPE_VOCABULARY = "vocab"  # a folder
@@ -78,32 +81,81 @@ class Preparation:
     finish: Callable[[Any, Any, dict[str, float]], dict[str, float]] | None = None
 
 
-def documents(config: Any, paragraphs: bool = False) -> tuple[list, list]:
-    """Return training and held-out documents, lists of lists of sentences (or paragraphs)."""
+def documents(config: Any, paragraphs: bool = False) -> tuple[Documents, Documents]:
+    """Return training and held-out documents, lists of sentences (or paragraphs).
+
+    Small texts and Python objects are lists in memory; large files are `StoredDocuments`.
+    """
     from tfnlp.data import split_documents
     from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.data.corpus.stored_documents import StoredDocuments, stored_text
 
-    train = list(documents_of(config.text, config.layout, paragraphs))
+    def read(text: Any) -> Documents:
+        stored = stored_text(text, config.layout, paragraphs)
+        if stored is not None:
+            return StoredDocuments(stored)
+        return list(documents_of(text, config.layout, paragraphs))
+
+    train = read(config.text)
     if config.valid is not None:
-        return train, list(documents_of(config.valid, config.layout, paragraphs))
-    return split_documents(train, config.held_out, config.seed)
+        return train, read(config.valid)
+    if isinstance(train, list):
+        return split_documents(train, config.held_out, config.seed)
+    return train.split(config.held_out, config.seed)
 
 
-def tokenized(documents: Iterable, tokenize: bool) -> Iterable:
+def tokenized(documents: Documents, tokenize: bool) -> Documents:
     """Return documents with a space between words and punctuation, if `tokenize`."""
     from tfnlp.text import split_words
 
-    if not tokenize:
-        return documents
-    return [[split_words(sentence) for sentence in document] for document in documents]
+    return changed(documents, split_words) if tokenize else documents
+
+
+def changed(documents: Documents, change: Callable[[str], str]) -> Documents:
+    """Return documents whose sentences went through a function, which has a name."""
+    from tfnlp.data.corpus.stored_documents import StoredDocuments
+
+    if isinstance(documents, StoredDocuments):
+        return documents.map(change)
+    return [[change(sentence) for sentence in document] for document in documents]
+
+
+def sentences(documents: Documents) -> Iterator[str]:
+    """Yield the sentences of documents."""
+    return (sentence for document in documents for sentence in document)
+
+
+def tokenized_once(
+    documents: Documents,
+    decides: list[Any],
+    build: Callable[[str | None], T],
+    read: Callable[[str], T],
+) -> T:
+    """Return a corpus made of documents: in memory, or of stored ones in the cache.
+
+    Args:
+        documents: What `build` reads.
+        decides: What decides the corpus beside the documents, as JSON.
+        build: Function of a folder to write the corpus to, or None, to the corpus.
+        read: Function of the folder to the corpus.
+    """
+    from tfnlp.data.corpus.cache import cached, digest
+    from tfnlp.data.corpus.stored_documents import StoredDocuments
+
+    if not isinstance(documents, StoredDocuments):
+        return build(None)
+    return cached(digest(documents.key, *decides), build, read)
 
 
 def vocabulary_tokens(
-    config: Any, read: Callable[[str], Any], make: Callable[[], Any], name: str = VOCABULARY
+    config: Any,
+    read: Callable[[str], Any],
+    make: Callable[[], Any],
+    name: str = VOCABULARY,
 ) -> Any:
     """Return the tokens of `config.vocab`, of an earlier start of the run, or of `make()`.
 
-    Nothing is written: the run's folder is made when everything else has been checked.
+    Nothing is written to the run's folder, which is made when everything else has been checked.
     """
     import tensorflow as tf
 
@@ -118,25 +170,64 @@ def vocabulary_tokens(
     return make()
 
 
-def word_vocabulary(config: Any, documents: Iterable) -> list[str]:
+def learnt_once(
+    documents: Documents,
+    decides: list[Any],
+    make: Callable[[], Any],
+    read: Callable[[str], Any],
+    write: Callable[[str, Any], None],
+) -> Any:
+    """Return a vocabulary learnt from documents; one of stored documents is kept in the cache.
+
+    Args:
+        documents: What `make` reads.
+        decides: What decides the vocabulary beside the documents, as JSON.
+        make: Function that learns it.
+        read, write: Functions of a path, see `Vocabulary`.
+    """
+
+    def build(folder: str | None) -> Any:
+        tokens = make()
+        if folder is not None:
+            write(os.path.join(folder, VOCABULARY), tokens)
+        return tokens
+
+    return tokenized_once(
+        documents, decides, build, lambda folder: read(os.path.join(folder, VOCABULARY))
+    )
+
+
+def word_vocabulary(config: Any, documents: Documents) -> list[str]:
     """Return the words of `config.vocab`, or those that the documents hold."""
-    from tfnlp.text import read_words, train_words
+    from tfnlp.text import read_words, train_words, write_words
+
+    def learn() -> list[str]:
+        print("counting words", file=sys.stderr)
+        return train_words(sentences(documents), config.max_vocab, config.min_count)
 
     def make() -> list[str]:
-        print("counting words", file=sys.stderr)
-        sentences = (s for document in documents for s in document)
-        return train_words(sentences, config.max_vocab, config.min_count)
+        decides = ["words", config.max_vocab, config.min_count]
+        return learnt_once(documents, decides, learn, read_words, write_words)
 
     return vocabulary_tokens(config, read_words, make)
 
 
-def bpe_vocabulary(config: Any, texts: Callable[[], Iterable[str]], kind: str = "gpt2") -> Any:
-    """Return tokens and merges of `config.vocab`, or those learnt from the texts."""
+def bpe_vocabulary(
+    config: Any, texts: Callable[[], Iterable[str]], kind: str = "gpt2", documents: Documents = ()
+) -> Any:
+    """Return tokens and merges of `config.vocab`, or those learnt from the texts.
+
+    `documents` are what the texts are made of.
+    """
     from tfnlp.text import read_bpe, train_bpe
 
-    def make() -> Any:
+    def learn() -> Any:
         print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
         return train_bpe(texts(), config.vocab_size, kind)
+
+    def make() -> Any:
+        decides = ["bpe", config.vocab_size, kind]
+        return learnt_once(documents, decides, learn, read_bpe, write_bpe_folder)
 
     return vocabulary_tokens(config, read_bpe, make, BPE_VOCABULARY)
 

@@ -10,7 +10,7 @@ class TokenText:
     """A stream of tokens, see `tfnlp.data.token_stream`, and counts of its text.
 
     Attributes:
-        stream: int32 array `[N]`.
+        stream: int32 or uint16 array `[N]`.
         documents, lines, words: Counts; words are what stands between spaces.
     """
 
@@ -30,11 +30,23 @@ class TokenText:
         return self.tokens / (self.words + self.lines)
 
 
-def read_token_text(documents: Iterable[list[str]], tokenizer: Any) -> TokenText:
-    """Return the `TokenText` of documents, lists of lines."""
-    from tfnlp.data import TokenizedCorpus, token_stream
+def read_token_text(
+    documents: Iterable[list[str]], tokenizer: Any, folder: str | None = None
+) -> TokenText:
+    """Return the `TokenText` of documents, lists of lines.
 
-    counts = {"lines": 0, "words": 0}
+    Args:
+        documents: Read once.
+        tokenizer: That of a GPT.
+        folder: Write the stream to a file there, which is then mapped; None: keep it in memory.
+    """
+    import numpy as np
+
+    from tfnlp.data.corpus.arrays import ArrayFolder
+    from tfnlp.data.corpus.tokenized_corpus import tokenize_documents
+    from tfnlp.data.pretraining.token_stream import stream_part
+
+    counts = {"documents": 0, "lines": 0, "words": 0}
 
     def counted() -> Iterator[list[str]]:
         for document in documents:
@@ -42,9 +54,20 @@ def read_token_text(documents: Iterable[list[str]], tokenizer: Any) -> TokenText
             counts["words"] += sum(len(line.split()) for line in document)
             yield document
 
-    corpus = TokenizedCorpus.build(counted(), tokenizer)
-    stream = token_stream(corpus, newline_id(tokenizer), tokenizer.end_id)
-    return TokenText(stream, corpus.num_documents, **counts)
+    arrays, ids = ArrayFolder(folder), (newline_id(tokenizer), int(tokenizer.end_id))
+    dtype = np.int32 if folder is None or tokenizer.vocab_size > 1 << 16 else np.uint16
+    for tokens, lengths, first in tokenize_documents(counted(), tokenizer):
+        arrays.append("stream", stream_part(tokens, lengths, first, *ids), dtype)
+        counts["documents"] += int(first.sum())
+    arrays.append("stream", [ids[1]], dtype)
+    return TokenText(**arrays.finish(**counts))
+
+
+def open_token_text(folder: str) -> TokenText:
+    """Return the `TokenText` that `read_token_text` wrote to a folder."""
+    from tfnlp.data.corpus.arrays import read_arrays
+
+    return TokenText(**read_arrays(folder))
 
 
 def newline_id(tokenizer: Any) -> int:

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 import sys
-import zlib
 from typing import Any
 
 from tfnlp.configs import option, redefine
@@ -12,8 +11,12 @@ from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import (
     Preparation,
     Vocabulary,
+    changed,
     documents,
+    learnt_once,
+    sentences,
     tokenized,
+    tokenized_once,
     vocabulary_tokens,
     write_lines,
 )
@@ -78,12 +81,21 @@ class Word2VecConfig(TrainingConfig, WordTextConfig):
 def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
     """Return what word2vec's training needs: blocks of text, the loss of negative sampling."""
     from tfnlp.data import WordBlocks, WordCorpus
+    from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.tasks import Word2Vec
 
-    train_sentences, valid_sentences = (_sentences(d, config) for d in documents(config))
-    words = _vocabulary(config, train_sentences)
-    train = WordCorpus.build(train_sentences, words)
-    valid = WordCorpus.build(valid_sentences, words)
+    train_documents, valid_documents = (_changed(d, config) for d in documents(config))
+    words = _vocabulary(config, train_documents)
+
+    def corpus(documents: Any) -> WordCorpus:
+        return tokenized_once(
+            documents,
+            ["words", words],
+            lambda folder: WordCorpus.build(sentences(documents), words, folder),
+            lambda folder: WordCorpus.read(folder, words),
+        )
+
+    train, valid = corpus(train_documents), corpus(valid_documents)
     sizes = dict(
         batch_size=config.batch_size,
         block=config.block,
@@ -115,7 +127,7 @@ def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
         vocabulary=Vocabulary(words, read_words, write_lines),
         arguments=_arguments(config, words, subwords),
         text={"min_n": config.min_n, "max_n": config.max_n} if subwords is not None else {},
-        corpus={"words": train.num_words, "crc32": zlib.crc32(train.ids.tobytes())},
+        corpus={"words": train.num_words, "crc32": int32_checksum(train.ids)},
         objective=lambda model: Word2Vec(model, blocks.words_per_block),
         prepare_model=fill,
         files={COUNTS: train.counts},
@@ -147,17 +159,21 @@ def read_words(path: str) -> list[str]:
     return words
 
 
-def _sentences(documents: Any, config: Word2VecConfig) -> list[str]:
-    lines = [s for document in tokenized(documents, config.tokenize) for s in document]
-    return [line.lower() for line in lines] if config.lowercase else lines
+def _changed(documents: Any, config: Word2VecConfig) -> Any:
+    documents = tokenized(documents, config.tokenize)
+    return changed(documents, str.lower) if config.lowercase else documents
 
 
-def _vocabulary(config: Word2VecConfig, sentences: list[str]) -> list[str]:
+def _vocabulary(config: Word2VecConfig, documents: Any) -> list[str]:
     from tfnlp.data import frequent_words
 
-    def make() -> list[str]:
+    def learn() -> list[str]:
         print("counting words", file=sys.stderr)
-        return frequent_words(sentences, config.min_count, config.max_vocab)
+        return frequent_words(sentences(documents), config.min_count, config.max_vocab)
+
+    def make() -> list[str]:
+        decides = ["frequent words", config.min_count, config.max_vocab]
+        return learnt_once(documents, decides, learn, read_words, write_lines)
 
     return vocabulary_tokens(config, read_words, make)
 

@@ -6,6 +6,7 @@ import gzip
 import io
 import itertools
 import os
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -75,12 +76,13 @@ def document_readers(
     sources: str | os.PathLike | Sequence[str | os.PathLike],
     layout: str = "auto",
     paragraphs: bool = False,
+    longest: int = sys.maxsize,
 ) -> list[functools.partial]:
     """Return a function for each file and data set that `read_documents` reads, in its order.
 
     Each returns an iterator of documents, possibly empty, and can be pickled. Its first argument is
-    the file's path, or the name of the data set. Arguments and errors are those of
-    `read_documents`.
+    the file's path, or the name of the data set. `longest` is that of `documents_from_lines`; it
+    holds for files. The other arguments and the errors are those of `read_documents`.
     """
     check_layout(layout)
     if isinstance(sources, (str, os.PathLike)):
@@ -97,7 +99,9 @@ def document_readers(
         else:
             book = source.removeprefix("book:")
             paths = expand(source) if book == source else [str(books.path(book))]
-            readers += [functools.partial(_read_file, p, layout, paragraphs) for p in paths]
+            readers += [
+                functools.partial(_read_file, p, layout, paragraphs, longest) for p in paths
+            ]
     return readers
 
 
@@ -152,22 +156,26 @@ def held_out_documents(
     """
     if not 0 < held_out_fraction < 1:
         raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
-    if sum(sizes) < 2:
+    total = int(np.sum(sizes, dtype=np.int64))
+    if total < 2:
         raise ValueError(
-            f"documents hold {sum(sizes)} sentence(s); a split needs at least 2, so give more text"
+            f"documents hold {total} sentence(s); a split needs at least 2, so give more text"
         )
-    wanted = held_out_fraction * sum(sizes)
+    wanted = held_out_fraction * total
     if len(sizes) == 1:
         return set(), sizes[0] - min(max(round(wanted), 1), sizes[0] - 1)
-    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(sizes)).tolist()
+    order = np.random.Generator(np.random.Philox(key=seed)).permutation(len(sizes))
     held, held_size = set(), 0
-    for index in order:
-        if held_size < wanted and held_size + sizes[index] <= 2 * wanted:
+    for index in map(int, order):
+        if held_size >= wanted:
+            break
+        if held_size + sizes[index] <= 2 * wanted:
             if len(held) < len(sizes) - 1:
                 held.add(index)
                 held_size += sizes[index]
-    left = [index for index in order if index not in held]
-    if held_size < wanted and len(left) > 1:  # only long documents are left: take the shortest
+    if held_size < wanted and len(sizes) - len(held) > 1:
+        # Only long documents are left: take the shortest.
+        left = (index for index in map(int, order) if index not in held)
         held.add(min(left, key=sizes.__getitem__))
     return held, None
 
@@ -201,7 +209,7 @@ def expand(source: str) -> list[str]:
     return files
 
 
-def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
+def _read_file(path: str, layout: str, paragraphs: bool, longest: int) -> Iterator[list[str]]:
     lines = read_lines(path)
     if layout == "auto":
         sample = list(itertools.islice(lines, _SAMPLE_LINES))
@@ -211,12 +219,10 @@ def _read_file(path: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
         elif looks_like_sentences(sample):
             layout = "lines"
         lines = itertools.chain(sample, lines)
-    yield from document_finder(layout, paragraphs)(lines)
+    yield from document_finder(layout, paragraphs)(lines, longest)
 
 
-def document_finder(
-    layout: str, paragraphs: bool
-) -> Callable[[Iterable[str]], Iterator[list[str]]]:
+def document_finder(layout: str, paragraphs: bool) -> Callable[..., Iterator[list[str]]]:
     """Return the function that splits the lines of a text into documents."""
     if layout == "prose" and paragraphs:
         return functools.partial(documents_from_prose, paragraphs=True)

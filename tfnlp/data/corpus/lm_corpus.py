@@ -2,13 +2,13 @@
 
 import collections
 import dataclasses
-from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tfnlp.data.corpus.arrays import GrowingWords, read_arrays
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
@@ -79,6 +79,7 @@ class LanguageModelCorpus:
         vocabulary: Sequence[str],
         lexicon: Sequence[str] | None = None,
         progress: bool = True,
+        folder: str | None = None,
     ) -> "LanguageModelCorpus":
         """Split the sentences of documents at whitespace and number the words.
 
@@ -92,6 +93,7 @@ class LanguageModelCorpus:
                 both share one table of characters; it begins with the vocabulary and is left as it
                 is. The corpus' lexicon begins with it.
             progress: show a progress bar on stderr.
+            folder: write words and arrays to files there, and map these; None: keep them in memory.
 
         Raises:
             ValueError: an unusable vocabulary, a lexicon that does not begin with it or has
@@ -111,25 +113,25 @@ class LanguageModelCorpus:
         numbers = collections.defaultdict(None, zip(lexicon, range(len(lexicon)), strict=True))
         numbers.default_factory = numbers.__len__
         number = numbers.__getitem__
-        ids, sentence_starts, document_starts = array("i"), array("q", [0]), array("q", [0])
+        grown = GrowingWords(folder)
         with tqdm.tqdm(desc="reading words", unit=" sentences", disable=not progress) as bar:
             for document in checked_documents(documents):
+                grown.start(document)
                 for sentence in document:
-                    ids.extend(map(number, sentence.split()))
-                    if len(ids) > sentence_starts[-1]:
-                        sentence_starts.append(len(ids))
-                if len(sentence_starts) - 1 > document_starts[-1]:
-                    document_starts.append(len(sentence_starts) - 1)
+                    grown.append(map(number, sentence.split()))
                 bar.update(len(document))
-        if not ids:
+        if not grown.words:
             raise ValueError("the corpus holds no words; give more text or another layout")
-        return cls(
-            lexicon=list(numbers),
-            vocab_size=len(vocabulary),
-            ids=np.frombuffer(ids, np.int32),
-            sentence_starts=np.frombuffer(sentence_starts, np.int64),
-            document_starts=np.frombuffer(document_starts, np.int64),
-        )
+        return cls(**grown.finish(lexicon=list(numbers), vocab_size=len(vocabulary)))
+
+    @classmethod
+    def read(cls, folder: str) -> "LanguageModelCorpus":
+        """Return the corpus that `build` wrote to a folder.
+
+        Raises:
+            OSError: a file is missing or damaged.
+        """
+        return cls(**read_arrays(folder))
 
     def characters(self) -> np.ndarray:
         """Return the character ids of the lexicon, int16 [len(lexicon), 50].

@@ -16,6 +16,7 @@ Three layouts of plain text are known:
 
 import itertools
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 import sentencex
@@ -28,6 +29,10 @@ _HEADING = re.compile(r"(=(?: =)*) \S.* \1")
 _DOCUMENT_START = "-DOCSTART-"
 # Wrapped lines are shorter than this, so a longer line is a whole paragraph.
 _WRAP_COLUMN = 120
+
+
+class Continued(list):
+    """Sentences that go on the document before: a piece of a long document, but for the first."""
 
 
 def split_sentences(paragraph: str, language: str = "en") -> list[str]:
@@ -94,12 +99,21 @@ def looks_like_words(lines: Sequence[str]) -> bool:
     )
 
 
-def documents_from_lines(lines: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the documents of a text in layout "lines"; those without sentences are left out."""
+def documents_from_lines(lines: Iterable[str], longest: int = sys.maxsize) -> Iterator[list[str]]:
+    """Yield the documents of a text in layout "lines"; those without sentences are left out.
+
+    Args:
+        lines: the text's lines.
+        longest: longer documents are cut into pieces of so many sentences or a few more, of which
+            all but the first are `Continued`.
+    """
     document = []
     for line in lines:
         sentence = " ".join(line.split())
         if sentence:
+            if len(document) >= longest:
+                yield document
+                document = Continued()
             document.append(sentence)
         elif document:
             yield document
@@ -108,10 +122,11 @@ def documents_from_lines(lines: Iterable[str]) -> Iterator[list[str]]:
         yield document
 
 
-def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
+def documents_from_words(lines: Iterable[str], longest: int = sys.maxsize) -> Iterator[list[str]]:
     """Yield the documents of a text in layout "words"; those without sentences are left out.
 
-    The words of a sentence are joined by single spaces. All words of a line are taken.
+    The words of a sentence are joined by single spaces. All words of a line are taken. Arguments
+    are those of `documents_from_lines`.
     """
     document, sentence = [], []
     blanks = 0
@@ -120,6 +135,9 @@ def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
         blanks = 0 if words else blanks + 1
         starts = bool(words) and words[0] == _DOCUMENT_START
         if (starts or blanks) and sentence:
+            if len(document) >= longest:
+                yield document
+                document = Continued()
             document.append(" ".join(sentence))
             sentence = []
         if (starts or blanks > 1) and document:
@@ -133,20 +151,26 @@ def documents_from_words(lines: Iterable[str]) -> Iterator[list[str]]:
         yield document
 
 
-def documents_from_prose(lines: Iterable[str], paragraphs: bool = False) -> Iterator[list[str]]:
+def documents_from_prose(
+    lines: Iterable[str], longest: int = sys.maxsize, paragraphs: bool = False
+) -> Iterator[list[str]]:
     """Yield the documents of a text in layout "prose"; those without sentences are left out.
 
     Args:
-        lines: the text's lines.
+        lines, longest: as of `documents_from_lines`.
         paragraphs: return whole paragraphs instead of sentences, with one space for each run of
             whitespace.
     """
     document = []
     for chapter_ends, paragraph in _paragraphs(lines):
         if paragraphs:
-            document.extend([" ".join(paragraph.split())] if paragraph.strip() else [])
+            found = [" ".join(paragraph.split())] if paragraph.strip() else []
         else:
-            document.extend(split_sentences(paragraph))
+            found = split_sentences(paragraph)
+        if found and len(document) >= longest:
+            yield document
+            document = Continued()
+        document.extend(found)
         if chapter_ends and document:
             yield document
             document = []

@@ -1,16 +1,22 @@
 """A corpus as one flat array of token ids, with the starts of sentences and documents."""
 
+import collections
+import concurrent.futures
 import dataclasses
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tfnlp.data.corpus.arrays import ArrayFolder, read_arrays
 from tfnlp.data.corpus.checks import checked_documents
+from tfnlp.data.corpus.sentences import Continued
 
 _BATCH = 2000  # sentences per call of the tokenizer
+_THREADS = 2
 
 
 def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -22,13 +28,15 @@ def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenizedCorpus:
-    """Token ids of a corpus without any special tokens, 4 bytes a token.
+    """Token ids of a corpus without any special tokens.
+
+    In memory they have 4 bytes each; in files 2, of a vocabulary of 65,536 tokens or fewer.
 
     Sentence s is `tokens[sentence_starts[s] : sentence_starts[s + 1]]`, document d holds the
     sentences `document_starts[d]` to `document_starts[d + 1] - 1`. None of them is empty.
 
     Attributes:
-        tokens: int32 [N].
+        tokens: int32 or uint16 [N].
         sentence_starts: int64 [S + 1], positions in `tokens`, from 0 to N.
         document_starts: int64 [D + 1], numbers of sentences, from 0 to S.
     """
@@ -51,7 +59,11 @@ class TokenizedCorpus:
 
     @classmethod
     def build(
-        cls, documents: Iterable[list[str]], tokenizer: Any, progress: bool = True
+        cls,
+        documents: Iterable[list[str]],
+        tokenizer: Any,
+        progress: bool = True,
+        folder: str | None = None,
     ) -> "TokenizedCorpus":
         """Tokenize a stream of documents.
 
@@ -59,40 +71,84 @@ class TokenizedCorpus:
 
         Args:
             documents: lists of sentences, as `read_documents` returns them; read once.
-            tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]`.
+            tokenizer: has `tokenize(strings [B]) -> RaggedTensor int32 [B, (pieces)]` and, with
+                `folder`, `vocab_size`.
             progress: show a progress bar on stderr.
+            folder: write the arrays to files there, which are then mapped; None: keep them in
+                memory.
 
         Raises:
             ValueError: a document that is a string; a corpus without tokens.
         """
-        pieces, lengths, owners = [], [], []  # owners: the document of each sentence
+        arrays, tokens, sentences = ArrayFolder(folder), 0, 0
+        dtype = np.int32 if folder is None or tokenizer.vocab_size > 1 << 16 else np.uint16
+        for values, lengths, first in tokenize_documents(documents, tokenizer, progress):
+            arrays.append("tokens", values, dtype)
+            arrays.append("sentence_starts", tokens + np.cumsum(lengths) - lengths, np.int64)
+            arrays.append("document_starts", sentences + np.flatnonzero(first), np.int64)
+            tokens, sentences = tokens + len(values), sentences + len(lengths)
+        arrays.append("sentence_starts", [tokens], np.int64)
+        arrays.append("document_starts", [sentences], np.int64)
+        return cls(**arrays.finish())
 
-        def tokenize(sentences: list[str]) -> None:
-            tokens, length = tokenize_sentences(sentences, tokenizer)
-            pieces.append(tokens)
-            lengths.append(length)
+    @classmethod
+    def read(cls, folder: str) -> "TokenizedCorpus":
+        """Return the corpus that `build` wrote to a folder.
 
-        with tqdm.tqdm(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
-            waiting = []
-            for number, document in enumerate(checked_documents(documents)):
-                owners.append(np.full(len(document), number))
-                waiting.extend(document)
-                while len(waiting) >= _BATCH:
-                    tokenize(waiting[:_BATCH])
-                    del waiting[:_BATCH]
-                    bar.update(_BATCH)
-            if waiting:
-                tokenize(waiting)
-                bar.update(len(waiting))
+        Raises:
+            OSError: a file is missing or damaged.
+        """
+        return cls(**read_arrays(folder))
 
-        length = np.concatenate(lengths or [np.zeros(0, np.int64)])
-        owner = np.concatenate(owners or [np.zeros(0, np.int64)])[length > 0]
-        length = length[length > 0]
-        if not len(length):
-            raise ValueError("the corpus holds no tokens; give more text or another layout")
-        first_of_document = np.flatnonzero(np.diff(owner)) + 1
-        return cls(
-            tokens=np.concatenate(pieces),
-            sentence_starts=np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
-            document_starts=np.concatenate([[0], first_of_document, [len(length)]]),
-        )
+
+def tokenize_documents(
+    documents: Iterable[list[str]], tokenizer: Any, progress: bool = True
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Tokenize a stream of documents, a batch of sentences at a time.
+
+    Arguments and errors are those of `TokenizedCorpus.build`.
+
+    Yields:
+        `(tokens, lengths, first)`: int32 [N], int64 [S], the number of tokens of each sentence, and
+        bool [S], whether a sentence begins a document. Sentences without tokens are left out.
+    """
+    empty, last = True, -1
+    with tqdm.tqdm(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
+        batches = _batches(checked_documents(documents))
+        for (tokens, lengths), owners in _in_threads(batches, tokenizer):
+            bar.update(len(owners))
+            owners, lengths = owners[lengths > 0], lengths[lengths > 0]
+            if len(lengths):
+                yield tokens, lengths, np.diff(owners, prepend=last) > 0
+                empty, last = False, owners[-1]
+    if empty:
+        raise ValueError("the corpus holds no tokens; give more text or another layout")
+
+
+def _batches(documents: Iterable[list[str]]) -> Iterator[tuple[list[str], np.ndarray]]:
+    """Yield batches of sentences, with the number of the document of each."""
+    sentences, owners, number = [], array("q"), -1
+    for document in documents:
+        number += not isinstance(document, Continued)
+        sentences.extend(document)
+        owners.extend([number] * len(document))
+        while len(sentences) >= _BATCH:
+            yield sentences[:_BATCH], np.array(owners[:_BATCH])
+            del sentences[:_BATCH], owners[:_BATCH]
+    if sentences:
+        yield sentences, np.array(owners)
+
+
+def _in_threads(
+    batches: Iterable[tuple[list[str], np.ndarray]], tokenizer: Any
+) -> Iterator[tuple[Any, np.ndarray]]:
+    """Yield what the tokenizer makes of each batch, in order, while the next ones are read."""
+    with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
+        waiting = collections.deque()
+        for sentences, owners in batches:
+            waiting.append((pool.submit(tokenize_sentences, sentences, tokenizer), owners))
+            if len(waiting) > 2 * _THREADS:
+                future, numbers = waiting.popleft()
+                yield future.result(), numbers
+        for future, numbers in waiting:
+            yield future.result(), numbers

@@ -2,11 +2,11 @@
 
 import collections
 import dataclasses
-from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tfnlp.data.corpus.arrays import GrowingWords, count_ids, read_arrays
 from tfnlp.data.corpus.checks import checked_sentences
 from tfnlp.text.lines import shown
 
@@ -34,7 +34,7 @@ class WordCorpus:
     counts: np.ndarray = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        counts = np.bincount(self.ids, minlength=len(self.words)).astype(np.int64)
+        counts = count_ids(self.ids, len(self.words))
         object.__setattr__(self, "counts", counts)
 
     @property
@@ -46,12 +46,15 @@ class WordCorpus:
         return len(self.sentence_starts) - 1
 
     @classmethod
-    def build(cls, sentences: Iterable[str], words: Sequence[str]) -> "WordCorpus":
+    def build(
+        cls, sentences: Iterable[str], words: Sequence[str], folder: str | None = None
+    ) -> "WordCorpus":
         """Split sentences at whitespace and number their words.
 
         Args:
             sentences: strings, read once.
             words: the vocabulary, see `frequent_words`.
+            folder: write the arrays to files there, and map these; None: keep them in memory.
 
         Raises:
             ValueError: repeated words, a sentence that is no string, or sentences without a word
@@ -62,19 +65,28 @@ class WordCorpus:
         if len(numbers) < len(words):
             twice = next(w for w, n in collections.Counter(words).items() if n > 1)
             raise ValueError(f"the vocabulary has the word {shown(twice)} twice; remove one")
-        ids, starts, unknown = array("i"), array("q", [0]), 0
+        grown, unknown = GrowingWords(folder), 0
         for sentence in checked_sentences(sentences):
             split = sentence.split()
-            ids.extend([numbers[word] for word in split if word in numbers])
-            unknown += len(split) - (len(ids) - starts[-1])
-            if len(ids) > starts[-1]:
-                starts.append(len(ids))
-        if not ids:
+            known = grown.append([numbers[word] for word in split if word in numbers])
+            unknown += len(split) - known
+        if not grown.words:
             raise ValueError(
                 f"the text holds none of the {len(words)} words of the vocabulary; give more text "
                 "or another vocabulary"
             )
-        return cls(words, np.frombuffer(ids, np.int32), np.frombuffer(starts, np.int64), unknown)
+        arrays = grown.finish(unknown=unknown)
+        return cls(words, arrays["ids"], arrays["sentence_starts"], unknown)
+
+    @classmethod
+    def read(cls, folder: str, words: Sequence[str]) -> "WordCorpus":
+        """Return the corpus of these words that `build` wrote to a folder.
+
+        Raises:
+            OSError: a file is missing or damaged.
+        """
+        arrays = read_arrays(folder)
+        return cls(list(words), arrays["ids"], arrays["sentence_starts"], arrays["unknown"])
 
 
 def frequent_words(

@@ -1,8 +1,8 @@
 """BERT's pretraining batches: masked pairs of sentences, half of them with a random second one.
 
 `tfnlp.data.pretraining.bert_sampling` draws the pairs. A pair is stored as two ranges of the flat
-token array, so the plan of an epoch is a small table, and a batch is one gather in the
-TensorFlow graph (`tfnlp.data.pretraining.bert_packing`).
+token array, so the plan of an epoch is a small table; a batch reads the tokens of its pairs alone
+and packs them in the TensorFlow graph (`tfnlp.data.pretraining.bert_packing`).
 """
 
 import threading
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.corpus.arrays import GrowingArray, chunks
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.bert_packing import PairPacker
-from tfnlp.data.pretraining.bert_sampling import draw_pairs, partner_end, truncate
+from tfnlp.data.pretraining.bert_sampling import drawn_blocks, partner_end, truncate
 
 _CACHED_PLANS = 2  # of the current epoch and of the next one, which tf.data prefetches
 
@@ -73,9 +74,10 @@ class BertPairs:
             whole_word=whole_word,
         )
         check_corpus(corpus.num_sentences, corpus.num_documents, short_seq_prob)
-        if corpus.tokens.max() >= tokenizer.vocab_size:
+        largest = max(int(part.max()) for part in chunks(corpus.tokens))
+        if largest >= tokenizer.vocab_size:
             raise ValueError(
-                f"corpus holds the id {corpus.tokens.max()}, but the tokenizer has only "
+                f"corpus holds the id {largest}, but the tokenizer has only "
                 f"{tokenizer.vocab_size} ids; tokenize the corpus with this tokenizer"
             )
         self.corpus = corpus
@@ -84,16 +86,14 @@ class BertPairs:
         self.seed = seed
         self.short_seq_prob = short_seq_prob
         self._lock = threading.Lock()  # tf.data calls from several threads
-        with tf.device("CPU:0"):  # the device of tf.data
-            self._tokens = tf.constant(corpus.tokens)
-        rows_spec = tf.TensorSpec([batch_size, 6], tf.int64)
-        self._packed = tf.function(
-            lambda rows, step: self._pack(self._tokens, rows, step),
-            [rows_spec, tf.TensorSpec([], tf.int64)],
-            autograph=False,
-        )
+        specs = [
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([batch_size, 6], tf.int64),
+            tf.TensorSpec([], tf.int64),
+        ]
+        self._packed = tf.function(self._pack, specs, autograph=False)
         self._plans = {0: self._draw(0)}
-        self.num_examples = len(self._plans[0])
+        self.num_examples = len(self._plans[0][1])
 
     @property
     def steps_per_epoch(self) -> int:
@@ -103,7 +103,8 @@ class BertPairs:
     @property
     def random_share(self) -> float:
         """Share of the pairs of epoch 0 that are random."""
-        return float(self.plan(0)[:, 4].mean())
+        rows, order = self._plan(0)
+        return float(sum(part[:, 4].sum() for part in chunks(rows)) / len(order))
 
     def plan(self, epoch: int) -> np.ndarray:
         """Return the pairs of an epoch in their order, drawn with (seed, epoch).
@@ -116,29 +117,39 @@ class BertPairs:
             A and B as ranges of `corpus.tokens`, cut to fit; whether B is random (1) or follows A
             (0); and the target length in tokens.
         """
+        rows, order = self._plan(epoch)
+        return rows[order]
+
+    def _plan(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the pairs of an epoch in the order of the corpus, and their order in the epoch."""
         with self._lock:
             if epoch not in self._plans:
-                rows = np.resize(self._draw(epoch), [self.num_examples, 6])
+                rows, order = self._draw(epoch)
+                order = np.resize(order, self.num_examples)
                 if len(self._plans) == _CACHED_PLANS:
                     del self._plans[next(iter(self._plans))]
-                self._plans[epoch] = rows
+                self._plans[epoch] = rows, order
             return self._plans[epoch]
 
     def batch(self, step: int) -> dict[str, tf.Tensor]:
         """Return the batch of a step, see the class."""
-        with tf.device("CPU:0"):
-            return self._packed(self._rows(step), step)
+        with tf.device("CPU:0"):  # the device of tf.data
+            return self._packed(*self._read(self._rows(step)), step)
 
     def dataset(self, first_step: int = 0) -> tf.data.Dataset:
         """Return an endless dataset whose element n equals `batch(first_step + n)`.
 
         Shapes are static.
         """
+        batch_size = self.batch_size
 
         @tf.autograph.experimental.do_not_convert
         def element(step: tf.Tensor) -> dict[str, tf.Tensor]:
-            rows = tf.numpy_function(self._rows, [step], tf.int64, stateful=False)
-            return self._packed(tf.ensure_shape(rows, [self.batch_size, 6]), step)
+            tokens, rows = tf.numpy_function(
+                lambda step: self._read(self._rows(step)), [step], [tf.int32, tf.int64], False
+            )
+            tokens, rows = tf.ensure_shape(tokens, [None]), tf.ensure_shape(rows, [batch_size, 6])
+            return self._packed(tokens, rows, step)
 
         steps = tf.data.Dataset.range(first_step, tf.int64.max)
         batches = steps.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -154,12 +165,24 @@ class BertPairs:
         """Return the rows of the plan for a step, int64 [B, 6]."""
         epoch, position = divmod(int(step), self.steps_per_epoch)
         numbers = position * self.batch_size + np.arange(self.batch_size)
-        return self.plan(epoch)[numbers % self.num_examples]
+        rows, order = self._plan(epoch)
+        return rows[order[numbers % self.num_examples]]
 
-    def _draw(self, epoch: int) -> np.ndarray:
-        """Draw the pairs of an epoch; rows as in `plan`."""
+    def _read(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens of pairs, int32 [N], and their rows as ranges of these tokens."""
+        starts, lengths = rows[:, [0, 2]], rows[:, [1, 3]] - rows[:, [0, 2]]  # [B, 2]
+        ends = np.cumsum(lengths).reshape(lengths.shape)
+        begins = ends - lengths
+        shift = np.repeat((starts - begins).ravel(), lengths.ravel())  # [N]
+        tokens = self.corpus.tokens[np.arange(len(shift)) + shift].astype(np.int32, copy=False)
+        ranges = np.stack([begins, ends], axis=2).reshape(-1, 4)  # a_start, a_end, b_start, b_end
+        return tokens, np.concatenate([ranges, rows[:, 4:]], axis=1)
+
+    def _draw(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw the pairs of an epoch; rows as in `plan`, and their order."""
         starts = self.corpus.sentence_starts
-        pairs = draw_pairs(
+        plan, keys = GrowingArray(np.int64), GrowingArray(np.uint64)
+        for pairs in drawn_blocks(
             starts,
             self.corpus.document_starts,
             0,
@@ -167,16 +190,18 @@ class BertPairs:
             short_seq_prob=self.short_seq_prob,
             seed=self.seed,
             epoch=epoch,
-        )
-        partners = partner_end(starts, pairs.b, pairs.b_end, pairs.space)
-        b_end = np.where(pairs.is_random, partners, pairs.b_end)
-        begins = np.stack([starts[pairs.a], starts[pairs.b]], axis=1)  # [N, 2] of A and B
-        ends = np.stack([starts[pairs.a_end], starts[b_end]], axis=1)
-        front, keep = truncate(ends - begins, pairs.coins, self.seq_length)
-        begins += front
-        ends = begins + keep
-        rows = [begins[:, 0], ends[:, 0], begins[:, 1], ends[:, 1], pairs.is_random, pairs.target]
-        return np.stack(rows, axis=1)[np.argsort(pairs.key, kind="stable")]
+        ):
+            partners = partner_end(starts, pairs.b, pairs.b_end, pairs.space)
+            b_end = np.where(pairs.is_random, partners, pairs.b_end)
+            begins = np.stack([starts[pairs.a], starts[pairs.b]], axis=1)  # [N, 2] of A and B
+            ends = np.stack([starts[pairs.a_end], starts[b_end]], axis=1)
+            front, keep = truncate(ends - begins, pairs.coins, self.seq_length)
+            begins += front
+            ends = begins + keep
+            rows = [begins[:, 0], ends[:, 0], begins[:, 1], ends[:, 1]]
+            plan.append(np.stack([*rows, pairs.is_random, pairs.target], axis=1))
+            keys.append(pairs.key)
+        return plan.finish(), np.argsort(keys.finish(), kind="stable")
 
 
 def check_corpus(num_sentences: int, num_documents: int, short_seq_prob: float) -> None:

@@ -12,12 +12,13 @@ part alone and are the same as in the whole corpus; of the rest, only the number
 each document is needed.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 _WORDS = 8  # random numbers per sentence, two blocks of Philox
-_BLOCK = 1 << 15  # sentences that are processed at once, or one document
+_BLOCK = 1 << 15  # sentences that are processed at once
 
 
 class Pairs(NamedTuple):
@@ -66,48 +67,70 @@ def draw_pairs(
         seq_length, short_seq_prob, seed: see `BertPairs`.
         epoch: 0 or more.
     """
-    begin = int(documents[first])  # the number of the first sentence
-    last = np.searchsorted(documents, begin + len(starts) - 1)
-    parts, start = [], first
-    while start < last:
-        end = np.searchsorted(documents, documents[start] + _BLOCK, "right") - 1
-        end = min(max(end, start + 1), last)
-        part = starts[documents[start] - begin : documents[end] - begin + 1]
-        settings = seq_length, short_seq_prob, seed, epoch
-        parts.append(_draw_block(part, documents, start, end, *settings))
-        start = end
-    return Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+    blocks = drawn_blocks(
+        starts,
+        documents,
+        first,
+        seq_length=seq_length,
+        short_seq_prob=short_seq_prob,
+        seed=seed,
+        epoch=epoch,
+    )
+    return Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
-def _draw_block(
+def drawn_blocks(
     starts: np.ndarray,
     documents: np.ndarray,
     first: int,
-    last: int,
+    *,
     seq_length: int,
     short_seq_prob: float,
     seed: int,
     epoch: int,
-) -> Pairs:
-    """Draw the pairs of the documents first to last - 1 at once.
+) -> Iterator[Pairs]:
+    """Yield what `draw_pairs` returns in parts, which need little memory."""
+    begin = at = int(documents[first])  # the number of the first sentence
+    end = begin + len(starts) - 1
+    settings = seq_length, short_seq_prob, seed, epoch
+    for start in range(begin, end, _BLOCK):
+        last = min(start + _BLOCK, end)
+        pairs, at = _draw_block(starts, begin, documents, start, last, at, *settings)
+        yield pairs
+
+
+def _draw_block(
+    starts: np.ndarray,
+    begin: int,
+    documents: np.ndarray,
+    first: int,
+    last: int,
+    at: int,
+    seq_length: int,
+    short_seq_prob: float,
+    seed: int,
+    epoch: int,
+) -> tuple[Pairs, int]:
+    """Draw the pairs from the sentence `at` on that begin at the sentences first to last - 1.
 
     The pair that would begin at each sentence is computed for all sentences; a loop then follows
-    the pairs from one to the next.
+    the pairs from one to the next. `begin` is the number of the sentence of `starts[0]`.
+
+    Returns:
+        the pairs, and the sentence at which the next pair begins, `last` or a later one.
     """
-    begin, count = documents[first], len(starts) - 1
-    random = np.random.Philox(key=[seed, epoch], counter=_WORDS // 4 * int(begin))
-    words = random.random_raw(_WORDS * count).reshape(count, _WORDS)  # [n, 8]
+    random = np.random.Philox(key=[seed, epoch], counter=_WORDS // 4 * first)
+    words = random.random_raw(_WORDS * (last - first)).reshape(-1, _WORDS)  # [n, 8]
     short, shorter, split, label = ((words[:, i] >> 11) * 2.0**-53 for i in range(4))
     longest = seq_length - 3  # [CLS], [SEP], [SEP]
     target = np.where(short < short_seq_prob, 2 + (shorter * (longest - 1)).astype(int), longest)
 
-    sentence = np.arange(count)  # numbered from `begin` on
-    sizes = np.diff(documents[first : last + 1])
-    document = np.repeat(np.arange(first, last), sizes)
-    here, end = documents[document] - begin, documents[document + 1] - begin
+    sentence = np.arange(first, last)
+    document = np.searchsorted(documents, sentence, "right") - 1
+    here, end = documents[document], documents[document + 1]
     # The chunk is the sentences i to j - 1, up to the target length or the document's end.
     i = sentence
-    j = np.searchsorted(starts, starts[:-1] + target)
+    j = begin + np.searchsorted(starts, starts[first - begin : last - begin] + target)
     j = np.clip(j, sentence + 1, end)
     total = documents[-1]
     possible = len(documents) > 2 or total > 2  # there is a place for a random B
@@ -121,27 +144,28 @@ def _draw_block(
         is_random &= total - (a_end - i) - 1 >= 1
     # With a random B, the next pair begins at the rest of the chunk.
     follow = np.where(is_random, a_end, j).tolist()
-    visited, at = [], 0
-    while at < count:
-        visited.append(at)
-        at = follow[at]
+    visited = []
+    while at < last:
+        visited.append(at - first)
+        at = follow[at - first]
 
     v = np.array(visited, np.int64)
     i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
     where, offset = ((words[v, n] >> 11) * 2.0**-53 for n in (4, 5))
-    elsewhere = _random_partners(documents, document[v], begin + i, begin + a_end, where, offset)
-    return Pairs(
-        place=begin + v,
+    elsewhere = _random_partners(documents, document[v], i, a_end, where, offset)
+    pairs = Pairs(
+        place=first + v,
         key=words[v, 6],
         coins=words[v, 7],
-        a=begin + i,
-        a_end=begin + a_end,
-        b=np.where(is_random, elsewhere[0], begin + a_end),
-        b_end=np.where(is_random, elsewhere[1], begin + j),
+        a=i,
+        a_end=a_end,
+        b=np.where(is_random, elsewhere[0], a_end),
+        b_end=np.where(is_random, elsewhere[1], j),
         is_random=is_random,
         target=target,
-        space=np.maximum(1, target - (starts[a_end] - starts[i])),
+        space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
     )
+    return pairs, at
 
 
 def _random_partners(

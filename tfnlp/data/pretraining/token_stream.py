@@ -23,13 +23,32 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
     Returns:
         int32 `[1 + N + S]`.
     """
-    starts = corpus.sentence_starts
-    stream = np.full(1 + corpus.num_tokens + corpus.num_sentences, newline_id, np.int32)
-    owner = np.repeat(np.arange(corpus.num_sentences), np.diff(starts))  # [N], of each token
-    stream[1 + np.arange(corpus.num_tokens) + owner] = corpus.tokens
-    last = corpus.document_starts[1:] - 1  # the last sentence of each document
-    stream[starts[last + 1] + last + 1] = end_id
-    stream[0] = end_id
+    lengths = np.diff(corpus.sentence_starts)
+    first = np.zeros(len(lengths), bool)
+    first[corpus.document_starts[:-1]] = True
+    return np.append(stream_part(corpus.tokens, lengths, first, newline_id, end_id), end_id)
+
+
+def stream_part(
+    tokens: np.ndarray, lengths: np.ndarray, first: np.ndarray, newline_id: int, end_id: int
+) -> np.ndarray:
+    """Return consecutive sentences as a part of a stream, each with the token before it.
+
+    Args:
+        tokens: int [N].
+        lengths: int64 [S], of the sentences.
+        first: bool [S], whether a sentence is the first of its document.
+        newline_id, end_id: see `token_stream`.
+
+    Returns:
+        int32 `[N + S]`.
+    """
+    starts = np.cumsum(lengths) - lengths + np.arange(len(lengths))
+    stream = np.empty(len(tokens) + len(lengths), np.int32)
+    between = np.zeros(len(stream), bool)
+    between[starts] = True
+    stream[starts] = np.where(first, end_id, newline_id)
+    stream[~between] = tokens
     return stream
 
 
@@ -86,7 +105,7 @@ class TokenWindows:
         weights         float32 [B, T]  1 for targets that count, else 0
 
     Args:
-        stream: int32 `[N]`, see `token_stream`.
+        stream: int32 or uint16 `[N]`, see `token_stream`.
         batch_size: B, over all devices.
         window: T; the stream must have more tokens.
         seed: int in [0, 2^31).
