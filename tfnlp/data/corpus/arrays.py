@@ -175,10 +175,10 @@ def scratch(shape: Any, dtype: Any) -> np.ndarray:
         return _mapped(file, dtype, shape, "r+")
 
 
-def chunks(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield an array in parts of `CHUNK` rows."""
-    for start in range(0, len(array), CHUNK):
-        yield array[start : start + CHUNK]
+def chunks(array: np.ndarray, size: int = CHUNK) -> Iterator[np.ndarray]:
+    """Yield an array in parts of `size` rows."""
+    for start in range(0, len(array), size):
+        yield array[start : start + size]
 
 
 def int32_checksum(array: np.ndarray) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
-from tfnlp.data.corpus.arrays import GrowingWords, read_arrays
+from tfnlp.data.corpus.arrays import CHUNK, GrowingWords, read_arrays, scratch
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.text.characters import (
     BEGIN_OF_SENTENCE,
@@ -132,6 +132,14 @@ class LanguageModelCorpus:
             OSError: a file is missing or damaged.
         """
         return cls(**read_arrays(folder))
+
+    def target_starts(self) -> np.ndarray:
+        """Return the number of the first target of each sentence, int64 [S]."""
+        starts = scratch(self.num_sentences, np.int64)
+        for first in range(0, len(starts), CHUNK):
+            numbers = np.arange(first, min(first + CHUNK, len(starts)))
+            starts[numbers] = self.sentence_starts[numbers] + numbers
+        return starts
 
     def characters(self) -> np.ndarray:
         """Return the character ids of the lexicon, int16 [len(lexicon), 50].

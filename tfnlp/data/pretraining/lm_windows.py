@@ -20,8 +20,6 @@ from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 
 RESETS = ("never", "document", "sentence")
 
-_SENTENCE, _DOCUMENT = 1, 2  # marks of places where one begins; a document also begins a sentence
-
 
 class LanguageModelWindows:
     """Batches of consecutive windows, a pure function of (corpus, seed, step).
@@ -84,17 +82,7 @@ class LanguageModelWindows:
         self.seed = seed
         self.reset = reset
         self.num_tokens = total
-        self._marks = np.zeros(total, np.uint8)
-        # Each sentence has one place more than words.
-        starts = corpus.sentence_starts[:-1] + np.arange(corpus.num_sentences)
-        self._marks[starts] = _SENTENCE
-        self._marks[starts[corpus.document_starts[:-1]]] = _DOCUMENT
-        lengths = np.diff(corpus.sentence_starts)
-        # The position of word i when its sentence is reversed.
-        mirror = np.repeat(corpus.sentence_starts[:-1] + corpus.sentence_starts[1:] - 1, lengths)
-        mirror -= np.arange(corpus.num_words)
-        self._forward = self._stream(corpus.ids, corpus.begin_id)
-        self._backward = self._stream(corpus.ids[mirror], corpus.end_id)
+        self._starts = corpus.target_starts()
 
     @property
     def steps_per_epoch(self) -> int:
@@ -152,29 +140,29 @@ class LanguageModelWindows:
             value[~real] = False if name == "resets" else self.corpus.end_id
         return {**batch, "weights": real.astype(np.float32)}
 
-    def _stream(self, words: np.ndarray, begin: int) -> np.ndarray:
-        """Return the stream of a direction [N]: `words` int32 [W], `begin` before each sentence."""
-        stream = np.full(self.num_tokens, begin, np.int32)
-        stream[self._marks == 0] = words
-        return stream
-
     def _gather(self, places: np.ndarray, first: bool) -> dict[str, np.ndarray]:
         """Return the batch of places, int64 [B, T + 1] in [0, N), without its weights."""
         corpus = self.corpus
-        marks = self._marks[places]
+        sentence = np.searchsorted(self._starts, places, "right") - 1  # [B, T + 1]
+        within = places - self._starts[sentence]  # 0 at the first place, then n for word n
+        begins = within == 0
+        starts, ends = corpus.sentence_starts[sentence], corpus.sentence_starts[sentence + 1]
         batch = {}
-        for name, stream, end in (
-            ("forward", self._forward, corpus.end_id),
-            ("backward", self._backward, corpus.begin_id),
+        for name, words, begin, end in (
+            ("forward", starts + within - 1, corpus.begin_id, corpus.end_id),
+            ("backward", ends - within, corpus.end_id, corpus.begin_id),
         ):
-            ids = stream[places]
+            ids = np.where(begins, begin, corpus.ids[np.where(begins, 0, words)])
             # The target of a place is the next word; at the end of a sentence, its end mark.
-            targets = np.where(marks[:, 1:], end, ids[:, 1:])
+            targets = np.where(begins, end, ids)[:, 1:]
             targets[targets >= corpus.vocab_size] = corpus.unknown_id
-            batch[f"{name}_ids"] = np.ascontiguousarray(ids[:, :-1])
-            batch[f"{name}_targets"] = targets.astype(np.int32, copy=False)
+            batch[f"{name}_ids"] = np.ascontiguousarray(ids[:, :-1], np.int32)
+            batch[f"{name}_targets"] = targets.astype(np.int32)
         if self.reset != "never":
-            resets = marks[:, :-1] >= (_DOCUMENT if self.reset == "document" else _SENTENCE)
+            resets, sentence = begins[:, :-1], sentence[:, :-1]
+            if self.reset == "document":
+                document = np.searchsorted(corpus.document_starts, sentence)
+                resets = resets & (corpus.document_starts[document] == sentence)
             resets[:, 0] |= first
             batch["resets"] = resets
         return batch

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.corpus.arrays import CHUNK, scratch
 from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 
 
@@ -23,7 +24,8 @@ class Ngrams:
         weights         float32 [B]         1; 0 for padding at the end of an evaluation
 
     Args:
-        corpus: the text. 4 bytes per word are added, and 8 per target for the order of an epoch.
+        corpus: the text. The order of an epoch takes 8 bytes a target; that of a large text is on
+            disk.
         context: n - 1.
         batch_size: B, over all devices.
         seed: int in [0, 2^63).
@@ -43,17 +45,7 @@ class Ngrams:
             raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
         self.corpus, self.context, self.batch_size, self.seed = corpus, context, batch_size, seed
         self.num_tokens = corpus.num_tokens
-        # All sentences in one row, each with n - 1 times `<S>` before it and `</S>` after it.
-        lengths = np.diff(corpus.sentence_starts)
-        ends = np.cumsum(lengths + context + 1)
-        self._stream = np.full(ends[-1], corpus.begin_id, np.int32)
-        self._stream[ends - 1] = corpus.end_id
-        owner = np.repeat(np.arange(len(lengths)), lengths)  # [W]
-        places = np.arange(corpus.num_words) + context + owner * (context + 1)
-        self._stream[places] = np.where(
-            corpus.ids < corpus.vocab_size, corpus.ids, corpus.unknown_id
-        )
-        self._targets = np.sort(np.concatenate([places, ends - 1]))  # [N], places in the stream
+        self._starts = corpus.target_starts()
         self._order = functools.lru_cache(maxsize=2)(self._draw)
 
     @property
@@ -102,16 +94,27 @@ class Ngrams:
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Draw the order of an epoch, int64 [N]."""
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        return rng.permutation(self.num_tokens)
+        order = scratch(self.num_tokens, np.int64)
+        for first in range(0, len(order), CHUNK):
+            order[first : first + CHUNK] = np.arange(first, min(first + CHUNK, len(order)))
+        np.random.Generator(np.random.Philox(key=[self.seed, epoch])).shuffle(order)
+        return order
 
     def _gather(self, rows: np.ndarray, weights: np.ndarray) -> dict[str, np.ndarray]:
         """Return the targets `rows` [B] and the words before them."""
-        places = self._targets[rows]
-        before = places[:, np.newaxis] + np.arange(-self.context, 0)  # [B, n - 1]
+        starts = self.corpus.sentence_starts
+        sentence = np.searchsorted(self._starts, rows, "right") - 1  # [B]
+        words = rows - sentence  # as many ends of sentences are before a target
+        places = words[:, np.newaxis] + np.arange(-self.context, 1)  # [B, n]
+        first = starts[sentence][:, np.newaxis]
+        real = (places >= first) & (places < starts[sentence + 1][:, np.newaxis])
+        ids = self.corpus.ids[np.where(real, places, 0)]
+        ids = np.where(ids < self.corpus.vocab_size, ids, self.corpus.unknown_id)
+        ids = np.where(places < first, self.corpus.begin_id, ids)
+        ids[words == starts[sentence + 1], -1] = self.corpus.end_id
         return {
-            "input_word_ids": self._stream[before],
-            "targets": self._stream[places],
+            "input_word_ids": np.ascontiguousarray(ids[:, :-1], np.int32),
+            "targets": np.ascontiguousarray(ids[:, -1], np.int32),
             "weights": weights,
         }
 

@@ -11,9 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.data.corpus.arrays import GrowingArray, chunks, scratch
 from tfnlp.data.corpus.word_corpus import WordCorpus
 
 _BATCHES = 32  # batches per call of Python
+_SENTENCES = 1 << 16  # that are handled at once
 _EVALUATION = 2**63 - 1  # the epoch whose random numbers the evaluation uses
 
 
@@ -175,20 +177,27 @@ class WordBlocks:
     def _draw(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Draw the kept words of an epoch, their windows to the left and right, and the start."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        corpus = self.corpus
-        kept = rng.random(corpus.num_words, np.float32) < self._keep[corpus.ids]
-        ids = corpus.ids[kept]
-        # The starts of sentences among the kept words; sentences without kept words are removed.
-        starts = np.concatenate([[0], np.cumsum(kept)])[corpus.sentence_starts]
-        lengths = np.diff(starts)
-        lengths = lengths[lengths > 0]
-        ends = np.repeat(np.cumsum(lengths), lengths)
-        behind = ends - 1 - np.arange(len(ids))
-        before = np.repeat(lengths, lengths) - 1 - behind
+        words, lengths = GrowingArray(np.int32), GrowingArray(np.int64)
+        for first in range(0, self.corpus.num_sentences, _SENTENCES):
+            starts = self.corpus.sentence_starts[first : first + _SENTENCES + 1]
+            ids = self.corpus.ids[starts[0] : starts[-1]]
+            kept = rng.random(len(ids), np.float32) < self._keep[ids]
+            words.append(ids[kept])
+            # The kept words of each sentence; sentences without kept words are removed.
+            left = np.diff(np.concatenate([[0], np.cumsum(kept)])[starts - starts[0]])
+            lengths.append(left[left > 0])
+        ids, lengths = words.finish(), lengths.finish()
         windows = rng.integers(1, self.window + 1, len(ids), dtype=np.int16)
         offset = int(rng.integers(max(1, len(ids))))
-        small = np.minimum(self.window, [before, behind]).astype(np.int16)  # [2, words]
-        return ids, np.minimum(windows, small[0]), np.minimum(windows, small[1]), offset
+        sides, done = scratch([2, len(ids)], np.int16), 0
+        for part in chunks(lengths, _SENTENCES):
+            ends = np.repeat(np.cumsum(part), part)
+            behind = ends - 1 - np.arange(len(ends))
+            before = np.repeat(part, part) - 1 - behind
+            here = slice(done, done + len(ends))
+            sides[:, here] = np.minimum(windows[here], [before, behind])
+            done += len(ends)
+        return ids, *sides, offset
 
     def _negatives(self, epoch: int, number: int, count: int) -> np.ndarray:
         """Draw int32 [count, B, N] from the numbers of Philox of these batches of the epoch."""
