@@ -52,9 +52,13 @@ SETTINGS = {
     "nnlm": {"batch_size": 16, "max_vocab": 40},
     "word2vec": {"batch_size": 4, "block": 8, "min_count": 3, "lowercase": True},
 }
-# What config.json says of the text, in runs that go on.
+# What config.json of earlier versions says of this text; such runs go on.
 CORPORA = {
-    "bert": {"tokens": 4813, "crc32": 1504891559},
+    "bert": {"tokens": 4813, "crc32": 847695968},
+    "gpt": {"tokens": 7420, "crc32": 2595580787},
+    "elmo": {"tokens": 5399, "crc32": 3865186655},
+    "nnlm": {"tokens": 5142, "crc32": 3190721757},
+    "word2vec": {"words": 4214, "crc32": 3385401933},
 }
 
 
@@ -79,34 +83,30 @@ def assert_same(one, other):
             np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
-@pytest.mark.parametrize("valid", [False, True])
 @pytest.mark.parametrize("family", SETTINGS)
-def test_batches_are_those_of_texts_in_memory(family, valid, text, request, capsys):
-    more = {"valid": str(text)} if valid else {}
+def test_batches_are_those_of_texts_in_memory(family, text, request, capsys):
+    more = {"valid": str(text)} if family in ("gpt", "nnlm") else {}
     expected = prepare(family, text, **more)
+    assert expected[0] == CORPORA[family]
     request.getfixturevalue("on_disk")
     assert_same(prepare(family, text, **more), expected)
     capsys.readouterr()
     # The second start reads nothing.
     assert_same(prepare(family, text, **more), expected)
-    assert capsys.readouterr().err == ""
-
-
-def test_runs_of_earlier_versions_find_their_text(text, on_disk):
-    found = {family: prepare(family, text)[0] for family in CORPORA}
-    assert found == CORPORA
+    shown = capsys.readouterr().err
+    assert "kept in" in shown and "reading" not in shown and "building" not in shown
 
 
 def test_a_changed_text_is_read_again(text, on_disk):
-    first = prepare("bert", text)
+    first = prepare("word2vec", text)
     stat, lines = os.stat(text), text.read_text(encoding="utf-8")
     text.write_text(lines.replace("bal", "bap"), encoding="utf-8")
     os.utime(text, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert os.stat(text).st_size == stat.st_size
-    changed = prepare("bert", text)
+    changed = prepare("word2vec", text)
     assert changed[0] != first[0]
     text.write_text(lines, encoding="utf-8")
-    assert_same(prepare("bert", text), first)
+    assert_same(prepare("word2vec", text), first)
 
 
 def test_stored_documents_are_those_of_the_files(text, on_disk):
@@ -119,7 +119,14 @@ def test_stored_documents_are_those_of_the_files(text, on_disk):
                 documents.append(list(piece))
         return documents
 
-    for layout in ("prose", "lines", "words"):
+    prose = text.read_text(encoding="utf-8")
+    layouts = {
+        "prose": prose,
+        "lines": prose.replace(". ", ".\n"),
+        "words": prose.replace(". ", "\n\n").replace(" ", "\n"),
+    }
+    for layout, contents in layouts.items():
+        text.write_text(contents, encoding="utf-8")
         documents = list(read_documents(text, layout))
         stored = StoredDocuments(StoredText(text, layout, progress=False))
         assert joined(stored) == documents
@@ -194,12 +201,16 @@ def test_a_cache_that_can_not_be_written(tmp_path, monkeypatch, text, on_disk):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TFNLP_CACHE", str(tmp_path / "file"))
     with pytest.raises(OSError, match="can't be written .*TFNLP_CACHE"):
-        prepare("bert", text)
+        prepare("word2vec", text)
 
 
-def test_memory_does_not_grow_with_the_text(tmp_path, on_disk):
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    tokenizer = WordPieceTokenizer(tokens)
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
+    monkeypatch.setenv("TFNLP_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(arrays, "_IN_MEMORY", 1 << 16)
+    monkeypatch.setattr(arrays, "CHUNK", 1 << 14)
+    monkeypatch.setattr(bert_sampling, "_BLOCK", 1000)
+    tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
     sentences = [" ".join(np.random.default_rng(i).choice(WORDS, 50)) for i in range(100)]
 
     def peak(count):
@@ -214,5 +225,6 @@ def test_memory_does_not_grow_with_the_text(tmp_path, on_disk):
         assert (folder / "tokens.bin").stat().st_size == 2 * corpus.num_tokens
         return found
 
-    peak(1)  # what is made once
-    assert (peak(400) - peak(100)) / (300 * 5000) < 0.5  # bytes a token
+    peak(2)  # what is made once
+    growth = peak(300) - peak(100)
+    assert growth / (200 * 5000) < 0.5  # bytes a token

@@ -87,12 +87,14 @@ def documents(config: Any, paragraphs: bool = False) -> tuple[Documents, Documen
     Small texts and Python objects are lists in memory; large files are `StoredDocuments`.
     """
     from tfnlp.data import split_documents
+    from tfnlp.data.corpus.cache import cache_folder
     from tfnlp.data.corpus.python_text import documents_of
     from tfnlp.data.corpus.stored_documents import StoredDocuments, stored_text
 
     def read(text: Any) -> Documents:
         stored = stored_text(text, config.layout, paragraphs)
         if stored is not None:
+            print(f"what is made of large texts is kept in {cache_folder()}", file=sys.stderr)
             return StoredDocuments(stored)
         return list(documents_of(text, config.layout, paragraphs))
 
