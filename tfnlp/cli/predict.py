@@ -77,15 +77,16 @@ def _predict_task(config: PredictTask) -> None:
     else:
         examples = _examples_of_texts(spec, config)
         source = "texts" if config.text else "standard input"
-    predictions = loaded.predicted(examples, config.batch_size, source)
-    lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
+    predictions = loaded.predictions(examples, config.batch_size, source)
+    lines = (json.dumps(p, ensure_ascii=False) for p in predictions)
     if config.output:
         write_lines(config.output, lines)
-        print(f"{len(lines):,} predictions: {config.output}")
+        print(f"{len(examples):,} predictions: {config.output}")
         return
     if not (config.json or config.input):
-        lines = [shown(spec, e, p) for e, p in zip(examples, predictions, strict=True)]
-    print("\n".join(lines))
+        lines = (shown(spec, e, p) for e, p in zip(examples, predictions, strict=True))
+    for line in lines:
+        print(line)
 
 
 def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:

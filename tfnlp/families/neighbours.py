@@ -198,18 +198,20 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
     from tfnlp.convert.formats.hdf5_files import written_hdf5
     from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 
-    with open(source, encoding="utf-8") as file:
-        sentences = [line.split() for line in file]
-    if not sentences:
-        raise ValueError(f"{source} is empty; give a file with a sentence a line")
-    if carry_state:
-        layers = running_layers(encoder, sentences)
-    else:
-        layers = sentence_layers(ElmoModule(encoder), sentences)
-    with written_hdf5(path) as file:
-        for number, values in enumerate(tqdm(layers, total=len(sentences), unit="sentence")):
-            file.create_dataset(str(number), data=values)
-    return f"{path}: {len(sentences)} sentences, {values.shape[0]} layers of {values.shape[2]}"
+    with open(source, encoding="utf-8") as lines:
+        count = sum(1 for _ in lines)  # and checks that all of it is UTF-8
+        if not count:
+            raise ValueError(f"{source} is empty; give a file with a sentence a line")
+        lines.seek(0)
+        sentences = (line.split() for line in lines)
+        if carry_state:
+            layers = running_layers(encoder, sentences)
+        else:
+            layers = sentence_layers(ElmoModule(encoder), sentences)
+        with written_hdf5(path) as file:
+            for number, values in enumerate(tqdm(layers, total=count, unit="sentence")):
+                file.create_dataset(str(number), data=values)
+    return f"{path}: {count} sentences, {values.shape[0]} layers of {values.shape[2]}"
 
 
 def _unit(x: Any) -> Any:

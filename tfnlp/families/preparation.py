@@ -251,8 +251,10 @@ def same_folder(first: Any, second: Any) -> bool:
     return os.path.realpath(first) == os.path.realpath(second)
 
 
-def write_lines(path: str, lines: Any) -> None:
+def write_lines(path: str, lines: Iterable[Any]) -> None:
     """Write a file of one entry a line, whole or not at all."""
-    from tfnlp.text.lines import write_text
+    from tfnlp.files import written_whole
 
-    write_text(path, "".join(f"{line}\n" for line in lines))
+    with written_whole(path) as partial:
+        with open(partial, "w", encoding="utf-8", newline="") as file:
+            file.writelines(f"{line}\n" for line in lines)

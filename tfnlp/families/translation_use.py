@@ -14,6 +14,7 @@ TRANSLATION_MEASURES = {
     "source": None, "target": None, "batch_size": 32, "beams": 4, "length_penalty": 0.6,
     "report": None,
 }  # fmt: skip
+_PART = 8192  # sentences that are translated at once
 TRANSLATION_EXPORTS = ("beams", "length_penalty")
 TRANSLATION_NEEDS = ("source", "target")
 
@@ -89,20 +90,30 @@ def _check(config: PredictTranslation) -> None:
 
 def predict(loaded: Any, config: PredictTranslation) -> list[str]:
     """Return the translations, and draw the attention of the first one."""
-    from tfnlp.hub import Translator
-
-    translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
-    translations = translator(config.text)
+    translations = [text for part in _parts(loaded, config) for text in part]
     if config.attention:
         _draw(loaded, config.text[0], translations[0], config.attention)
     return translations
 
 
 def lines(loaded: Any, config: PredictTranslation) -> Iterator[str]:
-    """Yield a translation a line."""
-    yield "".join(f"{translation}\n" for translation in predict(loaded, config))
+    """Yield a translation a line, those of a part of the sentences at a time."""
+    first = None
+    for part in _parts(loaded, config):
+        first = part[0] if first is None else first
+        yield "".join(f"{translation}\n" for translation in part)
     if config.attention:
+        _draw(loaded, config.text[0], first, config.attention)
         print(f"attention: {config.attention}", file=sys.stderr)
+
+
+def _parts(loaded: Any, config: PredictTranslation) -> Iterator[list[str]]:
+    """Yield the translations of consecutive sentences; those of similar length share a batch."""
+    from tfnlp.hub import Translator
+
+    translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
+    for first in range(0, len(config.text), _PART):
+        yield translator(config.text[first : first + _PART])
 
 
 def _draw(loaded: Any, sentence: str, translation: str, path: str) -> None:

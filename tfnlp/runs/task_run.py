@@ -1,12 +1,15 @@
 """A fine-tuned model: its measures, predictions, report and export."""
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
 from tfnlp.runs.task_config import EvaluateTask, PredictTask
 from tfnlp.runs.task_examples import examples_of_texts
+
+_PART = 8192  # examples that are predicted at once
 
 
 class TaskRun:
@@ -81,6 +84,22 @@ class TaskRun:
         (prepared,) = self.task_model.prepare([examples])
         say_cut(source, self.task_model.spec, prepared.encoded.cut, len(examples))
         return self.task_model.predict(examples, batch_size, prepared)
+
+    def predictions(
+        self, examples: list[Any], batch_size: int, source: str
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the predictions for examples, a part of them at a time.
+
+        Arguments are those of `predicted`. Sequences are padded to lengths that fit their part, so
+        that numbers may differ from those of `predicted` in their last digits.
+        """
+        cut = 0
+        for first in range(0, len(examples), _PART):
+            part = examples[first : first + _PART]
+            (prepared,) = self.task_model.prepare([part])
+            cut += prepared.encoded.cut
+            yield from self.task_model.predict(part, batch_size, prepared)
+        say_cut(source, self.task_model.spec, cut, len(examples))
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
         spec = self.task_model.spec

@@ -1,0 +1,54 @@
+"""Long inputs are predicted a part at a time: in order, and with no more than a part in memory."""
+
+import types
+
+from tfnlp.families import translation_use
+from tfnlp.runs import task_run
+
+
+class Lengths:
+    """A fine-tuned model that predicts the length of each text, and keeps how many it read."""
+
+    spec = types.SimpleNamespace(task="classify", max_length=9)
+
+    def __init__(self):
+        self.parts = []
+
+    def prepare(self, parts):
+        (part,) = parts
+        self.parts.append(len(part))
+        cut = sum(len(text) > 9 for text in part)
+        return [types.SimpleNamespace(encoded=types.SimpleNamespace(cut=cut))]
+
+    def predict(self, examples, batch_size, prepared):
+        return [{"score": len(text)} for text in examples]
+
+
+def test_tasks(monkeypatch, capsys):
+    monkeypatch.setattr(task_run, "_PART", 4)
+    run = task_run.TaskRun.__new__(task_run.TaskRun)
+    run.task_model = Lengths()
+    texts = ["x" * count for count in (3, 12, 5, 1, 7, 2, 10, 4, 6)]
+    found = run.predictions(texts, 32, "texts")
+    assert next(found) == {"score": 3}
+    assert run.task_model.parts == [4]  # the others are not read yet
+    assert [3, *(row["score"] for row in found)] == [len(text) for text in texts]
+    assert run.task_model.parts == [4, 4, 1]
+    assert "2 of 9 examples" in capsys.readouterr().err
+
+
+def test_translations(monkeypatch):
+    parts = []
+
+    def translator(texts):
+        parts.append(len(texts))
+        return [text.upper() for text in texts]
+
+    monkeypatch.setattr(translation_use, "_PART", 2)
+    monkeypatch.setattr("tfnlp.hub.Translator", lambda *arguments: translator)
+    loaded = types.SimpleNamespace(decoder=None, tokenizer=None)
+    config = translation_use.PredictTranslation.make(model="m", text=["a", "b", "c"])
+    pieces = translation_use.lines(loaded, config)
+    assert next(pieces) == "A\nB\n" and parts == [2]
+    assert list(pieces) == ["C\n"] and parts == [2, 1]
+    assert translation_use.predict(loaded, config) == ["A", "B", "C"]
