@@ -170,8 +170,11 @@ def scratch(shape: Any, dtype: Any) -> np.ndarray:
         return np.empty(shape, dtype)
     folder = cache_folder()
     with disk_errors(folder), tempfile.TemporaryFile(dir=folder) as file:
-        # Without the space, writing to the mapping would end the process.
-        os.posix_fallocate(file.fileno(), 0, int(np.prod(shape)) * dtype.itemsize)
+        size = int(np.prod(shape)) * dtype.itemsize
+        file.truncate(size)
+        if hasattr(os, "posix_fallocate"):
+            # Without the space, writing to the mapping would end the process.
+            os.posix_fallocate(file.fileno(), 0, size)
         return _mapped(file, dtype, shape, "r+")
 
 

@@ -26,7 +26,9 @@ def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.nd
     lengths = np.diff(corpus.sentence_starts)
     first = np.zeros(len(lengths), bool)
     first[corpus.document_starts[:-1]] = True
-    return np.append(stream_part(corpus.tokens, lengths, first, newline_id, end_id), end_id)
+    return np.append(
+        stream_part(corpus.tokens, lengths, first, newline_id, end_id), np.int32(end_id)
+    )
 
 
 def stream_part(
