@@ -119,6 +119,7 @@ class Bench:
         found = [f"exit code {code}: {said}"] if code else differences(self.folder / name, folder)
         self._note(name, kills, seconds, refusals, found)
         shutil.rmtree(folder)
+        shutil.rmtree(f"{folder}.cache", ignore_errors=True)
         return kills
 
     def start(
@@ -193,6 +194,7 @@ def _run(arguments: list[str], folder: pathlib.Path, log: pathlib.Path) -> None:
 
     os.setsid()
     os.chdir(folder)
+    os.environ["TFNLP_CACHE"] = f"{folder}.cache"  # tokenized texts, which other runs would read
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
