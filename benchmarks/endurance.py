@@ -116,8 +116,6 @@ def watch(process: subprocess.Popen, run: pathlib.Path, seconds: float) -> list[
         if len(samples) == 1 or samples[-1].seconds // ROW > samples[-2].seconds // ROW:
             print(samples[-1].row(), flush=True)
         time.sleep(max(0.0, start + len(samples) * SECONDS - time.monotonic()))
-    if samples:
-        print(samples[-1].row(), flush=True)
     return samples
 
 

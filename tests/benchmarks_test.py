@@ -1,6 +1,7 @@
 """The scripts of `benchmarks/`: they load, the quick ones run, and the n-gram model is right."""
 
 import collections
+import dataclasses
 import importlib
 import math
 import pathlib
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import ngram, tasks
+from benchmarks import endurance, kills_work, ngram, tasks
 from tfnlp import books
 
 SCRIPTS = sorted(path.stem for path in pathlib.Path(benchmarks.__path__[0]).glob("[!_]*.py"))
@@ -149,3 +150,39 @@ def test_ngram_by_hand(tmp_path, capsys):
     np.testing.assert_allclose(trigram.probabilities(rows), expected, rtol=1e-14)
     assert ngram.main(["--train", "none.txt", "--valid", "none.txt"]) == 1
     assert capsys.readouterr().err == "ngram: error: none.txt: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda seconds: {}, []),
+        (lambda seconds: {"anonymous": int((400 + seconds / 120) * endurance.MB)}, ["30.0 MB an"]),
+        (lambda seconds: {"handles": 4 + int(seconds // 600)}, ["handles grew from 5 to 9"]),
+        (lambda seconds: {"threads": 16 + (seconds > 1800)}, ["threads grew from 16 to 17"]),
+        (lambda seconds: {"checkpoints": 5 if seconds == 3000 else 3}, ["5 checkpoints are kept"]),
+    ],
+)
+def test_endurance_finds_what_grows(change, found):
+    flat = endurance.Sample(0.0, 300, 400 * endurance.MB, 900 * endurance.MB, 4, 16, 3, 15, 1, 1)
+    times = [10.0 * number for number in range(361)]
+    samples = [dataclasses.replace(flat, seconds=time, **change(time)) for time in times]
+    problems = endurance.problems(samples, keep=3)
+    assert len(problems) == len(found)
+    assert all(part in problem for part, problem in zip(found, problems, strict=True))
+
+
+def test_kills_compare_files_byte_for_byte(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name / "run/logs").mkdir(parents=True)
+        (tmp_path / name / "run/vocab.txt").write_text("a\n")
+        (tmp_path / name / "run/logs" / name).write_text("each start has its own")
+    one, other = tmp_path / "one", tmp_path / "other"
+    assert kills_work.differences(one, other) == []
+    (one / "run/config.json").write_text("{}")
+    (other / "run/.partial-0123abcd-curve.png").write_bytes(b"")
+    (other / "run/vocab.txt").write_text("b\n")
+    assert kills_work.differences(one, other) == [
+        "run/config.json is missing",
+        "run/.partial-0123abcd-curve.png is left over",
+        "run/vocab.txt differs",
+    ]
