@@ -56,4 +56,4 @@ def test_the_same_command_finishes_an_export_that_was_killed(kind, tmp_path, cap
     for name in modules:
         assert tf.saved_model.contains_saved_model(str(tmp_path / "pairs" / "m" / name))
     assert tfnlp(*command) == 1
-    assert "exists; choose another folder, or overwrite it" in error(capsys)
+    assert "exists; choose another folder, or --overwrite it" in error(capsys)

@@ -80,9 +80,17 @@ def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp
             process.wait()
         time.sleep(0.01)
     assert process.returncode == -signal.SIGKILL and not (killed / "results.json").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tfnlp.pictures.plot_history", _interrupted)
+        assert tfnlp(*command, "--output", killed) == 130
+    assert not (killed / "results.json").exists()  # it says that the run has ended
     assert tfnlp(*command, "--output", killed) == 0
-    for name in ("dev_predictions.jsonl", "results.json"):
-        assert (killed / name).read_text() == (tmp_path / "whole" / name).read_text()
+    for name in ("dev_predictions.jsonl", "results.json", "curve.png"):
+        assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def test_buckets_change_nothing_but_the_padding(files, tmp_path):

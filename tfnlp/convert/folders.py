@@ -107,7 +107,7 @@ def new_folder(
             raise FileExistsError(f"{directory} exists{contents}; choose another folder")
         if held and not overwrite:
             raise FileExistsError(
-                f"{directory} holds {held}; choose another folder, or overwrite=True"
+                f"{directory} holds {held}; choose another folder, or `overwrite` it"
             )
     try:
         os.makedirs(os.path.dirname(directory), exist_ok=True)

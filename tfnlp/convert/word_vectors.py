@@ -142,7 +142,7 @@ def write_word_vectors(
     if format not in FORMATS:
         raise ValueError(f"format={format!r} must be one of {', '.join(FORMATS)}")
     if os.path.exists(path) and (not overwrite or os.path.isdir(path)):
-        raise FileExistsError(f"{path} exists; choose another file, or overwrite it")
+        raise FileExistsError(f"{path} exists; choose another file, or `overwrite` it")
     for word in vectors.words:
         if any(mark in word for mark in (" ", "\n", "\r", "\t")) or word[0] == "\ufeff":
             raise ValueError(

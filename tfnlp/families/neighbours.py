@@ -62,7 +62,7 @@ def check_prediction(config: PredictElmo) -> None:
         if config.word not in sentence.split():
             raise ValueError(f"{config.word!r} is not a word of {sentence!r} (split at spaces)")
     if config.hdf5 and os.path.exists(config.hdf5):
-        raise FileExistsError(f"{config.hdf5} exists; choose another `hdf5`")
+        raise FileExistsError(f"{config.hdf5} exists; delete it or choose another `hdf5`")
 
 
 def predict(loaded: Any, config: PredictElmo) -> list[Any]:

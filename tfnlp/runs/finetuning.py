@@ -255,8 +255,8 @@ class Finetuning:
             # The other commands use the weights in float32.
             trained, model = model, task_folder.make_task_model(self.backbone, config, words)
             model.model.set_weights(trained.model.get_weights())
-        results = self._finish(folder, model, dev, steps)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
+        results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
         print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results

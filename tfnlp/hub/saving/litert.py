@@ -78,7 +78,7 @@ def check_file(
             f"litert={path} is inside the SavedModel {directory}; choose another place"
         )
     if os.path.isdir(path) or (os.path.exists(path) and not overwrite):
-        raise FileExistsError(f"{path} exists; choose another file, or overwrite it")
+        raise FileExistsError(f"{path} exists; choose another file, or `overwrite` it")
 
 
 @contextlib.contextmanager

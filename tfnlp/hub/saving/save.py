@@ -120,7 +120,7 @@ def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
     directory = os.path.abspath(os.fspath(directory))
     if os.path.exists(directory) and not _may_replace(directory, overwrite):
         raise FileExistsError(
-            f"{directory} exists; choose another folder, or overwrite it if it is a SavedModel"
+            f"{directory} exists; choose another folder, or `overwrite` it if it is a SavedModel"
         )
 
 
