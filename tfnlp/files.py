@@ -48,7 +48,7 @@ def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") 
 
 
 def is_full(error: Exception) -> bool:
-    """Return whether the system said that there is no room; a `WriteError` is no such error."""
+    """Return whether the system said that the disk is full; a `WriteError` is no such error."""
     if not isinstance(error, OSError) or error.errno is None:
         return False
     return os.strerror(error.errno) in _FULL
@@ -74,10 +74,10 @@ def named_errors(path: str | os.PathLike[str], written: str) -> Iterator[None]:
 
 
 def check_space(path: str, size: int) -> None:
-    """Write an empty file at `path` if `size` bytes have room there.
+    """Write an empty file at `path` if there is space for `size` bytes.
 
     Raises:
-        OSError: if they haven't.
+        OSError: if there is none.
     """
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, size)

@@ -49,7 +49,6 @@ def beam_search(
     if beams < 1:
         raise ValueError(f"beams={beams} must be at least 1")
     batch, prompt = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
-    size = decoder.vocab_size
     first = ops.arange(batch)[:, None] * beams  # [B, 1], row of each prompt's first hypothesis
     columns = ops.arange(max_new_tokens)[None, None]  # [1, 1, G]
 
@@ -62,9 +61,10 @@ def beam_search(
     later = ops.cast(ops.arange(beams)[None] > 0, "float32") * _IMPOSSIBLE  # [1, K]
     scores = ops.tile(later, (batch, 1))
     new = ops.full((batch, beams, max_new_tokens), pad_id, "int32")
-    lengths = ops.zeros((batch, beams), "int32")
-    done = ops.zeros((batch, beams), "bool")
-    stay = ops.where(ops.arange(size)[None, None] == pad_id, 0.0, _IMPOSSIBLE)  # [1, 1, V]
+    lengths, done = (ops.zeros((batch, beams), kind) for kind in ("int32", "bool"))
+    stay = ops.where(ops.arange(decoder.vocab_size) == pad_id, 0.0, _IMPOSSIBLE)[
+        None, None
+    ]  # [1, 1, V]
 
     def body(*state: Tensor) -> tuple[Tensor, ...]:
         made, scores, new, lengths, done, logits, *cache = state
@@ -76,10 +76,9 @@ def beam_search(
             flat = ops.take(ops.reshape(x, (-1, *rest)), rows, axis=0)  # [B*K, ...]
             return ops.reshape(flat, (batch, beams, *rest))
 
-        ended = kept(done)
+        ended = done = kept(done)
         new = ops.where(columns == made, tokens[:, :, None], kept(new))
         lengths = kept(lengths) + ops.cast(ops.logical_not(ended), "int32")
-        done = ended
         for stop in stop_ids:
             done = ops.logical_or(done, tokens == stop)
         moved = [ops.take(part, rows, axis=0) for part in cache[:moving]]

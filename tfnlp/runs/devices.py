@@ -69,7 +69,7 @@ def alone(config: Any, strategy: Any) -> Any:
 
 
 def _report_memory(error: Exception) -> None:
-    """Raise a MemoryError in one line for TensorFlow's report of a tensor that has no room."""
+    """Raise a MemoryError in one line for TensorFlow's report that memory is full."""
     import tensorflow as tf
 
     if isinstance(error, tf.errors.ResourceExhaustedError) and "OOM" in str(error):

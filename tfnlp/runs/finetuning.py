@@ -17,14 +17,15 @@ from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
     crc32,
-    perfect_prediction,
     read_parts,
     say_cut,
     say_labels,
     sentences_of,
     shown_source,
 )
+from tfnlp.runs.finetune_spec import metric_of, spec_of
 from tfnlp.runs.finetune_table import rows_as_json, table
+from tfnlp.runs.finetune_trainer import make_trainer, optimizer_of
 from tfnlp.runs.memory import check_batch_memory
 
 
@@ -111,77 +112,21 @@ class Finetuning:
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
-        self.spec = self._spec()
+        self.spec = spec_of(task, config, self.backbone, self.features, self.train)
         self._check_batch()
         check_examples(self.spec, config, self.train, self.dev)
         held_out = f"{shown_source(config.train)}, held out"
         source = held_out if config.dev is None else shown_source(config.dev)
         say_labels(source, self.spec, self.dev)
-        self.metric = self._metric()
+        self.metric = metric_of(config, self.spec, self.dev)
         self._prepared = {}
         self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
-
-    def _spec(self) -> Any:
-        """Return the `TaskSpec` of the training examples."""
-        from tfnlp.tasks import TaskSpec
-
-        config, train = self.config, self.train
-        arguments = {"max_length": self._max_length()}
-        for name in ("stride", "max_question", "max_answer"):
-            if hasattr(config, name):
-                arguments[name] = getattr(config, name)
-        if self.task == "classify":
-            arguments["labels"] = sorted({e.label for e in train})
-        if self.task == "tag":
-            arguments["labels"] = sorted({tag for e in train for tag in e.tags})
-        if self.task in ("classify", "similarity"):
-            arguments["texts"] = len(train[0].segments)
-        if self.task == "choose":
-            arguments["choices"] = len(train[0].choices)
-        if self.task == "answer":
-            arguments["unanswerable"] = not all(e.answers for e in train)
-        if self.task == "similarity":
-            scores = [e.label for e in train]
-            mean = sum(scores) / len(scores)
-            deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / len(scores))
-            arguments.update(mean=mean, deviation=deviation or 1.0)
-            # Which text comes first means nothing (Radford et al. 2018, section 3.3).
-            whole = self.fitting.both_orders and self.features is None
-            arguments["both_orders"] = whole and arguments["texts"] == 2
-        return TaskSpec(self.task, **arguments)
 
     def _check_batch(self) -> None:
         from tfnlp.families.fitting import width
 
         sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
         check_batch_memory(self.config, sizes)
-
-    def _max_length(self) -> int:
-        from tfnlp.families.fitting import max_positions
-
-        positions, length = max_positions(self.backbone), self.config.max_length
-        if positions and length > positions:
-            # A default does not forbid a small model.
-            if "max_length" in self.config.given and length not in (128, 384):
-                raise ValueError(
-                    f"`max_length` {length} is longer than the {positions} positions of "
-                    f"{self.backbone.path}"
-                )
-            return positions
-        return length
-
-    def _metric(self) -> str:
-        """Return the measure that picks the best checkpoint."""
-        from tfnlp.tasks.scoring import main_metric, score
-
-        some = self.dev[:1]
-        known = set(score(self.spec, some, [perfect_prediction(self.spec, e) for e in some]))
-        metric = self.config.metric
-        if metric is None:
-            return "best_f1" if self.spec.unanswerable else main_metric(self.spec)
-        if metric not in known:
-            raise ValueError(f"`metric` {metric} is not among {', '.join(sorted(known))}")
-        return metric
 
     def run(self, folder: str, features: str | None, seed: int) -> dict[str, Any]:
         """Train one run, or finish one that was stopped.
@@ -197,22 +142,13 @@ class Finetuning:
         import keras
 
         from tfnlp.pictures import plot_history
-        from tfnlp.training.run import (
-            check_run,
-            earlier_optimizer,
-            is_run,
-            read_config,
-            record_files,
-            write_config,
-        )
+        from tfnlp.training.run import check_run, record_files, write_config
 
         if self.config.restart:
             task_folder.delete_task(self.config.output)  # the table of several runs, too
             task_folder.delete_task(folder)
         check_run(folder, ignore=[task_folder.RESULTS])  # it is made again if it was deleted
-        settings = settings_of(self.config, self.backbone, features)
-        if is_run(folder) and "optimizer" not in self.config.given:
-            settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
+        settings = self._settings(folder, features)
         words = self._words()
         config = self._run_config(settings, features, seed, words)
         keras.utils.set_random_seed(seed)
@@ -234,7 +170,8 @@ class Finetuning:
         train, dev = self._prepare(model, features, len(words or ()))
         batches, dev_batches = self._batches(model, train, dev, settings, seed)
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
-        trainer = self.make_trainer(model, settings, steps, batches.steps_per_epoch, folder, seed)
+        shared, epoch = (self.config, self.strategy), batches.steps_per_epoch
+        trainer = make_trainer(*shared, model, settings, steps, epoch, folder, seed)
         print(
             f"{self.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
@@ -247,19 +184,32 @@ class Finetuning:
             steps,
             validation=self._measure(model, dev, dev_batches),
             monitor=self.metric,
-            evaluate_every=max(1, math.ceil(batches.steps_per_epoch / self.config.evaluations)),
+            evaluate_every=max(1, math.ceil(epoch / self.config.evaluations)),
             patience=self.config.patience,
         )
         trainer.restore(best=True)
         if self.config.bf16 and features is None:
-            # The other commands use the weights in float32.
-            trained, model = model, task_folder.make_task_model(self.backbone, config, words)
-            model.model.set_weights(trained.model.get_weights())
+            model = self._in_float32(model, config, words)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
         print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
+
+    def _in_float32(self, trained: Any, config: dict[str, Any], words: list[str] | None) -> Any:
+        """Return a model with the weights of a bfloat16 one: what the other commands load."""
+        model = task_folder.make_task_model(self.backbone, config, words)
+        model.model.set_weights(trained.model.get_weights())
+        return model
+
+    def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
+        """Return the numbers of a training; a run of version 0.1 keeps its optimizer."""
+        from tfnlp.training.run import earlier_optimizer, is_run, read_config
+
+        settings = settings_of(self.config, self.backbone, features)
+        if is_run(folder) and "optimizer" not in self.config.given:
+            settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
+        return settings
 
     def _batches(
         self, model: Any, train: Any, dev: Any, settings: dict, seed: int
@@ -334,51 +284,13 @@ class Finetuning:
             "head": head,
             "columns": {"text": config.text_columns, "label": config.label},
             "training": {**settings, "metric": self.metric, "bf16": config.bf16, "seed": seed},
-            "optimizer": optimizer_settings(_optimizer(settings)),
+            "optimizer": optimizer_settings(optimizer_of(settings)),
             "data": {
                 "examples": len(self.train),
                 "crc32": crc32(self.train),
                 "dev": crc32(self.dev),
             },
         }
-
-    def make_trainer(
-        self,
-        model: Any,
-        settings: dict[str, Any],
-        steps: int,
-        steps_per_epoch: float,
-        folder: str | None,
-        seed: int,
-    ) -> Any:
-        """Return the `Trainer` of one run."""
-        from tfnlp import tasks, training
-
-        if settings["lm_weight"]:
-            task = tasks.GPTFineTuning(model.model, settings["lm_weight"])
-        else:
-            task = tasks.FineTuning(model.model)
-        more = {}
-        if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
-            every = settings["unfreeze_every"]
-            every = every and max(1, round(every * steps_per_epoch))
-            rates = training.LayerRates(settings["layer_decay"], settings["freeze"], every)
-            more["layer_rates"] = rates
-        warmup = int(settings["warmup"] * steps)
-        return training.Trainer(
-            task,
-            _optimizer(settings),
-            training.schedule("linear", settings["learning_rate"], steps, warmup),
-            strategy=self.strategy,
-            clip_norm=settings["clip_norm"] or None,
-            accumulation=settings["accumulation"],
-            steps_per_call=10,
-            jit_compile=self.config.jit,
-            seed=seed,
-            directory=folder,
-            keep=1,
-            **more,
-        )
 
     def _finish(self, folder: str, model: Any, dev: Any, steps: int) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
@@ -403,12 +315,6 @@ class Finetuning:
         write_lines(path, [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results
-
-
-def _optimizer(settings: dict[str, Any]) -> Any:
-    from tfnlp import training
-
-    return training.optimizer(settings["optimizer"], settings["weight_decay"])
 
 
 def shown_metrics(results: dict[str, Any]) -> str:

@@ -1,0 +1,81 @@
+"""What a fine-tuning run learns: the `TaskSpec` of its examples, and the measure to choose by."""
+
+import math
+from typing import Any
+
+from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.runs.finetune_examples import perfect_prediction
+
+
+def spec_of(
+    task: str, config: FinetuneConfig, backbone: Any, features: str | None, train: list[Any]
+) -> Any:
+    """Return the `TaskSpec` of training examples.
+
+    Args:
+        task: See `tfnlp.runs.finetuning.finetune_task`.
+        config: Checked.
+        backbone: The `Pretrained` to fine-tune.
+        features: A name of `tfnlp.models.FEATURES`, or None to fine-tune the whole model.
+        train: The examples.
+
+    Raises:
+        ValueError: if `max_length` is longer than the model reads.
+    """
+    from tfnlp.tasks import TaskSpec
+
+    arguments = {"max_length": _max_length(config, backbone)}
+    for name in ("stride", "max_question", "max_answer"):
+        if hasattr(config, name):
+            arguments[name] = getattr(config, name)
+    if task == "classify":
+        arguments["labels"] = sorted({e.label for e in train})
+    if task == "tag":
+        arguments["labels"] = sorted({tag for e in train for tag in e.tags})
+    if task in ("classify", "similarity"):
+        arguments["texts"] = len(train[0].segments)
+    if task == "choose":
+        arguments["choices"] = len(train[0].choices)
+    if task == "answer":
+        arguments["unanswerable"] = not all(e.answers for e in train)
+    if task == "similarity":
+        scores = [e.label for e in train]
+        mean = sum(scores) / len(scores)
+        deviation = math.sqrt(sum((s - mean) ** 2 for s in scores) / len(scores))
+        arguments.update(mean=mean, deviation=deviation or 1.0)
+        # Which text comes first means nothing (Radford et al. 2018, section 3.3).
+        whole = backbone.family.fitting.both_orders and features is None
+        arguments["both_orders"] = whole and arguments["texts"] == 2
+    return TaskSpec(task, **arguments)
+
+
+def _max_length(config: FinetuneConfig, backbone: Any) -> int:
+    from tfnlp.families.fitting import max_positions
+
+    positions, length = max_positions(backbone), config.max_length
+    if positions and length > positions:
+        # A default does not forbid a small model.
+        if "max_length" in config.given and length not in (128, 384):
+            raise ValueError(
+                f"`max_length` {length} is longer than the {positions} positions of {backbone.path}"
+            )
+        return positions
+    return length
+
+
+def metric_of(config: FinetuneConfig, spec: Any, dev: list[Any]) -> str:
+    """Return the measure that picks the best checkpoint.
+
+    Raises:
+        ValueError: if `metric` is none of the task's.
+    """
+    from tfnlp.tasks.scoring import main_metric, score
+
+    some = dev[:1]
+    known = set(score(spec, some, [perfect_prediction(spec, e) for e in some]))
+    metric = config.metric
+    if metric is None:
+        return "best_f1" if spec.unanswerable else main_metric(spec)
+    if metric not in known:
+        raise ValueError(f"`metric` {metric} is not among {', '.join(sorted(known))}")
+    return metric

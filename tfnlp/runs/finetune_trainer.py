@@ -1,0 +1,63 @@
+"""The `Trainer` of a fine-tuning run."""
+
+from typing import Any
+
+from tfnlp.runs.finetune_config import FinetuneConfig
+
+
+def make_trainer(
+    config: FinetuneConfig,
+    strategy: Any,
+    model: Any,
+    settings: dict[str, Any],
+    steps: int,
+    steps_per_epoch: float,
+    folder: str | None,
+    seed: int,
+) -> Any:
+    """Return the `Trainer` of one run.
+
+    Args:
+        config: Checked.
+        strategy: The devices to train on.
+        model: A `tfnlp.hub.TaskModel`.
+        settings: See `tfnlp.runs.finetune_config.settings_of`.
+        steps: Updates of the run.
+        steps_per_epoch: Updates for all examples once.
+        folder: The run's; None: no checkpoints.
+        seed: Of dropout.
+    """
+    from tfnlp import tasks, training
+
+    if settings["lm_weight"]:
+        task = tasks.GPTFineTuning(model.model, settings["lm_weight"])
+    else:
+        task = tasks.FineTuning(model.model)
+    more = {}
+    if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
+        every = settings["unfreeze_every"]
+        every = every and max(1, round(every * steps_per_epoch))
+        rates = training.LayerRates(settings["layer_decay"], settings["freeze"], every)
+        more["layer_rates"] = rates
+    warmup = int(settings["warmup"] * steps)
+    return training.Trainer(
+        task,
+        optimizer_of(settings),
+        training.schedule("linear", settings["learning_rate"], steps, warmup),
+        strategy=strategy,
+        clip_norm=settings["clip_norm"] or None,
+        accumulation=settings["accumulation"],
+        steps_per_call=10,
+        jit_compile=config.jit,
+        seed=seed,
+        directory=folder,
+        keep=1,
+        **more,
+    )
+
+
+def optimizer_of(settings: dict[str, Any]) -> Any:
+    """Return the optimizer of a run."""
+    from tfnlp import training
+
+    return training.optimizer(settings["optimizer"], settings["weight_decay"])
