@@ -1,7 +1,11 @@
 """Long inputs are predicted a part at a time: in order, and with no more than a part in memory."""
 
+import gc
 import types
+import weakref
 
+from tests.support import golden
+from tfnlp.data import TaskExample
 from tfnlp.families import translation_use
 from tfnlp.runs import task_run
 
@@ -52,3 +56,19 @@ def test_translations(monkeypatch):
     assert next(pieces) == "A\nB\n" and parts == [2]
     assert list(pieces) == ["C\n"] and parts == [2, 1]
     assert translation_use.predict(loaded, config) == ["A", "B", "C"]
+
+
+def test_what_was_predicted_is_not_kept(monkeypatch):
+    """TensorFlow keeps the functions of data sets, so they must not refer to the examples."""
+    model = task_run.TaskRun(golden("runs_0.1.0") / "task").task_model
+    make, arrays = model.batches, []
+
+    def batches(*arguments):
+        made = make(*arguments)
+        arrays.extend(map(weakref.ref, made._tokens.values()))
+        return made
+
+    monkeypatch.setattr(model, "batches", batches)
+    assert len(model.predict([TaskExample((text,), None) for text in ("one", "or two")])) == 2
+    gc.collect()
+    assert arrays and all(array() is None for array in arrays)

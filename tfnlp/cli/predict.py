@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
@@ -94,14 +95,22 @@ def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
     from tfnlp.runs.task_examples import examples_of_texts, takes, texts_of
 
     if not config.text:
-        lines = [line.rstrip("\n") for line in sys.stdin]
-        rows = [line.split("\t") for line in lines if line.strip()]
-        if not rows:
+        lines = 0
+
+        def rows() -> Iterator[list[str]]:  # which are not kept beside their examples
+            nonlocal lines
+            for line in sys.stdin:
+                lines += 1
+                if line.strip():
+                    yield line.rstrip("\n").split("\t")
+
+        examples = examples_of_texts(spec, rows())
+        if not examples:
             raise ValueError("no text: give texts as arguments, `input` or lines on standard input")
-        if len(rows) < len(lines):
-            empty = len(lines) - len(rows)
-            say("standard input", f"{empty:,} of {len(lines):,} lines are empty and were left out")
-        return examples_of_texts(spec, rows)
+        if len(examples) < lines:
+            empty = lines - len(examples)
+            say("standard input", f"{empty:,} of {lines:,} lines are empty and were left out")
+        return examples
     count = texts_of(spec)
     if len(config.text) % count:
         raise ValueError(

@@ -1,6 +1,6 @@
 """Examples of fine-tuned models: from plain texts, and as people read them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 _TAKES = {
@@ -24,7 +24,7 @@ def texts_of(spec: Any) -> int:
     return {"choose": 1 + spec.choices, "answer": 2, "tag": 1}[spec.task]
 
 
-def examples_of_texts(spec: Any, rows: Sequence[Sequence[str]]) -> list[Any]:
+def examples_of_texts(spec: Any, rows: Iterable[Sequence[str]]) -> list[Any]:
     """Return unlabelled examples of rows of texts.
 
     Raises:

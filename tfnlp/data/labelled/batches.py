@@ -116,6 +116,15 @@ class TaskBatches(LengthBuckets):
         """
         return [(rows, real) for _, rows, real in self._cut([m for _, m in self._buckets])]
 
+    def release(self) -> None:
+        """Drop the data; no batches can be made any more.
+
+        TensorFlow keeps the Python functions of a data set until the process ends, and with them
+        what they refer to: without this, predicting a part of a text after the other would keep
+        them all.
+        """
+        self._tokens, self._fixed, self._table = {}, {}, None
+
     def _check_table(self, table: np.ndarray) -> None:
         rows = self._tokens.get("rows")
         if rows is None or rows.dtype != np.int32:

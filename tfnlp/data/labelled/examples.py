@@ -12,7 +12,7 @@ from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, checked_text, fi
 from tfnlp.data.labelled.tables import Column, Row, cell, find_columns, read_table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TaskExample:
     """One example of a task.
 

@@ -14,7 +14,7 @@ from tfnlp.data.labelled.rows import (
 from tfnlp.data.labelled.tables import Row
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Question:
     """A question and the passage to answer it from.
 

@@ -25,7 +25,7 @@ _CONLLU_ID = re.compile(r"(?P<word>\d+)|\d+-\d+|\d+\.\d+")
 _Lines = list[tuple[int, list[str]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TaggedSentence:
     """The words of a sentence, and a tag for each; `tags` is None if they are not known."""
 

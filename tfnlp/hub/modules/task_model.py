@@ -174,9 +174,12 @@ class TaskModel:
             return []
         if prepared is None:
             (prepared,) = self.prepare([examples])
-        if batches is None:
+        given = batches is not None
+        if not given:
             batches = self.batches(prepared, batch_size)
         outputs = self._predictor(batches)
+        if not given:
+            batches.release()
         decode = getattr(self, f"_decode_{self.spec.task}")
         return decode(outputs, prepared.encoded, examples)
 
