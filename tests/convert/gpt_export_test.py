@@ -155,7 +155,7 @@ def test_what_may_be_replaced(tmp_path):
     target.mkdir()
     save_gpt(target, encoder)
     before = (target / "model.safetensors").read_bytes()
-    refuses(r"holds \['config.json', 'model.s.*overwrite=True", FileExistsError, target, encoder)
+    refuses(r"holds \['config.json', 'model.s.*`overwrite`", FileExistsError, target, encoder)
     assert (target / "model.safetensors").read_bytes() == before
     save_gpt(target, gpt(**TINY, norm_first=True), overwrite=True)
     assert load_gpt(target).config["norm_first"]
