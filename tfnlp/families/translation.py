@@ -75,35 +75,22 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
     text, held_out = _texts(config)
     pair = bpe_vocabulary(config, lambda: (s for side in text[:2] for s in side))
     tokenizer = gpt_tokenizer(pair)
-    sources, targets = (tokenize(tokenizer, side) for side in text[:2])
-    kept = [
-        i
-        for i, (source, target) in enumerate(zip(sources, targets, strict=True))
-        if max(len(source), len(target)) < config.max_tokens
-    ]
-    if not kept:
-        raise ValueError(f"no pair is shorter than `max_tokens` {config.max_tokens}")
+    sources, targets = _short(*(tokenize(tokenizer, side) for side in text[:2]), config.max_tokens)
     shapes = {
         "batch_size": config.batch_size,
         # A TPU's programs have fixed shapes.
         "pad_all": isinstance(strategy, tf.distribute.TPUStrategy),
     }
-    batches = translation_batches(
-        [sources[i] for i in kept],
-        [targets[i] for i in kept],
-        tokenizer.end_id,
-        seed=config.seed,
-        **shapes,
-    )
+    batches = translation_batches(sources, targets, tokenizer.end_id, seed=config.seed, **shapes)
     sides = (tokenize(tokenizer, side) for side in held_out[:2])
     valid = translation_batches(*sides, tokenizer.end_id, **shapes)
-    tokens = sum(len(sources[i]) + len(targets[i]) for i in kept)
-    left_out = len(sources) - len(kept) + text.left_out
+    tokens = sum(map(len, sources)) + sum(map(len, targets))
+    left_out = len(text.sources) - len(sources) + text.left_out
 
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
         return (
-            f"{encoder.count_params() / 1e6:.2f} M parameters; {len(kept):,} pairs of {tokens:,} "
-            "tokens"
+            f"{encoder.count_params() / 1e6:.2f} M parameters; {len(sources):,} pairs of "
+            f"{tokens:,} tokens"
             + (f", {left_out:,} empty or too long ones left out" if left_out else "")
             + f"; held out: {len(held_out.sources):,} pairs"
             + (f", {held_out.left_out:,} empty ones left out" if held_out.left_out else "")
@@ -118,7 +105,7 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
         held_out=valid.evaluation_batches(),
         vocabulary=Vocabulary(pair, read_bpe, write_bpe_folder, BPE_VOCABULARY),
         arguments={"vocab_size": tokenizer.vocab_size, **sizes},
-        corpus={"pairs": len(kept), "tokens": tokens, "crc32": _crc32(text)},
+        corpus={"pairs": len(sources), "tokens": tokens, "crc32": _crc32(text)},
         objective=lambda model: Translation(model, config.label_smoothing),
         checkpoints=lambda steps: _checkpoints(config, steps),
         describe=describe,
@@ -126,6 +113,20 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
         line=_line,
         finish=lambda trainer, settings, results: _average(trainer, settings, results, measure),
     )
+
+
+def _short(sources: list[Any], targets: list[Any], max_tokens: int) -> tuple[list, list]:
+    """Return the pairs of which both sides have fewer than `max_tokens` tokens.
+
+    Raises:
+        ValueError: if there are none.
+    """
+    pairs = zip(sources, targets, strict=True)
+    kept = [pair for pair in pairs if max(map(len, pair)) < max_tokens]
+    if not kept:
+        raise ValueError(f"no pair is shorter than `max_tokens` {max_tokens}")
+    sources, targets = zip(*kept, strict=True)
+    return list(sources), list(targets)
 
 
 def _crc32(text: Any) -> int:
