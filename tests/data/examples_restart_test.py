@@ -110,7 +110,7 @@ def test_other_settings_are_refused(corpus, made, flags, message):
     with pytest.raises(ValueError, match=message) as caught:
         make("bert", corpus, made, *flags)
     assert str(caught.value).startswith(f"{made} holds examples with other settings")
-    assert "another --output" in str(caught.value) and "\n" not in str(caught.value)
+    assert "another `output`" in str(caught.value) and "\n" not in str(caught.value)
     assert contents(made) == before
 
 
