@@ -11,7 +11,7 @@ from typing import Any
 from tfnlp.training.checkpoints import Checkpoints, read_state
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
-from tfnlp.training.optimizers import Optimizer
+from tfnlp.training.optimizer_base import Optimizer
 
 _RATE_STEPS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 

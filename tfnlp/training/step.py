@@ -16,7 +16,7 @@ import tensorflow as tf
 from tfnlp.training.flops import matmul_flops
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
-from tfnlp.training.optimizers import Gradient, Optimizer
+from tfnlp.training.optimizer_base import Gradient, Optimizer
 from tfnlp.training.randomness import seeded, step_seed
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
 from tfnlp.training.monitor import timed_next
-from tfnlp.training.optimizers import Optimizer
+from tfnlp.training.optimizer_base import Optimizer
 from tfnlp.training.settings import (
     check_settings,
     jsonable,

@@ -1,0 +1,111 @@
+"""Optimizers with a sum of squares: Adagrad, for each number or for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tfnlp.training.optimizer_base import Gradient, Optimizer
+
+
+class Adagrad(Optimizer):
+    """`a += g^2`, `w -= rate * g / sqrt(a)` (Duchi et al. 2011).
+
+    Args:
+        initial_accumulator: `a` before the first update; 1.0 in ELMo's reference code.
+
+    Raises:
+        ValueError: for an initial_accumulator that is not positive, or a weight_decay that is
+            negative.
+    """
+
+    slot_names = ("accumulator",)
+
+    def __init__(
+        self,
+        initial_accumulator: float = 1.0,
+        weight_decay: float = 0.0,
+        exclude: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(weight_decay, exclude)
+        if not initial_accumulator > 0:
+            raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
+        self.initial_accumulator = initial_accumulator
+
+    def slot_value(self, name: str) -> float:
+        return self.initial_accumulator
+
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: Gradient,
+        decays: bool,
+        accumulator: tf.Variable,
+        rate: tf.Tensor,
+        decay: tf.Tensor | None,
+    ) -> None:
+        if decays:
+            var.assign_sub(decay * var)
+        tf.raw_ops.ResourceApplyAdagrad(
+            var=var.handle, accum=accumulator.handle, lr=rate, grad=gradient
+        )
+
+
+class RowwiseAdagrad(Optimizer):
+    """`a_r += mean(g_r^2)`, `w_r -= rate * g_r / sqrt(a_r)`: Adagrad with one number a row.
+
+    r is an index of the first axis, and the mean is over all others. It suits tables of which a
+    step uses few rows: with a gradient of these rows alone, no other rows are read.
+
+    Args:
+        initial_accumulator: `a` before the first update.
+
+    Raises:
+        ValueError: for an initial_accumulator that is not positive, or a weight_decay that is
+            negative.
+    """
+
+    slot_names = ("accumulator",)
+    takes_rows = True
+
+    def __init__(
+        self,
+        initial_accumulator: float = 1.0,
+        weight_decay: float = 0.0,
+        exclude: Sequence[str] | None = None,
+    ) -> None:
+        super().__init__(weight_decay, exclude)
+        if not initial_accumulator > 0:
+            raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
+        self.initial_accumulator = initial_accumulator
+
+    def slot_value(self, name: str) -> float:
+        return self.initial_accumulator
+
+    def slot_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (*shape[:1], *[1] * (len(shape) - 1))
+
+    def update(
+        self,
+        var: tf.Variable,
+        gradient: Gradient,
+        decays: bool,
+        accumulator: tf.Variable,
+        rate: tf.Tensor,
+        decay: tf.Tensor | None,
+    ) -> None:
+        if decays:
+            var.assign_sub(decay * var)
+        rows = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
+        squares = tf.square(rows)
+        if len(rows.shape) > 1:
+            squares = tf.reduce_mean(squares, axis=range(1, len(rows.shape)), keepdims=True)
+        if rows is gradient:
+            var.assign_sub(rate * rows * tf.math.rsqrt(accumulator.assign_add(squares)))
+            return
+        # Every row is named once. To read it and write it back is faster than to subtract in place.
+        total = tf.gather(accumulator, gradient.indices) + squares  # [rows, 1]
+        new = tf.gather(var, gradient.indices) - rows * (rate * tf.math.rsqrt(total))
+        for variable, values in ((accumulator, total), (var, new)):
+            variable.scatter_update(tf.IndexedSlices(values, gradient.indices))
