@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.text.lines import shown
 
 
 def read_size(path: pathlib.Path, config: Mapping[str, Any], key: str, model: str) -> int:

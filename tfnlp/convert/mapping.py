@@ -10,7 +10,8 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from tfnlp.convert.formats.tensors import FLOATS, Tensors, shown
+from tfnlp.convert.formats.tensors import FLOATS, Tensors
+from tfnlp.text.lines import shown
 
 _LISTED = 10  # faults that a message spells out
 Shape = tuple[int, ...]

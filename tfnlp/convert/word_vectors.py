@@ -17,9 +17,9 @@ from collections.abc import Iterator
 
 from tfnlp.convert.formats.byte_source import ByteSource
 from tfnlp.convert.formats.fasttext_files import is_fasttext, read_fasttext
-from tfnlp.convert.formats.tensors import shown
 from tfnlp.convert.formats.word2vec_files import header_sizes, read_binary, read_text
 from tfnlp.files import written_whole
+from tfnlp.text.lines import shown
 from tfnlp.text.words.vectors import WordVectors
 
 FORMATS = ("word2vec", "word2vec-binary", "fasttext", "glove")  # of `write_word_vectors`

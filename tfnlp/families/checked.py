@@ -141,7 +141,7 @@ def whole_number(directory: str, run: dict[str, Any], where: str) -> int:
 
 def wrong(directory: str, where: str, value: Any, expected: str) -> NoReturn:
     """Raise ValueError for a value that can't stand at a place."""
-    from tfnlp.convert.formats.tensors import shown
+    from tfnlp.text.lines import shown
 
     raise ValueError(f"{config_path(directory)} has {where}={shown(value)}; expected {expected}")
 

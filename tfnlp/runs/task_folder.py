@@ -163,7 +163,7 @@ def best_run(folder: str) -> str:
     Raises:
         ValueError: if the file that says so leads elsewhere.
     """
-    from tfnlp.convert.formats.tensors import shown
+    from tfnlp.text.lines import shown
 
     path = os.path.join(folder, RUNS)
     runs = read_json(path)

@@ -9,7 +9,7 @@ import keras
 
 from tfnlp.convert.config_values import check_fixed, read_number, read_size
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.text.lines import shown
 
 SIZES = {
     "vocab_size": "vocab_size",

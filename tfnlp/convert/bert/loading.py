@@ -17,7 +17,7 @@ from tfnlp.convert.bert import huggingface as bert_huggingface
 from tfnlp.convert.bert.config import read_config
 from tfnlp.convert.bert.vocabulary import is_lowercase, vocabulary_lines
 from tfnlp.convert.folders import find_one, find_weights
-from tfnlp.convert.formats.tensors import Tensors, shown
+from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.mapping import (
     assign,
@@ -30,6 +30,7 @@ from tfnlp.convert.mapping import (
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.models import bert, bert_pretrainer
 from tfnlp.models.shapes import weight_shapes
+from tfnlp.text.lines import shown
 
 if TYPE_CHECKING:
     from tfnlp.text import WordPieceTokenizer

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.text.lines import shown
 
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.text.lines import shown
 
 CHARACTERS = 262  # at inference; 261 in training, which counts no padding: the same table
 MAX_CHARACTERS = 50

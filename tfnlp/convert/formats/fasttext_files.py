@@ -20,7 +20,7 @@ import struct
 import numpy as np
 
 from tfnlp.convert.formats.byte_source import ByteSource
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.text.lines import shown
 from tfnlp.text.words.subwords import Subwords
 from tfnlp.text.words.vectors import WordVectors
 

@@ -16,8 +16,9 @@ import h5py
 import numpy as np
 import pyfive
 
-from tfnlp.convert.formats.tensors import Refused, Tensors, reading, reason, shown
+from tfnlp.convert.formats.tensors import Refused, Tensors, reading, reason
 from tfnlp.files import written_whole
+from tfnlp.text.lines import shown
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _UNDEFINED = 2**64 - 1  # the address of data that were never written

@@ -7,8 +7,9 @@ import os
 import pathlib
 from typing import Any
 
-from tfnlp.convert.formats.tensors import Refused, reason, shown
+from tfnlp.convert.formats.tensors import Refused, reason
 from tfnlp.files import written_whole
+from tfnlp.text.lines import shown
 
 
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:

@@ -9,7 +9,8 @@ from typing import IO
 
 import numpy as np
 
-from tfnlp.convert.formats.tensors import Refused, Tensors, reading, shown
+from tfnlp.convert.formats.tensors import Refused, Tensors, reading
+from tfnlp.text.lines import shown
 
 # The methods of numpy. The others can need gigabytes to decompress a few bytes.
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import reprlib
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
+
+from tfnlp.text.lines import shown
 
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 _BYTES = {"bool": 1, "bfloat16": 2}
@@ -128,12 +129,3 @@ def reason(error: Exception) -> str:
     lines = str(error).strip().split("\n")
     line = "".join(char if char.isprintable() else "?" for char in lines[0][:200])
     return f"{type(error).__name__}: {line}" if line else type(error).__name__
-
-
-def shown(value: object) -> str:
-    """Return the text of a value from a file for a message, cut if it is long or deep."""
-    return _REPR.repr(value)
-
-
-_REPR = reprlib.Repr()
-_REPR.maxstring = _REPR.maxother = 120

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.convert.formats.tensors import Refused, Tensors, reading, shown
+from tfnlp.convert.formats.tensors import Refused, Tensors, reading
 from tfnlp.convert.formats.torch_pickle import Storage, StoredTensor, of_type, read_pickle
+from tfnlp.text.lines import shown
 
 _MAGIC, _PROTOCOL = 0x1950A86A20F9469CFC6C, 1001  # of the older container
 _MOST_PICKLED = 1 << 19  # bytes; a model of 400 tensors takes about 100,000

@@ -16,7 +16,8 @@ from typing import IO, Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from tfnlp.convert.formats.tensors import MOST_AXES, Refused, shown
+from tfnlp.convert.formats.tensors import MOST_AXES, Refused
+from tfnlp.text.lines import shown
 
 _DTYPES = {
     "Float": np.dtype("<f4"),

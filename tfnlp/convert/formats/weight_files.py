@@ -10,8 +10,9 @@ from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.npy_files import open_npz
 from tfnlp.convert.formats.safetensors_files import open_safetensors
 from tfnlp.convert.formats.tensorflow_files import open_tensorflow
-from tfnlp.convert.formats.tensors import Tensors, shown
+from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.torch_files import open_torch
+from tfnlp.text.lines import shown
 
 _LONGEST_NAME = 255  # of a file, in bytes
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tfnlp.convert.formats.byte_source import ByteSource
-from tfnlp.convert.formats.tensors import shown
+from tfnlp.text.lines import shown
 
 _HEADER = re.compile(rb"\s*(\d{1,12})\s+(\d{1,12})\s*")
 WordTable = tuple[list[str], np.ndarray]  # words, and vectors float32 [V, D]

@@ -14,9 +14,9 @@ import keras
 from tfnlp.convert.bert import config as bert_config
 from tfnlp.convert.config_values import check_fixed, read_number, read_size
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.formats.tensors import shown
 from tfnlp.models import gpt
 from tfnlp.models.shapes import weight_shapes
+from tfnlp.text.lines import shown
 
 SIZES = {
     "vocab_size": "vocab_size",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfnlp.convert.folders import find_one, find_weights
-from tfnlp.convert.formats.tensors import Tensors, shown
+from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt import openai_gpt1, openai_gpt2
@@ -27,6 +27,7 @@ from tfnlp.convert.mapping import (
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
+from tfnlp.text.lines import shown
 
 if TYPE_CHECKING:
     from tfnlp.text import GPT2Tokenizer, GPTTokenizer

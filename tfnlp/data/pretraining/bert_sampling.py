@@ -13,7 +13,7 @@ each document is needed.
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,34 +48,9 @@ class Pairs(NamedTuple):
     space: np.ndarray
 
 
-def draw_pairs(
-    starts: np.ndarray,
-    documents: np.ndarray,
-    first: int,
-    *,
-    seq_length: int,
-    short_seq_prob: float,
-    seed: int,
-    epoch: int,
-) -> Pairs:
-    """Draw the pairs of some consecutive documents of a corpus, in their order.
-
-    Args:
-        starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
-        documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
-        first: the number of the first of these documents.
-        seq_length, short_seq_prob, seed: see `BertPairs`.
-        epoch: 0 or more.
-    """
-    blocks = drawn_blocks(
-        starts,
-        documents,
-        first,
-        seq_length=seq_length,
-        short_seq_prob=short_seq_prob,
-        seed=seed,
-        epoch=epoch,
-    )
+def draw_pairs(starts: np.ndarray, documents: np.ndarray, first: int, **settings: Any) -> Pairs:
+    """Return the blocks of `drawn_blocks`, which takes the same arguments, as one."""
+    blocks = drawn_blocks(starts, documents, first, **settings)
     return Pairs(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
@@ -89,7 +64,15 @@ def drawn_blocks(
     seed: int,
     epoch: int,
 ) -> Iterator[Pairs]:
-    """Yield what `draw_pairs` returns in parts, which need little memory."""
+    """Draw the pairs of some consecutive documents of a corpus, in their order and in blocks.
+
+    Args:
+        starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
+        documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
+        first: the number of the first of these documents.
+        seq_length, short_seq_prob, seed: see `BertPairs`.
+        epoch: 0 or more.
+    """
     begin = at = int(documents[first])  # the number of the first sentence
     end = begin + len(starts) - 1
     settings = seq_length, short_seq_prob, seed, epoch
