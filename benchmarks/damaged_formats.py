@@ -22,13 +22,14 @@ from benchmarks.damage import (
     damaged_member,
 )
 from tfnlp.convert import open_tensors, read_word_vectors
-from tfnlp.convert.bert.config import read_config as read_bert_config
-from tfnlp.convert.bert.vocabulary import vocabulary_lines
+from tfnlp.convert.bert import BERT_FILES
 from tfnlp.convert.elmo.options import read_options
+from tfnlp.convert.encoders.config import read_config as read_encoder_config
 from tfnlp.convert.formats.hdf5_files import open_hdf5
 from tfnlp.convert.gpt.config import read_config as read_gpt_config
 from tfnlp.convert.gpt.config import read_hparams
 from tfnlp.convert.gpt.openai_gpt1 import open_pieces
+from tfnlp.convert.tokenizers.wordpiece import vocabulary_lines
 from tfnlp.families.checked import check_size
 from tfnlp.families.recognition import check_arguments, run_family
 from tfnlp.text import read_bpe, read_vocabulary
@@ -223,7 +224,7 @@ def formats() -> dict[str, Format]:
         Format("vocab.json, merges.txt", pair, {"vocab.json": either, "merges.txt": words},
                _nothing(read_bpe, "")),
         one("config.json, BERT", "config.json", bert["bert_config.json"], either,
-            _nothing(read_bert_config, "config.json")),
+            _nothing(functools.partial(read_encoder_config, BERT_FILES), "config.json")),
         one("config.json, GPT-2", "config.json", json.dumps(hub).encode(), either,
             _nothing(_gpt_config, "config.json")),
         one("hparams.json, GPT-2", "hparams.json", (gpt2 / "hparams.json").read_bytes(), either,

@@ -137,7 +137,7 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tfnlp.convert.bert.saving.save_file", full)
+    monkeypatch.setattr("tfnlp.convert.encoders.saving.save_file", full)
     with pytest.raises(OSError, match="No space left"):
         save_huggingface(bert(**TINY), tmp_path / "out")
     assert not list(tmp_path.iterdir())

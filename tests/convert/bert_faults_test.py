@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import tfnlp.convert.bert.loading
+import tfnlp.convert.encoders.loading
 from tests.convert.checkpoints import (
     GENERATED,
     config_json,
@@ -22,7 +22,7 @@ from tfnlp.convert import load_bert
 def no_model(monkeypatch):
     """Fails the test if a weight is assigned."""
     monkeypatch.setattr(
-        tfnlp.convert.bert.loading, "assign", lambda *_: pytest.fail("a model was filled")
+        tfnlp.convert.encoders.loading, "assign", lambda *_: pytest.fail("a model was filled")
     )
 
 

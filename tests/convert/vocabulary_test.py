@@ -8,7 +8,7 @@ import pytest
 from tests.convert.checkpoints import google_arrays, write
 from tests.support import golden
 from tfnlp.convert import load_bert
-from tfnlp.convert.bert.vocabulary import is_lowercase, vocabulary_lines
+from tfnlp.convert.tokenizers.wordpiece import is_lowercase, vocabulary_lines
 
 LOWER, UPPER = ["[PAD]", "[CLS]", "<S>", "the", "##ing", "é"], ["[PAD]", "the", "##Ing"]
 

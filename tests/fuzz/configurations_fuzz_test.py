@@ -15,8 +15,8 @@ from tests.convert import checkpoints, elmo_reference, gpt_checkpoints
 from tests.convert.gpt_checkpoints import GPT1, GPT2
 from tests.fuzz.damage import changed, damaged, settings, survives
 from tfnlp.convert import load_bert, load_elmo, load_gpt, open_tensors
-from tfnlp.convert.bert import loading as bert_loading
 from tfnlp.convert.elmo import loading as elmo_loading
+from tfnlp.convert.encoders import loading as bert_loading
 from tfnlp.convert.gpt import loading as gpt_loading
 from tfnlp.models.shapes import weight_shapes
 

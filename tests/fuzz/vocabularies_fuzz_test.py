@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.damage import changed, damaged, settings, survives
 from tests.support import golden
-from tfnlp.convert.bert.vocabulary import is_lowercase, vocabulary_lines
+from tfnlp.convert.tokenizers.wordpiece import is_lowercase, vocabulary_lines
 from tfnlp.text import (
     SPECIAL_TOKENS,
     SPECIAL_WORDS,

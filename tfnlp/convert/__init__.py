@@ -1,7 +1,6 @@
 """Conversion of published checkpoints to tfnlp models, and back."""
 
-from tfnlp.convert.bert.loading import load_bert
-from tfnlp.convert.bert.saving import google_tensors, huggingface_tensors, save_huggingface
+from tfnlp.convert.bert import google_tensors, huggingface_tensors, load_bert, save_huggingface
 from tfnlp.convert.elmo.loading import load_elmo
 from tfnlp.convert.elmo.saving import save_elmo
 from tfnlp.convert.formats.tensors import Tensors

@@ -85,6 +85,45 @@ def check_layers(
         )
 
 
+def separate_copies(copies: Mapping[str, str], names: dict[str, str]) -> dict[str, str]:
+    """Remove the tensors that a file may hold twice from `names`.
+
+    Args:
+        copies: dict of the name of a copy in the table to that of the original.
+        names: dict of the name in the table to the name in the file; an original that is absent
+            gets the name of its copy.
+
+    Returns:
+        dict of the name of a copy in the file to the name of the original there.
+    """
+    twice: dict[str, str] = {}
+    for copy, name in copies.items():
+        if copy in names:
+            original = names.pop(copy)
+            if name in names:
+                twice[original] = names[name]
+            else:
+                names[name] = original
+    return twice
+
+
+def check_copies(tensors: Tensors, copies: Mapping[str, str], reason: str) -> None:
+    """Raise ValueError if a copy has other values than its original.
+
+    Args:
+        tensors: the file.
+        copies: what `separate_copies` returned.
+        reason: why that can't be read, the end of the message.
+    """
+    for copy, name in copies.items():
+        if tensors.shapes[copy] != tensors.shapes[name] or not np.array_equal(
+            tensors[copy], tensors[name]
+        ):
+            raise ValueError(
+                f"{tensors.path} has different values in {shown(copy)} and {shown(name)}; {reason}"
+            )
+
+
 def stored_shapes(rows: Mapping[str, Row], weight_shapes: Mapping[str, Shape]) -> dict[str, Shape]:
     """Return a dict of tensor name to the shape that the checkpoint must have for the weights."""
     shapes = {}

@@ -128,13 +128,14 @@ def _predictions(config: Any) -> int:
 def _sizes(config: Any, before: Any) -> dict[str, Any]:
     """Return the arguments of `bert`, checked before any work is done."""
     from tfnlp import models
-    from tfnlp.convert.bert.config import config_of
+    from tfnlp.convert.bert import BERT_FILES
+    from tfnlp.convert.encoders.config import config_of
     from tfnlp.families.bert import SIZES
     from tfnlp.families.config import check_length, transformer_sizes
 
     rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
     if before is not None:
-        sizes = config_of(before.encoder)
+        sizes = config_of(BERT_FILES, before.encoder)
         check_length(config, sizes["max_positions"])
         return {**sizes, **rates}
     sizes = transformer_sizes(config, getattr(models, SIZES[config.size]))

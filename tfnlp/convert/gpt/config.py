@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from tfnlp.convert.bert import config as bert_config
 from tfnlp.convert.config_values import check_fixed, read_number, read_size
+from tfnlp.convert.encoders.files import ACTIVATIONS as ENCODER_ACTIVATIONS
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.models import gpt
 from tfnlp.models.shapes import weight_shapes
@@ -48,7 +48,7 @@ OPENAI_ACTIVATIONS = {
     "gelu_tanh": "gelu_tanh",
     "relu": "relu",
 }
-ACTIVATIONS = {False: OPENAI_ACTIVATIONS, True: bert_config.ACTIVATIONS}
+ACTIVATIONS = {False: OPENAI_ACTIVATIONS, True: ENCODER_ACTIVATIONS}
 _HEADS = 12  # of the published GPT
 # Constants in OpenAI's code of both models.
 OPENAI = {argument: default for argument, default, *_ in NUMBERS.values()}

@@ -9,14 +9,13 @@ from typing import Any
 
 from tfnlp.convert.gpt.config import read_config
 from tfnlp.convert.mapping import Row, Shape
+from tfnlp.convert.name_table import NameTable
 
 LAYER = re.compile(r"h\.(\d+)\.")
 CONFIGURATION = "config.json"
 # by norm_first: GPT's, GPT-2's
 TOKENS = {False: "tokens_embed.weight", True: "wte.weight"}
 POSITIONS = {False: "positions_embed.weight", True: "wpe.weight"}
-# Some versions store the table of tokens twice, others once, under either name.
-HEAD = "lm_head.weight"
 _BUFFERS = re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)")
 
 
@@ -46,6 +45,11 @@ def configuration(path: pathlib.Path, names: Collection[str]) -> dict[str, Any]:
     return read_config(path, _is_norm_first(names))
 
 
+def copies(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the name of the output table, which some files hold too, to that of the input's."""
+    return {"lm_head.weight": TOKENS[config["norm_first"]]}
+
+
 def stored_shape(name: str, shape: Shape) -> Shape:
     """Return the stored shape of a tensor.
 
@@ -57,27 +61,17 @@ def stored_shape(name: str, shape: Shape) -> Shape:
 def rows(config: Mapping[str, Any]) -> dict[str, Row]:
     """Return the table of weight path to `Row`."""
     norm_first = config["norm_first"]
-    table = {
-        "token_embedding/embeddings": Row((TOKENS[norm_first],)),
-        "position_embedding/embeddings": Row((POSITIONS[norm_first],)),
-    }
-
-    def norm(path: str, name: str) -> None:
-        table[f"{path}/gamma"] = Row((f"{name}.weight",))
-        table[f"{path}/beta"] = Row((f"{name}.bias",))
-
-    def dense(path: str, name: str) -> None:
-        table[f"{path}/kernel"] = Row((f"{name}.weight",))
-        table[f"{path}/bias"] = Row((f"{name}.bias",))
-
+    table = NameTable(".weight", ".bias", ".weight", ".bias")
+    table.tensor("token_embedding/embeddings", TOKENS[norm_first])
+    table.tensor("position_embedding/embeddings", POSITIONS[norm_first])
     for i in range(config["num_layers"]):
         path, name = f"layer_{i}", f"h.{i}"
-        dense(f"{path}/attention/qkv", f"{name}.attn.c_attn")
-        dense(f"{path}/attention/output", f"{name}.attn.c_proj")
-        norm(f"{path}/attention_norm", f"{name}.ln_1")
-        dense(f"{path}/intermediate", f"{name}.mlp.c_fc")
-        dense(f"{path}/output", f"{name}.mlp.c_proj")
-        norm(f"{path}/output_norm", f"{name}.ln_2")
+        table.dense(f"{path}/attention/qkv", f"{name}.attn.c_attn")
+        table.dense(f"{path}/attention/output", f"{name}.attn.c_proj")
+        table.norm(f"{path}/attention_norm", f"{name}.ln_1")
+        table.dense(f"{path}/intermediate", f"{name}.mlp.c_fc")
+        table.dense(f"{path}/output", f"{name}.mlp.c_proj")
+        table.norm(f"{path}/output_norm", f"{name}.ln_2")
     if norm_first:
-        norm("final_norm", "ln_f")
-    return table
+        table.norm("final_norm", "ln_f")
+    return table.rows

@@ -18,8 +18,10 @@ from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt import openai_gpt1, openai_gpt2
 from tfnlp.convert.mapping import (
     assign,
+    check_copies,
     check_layers,
     check_tensors,
+    separate_copies,
     stored_shapes,
     table_names,
     weights_from_tensors,
@@ -143,14 +145,10 @@ def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Load
     config_path = find_one(folder, (form.CONFIGURATION,), "configuration")
     config = form.configuration(config_path, names)
     check_layers(tensors, names, form.LAYER, config_path, "n_layer", config["num_layers"])
-    copy = _separate_head(form, names, config)
+    copies = separate_copies(form.copies(config), names)
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
     weights = _weights(form, tensors, names, config, hint)
-    if copy and not np.array_equal(tensors[copy], weights["token_embedding/embeddings"]):
-        raise ValueError(
-            f"{tensors.path} has different values in {shown(copy)} and in the table of tokens; "
-            "tfnlp's GPT shares one array between them"
-        )
+    check_copies(tensors, copies, "tfnlp's GPT shares one array between them")
     return config, weights
 
 
@@ -175,19 +173,3 @@ def _recognise(tensors: Tensors, ignore: Sequence[str]) -> tuple[ModuleType, dic
         f"{tensors.path} holds no GPT: expected 'model/wte' (OpenAI's GPT-2), 'wte.weight' or "
         f"'tokens_embed.weight' (Hugging Face's GPT-2 and GPT), found {shown(list(tensors)[:3])}"
     )
-
-
-def _separate_head(form: ModuleType, names: dict[str, str], config: dict[str, Any]) -> str | None:
-    """Remove the output table, which some of Hugging Face's files hold, from `names`.
-
-    Returns:
-        Its name in the file if the input's table is there too, None if there is one table only.
-    """
-    if form is not gpt_huggingface or gpt_huggingface.HEAD not in names:
-        return None
-    original = names.pop(gpt_huggingface.HEAD)
-    table = gpt_huggingface.TOKENS[config["norm_first"]]
-    if table in names:
-        return original
-    names[table] = original
-    return None

@@ -9,6 +9,7 @@ from typing import Any
 
 from tfnlp.convert.gpt.config import read_hparams
 from tfnlp.convert.mapping import Row, Shape
+from tfnlp.convert.name_table import NameTable
 
 LAYER = re.compile(r"model/h(\d+)/")
 CONFIGURATION = "hparams.json"
@@ -29,6 +30,11 @@ def configuration(path: pathlib.Path, names: Collection[str]) -> dict[str, Any]:
     return read_hparams(path)
 
 
+def copies(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return no names: nothing is stored twice."""
+    return {}
+
+
 def stored_shape(name: str, shape: Shape) -> Shape:
     """Return the stored shape of a tensor.
 
@@ -42,24 +48,17 @@ def block_rows(num_layers: int, prefix: str) -> dict[str, Row]:
 
     The order is that in which OpenAI's code makes them. GPT and GPT-2 have the same names.
     """
-    table = {}
-
-    def norm(path: str, name: str) -> None:
-        table[f"{path}/gamma"], table[f"{path}/beta"] = Row((f"{name}/g",)), Row((f"{name}/b",))
-
-    def dense(path: str, name: str) -> None:
-        table[f"{path}/kernel"], table[f"{path}/bias"] = Row((f"{name}/w",)), Row((f"{name}/b",))
-
+    table = NameTable("/g", "/b", "/w", "/b")
     for i in range(num_layers):
         path, name = f"layer_{i}", f"{prefix}h{i}"
         # [H, 3H], the last axis ordered by query, key and value, then heads, then columns, as here.
-        dense(f"{path}/attention/qkv", f"{name}/attn/c_attn")
-        dense(f"{path}/attention/output", f"{name}/attn/c_proj")
-        norm(f"{path}/attention_norm", f"{name}/ln_1")
-        dense(f"{path}/intermediate", f"{name}/mlp/c_fc")
-        dense(f"{path}/output", f"{name}/mlp/c_proj")
-        norm(f"{path}/output_norm", f"{name}/ln_2")
-    return table
+        table.dense(f"{path}/attention/qkv", f"{name}/attn/c_attn")
+        table.dense(f"{path}/attention/output", f"{name}/attn/c_proj")
+        table.norm(f"{path}/attention_norm", f"{name}/ln_1")
+        table.dense(f"{path}/intermediate", f"{name}/mlp/c_fc")
+        table.dense(f"{path}/output", f"{name}/mlp/c_proj")
+        table.norm(f"{path}/output_norm", f"{name}/ln_2")
+    return table.rows
 
 
 def rows(config: Mapping[str, Any]) -> dict[str, Row]:

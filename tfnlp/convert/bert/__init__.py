@@ -1,1 +1,0 @@
-"""BERT checkpoints of Google and Hugging Face."""

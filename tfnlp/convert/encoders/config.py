@@ -1,0 +1,132 @@
+"""Conversion of an encoder's configuration file to its arguments, and back from a model."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+
+from tfnlp.convert.config_values import check_fixed, read_number, read_size
+from tfnlp.convert.encoders.files import ConfigNames, EncoderFiles
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.layers import TransformerBlock
+from tfnlp.text.lines import shown
+
+
+def read_config(
+    files: EncoderFiles, path: pathlib.Path, activation: str | None = None
+) -> dict[str, Any]:
+    """Return the arguments of the encoder that a configuration file states.
+
+    Args:
+        files: the family's files.
+        path: the configuration.
+        activation: replaces the file's.
+
+    Raises:
+        ValueError: for a file that is not JSON, a size that is absent or not a positive whole
+            number, a rate out of its range, an unknown activation, a model of another kind.
+    """
+    config, names = read_json(path), files.config
+    check_fixed(path, config, {"model_type": names.model_type, **names.fixed}, files.loader)
+    arguments: dict[str, Any] = {}
+    for key, argument in names.sizes.items():
+        size = read_size(path, config, key, files.title)
+        surplus = names.surplus.get(argument, 0)
+        if size <= surplus:
+            raise ValueError(f"{path} has {key}={size}; expected more than {surplus}")
+        arguments[argument] = size - surplus
+    if arguments["hidden_size"] % arguments["num_heads"]:
+        width, heads = names.size_key("hidden_size"), names.size_key("num_heads")
+        raise ValueError(
+            f"{path} has {width}={shown(config[width])}, which is not a multiple of "
+            f"{heads}={shown(config[heads])}"
+        )
+    for key, (argument, *limits) in names.numbers.items():
+        arguments[argument] = read_number(path, config, key, *limits)
+    arguments["activation"] = activation or _activation(path, config, names)
+    return arguments
+
+
+def _activation(path: pathlib.Path, config: Mapping[str, Any], names: ConfigNames) -> str:
+    stated = config.get(names.activation, names.default_activation)
+    if type(stated) is not str or stated not in names.activations:
+        raise ValueError(
+            f"{path} has {names.activation}={shown(stated)}; expected one of "
+            f"{sorted(names.activations)}, or pass activation="
+        )
+    return names.activations[stated]
+
+
+def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
+    """Return the arguments that made `model` (an encoder, or one with pretraining heads).
+
+    Raises:
+        ValueError: if `model` is not of the family.
+    """
+    layers = {layer.name: layer for layer in model.layers}
+    block = next((each for each in model.layers if isinstance(each, TransformerBlock)), None)
+    needed = {"token_embedding", "position_embedding"}
+    if "num_segments" in files.config.sizes.values():
+        needed.add("segment_embedding")
+    if not needed <= set(layers) or block is None or "encoder_outputs" not in model.output:
+        name = files.encoder.__name__
+        raise ValueError(
+            f"model {model.name!r} is not a {files.title}; give an encoder made by `{name}` or a "
+            f"model made by `{name}_pretrainer`"
+        )
+    token = layers["token_embedding"]
+    segments = layers.get("segment_embedding")
+    outputs = model.output["encoder_outputs"]
+    found = {
+        "vocab_size": token.vocab_size,
+        "num_layers": len(outputs),
+        "hidden_size": outputs[-1].shape[-1],
+        "embedding_size": token.hidden_size,
+        "num_heads": block.num_heads,
+        "intermediate_size": block.intermediate_size,
+        "max_positions": layers["position_embedding"].max_positions,
+        "num_segments": None if segments is None else segments.num_segments,
+        "dropout": block.dropout,
+        "attention_dropout": block.attention_dropout,
+        "norm_epsilon": block.norm_epsilon,
+        "initializer_range": token.initializer.stddev,
+        "activation": block.activation,
+    }
+    stated = [*files.config.sizes.values(), *(each[0] for each in files.config.numbers.values())]
+    config = {name: found[name] for name in (*stated, "activation")}
+    for name, surplus in files.config.surplus.items():
+        config[name] -= surplus
+    if files.huggingface.pooler is not None:
+        config["pooler"] = "pooler" in layers
+    return config
+
+
+def written_config(
+    files: EncoderFiles, config: Mapping[str, Any], architecture: str
+) -> dict[str, Any]:
+    """Return the contents of `config.json`.
+
+    Raises:
+        ValueError: if Hugging Face has no word for the activation.
+    """
+    names = files.config
+    words: dict[str, str] = {}
+    for theirs, ours in names.activations.items():
+        words.setdefault(ours, theirs)
+    if config["activation"] not in words:
+        raise ValueError(
+            f"activation={config['activation']!r} has no name in Hugging Face's {files.title}; "
+            f"expected one of {sorted(words)}"
+        )
+    surplus = names.surplus
+    return {
+        "architectures": [architecture],
+        "model_type": names.model_type,
+        **{theirs: config[ours] + surplus.get(ours, 0) for theirs, ours in names.sizes.items()},
+        **{theirs: config[ours] for theirs, (ours, *_) in names.numbers.items()},
+        names.activation: words[config["activation"]],
+        **names.written,
+    }

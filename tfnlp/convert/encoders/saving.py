@@ -1,0 +1,96 @@
+"""tfnlp's encoders as arrays by published names, or as a Hugging Face folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import keras
+import numpy as np
+from safetensors.numpy import save_file
+
+from tfnlp.convert.encoders.config import config_of, written_config
+from tfnlp.convert.encoders.files import EncoderFiles, TensorNames
+from tfnlp.convert.folders import new_folder
+from tfnlp.convert.formats.json_files import write_json
+from tfnlp.convert.mapping import tensors_from_weights
+
+
+def encoder_tensors(
+    files: EncoderFiles, form: TensorNames, model: keras.Model
+) -> dict[str, np.ndarray]:
+    """Return a dict of published names to float32 arrays.
+
+    With heads the encoder's names begin with the format's `base`, as in the classes with heads.
+
+    Args:
+        files: the files of the family.
+        form: one of its formats.
+        model: an encoder, or a model with pretraining heads.
+
+    Raises:
+        ValueError: if `model` is not of the family.
+    """
+    config = config_of(files, model)
+    heads = _heads(form, model)
+    tensors = tensors_from_weights(form.rows(config, frozenset(heads)), model)
+    if not heads:
+        return tensors
+    outside = form.of_heads()
+    return {
+        name if name.startswith(outside) else form.base + name: array
+        for name, array in tensors.items()
+    }
+
+
+def save_encoder(
+    files: EncoderFiles,
+    model: keras.Model,
+    directory: str | os.PathLike,
+    write_tokenizer: Callable[[str], None] | None = None,
+    vocab_size: int | None = None,
+) -> None:
+    """Write the folder that `from_pretrained` and `load_encoder` read.
+
+    It holds `model.safetensors`, `config.json` and what `write_tokenizer` writes.
+
+    Args:
+        files: the files of the family.
+        model: an encoder, or a model with pretraining heads.
+        directory: a folder that does not exist yet, or is empty.
+        write_tokenizer: function of the folder that writes the files of the tokenizer.
+        vocab_size: the number of its tokens.
+
+    Raises:
+        ValueError: if `model` is not of the family, Hugging Face has no class for its heads, or
+            the vocabulary is longer than its table.
+        FileExistsError: if `directory` exists and is not empty.
+        OSError: if it can't be written; no incomplete folder is left.
+    """
+    config = config_of(files, model)
+    if vocab_size is not None and vocab_size > config["vocab_size"]:
+        raise ValueError(
+            f"the vocabulary has {vocab_size} tokens, but the model's vocab_size is "
+            f"{config['vocab_size']}"
+        )
+    heads = _heads(files.huggingface, model)
+    if heads not in files.classes:
+        raise ValueError(
+            f"Hugging Face has no {files.title} with the heads {', '.join(heads)}; give one of: "
+            f"{'; '.join(', '.join(each) or 'none' for each in files.classes)}"
+        )
+    stated = written_config(files, config, files.classes[heads])
+    tensors = encoder_tensors(files, files.huggingface, model)
+    with new_folder(directory) as folder:
+        # `from_pretrained` refuses a file without this metadata.
+        path = os.path.join(folder, "model.safetensors")
+        save_file(tensors, path, metadata={"format": "pt"})
+        write_json(os.path.join(folder, "config.json"), stated)
+        if write_tokenizer is not None:
+            write_tokenizer(folder)
+
+
+def _heads(form: TensorNames, model: keras.Model) -> tuple[str, ...]:
+    """Return the heads that a model has: the layers of a head begin with its name."""
+    names = [layer.name for layer in model.layers]
+    return tuple(head for head in form.heads if any(n.startswith(head + "_") for n in names))
