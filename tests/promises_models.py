@@ -41,6 +41,11 @@ def transformer(**arguments):
     return models.transformer(**{**SIZE, **arguments})
 
 
+def copy_teacher(teacher, **student):
+    made = models.distilbert(**{**SIZE, **student}), models.bert(**{**SIZE, **teacher})
+    models.copy_teacher(*(models.bert_pretrainer(one, next_sentence=False) for one in made))
+
+
 def generated(function=models.generate, count=2, **arguments):
     return function(models.GPTDecoder(gpt()), IDS, IDS == 0, count, **arguments)
 
@@ -98,7 +103,18 @@ def of(function, below_1, **clauses):
 
 
 MODELS = {
-    "bert": of(models.bert, [*BELOW_1, "max_positions", "num_segments", "seq_length"], **TOO_LONG),
+    "bert": of(models.bert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
+    "distilbert": of(models.distilbert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
+    "copy_teacher": {
+        "a teacher with other layers or weights of another shape": [
+            ("layer_0/intermediate/kernel", lambda: copy_teacher(dict(intermediate_size=5))),
+            ("token_embedding/embeddings", lambda: copy_teacher(dict(vocab_size=10))),
+            (
+                "the student has 2 layers, its teacher only 1",
+                lambda: copy_teacher({}, num_layers=2),
+            ),
+        ],
+    },
     "gpt": of(models.gpt, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "transformer": of(models.transformer, BELOW_1),
     "bert_pretrainer": {

@@ -45,8 +45,9 @@ def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4)
     x = (
         part("token_embedding")["embeddings"][ids]
         + part("position_embedding")["embeddings"][: ids.shape[1]]
-        + part("segment_embedding")["embeddings"][types]
     )
+    if part("segment_embedding"):
+        x = x + part("segment_embedding")["embeddings"][types]
     layers = [reference.layer_norm(x, part("embedding_norm"), epsilon)]
     while part(f"layer_{len(layers) - 1}"):
         weights = part(f"layer_{len(layers) - 1}")
@@ -54,5 +55,7 @@ def bert_reference(inputs, model, activation="gelu", epsilon=1e-12, num_heads=4)
         layers.append(
             reference.block(layers[-1], weights, num_heads, activation, epsilon=epsilon, mask=mask)
         )
-    pooled = np.tanh(reference.dense(layers[-1][:, 0], part("pooler/dense")))
+    pooled = None
+    if part("pooler"):
+        pooled = np.tanh(reference.dense(layers[-1][:, 0], part("pooler/dense")))
     return layers, pooled

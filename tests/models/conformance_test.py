@@ -26,6 +26,10 @@ def bert_pretrainer(**dtype):
     return models.bert_pretrainer(models.bert(**BERT, **dtype))
 
 
+def distilbert_pretrainer(**dtype):
+    return models.bert_pretrainer(models.distilbert(**BERT, **dtype), next_sentence=False)
+
+
 def gpt_pretrainer(norm_first, **dtype):
     return models.gpt_pretrainer(models.gpt(**GPT, norm_first=norm_first, **dtype))
 
@@ -87,6 +91,7 @@ BLOCK.update(left=ids(B, T - 2, limit=2), right=ids(B, T - 2, limit=2))
 CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
 MODELS = {
     "bert": (bert_pretrainer, bert_reference.batch(rng, positions=True)),
+    "distilbert": (distilbert_pretrainer, bert_reference.batch(rng, positions=True)),
     "gpt": (lambda **dtype: gpt_pretrainer(False, **dtype), TEXT),
     "gpt2": (lambda **dtype: gpt_pretrainer(True, **dtype), TEXT),
     "transformer": (lambda **dtype: transformer(False, **dtype), BOTH),

@@ -12,6 +12,15 @@ from tfnlp.models.bert import (
     bert_pretrainer,
 )
 from tfnlp.models.bert_tasks import bert_for_tasks, bert_task
+from tfnlp.models.distilbert import (
+    DISTILBERT_BASE,
+    DISTILBERT_MEDIUM,
+    DISTILBERT_MINI,
+    DISTILBERT_SMALL,
+    DISTILBERT_TINY,
+    copy_teacher,
+    distilbert,
+)
 from tfnlp.models.elmo import (
     ELMO_MEDIUM,
     ELMO_MINI,
@@ -61,6 +70,11 @@ __all__ = [
     "BERT_MINI",
     "BERT_SMALL",
     "BERT_TINY",
+    "DISTILBERT_BASE",
+    "DISTILBERT_MEDIUM",
+    "DISTILBERT_MINI",
+    "DISTILBERT_SMALL",
+    "DISTILBERT_TINY",
     "ELMO_MEDIUM",
     "ELMO_MINI",
     "ELMO_ORIGINAL",
@@ -88,6 +102,8 @@ __all__ = [
     "bert_for_tasks",
     "bert_pretrainer",
     "bert_task",
+    "copy_teacher",
+    "distilbert",
     "elmo",
     "elmo_lstm",
     "elmo_pretrainer",

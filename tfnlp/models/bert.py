@@ -59,7 +59,7 @@ def bert(
         num_heads: attention heads, a divisor of H.
         intermediate_size: width of the feed-forward nets.
         max_positions: longest sequence.
-        num_segments: token types.
+        num_segments: token types; 0: no `S`, and `input_type_ids` are not read.
         dropout, attention_dropout: rates while training.
         activation: "gelu" (erf, the paper's) or "gelu_tanh".
         norm_epsilon: epsilon of the layer norms.
@@ -136,6 +136,8 @@ def _embedded(
     positions = PositionEmbedding(
         max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
     )(tokens)
+    if num_segments == 0:
+        return tokens + positions
     segments = SegmentEmbedding(
         num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
     )(inputs["input_type_ids"])

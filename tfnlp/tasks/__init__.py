@@ -1,6 +1,7 @@
 """Objectives of training, decoding of outputs, and measures."""
 
 from tfnlp.tasks.bert_pretraining import BertPretraining
+from tfnlp.tasks.distillation import Distillation
 from tfnlp.tasks.elmo_pretraining import ElmoPretraining
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
@@ -18,6 +19,7 @@ from tfnlp.tasks.word_similarity import answer_analogies, rate_pairs
 
 __all__ = [
     "BertPretraining",
+    "Distillation",
     "ElmoPretraining",
     "FineTuning",
     "GPTFineTuning",

@@ -1,0 +1,124 @@
+import keras
+import numpy as np
+import pytest
+
+from tests.layers import reference
+from tests.models.bert_reference import CLOSE, SMALL, batch, bert_reference, randomized
+from tests.support import weight_count
+from tfnlp import models
+from tfnlp.models.distilbert import teacher_layers
+
+
+def pretrainer(rng, **changes):
+    encoder = models.distilbert(**{**SMALL, **changes})
+    return randomized(models.bert_pretrainer(encoder, next_sentence=False), rng)
+
+
+def teacher(rng, **changes):
+    return randomized(models.bert_pretrainer(models.bert(**{**SMALL, **changes})), rng)
+
+
+def test_formula():
+    rng = np.random.default_rng(0)
+    model, inputs = pretrainer(rng), batch(rng, positions=True)
+    layers, pooled = bert_reference(inputs, model)
+    outputs, real = model(inputs), inputs["input_mask"].astype(bool)
+    assert pooled is None and set(outputs) == {
+        "sequence_output", "encoder_outputs", "embedding_output", "mlm_logits",
+    }  # fmt: skip
+    got = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    for one, expected in zip(got, layers, strict=True):
+        np.testing.assert_allclose(np.asarray(one)[real], expected[real], **CLOSE)
+    w = {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+    hidden = reference.masked_lm_head(
+        layers[-1], inputs["masked_lm_positions"], reference.inside(w, "masked_lm_head")
+    )
+    logits = hidden @ w["token_embedding/embeddings"].T + w["masked_lm_bias/bias"]
+    np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
+
+
+def test_types_are_not_read():
+    rng = np.random.default_rng(1)
+    model, inputs = pretrainer(rng), batch(rng, positions=True)
+    other = {**inputs, "input_type_ids": 1 - inputs["input_type_ids"]}
+    np.testing.assert_array_equal(model(inputs)["mlm_logits"], model(other)["mlm_logits"])
+
+
+@pytest.mark.parametrize(
+    "size, published",
+    [({}, 66_362_880), (models.DISTILBERT_BASE, 66_362_880)],  # transformers' DistilBertModel
+)
+def test_published_parameter_counts(size, published):
+    assert weight_count(models.distilbert, size) == published
+
+
+def test_sizes_have_half_the_layers_of_bert():
+    for name in ("TINY", "MINI", "SMALL", "MEDIUM", "BASE"):
+        whole = getattr(models, f"BERT_{name}")
+        half = {**whole, "num_layers": whole["num_layers"] // 2}
+        assert getattr(models, f"DISTILBERT_{name}") == half
+
+
+@pytest.mark.parametrize(
+    "layers, of, chosen",
+    [(6, 12, [0, 2, 4, 7, 9, 11]), (2, 4, [0, 3]), (1, 2, [0]), (3, 3, [0, 1, 2])],
+)
+def test_layers_of_the_teacher(layers, of, chosen):
+    assert teacher_layers(layers, of) == chosen
+
+
+def test_student_starts_with_the_teachers_embeddings_and_layers():
+    rng = np.random.default_rng(2)
+    student, old = pretrainer(rng, num_layers=2, max_positions=10), teacher(rng, num_layers=4)
+    models.copy_teacher(student, old)
+    inputs = batch(rng, positions=True)
+    inputs["input_type_ids"] *= 0
+    got, expected = student(inputs), old(inputs)
+    np.testing.assert_allclose(got["embedding_output"], expected["embedding_output"], **CLOSE)
+    first = got["encoder_outputs"][0]
+    np.testing.assert_allclose(first, expected["encoder_outputs"][0], **CLOSE)
+    mine, theirs = ({v.path: v.numpy() for v in model.weights} for model in (student, old))
+    for path, value in mine.items():
+        if path.startswith(("layer_1/", "masked_lm")):
+            np.testing.assert_array_equal(value, theirs[path.replace("layer_1/", "layer_3/")])
+
+
+def test_student_with_the_teachers_layers_is_the_teacher():
+    rng = np.random.default_rng(3)
+    student, old = pretrainer(rng), teacher(rng)
+    models.copy_teacher(student, old)
+    inputs = batch(rng, positions=True)
+    inputs["input_type_ids"] *= 0
+    np.testing.assert_allclose(student(inputs)["mlm_logits"], old(inputs)["mlm_logits"], **CLOSE)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (dict(num_layers=2), "has 3 layers, its teacher only 2"),
+        (dict(intermediate_size=20), r"layer_0/intermediate/kernel has shape \(16, 24\)"),
+        (dict(max_positions=9), r"position_embedding/embeddings has shape \(12, 16\).*\(9, 16\)"),
+        (dict(vocab_size=24), r"token_embedding/embeddings has shape \(23, 16\).*\(24, 16\)"),
+    ],
+)
+def test_teacher_that_does_not_fit(changes, said):
+    rng = np.random.default_rng(4)
+    student, old = pretrainer(rng), teacher(rng, **changes)
+    before = student.get_weights()
+    with pytest.raises(ValueError, match=said):
+        models.copy_teacher(student, old)
+    for a, b in zip(student.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_teacher_without_a_head():
+    rng = np.random.default_rng(5)
+    with pytest.raises(ValueError, match="masked_lm_head/dense/kernel None"):
+        models.copy_teacher(pretrainer(rng), models.bert(**SMALL))
+
+
+def test_keras_file_keeps_the_input_that_is_not_read(tmp_path):
+    model = models.distilbert(**SMALL)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert set(loaded.input) == {"input_word_ids", "input_mask", "input_type_ids"}

@@ -1,0 +1,206 @@
+"""The three losses of DistilBERT against numpy, and what a teacher is not part of."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.reference import randomize
+from tests.training import toy
+from tests.training.toy import VOCAB, ToyBatches
+from tfnlp import models, tasks, training
+
+SIZE = dict(vocab_size=VOCAB, hidden_size=16, num_heads=2, intermediate_size=32, max_positions=16)
+
+
+def student(dropout=0.0, **changes):
+    keras.utils.set_random_seed(1)
+    sizes = {**SIZE, "num_layers": 1, **changes}
+    encoder = models.distilbert(**sizes, dropout=dropout, attention_dropout=dropout)
+    return models.bert_pretrainer(encoder, next_sentence=False)
+
+
+def teacher(seed=2, **changes):
+    """A BERT that has dropout, a pooler and a next-sentence head."""
+    keras.utils.set_random_seed(seed)
+    model = models.bert_pretrainer(models.bert(**{**SIZE, "num_layers": 2, **changes}))
+    randomize(model, np.random.default_rng(seed), 0.3)
+    return model
+
+
+def batch(step=0, size=8):
+    return {name: tf.constant(array) for name, array in ToyBatches(size).batch(step).items()}
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def everywhere(model, given):
+    """Logits and last vectors at all positions, in float64."""
+    inputs = {name: given[name].numpy() for name in model.input}
+    rows, length = inputs["input_mask"].shape
+    inputs["masked_lm_positions"] = np.tile(np.arange(length, dtype="int32"), (rows, 1))
+    outputs = model({name: tf.constant(array) for name, array in inputs.items()})
+    return [np.asarray(outputs[name], "float64") for name in ("mlm_logits", "sequence_output")]
+
+
+def reference_sums(one, other, given, temperature, real):
+    """Sums and counts of the three losses, a position at a time."""
+    (logits, vectors), (soft_logits, soft_vectors) = (everywhere(m, given) for m in (one, other))
+    array = {name: tensor.numpy() for name, tensor in given.items()}
+    masked = [
+        (row, array["masked_lm_positions"][row, p], array["masked_lm_ids"][row, p])
+        for row, p in zip(*np.nonzero(array["masked_lm_weights"]), strict=True)
+    ]
+    tokens = list(zip(*np.nonzero(array["input_mask"]), strict=True))
+    soft = tokens if real else [place[:2] for place in masked]
+    sums = dict.fromkeys(("distillation", "masked_lm", "cosine"), 0.0)
+    for place in soft:
+        p, q = softmax(soft_logits[place] / temperature), softmax(logits[place] / temperature)
+        sums["distillation"] += temperature**2 * (p * np.log(p / q)).sum()
+    for row, position, word in masked:
+        sums["masked_lm"] -= np.log(softmax(logits[row, position])[word])
+    for place in tokens:
+        x, y = vectors[place], soft_vectors[place]
+        sums["cosine"] += 1 - x @ y / np.sqrt((x @ x) * (y @ y))
+    return sums, dict(distillation=len(soft), masked_lm=len(masked), cosine=len(tokens))
+
+
+@pytest.mark.parametrize("soft_targets", ["masked", "real"])
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_losses_are_the_formulas(soft_targets, temperature):
+    one, other, given = student(), teacher(), batch()
+    weights = dict(distillation=5.0, masked_lm=2.0, cosine=0.5)
+    task = tasks.Distillation(
+        one, other, **weights, temperature=temperature, soft_targets=soft_targets
+    )
+    outputs = one(task.inputs(given))
+    sums, counts = reference_sums(one, other, given, temperature, soft_targets == "real")
+    got, targets = task.losses(given, outputs), task.targets(given)
+    assert set(got) == set(targets) == set(sums)
+    for name, value in sums.items():
+        assert float(targets[name]) == counts[name]
+        np.testing.assert_allclose(float(got[name]), weights[name] * value, rtol=1e-4)
+    plain = tasks.BertPretraining(one)
+    (_, hits), (_, expected) = (
+        owner.metrics(given, one(owner.inputs(given)))["masked_lm_accuracy"]
+        for owner in (task, plain)
+    )
+    assert float(hits) == float(expected)
+
+
+def test_report_is_free_of_the_weights_and_loss_is_not():
+    trainer = training.Trainer(tasks.Distillation(student(), teacher()), training.AdamW(), 1e-3)
+    found = trainer.evaluate([batch()])
+    total = 5 * found["distillation_loss"] + 2 * found["masked_lm_loss"] + found["cosine_loss"]
+    assert found["loss"] == pytest.approx(total, rel=1e-5)
+    plain = training.Trainer(tasks.BertPretraining(student()), training.AdamW(), 1e-3)
+    assert found["masked_lm_loss"] == pytest.approx(plain.evaluate([batch()])["loss"], rel=1e-5)
+
+
+def test_the_teacher_itself_has_no_distance_to_itself():
+    other = teacher()
+    found = training.Trainer(tasks.Distillation(other, other), training.AdamW(), 1e-3).evaluate(
+        [batch()]
+    )
+    assert abs(found["distillation_loss"]) < 1e-6 and abs(found["cosine_loss"]) < 1e-6
+
+
+@pytest.mark.parametrize("left_out", ["distillation", "cosine"])
+def test_loss_without_weight_is_left_out(left_out):
+    other = teacher(hidden_size=24) if left_out == "cosine" else teacher()
+    task = tasks.Distillation(student(), other, **{left_out: 0.0})
+    given = batch()
+    assert left_out not in task.losses(given, task.model(task.inputs(given)))
+    assert left_out not in task.targets(given)
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (dict(masked_lm=0.0), "masked_lm above 0"),
+        (dict(cosine=-1.0), "at least 0"),
+        (dict(distillation=0.0, cosine=0.0), "one of them above"),
+        (dict(temperature=0.0), "temperature=0.0 must be positive"),
+        (dict(soft_targets="all"), "soft_targets='all' must be one of"),
+        (dict(teacher=dict(vocab_size=VOCAB + 1)), "has 60 words, its teacher 61"),
+        (dict(teacher=dict(hidden_size=24)), "has 16 numbers a token, its teacher 24"),
+        (dict(teacher=None), "teacher has no `mlm_logits`"),
+    ],
+)
+def test_arguments_that_teach_nothing(changes, said):
+    made = changes.pop("teacher", {})
+    other = models.bert(**SIZE, num_layers=1) if made is None else teacher(**made)
+    with pytest.raises(ValueError, match=said):
+        tasks.Distillation(student(), other, **changes)
+
+
+def trained(steps=6, strategy=None, soft_targets="masked", size=16, dropout=0.1, **arguments):
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        task = tasks.Distillation(student(dropout), teacher(), soft_targets=soft_targets)
+    trainer = training.Trainer(
+        task, training.AdamW(), training.linear(1e-2, 20, 2), strategy=strategy, **arguments
+    )
+    trainer.fit(ToyBatches(size), steps, progress=False)
+    return trainer
+
+
+def test_the_teacher_is_neither_trained_nor_saved(tmp_path):
+    trainer = trained(directory=tmp_path)
+    for a, b in zip(trainer.task.teacher.get_weights(), teacher().get_weights(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    (name, *_) = sorted((tmp_path / "checkpoints").glob("step-*"))
+    saved = dict(tf.train.list_variables(str(name / "variables")))
+    mine = [path for path in saved if "/model" in path and ".OPTIMIZER_SLOT" not in path]
+    assert len(mine) == len(trainer.task.model.trainable_variables)
+    assert not any("pooler" in path or "layer_1" in path for path in saved)
+
+
+@pytest.mark.slow
+def test_resumed_run_ends_the_same(tmp_path):
+    whole = trained(8)
+    trained(3, directory=tmp_path)
+    toy.assert_same(toy.weights(trained(8, directory=tmp_path)), toy.weights(whole))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("soft_targets", ["masked", "real"])
+def test_micro_batches_and_devices_give_the_same_numbers(soft_targets):
+    whole = toy.weights(trained(soft_targets=soft_targets, dropout=0.0))
+    close = dict(rtol=2e-3, atol=2e-5)
+    parts = trained(soft_targets=soft_targets, dropout=0.0, accumulation=2)
+    toy.assert_same(toy.weights(parts), whole, **close)
+    two = trained(soft_targets=soft_targets, dropout=0.0, strategy=toy.two_replicas())
+    toy.assert_same(toy.weights(two), whole, **close)
+
+
+@pytest.mark.slow
+def test_compiled_steps_give_the_same_numbers():
+    whole = toy.weights(trained(dropout=0.0))
+    compiled = trained(dropout=0.0, jit_compile=True)
+    toy.assert_same(toy.weights(compiled), whole, rtol=2e-3, atol=2e-5)
+
+
+def test_bf16_is_near_float32():
+    given, found = batch(), []
+    for dtype in ("float32", "mixed_bfloat16"):
+        one, other = student(dtype=dtype), teacher(dtype=dtype)
+        task = tasks.Distillation(one, other)
+        sums = task.losses(given, one(task.inputs(given)))
+        assert {value.dtype for value in sums.values()} == {tf.float32}
+        found.append({name: float(value) for name, value in sums.items()})
+    for name, value in found[0].items():
+        assert found[1][name] == pytest.approx(value, rel=0.03)
+
+
+@pytest.mark.slow
+def test_student_comes_near_its_teacher():
+    trainer = trained(60, dropout=0.0)
+    before = training.Trainer(tasks.Distillation(student(), teacher()), training.AdamW(), 1e-3)
+    held_out = [batch(step) for step in range(100, 104)]
+    old, new = before.evaluate(held_out), trainer.evaluate(held_out)
+    assert new["cosine_loss"] < 0.5 * old["cosine_loss"]
+    assert new["distillation_loss"] < 0.8 * old["distillation_loss"]

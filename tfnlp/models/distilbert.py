@@ -1,0 +1,132 @@
+"""DistilBERT (Sanh et al. 2019): a BERT of half the layers that learns from a larger encoder."""
+
+import keras
+
+from tfnlp.layers.types import DType
+from tfnlp.models.bert import bert
+
+# The paper's size is base; the others have half the layers of Turc et al.'s BERTs of that name.
+DISTILBERT_TINY = dict(num_layers=1, hidden_size=128, num_heads=2, intermediate_size=512)
+DISTILBERT_MINI = dict(num_layers=2, hidden_size=256, num_heads=4, intermediate_size=1024)
+DISTILBERT_SMALL = dict(num_layers=2, hidden_size=512, num_heads=8, intermediate_size=2048)
+DISTILBERT_MEDIUM = dict(num_layers=4, hidden_size=512, num_heads=8, intermediate_size=2048)
+DISTILBERT_BASE = dict(num_layers=6, hidden_size=768, num_heads=12, intermediate_size=3072)
+
+
+def distilbert(
+    vocab_size: int = 30522,
+    num_layers: int = 6,
+    hidden_size: int = 768,
+    num_heads: int = 12,
+    intermediate_size: int = 3072,
+    max_positions: int = 512,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    seq_length: int | None = None,
+    dtype: DType = None,
+    name: str = "distilbert",
+) -> keras.Model:
+    """Return the encoder; the defaults are those of DistilBERT-base, uncased (66.36 M weights).
+
+    It is `bert` without segments and without the pooler (section 3, "Student architecture"):
+    `x_0 = drop(LN(E[ids] + P[0..T-1]))`, `x_l = block_l(x_{l-1})`. Its masked-LM head is BERT's:
+    `bert_pretrainer(encoder, next_sentence=False)`.
+
+    Args:
+        vocab_size: word pieces V.
+        num_layers: Transformer blocks L.
+        hidden_size: width H.
+        num_heads: attention heads, a divisor of H.
+        intermediate_size: width of the feed-forward nets.
+        max_positions: longest sequence.
+        dropout, attention_dropout: rates while training.
+        activation: "gelu" (erf, the paper's), "gelu_tanh" or "relu".
+        norm_epsilon: epsilon of the layer norms.
+        initializer_range: standard deviation of the truncated normal that fills the weights.
+        seq_length: static length T, or None for any length.
+        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        name: name of the model.
+
+    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens) and
+    `input_type_ids`, which are not read.
+
+    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
+    `sequence_output`) and `embedding_output` `[B, T, H]`.
+
+    Raises:
+        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
+            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    """
+    return bert(
+        vocab_size,
+        num_layers,
+        hidden_size,
+        num_heads,
+        intermediate_size,
+        max_positions,
+        num_segments=0,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        activation=activation,
+        norm_epsilon=norm_epsilon,
+        initializer_range=initializer_range,
+        pooler=False,
+        seq_length=seq_length,
+        dtype=dtype,
+        name=name,
+    )
+
+
+def teacher_layers(layers: int, of: int) -> list[int]:
+    """Return which of the `of` layers of a teacher a student of `layers` layers starts from.
+
+    They are evenly spaced from the first to the last; for 6 of 12 those of the released code: 0,
+    2, 4, 7, 9 and 11.
+    """
+    if layers == 1:
+        return [0]
+    return [round(index * (of - 1) / (layers - 1)) for index in range(layers)]
+
+
+def copy_teacher(student: keras.Model, teacher: keras.Model) -> None:
+    """Give a student the embeddings, some layers and the masked-LM head of its teacher.
+
+    "We initialize the student from the teacher by taking one layer out of two" (section 3); see
+    `teacher_layers`. The vector of the teacher's first segment is added to the positions, so that
+    the embeddings of texts of one segment are the teacher's. Nothing is copied unless all fits.
+
+    Args:
+        student: `bert_pretrainer` of a `distilbert`.
+        teacher: `bert_pretrainer` of an encoder of the same widths, with at least as many layers
+            and positions.
+
+    Raises:
+        ValueError: for a teacher with other layers or weights of another shape.
+    """
+    found = {variable.path: variable for variable in teacher.weights}
+    count = sum(layer.name.startswith("layer_") for layer in student.layers)
+    of = sum(layer.name.startswith("layer_") for layer in teacher.layers)
+    if of < count:
+        raise ValueError(f"the student has {count} layers, its teacher only {of}")
+    values = {}
+    for variable in student.trainable_variables:
+        layer, _, rest = variable.path.partition("/")
+        if layer.startswith("layer_"):
+            layer = f"layer_{teacher_layers(count, of)[int(layer.removeprefix('layer_'))]}"
+        path = f"{layer}/{rest}"
+        value = found[path].numpy() if path in found else None
+        if path == "position_embedding/embeddings" and value is not None:
+            value = value[: variable.shape[0]]
+            if "segment_embedding/embeddings" in found:
+                value = value + found["segment_embedding/embeddings"].numpy()[0]
+        if value is None or value.shape != variable.shape:
+            raise ValueError(
+                f"the student's weight {variable.path} has shape {tuple(variable.shape)}, its "
+                f"teacher's {path} {None if value is None else value.shape}"
+            )
+        values[variable.path] = value
+    for variable in student.trainable_variables:
+        variable.assign(values[variable.path])

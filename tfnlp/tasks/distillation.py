@@ -1,0 +1,157 @@
+"""DistilBERT's pretraining: masked LM and what a larger model, the teacher, says."""
+
+import keras
+import tensorflow as tf
+
+from tfnlp.tasks.bert_pretraining import BertPretraining
+from tfnlp.tasks.task import Batch, Sums, Tensors
+
+SOFT_TARGETS = ("masked", "real")
+
+
+class Distillation(BertPretraining):
+    """Masked LM with a teacher (Sanh et al. 2019, section 2; Hinton et al. 2015).
+
+    With logits s of the student and t of the teacher, V numbers each, and vectors h of their last
+    layers:
+
+        loss = a mean_p KL(softmax(t_p / T) || softmax(s_p / T)) T^2
+             + b mean_m -log softmax(s_m)[id_m]
+             + c mean_r (1 - cos(h_r, h'_r))
+
+    m runs over the masked positions, r over all real tokens, p over either, see `soft_targets`.
+    Each mean is taken over the global batch. The teacher sees the same masked tokens, without
+    dropout. It is no part of `model`: it is neither trained nor saved with it.
+
+    Args:
+        model: the student, from `tfnlp.models.bert_pretrainer`.
+        teacher: a frozen model with the same inputs and `mlm_logits` over the same vocabulary.
+            Under a strategy it is made in its scope, as the student is.
+        distillation, masked_lm, cosine: the weights a, b and c; the released code's by default.
+            Without weight the teacher's losses are not computed.
+        temperature: T.
+        soft_targets: "masked", or "real" for all real tokens, as in the released code
+            (`restrict_ce_to_mask` is off there): the logits of all of them take more time and
+            memory than the layers of a small model.
+
+    Batch: that of `BertPretraining`.
+
+    Raises:
+        ValueError: for weights that teach nothing or are negative, a temperature that is not
+            positive, unknown `soft_targets`, a model without `mlm_logits`, another vocabulary, or
+            `cosine` with another width.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        teacher: keras.Model,
+        *,
+        distillation: float = 5.0,
+        masked_lm: float = 2.0,
+        cosine: float = 1.0,
+        temperature: float = 2.0,
+        soft_targets: str = "masked",
+    ) -> None:
+        super().__init__(model)
+        weights = {"distillation": distillation, "masked_lm": masked_lm, "cosine": cosine}
+        if min(weights.values()) < 0 or masked_lm == 0 or distillation + cosine == 0:
+            raise ValueError(
+                f"{', '.join(f'{name}={value}' for name, value in weights.items())}: expected "
+                "masked_lm above 0, others at least 0 and one of them above it"
+            )
+        if not temperature > 0:
+            raise ValueError(f"temperature={temperature} must be positive")
+        if soft_targets not in SOFT_TARGETS:
+            raise ValueError(f"soft_targets={soft_targets!r} must be one of {SOFT_TARGETS}")
+        for name, one in (("model", model), ("teacher", teacher)):
+            if "mlm_logits" not in one.output:
+                raise ValueError(f"{name} has no `mlm_logits`; give one with a masked-LM head")
+        _check_equal("mlm_logits", "words", model, teacher)
+        if cosine:
+            _check_equal("sequence_output", "numbers a token", model, teacher)
+        self.teacher, self.temperature = teacher, temperature
+        self.weights = weights
+        self.all_logits = soft_targets == "real"
+
+    def inputs(self, batch: Batch) -> Tensors:
+        """Return the student's inputs, which are the teacher's too."""
+        found = super().inputs(batch)
+        if self.all_logits:
+            ids = found["input_word_ids"]
+            found["masked_lm_positions"] = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])  # [B, T]
+        return found
+
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of real targets of each loss: dict of float32 scalars."""
+        counts = super().targets(batch)
+        real = tf.reduce_sum(_real(batch))
+        more = {"distillation": real if self.all_logits else counts["masked_lm"], "cosine": real}
+        return {**counts, **{name: n for name, n in more.items() if self.weights[name]}}
+
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of each loss over its targets, times its weight: float32 scalars."""
+        inputs, last = self.inputs(batch), "sequence_output"
+        taught = self.teacher({name: inputs[name] for name in self.teacher.input}, training=False)
+        sums = super().losses(batch, self._at_masks(batch, outputs))
+        if self.weights["distillation"]:
+            weights = _real(batch) if self.all_logits else batch["masked_lm_weights"]
+            soft = tf.stop_gradient(taught["mlm_logits"])
+            losses = divergences(outputs["mlm_logits"], soft, self.temperature)  # [B, P or T]
+            sums["distillation"] = tf.reduce_sum(losses * weights)
+        if self.weights["cosine"]:
+            distances = 1 - cosines(outputs[last], tf.stop_gradient(taught[last]))  # [B, T]
+            sums["cosine"] = tf.reduce_sum(distances * _real(batch))
+        return {name: self.weights.get(name, 1.0) * value for name, value in sums.items()}
+
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return the numerators of the accuracies, each over the target count of that name."""
+        return super().metrics(batch, self._at_masks(batch, outputs))
+
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means; each loss but the sum of all, `loss`, is freed of its weight."""
+        found = {f"{name}_loss": weight for name, weight in self.weights.items() if weight}
+        return {name: value / found.get(name, 1.0) for name, value in means.items()}
+
+    def _at_masks(self, batch: Batch, outputs: Batch) -> Batch:
+        """Return the outputs with the logits at the masked positions alone."""
+        if not self.all_logits:
+            return outputs
+        positions = batch["masked_lm_positions"]  # [B, P]
+        logits = tf.gather(outputs["mlm_logits"], positions, batch_dims=1)  # [B, P, V]
+        return {**outputs, "mlm_logits": logits}
+
+
+def divergences(logits: tf.Tensor, soft: tf.Tensor, temperature: float) -> tf.Tensor:
+    """Return `KL(softmax(soft / T) || softmax(logits / T)) T^2`.
+
+    T^2 keeps the size of the gradient when T changes (Hinton et al. 2015, section 2).
+
+    Args:
+        logits: float32 `[..., V]`, of the student.
+        soft: float32 `[..., V]`, of the teacher.
+        temperature: T.
+
+    Returns:
+        float32 `[...]`.
+    """
+    mine, theirs = (tf.nn.log_softmax(x / temperature) for x in (logits, soft))
+    return tf.reduce_sum(tf.exp(theirs) * (theirs - mine), -1) * temperature**2
+
+
+def cosines(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+    """Return the cosine of each pair of vectors `[..., H]`, float32 `[...]`."""
+    x, y = tf.cast(x, "float32"), tf.cast(y, "float32")
+    squares = (tf.reduce_sum(x * x, -1) + 1e-12) * (tf.reduce_sum(y * y, -1) + 1e-12)
+    return tf.reduce_sum(x * y, -1) * tf.math.rsqrt(squares)
+
+
+def _real(batch: Batch) -> tf.Tensor:
+    """Return 1.0 for each real token, float32 `[B, T]`."""
+    return tf.cast(tf.not_equal(batch["input_mask"], 0), "float32")
+
+
+def _check_equal(output: str, what: str, model: keras.Model, teacher: keras.Model) -> None:
+    mine, theirs = (one.output[output].shape[-1] for one in (model, teacher))
+    if mine != theirs:
+        raise ValueError(f"the model has {mine} {what}, its teacher {theirs}; they must be equal")
