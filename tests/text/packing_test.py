@@ -14,9 +14,9 @@ def ragged(rows):
     return tf.ragged.constant(rows, dtype=tf.int32, ragged_rank=1)
 
 
-def pack_row(segments, length):
+def pack_row(segments, length, separators=1):
     """One row, a token at a time: every segment in turn, until nothing fits or is left."""
-    room = length - len(segments) - 1
+    room = length - 2 - separators * (len(segments) - 1)
     kept = [[] for _ in segments]
     while room and any(len(k) < len(s) for k, s in zip(kept, segments, strict=True)):
         for k, s in zip(kept, segments, strict=True):
@@ -25,8 +25,9 @@ def pack_row(segments, length):
                 room -= 1
     ids, types = [CLS], [0]
     for index, k in enumerate(kept):
-        ids += [*k, SEP]
-        types += [index] * (len(k) + 1)
+        count = separators if index + 1 < len(kept) else 1
+        ids += k + [SEP] * count
+        types += [index if separators == 1 else 0] * (len(k) + count)
     padding = length - len(ids)
     mask = [1] * len(ids) + [0] * padding
     return ids + [PAD] * padding, mask, types + [0] * padding
@@ -37,13 +38,16 @@ def random_segments(rng, batch, count, longest):
     return [[rng.integers(200, 999, size).tolist() for size in row] for row in sizes]
 
 
+@pytest.mark.parametrize("separators", [1, 2, 3])
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
-@pytest.mark.parametrize("length", [6, 7, 13, 64])
-def test_equals_plain_python(count, length):
+@pytest.mark.parametrize("length", [6, 7, 13, 14, 15, 64])
+def test_equals_plain_python(count, length, separators):
+    if length < 2 + separators * (count - 1):
+        pytest.skip("no room for the special tokens")
     rng = np.random.default_rng(count * 100 + length)
     segments = random_segments(rng, 200, count, 20)
-    packed = pack_segments([ragged(s) for s in segments], length, CLS, SEP, PAD)
-    rows = [pack_row(row, length) for row in zip(*segments, strict=True)]
+    packed = pack_segments([ragged(s) for s in segments], length, CLS, SEP, PAD, separators)
+    rows = [pack_row(row, length, separators) for row in zip(*segments, strict=True)]
     for index, name in enumerate(NAMES):
         assert packed[name].dtype == tf.int32 and packed[name].shape == [200, length]
         np.testing.assert_array_equal(packed[name], [row[index] for row in rows], name)
@@ -110,6 +114,8 @@ def test_faulty_arguments():
         pack_segments([], 8, CLS, SEP, PAD)
     with pytest.raises(ValueError, match="seq_length=2 is too small for 2 segment.* >= 3"):
         pack_segments([ragged([[1]])] * 2, 2, CLS, SEP, PAD)
+    with pytest.raises(ValueError, match="seq_length=3 is too small for 2 segment.* >= 4"):
+        pack_segments([ragged([[1]])] * 2, 3, CLS, SEP, PAD, separators=2)
     with pytest.raises(ValueError, match=r"segments\[1\] must be a ragged tensor"):
         pack_segments([ragged([[1]]), tf.constant([[1]])], 8, CLS, SEP, PAD)
 

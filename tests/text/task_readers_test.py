@@ -57,7 +57,7 @@ def check_layout(reader, segments, max_length, first, ends, padding, null):
 @pytest.mark.parametrize("max_length", [4, 5, 6, 7, 8, 9, 64])
 def test_bert_layout(texts, max_length):
     reader = BertReader(TOKENIZER)
-    assert (reader.kind, reader.head, reader.style) == ("bert", "first", "bert")
+    assert (reader.head, reader.style) == ("first", "bert")
     segments, pieces, words = reader.read([tf.constant(t) for t in texts])
     assert pieces is None and words is None
     assert segments[0].to_list() == [[5, 6, 7, 8, 10], [], [9, 11]]
@@ -69,7 +69,7 @@ def test_bert_layout(texts, max_length):
 @pytest.mark.parametrize("texts", [TEXTS[:1], TEXTS])
 def test_gpt_layout(kind, texts):
     reader, (start, delimiter, extract) = gpt(kind)
-    assert (reader.kind, reader.head) == ("gpt", "last")
+    assert reader.head == "last"
     assert reader.style == {"gpt": "treebank", "gpt2": "gpt"}[kind]
     segments, pieces, words = reader.read([tf.constant(t) for t in texts])
     assert pieces is None and words is None
@@ -82,7 +82,7 @@ def test_gpt_layout(kind, texts):
 
 def test_words_are_numbered_through_all_texts():
     reader = WordReader()
-    assert (reader.kind, reader.head, reader.style) == ("elmo", "first", "treebank")
+    assert (reader.head, reader.style) == ("first", "treebank")
     texts = [["The cat didn't.", "", "a b"], ["x-y 1,5", "c", ""]]
     extra = tf.ragged.constant([["one", "two"], [], ["three"]])
     spaced = tf.ragged.constant([[False, True], [], [False]])

@@ -1,12 +1,11 @@
 """BERT (Devlin et al. 2019) as a family."""
 
 import dataclasses
-import os
-from collections.abc import Callable
+import functools
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import examples, fitting
+from tfnlp.families import encoders, examples, fitting
 from tfnlp.families.bert_text import prepare
 from tfnlp.families.config import (
     CHANGED_SIZES,
@@ -14,19 +13,12 @@ from tfnlp.families.config import (
     StartConfig,
     SubwordTextConfig,
     TrainingConfig,
-    refuse_with_start,
 )
 from tfnlp.families.examples_config import BertExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting, Measured
+from tfnlp.families.family import Examples, Family, Fitting
 from tfnlp.families.masks import BERT_PREDICTION
 from tfnlp.families.plans import BERT_PLAN
-from tfnlp.families.preparation import same_folder
-from tfnlp.families.use_config import (
-    EvaluateConfig,
-    ExportConfig,
-    check_format,
-    only_savedmodel,
-)
+from tfnlp.families.use_config import ExportConfig
 
 SIZES = {
     name: f"BERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
@@ -87,33 +79,6 @@ class FillConfig(BertConfig):
     """
 
 
-def start(config: BertConfig) -> Any:
-    """Return the BERT that `config.start` names, or None.
-
-    Raises:
-        ValueError: if training can't go on from it, or arguments contradict it.
-    """
-    from tfnlp.families.recognition import load_pretrained
-
-    if config.start is None:
-        return None
-    if same_folder(config.start, config.output):
-        raise ValueError(
-            f"`output` {config.output} is the model that training starts from; give a new folder"
-        )
-    sizes = (*CHANGED_SIZES, "max_positions")
-    refuse_with_start(config, sizes, "can't be changed with `start`")
-    refuse_with_start(
-        config, ("vocab", "cased"), "can't be given with `start`, which has a vocabulary"
-    )
-    before = load_pretrained(config.start)
-    if before.family is not BERT:
-        raise ValueError(f"{config.start} is {before.family.title}; only a BERT fills masked words")
-    if before.pretrainer is None or "mlm_logits" not in before.pretrainer.output:
-        raise ValueError(f"{config.start} has no masked-LM head to go on with; give one that has")
-    return before
-
-
 def settle(config: BertConfig, before: Any) -> BertConfig:
     """Return the config with a length and a rate that suit the model to go on from."""
     changes = {}
@@ -123,33 +88,6 @@ def settle(config: BertConfig, before: Any) -> BertConfig:
         narrow = before is not None and before.config["hidden_size"] < 768
         changes["learning_rate"] = 3e-4 if narrow else 1e-4
     return config.replace(**changes)
-
-
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return encoder and pretrainer with new weights."""
-    from tfnlp import models
-
-    encoder = models.bert(**arguments, dtype=dtype)
-    return encoder, models.bert_pretrainer(encoder, **heads)
-
-
-def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
-    """Return the BERT of a run."""
-    from tfnlp.convert.pretrained import Pretrained
-    from tfnlp.families.checked import text_flag
-    from tfnlp.text import WordPieceTokenizer
-
-    lowercase = text_flag(path, run, "lowercase")
-    vocabulary = os.path.join(path, "vocab.txt")
-    encoder, pretrainer = build(run["arguments"], run["heads"], dtype)
-    return Pretrained(
-        encoder,
-        pretrainer,
-        run["arguments"],
-        make_tokenizer=lambda: WordPieceTokenizer(vocabulary, lowercase=lowercase),
-        vocabulary=vocabulary,
-        lowercase=lowercase,
-    )
 
 
 def read(path: str, dtype: str | None = None) -> Any:
@@ -166,86 +104,18 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     return "bert_config.json" in names or "config.json" in names and "params_0.npy" not in names
 
 
-def saved(path: str) -> Any:
-    """Return the encoder and tokenizer of exported modules."""
-    from tfnlp.families.saved import saved_pair
+def _pairs(*arguments: Any, **settings: Any) -> Any:
+    from tfnlp.data import BertPairs
 
-    return saved_pair(path)
-
-
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
-    """Return losses and accuracies of masked LM and next sentence on held-out text."""
-    from tfnlp import training
-    from tfnlp.data import BertPairs, TokenizedCorpus, masked_positions
-    from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.tasks import BertPretraining
-
-    if loaded.pretrainer is None:
-        raise ValueError(
-            f"{loaded.path} has neither a masked-LM nor a next-sentence head to evaluate"
-        )
-    positions = loaded.config["max_positions"]
-    if config.seq_length > positions:
-        raise ValueError(
-            f"`seq_length` {config.seq_length} is longer than the model's {positions} positions"
-        )
-    documents = list(documents_of(config.text, config.layout))
-    pairs = BertPairs(
-        TokenizedCorpus.build(documents, loaded.tokenizer),
-        loaded.tokenizer,
-        batch_size=config.batch_size,
-        seq_length=config.seq_length,
-        max_predictions=masked_positions(config.seq_length),
-        seed=config.seed,
-    )
-    trainer = training.Trainer(BertPretraining(loaded.pretrainer), training.AdamW(), 1e-4)
-    results = trainer.evaluate(pairs.evaluation_batches(config.batches))
-    return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
+    return BertPairs(*arguments, **settings)
 
 
-def vectors(loaded: Any) -> Callable[[list[str]], Any]:
-    """Return the function of strings to the encoder's outputs that the exported pair would be."""
-    from tfnlp.families.strings import string_vectors
-    from tfnlp.hub import BertPreprocessorModule
+def save(loaded: Any, config: ExportConfig) -> None:
+    """Write Hugging Face's files."""
+    from tfnlp import convert
 
-    return string_vectors(loaded, BertPreprocessorModule, special=2)
-
-
-def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
-    """Write `encoder` and `preprocessor`, one module that fills masks, or other files."""
-    from tfnlp import convert, hub
-    from tfnlp.hub.modules.fill import export_fill
-
-    if config.fill and config.seq_length is not None:
-        raise ValueError("`seq_length` is for the pair; with `fill` texts are as long as they are")
-    if config.fill and (config.weights or config.litert):
-        name = "weights" if config.weights else "litert"
-        raise ValueError(f"`{name}` is for the pair, not for `fill`")
-    if config.top is not None and not config.fill:
-        raise ValueError("`top` is for `fill`")
-    if check_format(config, ("huggingface",), "a BERT") != "savedmodel":
-        only_savedmodel(config, ("fill", "weights", "litert", "seq_length"))
-        model = loaded.pretrainer or loaded.encoder
-        convert.save_huggingface(model, config.output, loaded.vocabulary, loaded.lowercase)
-        return {"checkpoint": config.output}
-    if config.fill:
-        top = 5 if config.top is None else config.top
-        return {"module": export_fill(
-            config.output, loaded.pretrainer, loaded.tokenizer, top, config.overwrite
-        )}  # fmt: skip
-    positions = loaded.config["max_positions"]
-    encoder, preprocessor = hub.export_bert(
-        config.output,
-        loaded.encoder,
-        loaded.tokenizer,
-        loaded.pretrainer,
-        seq_length=min(128 if config.seq_length is None else config.seq_length, positions),
-        overwrite=config.overwrite,
-        weights=config.weights,
-        litert=config.litert,
-    )
-    written = {"encoder": encoder, "preprocessor": preprocessor}
-    return written if config.litert is None else {**written, "litert": config.litert}
+    model = loaded.pretrainer or loaded.encoder
+    convert.save_huggingface(model, config.output, loaded.vocabulary, loaded.lowercase)
 
 
 def _model_functions() -> tuple[Any, Any]:
@@ -260,31 +130,26 @@ BERT = Family(
     summary="Pretrain a BERT: masked LM and next sentence.",
     config=BertConfig,
     sizes=SIZES,
-    sections={
-        "arguments": (lambda: _model_functions()[0], frozenset({"name", "dtype"})),
-        "heads": (lambda: _model_functions()[1], frozenset({"name", "encoder"})),
-    },
-    start=start,
+    sections=encoders.sections(_model_functions),
+    start=functools.partial(encoders.start, lambda: BERT),
     settle=settle,
-    build=build,
-    row=("seq_length", "num_layers", "hidden_size"),
+    build=functools.partial(encoders.build, _model_functions),
+    row=encoders.ROW,
     prepare=prepare,
-    restore=restore,
+    restore=encoders.restore,
     recognise=recognise,
     read=read,
     checkpoints="bert_config.json or config.json beside the weights of Google or Hugging Face",
-    saved=saved,
+    saved=encoders.saved,
     saved_layout="bert",
-    evaluate=evaluate,
-    evaluation={
-        "text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1,
-    },
-    export=export,
-    exports=("seq_length", "format", "fill", "top", "weights", "litert"),
-    vectors=vectors,
+    evaluate=functools.partial(encoders.evaluate, _pairs),
+    evaluation=encoders.EVALUATION,
+    export=functools.partial(encoders.export, save),
+    exports=encoders.EXPORTS,
+    vectors=encoders.vectors,
     fitting=Fitting(
         reader=fitting.bert_reader,
-        fine_tuned=fitting.fine_tuned_bert,
+        fine_tuned=fitting.fine_tuned_encoder,
         features=fitting.encoder_features,
         keep_vocabulary=fitting.keep_wordpiece,
         restore_tokenizer=fitting.restore_wordpiece,

@@ -187,10 +187,14 @@ class Family:
     examples: Examples | None = None
     plan: Plan | None = None
 
+    def encoder_function(self) -> Callable[..., Any]:
+        """Return the function of keywords that makes the encoder."""
+        function, _ = self.sections["arguments"]
+        return function()
+
     def build_encoder(self, arguments: dict[str, Any]) -> Any:
         """Return the encoder alone, with new weights."""
-        function, _ = self.sections["arguments"]
-        return function()(**arguments)
+        return self.encoder_function()(**arguments)
 
     def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
         """Write a model of this family with the settings that it takes.

@@ -1,4 +1,4 @@
-"""Task models on the backbones of BERT, GPT and ELMo."""
+"""Task models on the backbones of BERT and the encoders after it, GPT and ELMo."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def width(backbone: Pretrained) -> int | None:
 
 
 def bert_reader(backbone: Pretrained) -> Any:
-    """Return the reader of `[CLS] A [SEP] B [SEP]`."""
+    """Return the reader of `[CLS] A [SEP] B [SEP]`, with the tokenizer's special tokens."""
     from tfnlp.text.task_readers import BertReader
 
     return BertReader(backbone.tokenizer)
@@ -58,16 +58,30 @@ def word_reader(backbone: Pretrained) -> Any:
     return WordReader()
 
 
-def fine_tuned_bert(
-    backbone: Pretrained, spec: Any, head: dict, outputs: dict, dtype: str | None
+def fine_tuned_encoder(
+    backbone: Pretrained,
+    spec: Any,
+    head: dict,
+    outputs: dict,
+    dtype: str | None,
+    hidden: str | None = None,
+    drop_first: bool = True,
 ) -> Any:
-    """Return one linear layer on a whole BERT (Devlin et al. 2019, section 4)."""
+    """Return one linear layer on a whole encoder (Devlin et al. 2019, section 4).
+
+    Args:
+        backbone: A BERT, or another encoder of its kind.
+        spec, head, outputs, dtype: See `Fitting`.
+        hidden, drop_first: Of a layer before the linear one, see `models.bert_task`.
+    """
     from tfnlp import models
 
     encoder = backbone.encoder
     if not backbone.saved:
         rates = {"dropout": head["dropout"], "attention_dropout": head["dropout"]}
-        encoder = models.bert_for_tasks(encoder, backbone.config, dtype=dtype, **rates)
+        build = backbone.family.encoder_function()
+        encoder = models.encoder_for_tasks(build, encoder, backbone.config, dtype=dtype, **rates)
+    outputs = {**outputs, "hidden": hidden, "drop_first": drop_first}
     return models.bert_task(encoder, spec.output, dropout=head["dropout"], **outputs)
 
 

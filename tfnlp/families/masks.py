@@ -1,8 +1,9 @@
-"""Masked words and sentence pairs with a loaded BERT: what `tfnlp predict bert` does."""
+"""Masked words and sentence pairs: what `tfnlp predict` does with BERT and later encoders."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,12 @@ class PredictBert(ModelConfig):
     attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
 
 
-def check_texts(config: PredictBert) -> None:
+def check_texts(mask: str, config: PredictBert) -> None:
     """Check that there is something to fill.
+
+    Args:
+        mask: How a mask is written.
+        config: The arguments.
 
     Raises:
         ValueError: for no text, or one without a mask.
@@ -37,9 +42,11 @@ def check_texts(config: PredictBert) -> None:
     if not config.text:
         raise ValueError("no text: give sentences as arguments or on standard input")
     if config.pair is None and not config.attention:
-        missing = [text for text in config.text if "[MASK]" not in text]
+        missing = [text for text in config.text if mask not in text]
         if missing:
-            raise ValueError(f"{missing[0]!r} has no [MASK] to fill; write one, or use `pair`")
+            pair = config.__dataclass_fields__["pair"].metadata
+            other = "" if pair.get("hidden") else ", or use `pair`"
+            raise ValueError(f"{missing[0]!r} has no {mask} to fill; write one{other}")
 
 
 def predict(loaded: Any, config: PredictBert) -> list[Any]:
@@ -67,7 +74,7 @@ def lines(loaded: Any, config: PredictBert) -> Iterator[str]:
 def encode(
     loaded: Pretrained, text: str, pair: str | None = None
 ) -> tuple[dict[str, tf.Tensor], list[int]]:
-    """Return a text (with `[MASK]`s) and an optional second one as the encoder's inputs.
+    """Return a text (with masks) and an optional second one as the encoder's inputs.
 
     Returns:
         `(inputs, positions)`: int32 `[1, T]` each, and the positions of the masks.
@@ -78,30 +85,26 @@ def encode(
     import tensorflow as tf
 
     from tfnlp.hub.modules.fill import masked_pieces
+    from tfnlp.text.task_readers import BertReader
 
-    tokenizer = loaded.tokenizer
-    ids = masked_pieces(tokenizer, tf.constant([text]))[0][0].numpy().tolist()
-    first = [tokenizer.cls_id, *ids, tokenizer.sep_id]
-    second = []
+    tokenizer, limit = loaded.tokenizer, loaded.config["max_positions"]
+    segments = [masked_pieces(tokenizer, tf.constant([text]))[0]]
     if pair is not None:
-        second = [*tokenizer.tokenize(tf.constant([pair]))[0].numpy().tolist(), tokenizer.sep_id]
-    limit = loaded.config["max_positions"]
-    if len(first) + len(second) > limit:
-        raise ValueError(
-            f"text of {len(first) + len(second)} tokens, but the model reads {limit}; shorten it"
-        )
-    row = tf.constant([first + second], "int32")  # [1, T]
-    inputs = {
-        "input_word_ids": row,
-        "input_mask": tf.ones_like(row),
-        "input_type_ids": tf.constant([[0] * len(first) + [1] * len(second)], "int32"),
-    }
-    return inputs, [i for i, token in enumerate(first) if token == tokenizer.mask_id]
+        segments.append(tokenizer.tokenize(tf.constant([pair])))
+    reader = BertReader(tokenizer)
+    special = reader.special_tokens(len(segments))
+    length = special + sum(int(tf.size(segment.values)) for segment in segments)
+    if length > limit:
+        raise ValueError(f"text of {length} tokens, but the model reads {limit}; shorten it")
+    packed = reader.pack(segments, length)
+    inputs = {name: packed[name] for name in ("input_word_ids", "input_mask", "input_type_ids")}
+    ids = inputs["input_word_ids"][0].numpy().tolist()
+    return inputs, [i for i, token in enumerate(ids) if token == tokenizer.mask_id]
 
 
 def fill_masks(loaded: Pretrained, text: str, top: int) -> list[list[tuple[str, float]]]:
     """Return for each mask of `text` a list of `(token, probability)`, most probable first."""
-    from tfnlp.hub.modules.fill import best_tokens, check_head
+    from tfnlp.hub.modules.fill import best_tokens, check_head, tokens_and_texts
 
     inputs, positions = encode(loaded, text)
     if not positions:
@@ -109,10 +112,10 @@ def fill_masks(loaded: Pretrained, text: str, top: int) -> list[list[tuple[str, 
     check_head(loaded.pretrainer)
     outputs = _pretrainer_outputs(loaded, inputs, positions)
     values, ids = best_tokens(outputs["mlm_logits"][0], loaded.tokenizer, top)  # [P, top]
-    vocabulary = loaded.tokenizer.vocabulary
+    tokens, _ = tokens_and_texts(loaded.tokenizer, ids)
     return [
-        [(vocabulary[i], float(p)) for i, p in zip(row, probabilities, strict=True)]
-        for row, probabilities in zip(ids.numpy(), values.numpy(), strict=True)
+        [(token.decode("utf-8", "replace"), float(p)) for token, p in zip(*guesses, strict=True)]
+        for guesses in zip(tokens.numpy(), values.numpy(), strict=True)
     ]
 
 
@@ -152,12 +155,29 @@ def _pretrainer_outputs(
     return loaded.pretrainer(inputs)
 
 
-BERT_PREDICTION = Prediction(
-    name="bert",
-    summary="Fill in [MASK], or tell whether one sentence follows another, with a BERT.",
-    config=PredictBert,
-    predict=predict,
-    lines=lines,
-    check=check_texts,
-    blank_lines=False,
+def mask_prediction(name: str, summary: str, config: type[PredictBert], mask: str) -> Prediction:
+    """Return the record of `tfnlp predict NAME`.
+
+    Args:
+        name: Of the sub-command.
+        summary: One line for `--help`.
+        config: `PredictBert`, or it with other help and without `pair`.
+        mask: How a mask is written.
+    """
+    return Prediction(
+        name=name,
+        summary=summary,
+        config=config,
+        predict=predict,
+        lines=lines,
+        check=functools.partial(check_texts, mask),
+        blank_lines=False,
+    )
+
+
+BERT_PREDICTION = mask_prediction(
+    "bert",
+    "Fill in [MASK], or tell whether one sentence follows another, with a BERT.",
+    PredictBert,
+    "[MASK]",
 )

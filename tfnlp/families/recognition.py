@@ -111,7 +111,7 @@ def _has_average(path: str) -> bool:
 
 def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
     """Return the family of files that are not a run, and its function that reads them."""
-    from tfnlp.hub import saved_kind
+    from tfnlp.hub import saved_family, saved_kind
     from tfnlp.training.run import read_config
 
     if os.path.isdir(os.path.join(path, "checkpoints")):
@@ -120,8 +120,11 @@ def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
     if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(whole) is not None:
         raise ValueError(f"{path} is one of the modules in {whole}: give that folder")
     layout = saved_kind(path) if os.path.isdir(path) else None
-    for family in families.values():
-        if layout is not None and family.saved_layout == layout:
+    if layout is not None:
+        alike = {f.name: f for f in families.values() if f.saved_layout == layout}
+        if alike:
+            # Modules of other libraries and of earlier versions do not say whose they are.
+            family = alike.get(saved_family(path)) or next(iter(alike.values()))
             return family, family.saved
     folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []

@@ -3,7 +3,7 @@
 from tfnlp.hub.inspection.inspect import Inspection, inspect
 from tfnlp.hub.loading.elmo import saved_elmo
 from tfnlp.hub.loading.encoder import saved_encoder
-from tfnlp.hub.loading.kind import saved_kind
+from tfnlp.hub.loading.kind import saved_family, saved_kind
 from tfnlp.hub.loading.layer import Layer
 from tfnlp.hub.loading.tokenizer import saved_tokenizer
 from tfnlp.hub.modules.bert import BertPreprocessorModule, export_bert
@@ -45,6 +45,7 @@ __all__ = [
     "save",
     "saved_elmo",
     "saved_encoder",
+    "saved_family",
     "saved_kind",
     "saved_tokenizer",
     "sentence_layers",

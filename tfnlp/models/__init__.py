@@ -11,7 +11,7 @@ from tfnlp.models.bert import (
     bert,
     bert_pretrainer,
 )
-from tfnlp.models.bert_tasks import bert_for_tasks, bert_task
+from tfnlp.models.bert_tasks import bert_for_tasks, bert_task, encoder_for_tasks
 from tfnlp.models.distilbert import (
     DISTILBERT_BASE,
     DISTILBERT_MEDIUM,
@@ -107,6 +107,7 @@ __all__ = [
     "elmo",
     "elmo_lstm",
     "elmo_pretrainer",
+    "encoder_for_tasks",
     "feature_task",
     "generate",
     "gpt",

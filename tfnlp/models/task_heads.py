@@ -5,8 +5,10 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from tfnlp.layers import Dropout
 from tfnlp.layers.types import Tensor
 
+HIDDEN = ("tanh", "gelu", "relu")
 OUTPUTS = ("class", "score", "choice", "tag", "span")
 
 
@@ -48,6 +50,28 @@ def fold(x: Tensor, sequences: int) -> Tensor:
 def unfold(x: Tensor, sequences: int) -> Tensor:
     """Return `[C*B, ...]` as `[B, C, ...]`."""
     return ops.stack(ops.split(x, sequences, axis=0), axis=1)
+
+
+def hidden_layer(
+    h: Tensor, activation: str, dropout: float, initializer: keras.Initializer
+) -> Tensor:
+    """Return `f(V drop(h) + c)`, float32 `[B, H]`, of a layer named "hidden".
+
+    Args:
+        h: `[B, H]`.
+        activation: f, one of `HIDDEN`.
+        dropout: rate on h.
+        initializer: of V.
+    """
+    h = Dropout(dropout, name="hidden_dropout")(ops.cast(h, "float32"))
+    dense = keras.layers.Dense(
+        h.shape[-1],
+        activation=activation,  # Keras's "gelu" is the exact one
+        kernel_initializer=initializer,
+        dtype="float32",
+        name="hidden",
+    )
+    return dense(h)
 
 
 def sequence_outputs(

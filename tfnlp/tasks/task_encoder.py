@@ -89,7 +89,7 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
             lambda parts: self.reader.pack(parts, spec.max_length),
             spec.max_length,
             spec.stride,
-            2 if first is None else 3,
+            self.reader.special_tokens(1 if first is None else 2),
             self.reader.head,
         )
         inputs = dict(found.pop("inputs"))

@@ -15,6 +15,7 @@ from tfnlp.text.gpt.training import train_bpe
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
+from tfnlp.text.tokenizer_files import tokenizer_candidates
 from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
 from tfnlp.text.wordpiece.vocabulary import (
     SPECIAL_TOKENS,
@@ -60,6 +61,7 @@ __all__ = [
     "split_words",
     "subword_rows",
     "subword_rows_in_graph",
+    "tokenizer_candidates",
     "train_bpe",
     "train_wordpiece",
     "train_words",

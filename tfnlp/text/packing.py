@@ -1,4 +1,4 @@
-"""Packing of token ids into BERT's input: [CLS] A [SEP] B [SEP] and padding."""
+"""Packing of token ids into an encoder's input: [CLS] A [SEP] B [SEP] and padding."""
 
 from collections.abc import Sequence
 
@@ -11,8 +11,11 @@ def pack_segments(
     cls_id: int,
     sep_id: int | Sequence[int],
     pad_id: int,
+    separators: int = 1,
 ) -> dict[str, tf.Tensor]:
     """Pack segments of ids into `[CLS] A [SEP] B [SEP] ... [PAD]*` of fixed length.
+
+    RoBERTa has two separators between segments, `<s> A </s></s> B </s>`.
 
     Where the segments of a row are too long together, each is cut to a prefix. The available
     length is given to the segments in turn, one token at a time, so that the prefixes differ by at
@@ -27,11 +30,13 @@ def pack_segments(
         seq_length: length T of the result, special tokens included.
         cls_id, sep_id, pad_id: ids of [CLS], [SEP] and [PAD]; of sep_id also a list, one for each
             segment.
+        separators: how many [SEP] stand between two segments; one ends the last.
 
     Returns:
         A dict of int32 `[B, T]`: `input_word_ids`; `input_mask`, 1 at tokens and 0 at padding;
         `input_type_ids`, the index of the segment ([CLS] belongs to the first, each [SEP] to the
-        segment before it), 0 at padding.
+        segment before it), 0 at padding; all 0 if there are two or more `separators`, which then
+        are all that parts segments.
 
     Raises:
         ValueError: no segments, a segment that is not ragged, or a `seq_length` that is too small
@@ -43,7 +48,7 @@ def pack_segments(
     segments = [_merge_words(segment, index) for index, segment in enumerate(segments)]
     if not segments:
         raise ValueError("segments is empty; pass at least one ragged tensor of ids")
-    special = len(segments) + 1
+    special = special_tokens(len(segments), separators)
     static_length = tf.get_static_value(seq_length)
     if static_length is not None and static_length < special:
         raise ValueError(
@@ -58,7 +63,7 @@ def pack_segments(
     kept = _fair_lengths(lengths, tf.maximum(seq_length - special, 0))  # [B, n]
 
     ends = [sep_id] * len(segments) if isinstance(sep_id, int) else sep_id
-    begins = tf.cumsum(kept + 1, axis=1, exclusive=True) + 1  # [B, n], right after [CLS] or [SEP]
+    begins = tf.cumsum(kept + separators, axis=1, exclusive=True) + 1  # [B, n], after [CLS], [SEP]
     position = tf.range(seq_length)[None, :]  # [1, T]
     mask = position <= begins[:, -1:] + kept[:, -1:]  # [B, T]
 
@@ -72,18 +77,24 @@ def pack_segments(
         offset = position - begins[:, index, None]  # [B, T]
         starts = before + tf.cast(segment.row_starts()[:, None], tf.int32)
         place = tf.where(offset >= 0, starts + offset, place)
-        place = tf.where(offset == kept[:, index, None], first_special + 2 + index, place)
+        place = tf.where(offset >= kept[:, index, None], first_special + 2 + index, place)
         before += tf.size(segment.values)
     word_ids = tf.gather(ids, tf.where(mask, place, first_special + 1))  # [B, T]
 
     # The segment's index is the number of segments that ended before.
     ended = tf.cast(position[:, :, None] >= begins[:, None, 1:], tf.int32)  # [B, T, n - 1]
+    types = tf.where(mask, tf.reduce_sum(ended, axis=2), 0)
     packed = dict(
         input_word_ids=word_ids,
         input_mask=tf.cast(mask, tf.int32),
-        input_type_ids=tf.where(mask, tf.reduce_sum(ended, axis=2), 0),
+        input_type_ids=types if separators == 1 else tf.zeros_like(types),
     )
     return {name: tf.ensure_shape(ids, [None, static_length]) for name, ids in packed.items()}
+
+
+def special_tokens(segments: int, separators: int = 1) -> int:
+    """Return how many special tokens `pack_segments` adds to so many segments."""
+    return 2 + separators * (segments - 1)
 
 
 def _merge_words(segment: tf.RaggedTensor, index: int) -> tf.RaggedTensor:

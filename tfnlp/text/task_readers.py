@@ -1,18 +1,18 @@
 """Readers: the texts of a task to packed sequences of ids, one reader for each kind of encoder.
 
-BERT   [CLS] A [SEP] B [SEP]              (Devlin et al. 2019, figure 4)
+BERT   [CLS] A [SEP] B [SEP]              (Devlin et al. 2019, figure 4); RoBERTa has two [SEP]
+                                          between A and B
 GPT    start A delimiter B extract        (Radford et al. 2018, figure 1)
 ELMo   0 A 0 B 0                          words by number; 0 is a vector of zeros
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from tfnlp.text.byte_pairs.tokenizer import BytePairTokenizer
-from tfnlp.text.packing import pack_segments
-from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
+from tfnlp.text.packing import pack_segments, special_tokens
 from tfnlp.text.words.offsets import words_with_offsets
 
 ReadTexts = tuple[list[tf.RaggedTensor], tf.RaggedTensor | None, tf.RaggedTensor | None]
@@ -22,13 +22,11 @@ class Reader(tf.__internal__.tracking.AutoTrackable):
     """Base of the readers. The methods work eagerly and in a SavedModel.
 
     Attributes:
-        kind: the kind of encoder, "bert", "gpt" or "elmo".
         head: which piece stands for its word. BERT's is the first (section 5.3), GPT's the last,
             the only one that has seen the whole word.
         style: how `words_with_offsets` cuts a text into words.
     """
 
-    kind: ClassVar[str]
     head: ClassVar[str] = "first"
     style: str
 
@@ -52,6 +50,10 @@ class Reader(tf.__internal__.tracking.AutoTrackable):
         """
         raise NotImplementedError
 
+    def special_tokens(self, segments: int) -> int:
+        """Return how many special tokens `pack` adds to so many segments."""
+        return special_tokens(segments)
+
     def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
         """Return ids as a dict of int32 `[N, T]`, T as long as needed and at most `max_length`.
 
@@ -62,50 +64,17 @@ class Reader(tf.__internal__.tracking.AutoTrackable):
         raise NotImplementedError
 
 
-class BertReader(Reader):
-    """Reader for BERT.
+class _PieceReader(Reader):
+    """Reader of what a tokenizer makes of texts.
 
     Args:
         tokenizer: of the encoder.
     """
 
-    kind, style = "bert", "bert"
-
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
-        super().__init__()
-        self.tokenizer = tokenizer
-
-    def read(
-        self,
-        texts: Sequence[tf.Tensor],
-        words: tf.RaggedTensor | None = None,
-        spaced: tf.RaggedTensor | None = None,
-    ) -> ReadTexts:
-        pieces = None
-        if words is not None:
-            flat = self.tokenizer.tokenize(words.values)
-            pieces = words.with_values(_at_least_one(flat, self.tokenizer.unk_id))
-        return [self.tokenizer.tokenize(text) for text in texts], pieces, None
-
-    def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
-        ids = self.tokenizer
-        return _pack(segments, max_length, ids.cls_id, ids.sep_id, ids.pad_id)
-
-
-class GPTReader(Reader):
-    """Reader for GPT and GPT-2.
-
-    Args:
-        tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
-        special: ids of start, delimiter and extract.
-    """
-
-    kind, head = "gpt", "last"
-
-    def __init__(self, tokenizer: BytePairTokenizer, special: Sequence[int]) -> None:
+    def __init__(self, tokenizer: Any) -> None:
         super().__init__()
         self.style = tokenizer.word_style
-        self.tokenizer, self._special = tokenizer, tuple(special)
+        self.tokenizer = tokenizer
 
     def read(
         self,
@@ -122,6 +91,36 @@ class GPTReader(Reader):
             pieces = words.with_values(_at_least_one(self.tokenizer.tokenize(flat), unknown))
         return [self.tokenizer.tokenize(text) for text in texts], pieces, None
 
+
+class BertReader(_PieceReader):
+    """Reader for BERT and the encoders after it.
+
+    Args:
+        tokenizer: a sentence tokenizer, such as `tfnlp.text.WordPieceTokenizer`.
+    """
+
+    def special_tokens(self, segments: int) -> int:
+        return special_tokens(segments, self.tokenizer.separators)
+
+    def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
+        ids = self.tokenizer
+        return _pack(segments, max_length, ids.cls_id, ids.sep_id, ids.pad_id, ids.separators)
+
+
+class GPTReader(_PieceReader):
+    """Reader for GPT and GPT-2.
+
+    Args:
+        tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
+        special: ids of start, delimiter and extract.
+    """
+
+    head = "last"
+
+    def __init__(self, tokenizer: BytePairTokenizer, special: Sequence[int]) -> None:
+        super().__init__(tokenizer)
+        self._special = tuple(special)
+
     def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
         start, delimiter, extract = self._special
         ends = [*[delimiter] * (len(segments) - 1), extract]
@@ -137,7 +136,7 @@ class WordReader(Reader):
     the first list is row i + 1, and so on through all texts and all lists.
     """
 
-    kind, style = "elmo", "treebank"
+    style = "treebank"
 
     def read(
         self,
@@ -168,12 +167,14 @@ def _pack(
     first: int,
     ends: int | Sequence[int],
     padding: int,
+    separators: int = 1,
 ) -> dict[str, tf.Tensor]:
-    special = 1 + len(segments)
+    special = special_tokens(len(segments), separators)
     lengths = tf.add_n([tf.cast(s.row_lengths(), "int32") for s in segments]) + special
     # At least the special tokens, even without rows.
     longest = tf.reduce_max(tf.concat([lengths, [special]], 0))
-    packed = pack_segments(segments, tf.minimum(longest, max_length), first, ends, padding)
+    length = tf.minimum(longest, max_length)
+    packed = pack_segments(segments, length, first, ends, padding, separators)
     is_cut = tf.cast(lengths > max_length, "int32")
     return {**packed, "null_positions": tf.zeros_like(lengths), "is_cut": is_cut}
 

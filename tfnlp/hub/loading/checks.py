@@ -10,6 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import tensorflow as tf
 from google.protobuf import message, text_format
@@ -56,11 +57,17 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
         _check_variables(path, meta, tensors)
 
 
-def write_record(path: str) -> None:
-    """Write the checksums of a new SavedModel beside it, where TensorFlow reads nothing."""
+def write_record(path: str, about: dict[str, Any] | None = None) -> None:
+    """Write the checksums of a new SavedModel beside it, where TensorFlow reads nothing.
+
+    Args:
+        path: of the SavedModel.
+        about: facts about its model, as JSON.
+    """
     files = checksums(path, [GRAPHS[0], "assets", "variables"])
     os.makedirs(os.path.join(path, os.path.dirname(RECORD)), exist_ok=True)
-    text = json.dumps({"tfnlp": __version__, "files": files}, indent=2)
+    model = {} if about is None else {"model": about}
+    text = json.dumps({"tfnlp": __version__, **model, "files": files}, indent=2)
     write_text(os.path.join(path, RECORD), text + "\n")
 
 
@@ -80,6 +87,18 @@ def check_record(path: str) -> None:
         raise ValueError(f"{file} is damaged ({_reason(error)}); {_AGAIN}") from error
     remedy = f"{_AGAIN}, or delete {RECORD} if the change was meant"
     check_files(path, files, file, remedy)
+
+
+def read_about(path: str) -> dict[str, Any]:
+    """Return the facts that were written with a SavedModel; {} if there are none."""
+    file = f"{path}/{RECORD}"
+    if not _is_file(file):
+        return {}
+    try:
+        found = json.loads(_read(file)).get("model")
+    except (ValueError, RecursionError, AttributeError):
+        return {}  # `check_record` says so
+    return found if isinstance(found, dict) else {}
 
 
 def graph_file(path: str) -> str:

@@ -6,6 +6,7 @@ import re
 import keras
 import tensorflow as tf
 
+from tfnlp.hub.loading.checks import read_about
 from tfnlp.hub.loading.layer import Layer
 
 _OUTPUTS = ("sequence_output", "pooled_output", "encoder_outputs", "embedding_output", "lm_logits")
@@ -65,7 +66,14 @@ def saved_encoder(
 
 
 def max_positions(layer: Layer) -> int | None:
-    """Return the number of rows of a `Layer`'s position embeddings; None if it has none."""
+    """Return the longest sequence of the module of a `Layer`; None if that is unknown.
+
+    tfnlp's modules say it; of others it is the number of rows of the position embeddings.
+    """
+    if isinstance(layer.handle, str):
+        stated = read_about(layer.handle).get("max_positions")
+        if isinstance(stated, int) and stated > 0:
+            return stated
     rows = [v.shape[0] for v in layer.variables if _POSITIONS.search(v.path) and len(v.shape) == 2]
     return rows[0] if rows else None
 

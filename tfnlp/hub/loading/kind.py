@@ -2,7 +2,7 @@
 
 import os
 
-from tfnlp.hub.loading.checks import is_saved_model, read_graph
+from tfnlp.hub.loading.checks import is_saved_model, read_about, read_graph
 
 PREPROCESSOR = "preprocessor"
 _KIND_BY_FOLDER = {"encoder": "bert", "model": "gpt"}  # the folder beside `preprocessor`
@@ -12,9 +12,9 @@ _KIND_BY_INPUTS = {frozenset({"tokens", "sequence_len"}): "elmo"}  # the inputs 
 def saved_kind(path: str | os.PathLike) -> str | None:
     """Return "bert", "gpt" or "elmo", the kind of model in the folder `path`; None for others.
 
-    A BERT is the SavedModels `encoder` and `preprocessor`, a GPT `model` and `preprocessor`; one
-    of the two is enough. An ELMo is one SavedModel with a signature that takes `tokens` and
-    `sequence_len`.
+    A BERT, or another encoder with its interface, is the SavedModels `encoder` and `preprocessor`,
+    a GPT `model` and `preprocessor`; one of the two is enough. An ELMo is one SavedModel with a
+    signature that takes `tokens` and `sequence_len`.
 
     Raises:
         ValueError: if the graph of the SavedModel can't be read.
@@ -26,6 +26,15 @@ def saved_kind(path: str | os.PathLike) -> str | None:
     signatures = (s for graph in read_graph(path).meta_graphs for s in graph.signature_def.values())
     kinds = (_KIND_BY_INPUTS.get(frozenset(signature.inputs)) for signature in signatures)
     return next((kind for kind in kinds if kind), None)
+
+
+def saved_family(path: str | os.PathLike) -> str | None:
+    """Return the name of the family that an exported pair states, None if it states none."""
+    for name in _KIND_BY_FOLDER:
+        found = read_about(os.path.join(os.fspath(path), name)).get("family")
+        if isinstance(found, str):
+            return found
+    return None
 
 
 def preprocessor_folder(path: str) -> str:

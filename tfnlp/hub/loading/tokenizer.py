@@ -1,23 +1,15 @@
 """The tokenizer of an exported preprocessor, rebuilt from its vocabulary."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from tfnlp.hub.loading.kind import preprocessor_folder
 from tfnlp.hub.loading.saved_model import load_module
-from tfnlp.text import (
-    GPT2Tokenizer,
-    GPTTokenizer,
-    WordPieceTokenizer,
-    gpt_tokenizer,
-    read_bpe,
-    read_vocabulary,
-)
+from tfnlp.text import tokenizer_candidates
 
-Tokenizer = WordPieceTokenizer | GPT2Tokenizer | GPTTokenizer
 _SPECIAL = ("vocab_size", "padding_id", "start_of_sequence_id", "end_of_segment_id", "mask_id")
 _TEST_TEXTS = (
     "The quick brown fox jumped over the lazy dog.",
@@ -32,7 +24,7 @@ _TEST_TEXTS = (
 _RECASED = 300  # words of the vocabulary that are also tested with other capitals
 
 
-def saved_tokenizer(path: str | os.PathLike) -> Tokenizer:
+def saved_tokenizer(path: str | os.PathLike) -> Any:
     """Rebuild the tokenizer of an exported preprocessor from the vocabulary in its assets.
 
     The rebuilt tokenizer is compared with the saved one: a few sentences, with capitals, accents,
@@ -44,7 +36,7 @@ def saved_tokenizer(path: str | os.PathLike) -> Tokenizer:
         path: the folder with `preprocessor` in it, or that folder itself.
 
     Returns:
-        a `tfnlp.text.WordPieceTokenizer`, `GPT2Tokenizer` or `GPTTokenizer`.
+        a tokenizer of `tfnlp.text`, such as a `WordPieceTokenizer` or `GPT2Tokenizer`.
 
     Raises:
         FileNotFoundError: if there is no preprocessor.
@@ -59,7 +51,7 @@ def saved_tokenizer(path: str | os.PathLike) -> Tokenizer:
             "interface, as `tfnlp export` writes it"
         )
     reasons = []
-    for make in _candidates(os.path.join(path, "assets"), reasons):
+    for make in tokenizer_candidates(os.path.join(path, "assets"), reasons):
         tokenizer = make()
         reason = _difference(tokenizer, tokenize)
         if reason is None:
@@ -71,28 +63,7 @@ def saved_tokenizer(path: str | os.PathLike) -> Tokenizer:
     )
 
 
-def _candidates(assets: str, reasons: list[str]) -> Iterator[Callable[[], Tokenizer]]:
-    """Yield functions that make a tokenizer; add to `reasons` why a file is no vocabulary."""
-    names = sorted(os.listdir(assets)) if os.path.isdir(assets) else []
-    if any(name.endswith(".json") for name in names):
-        try:
-            pair = read_bpe(assets)
-        except (ValueError, OSError) as error:
-            reasons.append(str(error))
-        else:
-            yield lambda: gpt_tokenizer(pair)
-        return
-    for name in names:
-        try:
-            tokens = read_vocabulary(os.path.join(assets, name))
-        except (ValueError, OSError) as error:
-            reasons.append(str(error))
-            continue
-        for lowercase in (True, False):
-            yield lambda tokens=tokens, lowercase=lowercase: WordPieceTokenizer(tokens, lowercase)
-
-
-def _difference(tokenizer: Tokenizer, tokenize: Any) -> str | None:
+def _difference(tokenizer: Any, tokenize: Any) -> str | None:
     """Describe how the tokenizer differs from the saved function `tokenize`; None if equal."""
     name = type(tokenizer).__name__
     if hasattr(tokenizer, "lowercase"):
@@ -110,7 +81,7 @@ def _difference(tokenizer: Tokenizer, tokenize: Any) -> str | None:
     return None
 
 
-def _vocabulary_lines(tokenizer: Tokenizer) -> list[str]:
+def _vocabulary_lines(tokenizer: Any) -> list[str]:
     """Return all words of the vocabulary, and some of them with other capitals, 20 a line."""
     words = [t.removesuffix("</w>") for t in tokenizer.vocabulary if t is not None]
     words = [word for word in words if word.isalpha()]

@@ -1,14 +1,15 @@
-"""BERT as TF-Hub's pair of modules: a preprocessor and an encoder."""
+"""BERT and the encoders after it as TF-Hub's pair of modules: a preprocessor and an encoder."""
 
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from tfnlp.hub.saving.export import export
 from tfnlp.hub.saving.save import as_saved, check_free
-from tfnlp.text import WordPieceTokenizer, pack_segments
+from tfnlp.text import pack_segments
 from tfnlp.text.packing import merge_words
 
 SERVED = ("pooled_output", "sequence_output", "default")  # outputs of the encoder's signature
@@ -20,15 +21,15 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
 
     The outputs are int32. Sub-objects: `.tokenize` (strings `[B]` to int32 ragged
     `[B, (words), (pieces)]`, with `.get_special_tokens_dict()`) and
-    `.bert_pack_inputs(list of ragged, seq_length=T)`, which packs `[CLS] A [SEP] B [SEP]`,
-    truncated to near-equal prefixes.
+    `.bert_pack_inputs(list of ragged, seq_length=T)`, which packs `[CLS] A [SEP] B [SEP]` (with
+    the tokenizer's special tokens and number of separators), truncated to near-equal prefixes.
 
     Args:
-        tokenizer: a `tfnlp.text.WordPieceTokenizer`.
+        tokenizer: a sentence tokenizer, such as `tfnlp.text.WordPieceTokenizer`.
         seq_length: T of the call from strings, and the default of `bert_pack_inputs`.
     """
 
-    def __init__(self, tokenizer: WordPieceTokenizer, seq_length: int = 128) -> None:
+    def __init__(self, tokenizer: Any, seq_length: int = 128) -> None:
         super().__init__()
         self.tokenize = _Tokenize(tokenizer)
         self.bert_pack_inputs = _PackInputs(tokenizer, seq_length)
@@ -53,7 +54,7 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
 
 
 class _Tokenize(tf.__internal__.tracking.AutoTrackable):
-    def __init__(self, tokenizer: WordPieceTokenizer) -> None:
+    def __init__(self, tokenizer: Any) -> None:
         super().__init__()
         self._tokenizer = tokenizer
         self.__call__.get_concrete_function(tf.TensorSpec([None], "string"))
@@ -69,9 +70,11 @@ class _Tokenize(tf.__internal__.tracking.AutoTrackable):
 
 
 class _PackInputs(tf.__internal__.tracking.AutoTrackable):
-    def __init__(self, tokenizer: WordPieceTokenizer, seq_length: int) -> None:
+    def __init__(self, tokenizer: Any, seq_length: int) -> None:
         super().__init__()
-        self._ids = (tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+        self._layout = tuple(
+            getattr(tokenizer, name) for name in ("cls_id", "sep_id", "pad_id", "separators")
+        )
         self._seq_length = seq_length
         for rank in (1, 2):  # pieces of a sentence, with or without the level of words
             spec = tf.RaggedTensorSpec([None] * (rank + 1), "int32", ragged_rank=rank)
@@ -99,21 +102,19 @@ class _PackInputs(tf.__internal__.tracking.AutoTrackable):
     @tf.function(autograph=False)
     def _pack(self, pieces: list[tf.RaggedTensor], seq_length: tf.Tensor) -> dict[str, tf.Tensor]:
         # One graph for each number of segments, called by every trace above.
-        cls_id, sep_id, pad_id = self._ids
-        return pack_segments(
-            pieces, seq_length=seq_length, cls_id=cls_id, sep_id=sep_id, pad_id=pad_id
-        )
+        return pack_segments(pieces, seq_length, *self._layout)
 
 
 def export_bert(
     directory: str | os.PathLike,
     encoder: keras.Model,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Any,
     pretrainer: keras.Model | None = None,
     seq_length: int = 128,
     overwrite: bool = False,
     weights: str | None = None,
     litert: str | os.PathLike | None = None,
+    family: str | None = None,
 ) -> tuple[str, str]:
     """Write `directory/encoder` and `directory/preprocessor`, both or none; return both paths.
 
@@ -125,12 +126,14 @@ def export_bert(
 
     Args:
         directory: folder for the two modules.
-        encoder: from `tfnlp.models.bert`.
-        tokenizer: the `tfnlp.text.WordPieceTokenizer` it was trained with.
+        encoder: from `tfnlp.models.bert`, or another encoder with its inputs and outputs.
+        tokenizer: the sentence tokenizer it was trained with, for a BERT a
+            `tfnlp.text.WordPieceTokenizer`.
         pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, for `.mlm`, or None.
         seq_length: length to which the preprocessor packs.
         overwrite: replace earlier exports.
         weights, litert: see `tfnlp.hub.export`.
+        family: name of the family of the encoder, which a program that loads the pair asks for.
 
     Raises:
         ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
@@ -166,4 +169,5 @@ def export_bert(
         weights=weights,
         litert=litert,
         overwrite=overwrite,
+        about={"family": family, "max_positions": positions},
     )

@@ -1,7 +1,8 @@
-"""A BERT that fills masks, as a SavedModel from strings with `[MASK]` to tokens and text."""
+"""An encoder that fills masks, as a SavedModel from strings with masks to tokens and text."""
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -9,27 +10,32 @@ import tensorflow as tf
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
-from tfnlp.text import WordPieceTokenizer, pack_segments
-from tfnlp.text.wordpiece.vocabulary import CONTINUATION, MASK
+from tfnlp.text import pack_segments
+
+_SPACES = r"[\s\x{B}\x{85}\p{Z}]+$"
 
 
 class FillModule(tf.__internal__.tracking.AutoTrackable):
-    """Module that predicts the tokens of each `[MASK]` with a BERT's masked language model.
+    """Module that predicts the tokens of each mask with a masked language model.
+
+    A mask is the tokenizer's `mask_token`: `[MASK]` of a BERT, `<mask>` of a RoBERTa.
 
     `module(text)`, strings `[B]`, which is also the signature `serving_default`, returns a dict:
 
-        tokens         strings  [B, M, k]  the k most probable for each mask, in descending order
+        tokens         strings  [B, M, k]  the k most probable for each mask, in descending order;
+                                           the text they stand for, where tokens hold spaces
         probabilities  float32  [B, M, k]  a softmax over all tokens of the vocabulary
         text           strings  [B]        each mask replaced by its most probable token
 
     M is the largest number of masks of a text, 0 if there are none; texts with fewer masks are
-    padded with `""` and 0. Only `[MASK]` is special: `[CLS]` and the like are plain text. A text
+    padded with `""` and 0. Only masks are special: `[CLS]` and the like are plain text. A text
     of more than T pieces is cut; masks after the cut stay as they are, without predictions. In
-    `text`, a token that continues a word (`##ing`) is joined to the text before it.
+    `text`, a token that continues a word (`##ing`) is joined to the text before it. Where tokens
+    hold the spaces before words, a mask takes the place of those before it, too.
 
     Args:
         pretrainer: from `tfnlp.models.bert_pretrainer`, with a masked-LM head.
-        tokenizer: the `tfnlp.text.WordPieceTokenizer` it was trained with.
+        tokenizer: the sentence tokenizer it was trained with.
         top: k, at most the size of the vocabulary.
 
     T is the model's number of positions; `[CLS]` and `[SEP]` take two of them.
@@ -39,9 +45,7 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
             tokens than the model.
     """
 
-    def __init__(
-        self, pretrainer: keras.Model, tokenizer: WordPieceTokenizer, top: int = 5
-    ) -> None:
+    def __init__(self, pretrainer: keras.Model, tokenizer: Any, top: int = 5) -> None:
         super().__init__()
         check_head(pretrainer)
         if top < 1:
@@ -79,9 +83,10 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
 
         logits = self._model.value({**inputs, "masked_lm_positions": positions}, training=False)
         values, ids = best_tokens(logits["mlm_logits"], tokenizer, self._top)  # [B, P, k]
-        tokens = tokenizer.id_to_token(ids)
-        best = tf.where(real, tokens[:, :, 0], MASK)  # [B, P]
-        continues = tf.gather(tokenizer.is_continuation, ids[:, :, 0]) & real
+        tokens, texts = tokens_and_texts(tokenizer, ids)  # [B, P, k]
+        best = tf.where(real, texts[:, :, 0], tokenizer.mask_token)  # [B, P]
+        joined = tf.gather(tokenizer.is_continuation, ids[:, :, 0]) | tokenizer.keeps_spaces
+        continues = joined & real
         return {
             "tokens": tf.where(real[..., None], tokens, "")[:, :most],
             "probabilities": tf.where(real[..., None], values, 0.0)[:, :most],
@@ -109,18 +114,21 @@ def check_head(pretrainer: keras.Model | None) -> None:
         raise ValueError("the model has no masked-LM head, so it can't fill masks")
 
 
-def masked_pieces(
-    tokenizer: WordPieceTokenizer, texts: tf.Tensor
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Convert strings `[B]` with `[MASK]`s to ids, int32 ragged `[B, (pieces)]`.
+def masked_pieces(tokenizer: Any, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Convert strings `[B]` with masks to ids, int32 ragged `[B, (pieces)]`.
 
     Returns:
         `(ids, parts)`; `parts`, strings ragged `[B, (masks + 1)]`, is the text between the masks.
     """
     # The text between the masks is tokenized. The tokenizer itself reads "[MASK]" as three words,
     # like Google's, so that text can't contain special tokens.
-    parts = tf.strings.split(texts, MASK)  # [B, (parts)]
-    pieces = tokenizer.tokenize(parts.values)  # [N, (pieces)]
+    parts = tf.strings.split(texts, tokenizer.mask_token)  # [B, (parts)]
+    read = parts.values  # [N]
+    if tokenizer.keeps_spaces:  # the mask stands for the space before it, as in `transformers`
+        bare = tf.strings.regex_replace(read, _SPACES, "")
+        last = [tf.zeros_like(parts[:, 1:], "bool"), tf.ones_like(parts[:, :1], "bool")]
+        read = tf.where(tf.concat(last, 1).values, read, bare)
+    pieces = tokenizer.tokenize(read)  # [N, (pieces)]
     first, others = tf.zeros_like(parts[:, :1], "int64"), tf.ones_like(parts[:, 1:], "int64")
     counts = tf.concat([first, others], 1).values  # [N], masks before the part, 0 or 1
     masks = tf.fill([tf.reduce_sum(counts)], tokenizer.mask_id)
@@ -128,9 +136,7 @@ def masked_pieces(
     return parts.with_values(tf.concat([masks, pieces], 1)).merge_dims(1, 2), parts
 
 
-def best_tokens(
-    logits: tf.Tensor, tokenizer: WordPieceTokenizer, top: int
-) -> tuple[tf.Tensor, tf.Tensor]:
+def best_tokens(logits: tf.Tensor, tokenizer: Any, top: int) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the probabilities and ids of the most probable tokens, `[..., top]` each.
 
     Args:
@@ -143,6 +149,15 @@ def best_tokens(
     return best.values, best.indices
 
 
+def tokens_and_texts(tokenizer: Any, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the tokens of ids int32 of any shape, for people, and the texts they stand for."""
+    tokens = tokenizer.id_to_token(ids)
+    flat = tf.reshape(ids, [-1, 1])
+    texts = tf.reshape(tokenizer.detokenize(flat), tf.shape(ids))
+    texts = tf.where(texts == "", tokens, texts)  # special tokens have no text
+    return (texts if tokenizer.keeps_spaces else tokens), texts
+
+
 def _largest(lengths: tf.Tensor) -> tf.Tensor:
     """Return the maximum of int64 `[B]` as int32; 0 if B is 0."""
     return tf.cast(tf.reduce_max(tf.concat([lengths, [0]], 0)), "int32")
@@ -151,16 +166,14 @@ def _largest(lengths: tf.Tensor) -> tf.Tensor:
 def _written(
     parts: tf.RaggedTensor, best: tf.RaggedTensor, continues: tf.RaggedTensor
 ) -> tf.Tensor:
-    """Join the `parts` of texts with the tokens `best` between them, ragged `[B, (masks)]`.
+    """Join the `parts` of texts with the texts `best` between them, ragged `[B, (masks)]`.
 
-    `continues`, bool, says which tokens continue a word.
+    `continues`, bool, says which of them take the place of the spaces before them.
     """
     edge = parts[:, :1]
     before = tf.concat([tf.zeros_like(edge), best], 1).values  # [N], the token before each part
-    joined = tf.concat([tf.zeros_like(edge, "bool"), continues], 1).values
     followed = tf.concat([continues, tf.zeros_like(edge, "bool")], 1).values
-    before = tf.where(joined, tf.strings.regex_replace(before, f"^{CONTINUATION}", ""), before)
-    bare = tf.strings.regex_replace(parts.values, r"\s+$", "")
+    bare = tf.strings.regex_replace(parts.values, _SPACES, "")
     return tf.strings.reduce_join(
         parts.with_values(before + tf.where(followed, bare, parts.values)), axis=1
     )
@@ -169,7 +182,7 @@ def _written(
 def export_fill(
     directory: str | os.PathLike,
     pretrainer: keras.Model,
-    tokenizer: WordPieceTokenizer,
+    tokenizer: Any,
     top: int = 5,
     overwrite: bool = False,
 ) -> str:

@@ -34,6 +34,7 @@ def export(
     litert: str | os.PathLike | None = None,
     overwrite: bool = False,
     probe: Any = None,
+    about: dict[str, Any] | None = None,
 ) -> str | tuple[str, str]:
     """Write a Keras model as a SavedModel that is called and fine-tuned without tfnlp.
 
@@ -71,6 +72,7 @@ def export(
             see `tfnlp.hub.saving.litert.convert`.
         overwrite: replace earlier exports.
         probe: inputs of the model for the printed difference; None: random ones.
+        about: facts about the model, as JSON, that `tfnlp.hub.loading.checks.read_about` returns.
 
     Returns:
         The path; with `pair` those of encoder and preprocessor.
@@ -117,10 +119,10 @@ def export(
     with written(litert, lite), _untracked_errors(model):
         if pair:
             with together(directory, names) as (first, second):
-                save(module, first, functions)
+                save(module, first, functions, about=about)
                 save(adapter.module, second, packed)
         else:
-            save(module, directory, functions, overwrite)
+            save(module, directory, functions, overwrite, about)
     if weights is not None:
         print(f"weights as {weights}: {report(paths[0], model, objects, probe)}")
     return paths if pair else directory

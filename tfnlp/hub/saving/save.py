@@ -34,6 +34,7 @@ def save(
     directory: str | os.PathLike,
     signatures: dict[str, Callable] | None = None,
     overwrite: bool = False,
+    about: dict[str, Any] | None = None,
 ) -> None:
     """Write `module` to `directory` as a SavedModel.
 
@@ -44,6 +45,7 @@ def save(
         directory: a path that does not exist yet, or is an empty folder.
         signatures: dict of name to concrete function, or None.
         overwrite: replace an existing SavedModel.
+        about: facts about the model for `tfnlp.hub.loading.checks.read_about`.
 
     Raises:
         FileExistsError: if `directory` exists and `overwrite` is False, or if it is not a
@@ -56,7 +58,7 @@ def save(
         os.makedirs(os.path.dirname(directory), exist_ok=True)
         with written_whole(directory) as partial:
             tf.saved_model.save(module, partial, signatures=signatures, options=_OPTIONS)
-            write_record(partial)
+            write_record(partial, about)
     except WriteError:
         raise
     except (OSError, tf.errors.OpError) as error:

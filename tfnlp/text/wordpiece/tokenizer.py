@@ -24,6 +24,7 @@ from tfnlp.text.wordpiece.vocabulary import (
     write_vocabulary,
 )
 
+VOCABULARY_FILE = "vocab.txt"
 _MAX_UTF8_BYTES = 4
 _STRINGS = tf.TensorSpec([None], tf.string)
 _PIECES = tf.RaggedTensorSpec([None, None], tf.int32, ragged_rank=1)
@@ -52,6 +53,10 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
     Attributes:
         vocab_size, pad_id, unk_id, cls_id, sep_id, mask_id: Python ints.
         lowercase: as given.
+        mask_token: "[MASK]".
+        separators: 1, how many [SEP] stand between two segments.
+        word_style: "bert", see `tfnlp.text.words.offsets.words_with_offsets`.
+        keeps_spaces: False, no token holds the space before a word.
         is_continuation: bool `[vocab_size]`, True for `##` pieces.
         vocabulary_asset: the vocabulary file as a `tf.saved_model.Asset`.
 
@@ -59,6 +64,8 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         ValueError, FileNotFoundError: as `read_vocabulary`; also if there is no token that a word
             could be cut into.
     """
+
+    mask_token, separators, word_style, keeps_spaces = MASK, 1, "bert", False
 
     def __init__(
         self, vocabulary: str | os.PathLike | Sequence[str], lowercase: bool = True
@@ -84,8 +91,8 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
             self._text_table = tf.constant([_as_text(token) for token in tokens])  # [V]
             self.is_continuation = tf.constant([_continues(token) for token in tokens])  # [V]
         (self.vocabulary_asset,) = make_assets(
-            ["vocab.txt"],
-            lambda folder: write_vocabulary(os.path.join(folder, "vocab.txt"), tokens),
+            [VOCABULARY_FILE],
+            lambda folder: write_vocabulary(os.path.join(folder, VOCABULARY_FILE), tokens),
         )
         # Traced here, since a SavedModel accepts only what was traced before, and since a trace
         # needs the object alive: `WordPieceTokenizer(path).tokenize(texts)` would not be.
@@ -99,6 +106,14 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
     def vocabulary(self) -> list[str]:
         """The tokens in the order of their ids."""
         return [token.decode() for token in self._tokens]
+
+    def write(self, folder: str | os.PathLike) -> None:
+        """Write `vocab.txt` into a folder.
+
+        Raises:
+            OSError: if it can't be written.
+        """
+        write_vocabulary(os.path.join(folder, VOCABULARY_FILE), self.vocabulary)
 
     @tf.function(input_signature=[_STRINGS], autograph=False)
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:

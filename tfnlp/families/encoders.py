@@ -1,0 +1,211 @@
+"""What BERT and the encoders after it share as families.
+
+The functions take a `Pretrained` and look at its family, its tokenizer and its models. What differs
+comes as an argument: a family's record holds `functools.partial`s of them.
+"""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from tfnlp.families.config import CHANGED_SIZES, refuse_with_start
+from tfnlp.families.family import Measured
+from tfnlp.families.preparation import BPE_VOCABULARY, VOCABULARY, same_folder
+from tfnlp.families.use_config import (
+    EvaluateConfig,
+    ExportConfig,
+    check_format,
+    only_savedmodel,
+)
+
+EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
+EXPORTS = ("seq_length", "format", "fill", "top", "weights", "litert")
+ROW = ("seq_length", "num_layers", "hidden_size")  # see `Family.row`
+
+
+def sections(functions: Callable[[], tuple[Callable, Callable]]) -> dict[str, tuple]:
+    """Return `Family.sections` of an encoder.
+
+    Args:
+        functions: Function without arguments to those that make encoder and pretrainer, which are
+            imported when they are needed.
+    """
+    return {
+        "arguments": (lambda: functions()[0], frozenset({"name", "dtype"})),
+        "heads": (lambda: functions()[1], frozenset({"name", "encoder"})),
+    }
+
+
+def build(
+    functions: Callable[[], tuple[Callable, Callable]],
+    arguments: dict[str, Any],
+    heads: dict[str, Any],
+    dtype: str | None,
+) -> tuple[Any, Any]:
+    """Return encoder and pretrainer with new weights.
+
+    Args:
+        functions: As of `sections`.
+        arguments: Of the encoder.
+        heads: Of the pretrainer.
+        dtype: A Keras dtype policy, or None.
+    """
+    make_encoder, make_pretrainer = functions()
+    encoder = make_encoder(**arguments, dtype=dtype)
+    return encoder, make_pretrainer(encoder, **heads)
+
+
+def start(family: Callable[[], Any], config: Any) -> Any:
+    """Return the model that `config.start` names, or None.
+
+    Args:
+        family: Function without arguments to the family that it must be of.
+        config: With `start`, `output` and what contradicts a model to go on from.
+
+    Raises:
+        ValueError: if training can't go on from it, or arguments contradict it.
+    """
+    from tfnlp.families.recognition import load_pretrained
+
+    if config.start is None:
+        return None
+    if same_folder(config.start, config.output):
+        raise ValueError(
+            f"`output` {config.output} is the model that training starts from; give a new folder"
+        )
+    sizes = (*CHANGED_SIZES, "max_positions")
+    refuse_with_start(config, sizes, "can't be changed with `start`")
+    words = tuple(name for name in ("vocab", "cased") if hasattr(config, name))
+    refuse_with_start(config, words, "can't be given with `start`, which has a vocabulary")
+    before, expected = load_pretrained(config.start), family()
+    if before.family is not expected:
+        raise ValueError(
+            f"{config.start} is {before.family.title}; only {expected.title} fills masked words"
+        )
+    if before.pretrainer is None or "mlm_logits" not in before.pretrainer.output:
+        raise ValueError(f"{config.start} has no masked-LM head to go on with; give one that has")
+    return before
+
+
+def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
+    """Return the encoder of a run."""
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families.checked import text_flag
+    from tfnlp.families.recognition import run_family
+
+    family = run_family(path, run)
+    has_case = hasattr(family.config, "cased")
+    lowercase = text_flag(path, run, "lowercase") if has_case else None
+    encoder, pretrainer = family.build(run["arguments"], run["heads"], dtype)
+    kept = (os.path.join(path, name) for name in (VOCABULARY, BPE_VOCABULARY))
+    return Pretrained(
+        encoder,
+        pretrainer,
+        run["arguments"],
+        make_tokenizer=lambda: family.fitting.restore_tokenizer(path, lowercase),
+        vocabulary=next((name for name in kept if os.path.exists(name)), None),
+        lowercase=lowercase,
+    )
+
+
+def evaluate(batches: Callable[..., Any], loaded: Any, config: EvaluateConfig) -> Measured:
+    """Return the losses and accuracies of the pretraining heads on held-out text.
+
+    Args:
+        batches: Function of (corpus, tokenizer) and the keywords of `BertPairs` to what has
+            `evaluation_batches`.
+        loaded: A `Pretrained`.
+        config: What to measure on.
+
+    Raises:
+        ValueError: for a model without these heads, or sequences that it can't read.
+    """
+    from tfnlp import training
+    from tfnlp.data import TokenizedCorpus, masked_positions
+    from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.tasks import BertPretraining
+
+    if loaded.pretrainer is None:
+        raise ValueError(
+            f"{loaded.path} has neither a masked-LM nor a next-sentence head to evaluate"
+        )
+    positions = loaded.config["max_positions"]
+    if config.seq_length > positions:
+        raise ValueError(
+            f"`seq_length` {config.seq_length} is longer than the model's {positions} positions"
+        )
+    documents = list(documents_of(config.text, config.layout))
+    made = batches(
+        TokenizedCorpus.build(documents, loaded.tokenizer),
+        loaded.tokenizer,
+        batch_size=config.batch_size,
+        seq_length=config.seq_length,
+        max_predictions=masked_positions(config.seq_length),
+        seed=config.seed,
+    )
+    trainer = training.Trainer(BertPretraining(loaded.pretrainer), training.AdamW(), 1e-4)
+    results = trainer.evaluate(made.evaluation_batches(config.batches))
+    return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
+
+
+def saved(path: str) -> Any:
+    """Return the encoder and tokenizer of exported modules."""
+    from tfnlp.families.saved import saved_pair
+
+    return saved_pair(path)
+
+
+def vectors(loaded: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to the encoder's outputs that the exported pair would be."""
+    from tfnlp.families.strings import string_vectors
+    from tfnlp.hub import BertPreprocessorModule
+
+    return string_vectors(loaded, BertPreprocessorModule, special=2)
+
+
+def export(
+    save: Callable[[Any, ExportConfig], None], loaded: Any, config: ExportConfig
+) -> dict[str, str]:
+    """Write `encoder` and `preprocessor`, one module that fills masks, or other files.
+
+    Args:
+        save: Function of (loaded, config) that writes Hugging Face's files.
+        loaded: A `Pretrained`.
+        config: What to write.
+
+    Raises:
+        ValueError: for arguments that do not go together.
+    """
+    from tfnlp import hub
+    from tfnlp.hub.modules.fill import export_fill
+
+    if config.fill and config.seq_length is not None:
+        raise ValueError("`seq_length` is for the pair; with `fill` texts are as long as they are")
+    if config.fill and (config.weights or config.litert):
+        name = "weights" if config.weights else "litert"
+        raise ValueError(f"`{name}` is for the pair, not for `fill`")
+    if config.top is not None and not config.fill:
+        raise ValueError("`top` is for `fill`")
+    if check_format(config, ("huggingface",), loaded.family.title) != "savedmodel":
+        only_savedmodel(config, ("fill", "weights", "litert", "seq_length"))
+        save(loaded, config)
+        return {"checkpoint": config.output}
+    if config.fill:
+        top = 5 if config.top is None else config.top
+        return {"module": export_fill(
+            config.output, loaded.pretrainer, loaded.tokenizer, top, config.overwrite
+        )}  # fmt: skip
+    positions = loaded.config["max_positions"]
+    encoder, preprocessor = hub.export_bert(
+        config.output,
+        loaded.encoder,
+        loaded.tokenizer,
+        loaded.pretrainer,
+        seq_length=min(128 if config.seq_length is None else config.seq_length, positions),
+        overwrite=config.overwrite,
+        weights=config.weights,
+        litert=config.litert,
+        family=loaded.family.name,
+    )
+    written = {"encoder": encoder, "preprocessor": preprocessor}
+    return written if config.litert is None else {**written, "litert": config.litert}

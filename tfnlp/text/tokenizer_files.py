@@ -1,0 +1,46 @@
+"""Which tokenizers the vocabulary files of a folder can be those of."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tfnlp.text.byte_pairs.files import read_bpe
+from tfnlp.text.gpt.tokenizer import gpt_tokenizer
+from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
+from tfnlp.text.wordpiece.vocabulary import read_vocabulary
+
+
+def tokenizer_candidates(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
+    """Yield functions that make a tokenizer from files, the most special tokenizer first.
+
+    Args:
+        folder: such as the assets of a SavedModel; need not exist.
+        problems: gets the reasons why a file is no vocabulary.
+    """
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    if any(name.endswith(".json") for name in names):
+        yield from _byte_pairs(folder, problems)
+        return
+    for name in names:
+        yield from _wordpiece(os.path.join(folder, name), problems)
+
+
+def _byte_pairs(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
+    """Yield what reads two files of tokens and merges."""
+    try:
+        pair = read_bpe(folder)
+    except (ValueError, OSError) as error:
+        problems.append(str(error))
+        return
+    yield lambda: gpt_tokenizer(pair)
+
+
+def _wordpiece(path: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
+    """Yield what reads a list of tokens; the file does not say whether text is lower-cased."""
+    try:
+        tokens = read_vocabulary(path)
+    except (ValueError, OSError) as error:
+        problems.append(str(error))
+        return
+    for lowercase in (True, False):
+        yield lambda lowercase=lowercase: WordPieceTokenizer(tokens, lowercase)
