@@ -76,6 +76,10 @@ def task_cases(task):
     }
 
 
+def bert_task(**arguments):
+    return models.bert_task(bert(), **arguments)
+
+
 FEATURES = task_cases(functools.partial(models.feature_task, num_layers=2, size=3))
 FEATURE_SIZES = dict(num_layers=2, size=3, output="score")
 BLOCKS = {
@@ -136,7 +140,17 @@ MODELS = {
             ),
         ],
     },
-    "bert_task": task_cases(lambda **arguments: models.bert_task(bert(), **arguments)),
+    "encoder_for_tasks": {
+        "weights that do not fit `config` and `changes`": [
+            ("layer_1/", lambda: models.encoder_for_tasks(models.bert, bert(), SIZE, num_layers=2)),
+        ],
+    },
+    "bert_task": {
+        **task_cases(bert_task),
+        "an unknown `hidden`": [
+            ("hidden='elu'", lambda: bert_task(output="score", hidden="elu")),
+        ],
+    },
     "gpt_task": task_cases(lambda **arguments: models.gpt_task(gpt(), **arguments)),
     "feature_task": {
         "an unknown `output`": FEATURES["an unknown `output`"],

@@ -125,8 +125,8 @@ def bert_task(
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or `hidden`, or num_classes or sequences that do not
-            fit the output.
+        ValueError: for an unknown `output`, num_classes or sequences that do not fit it, or an
+            unknown `hidden`.
     """
     check_output(output, num_classes, sequences)
     if hidden is not None and hidden not in HIDDEN:
