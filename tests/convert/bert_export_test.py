@@ -128,8 +128,12 @@ def test_existing_folders_are_kept(tmp_path):
     model = bert(**TINY)
     (tmp_path / "empty").mkdir()
     save_huggingface(model, tmp_path / "empty")
-    with pytest.raises(FileExistsError, match="exists and holds .*; choose another folder"):
+    with pytest.raises(FileExistsError, match="holds .*; choose another folder, or `overwrite` it"):
         save_huggingface(model, tmp_path / "empty")
+    save_huggingface(model, tmp_path / "empty", overwrite=True)
+    (tmp_path / "empty" / "notes.txt").write_text("hello")
+    with pytest.raises(FileExistsError, match="exists and holds .*notes.txt.*; choose another"):
+        save_huggingface(model, tmp_path / "empty", overwrite=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["empty"]
 
 

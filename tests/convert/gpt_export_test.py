@@ -78,7 +78,8 @@ def test_tokenizer_travels(tmp_path, kind):
     for _ in range(2):
         save_gpt(tmp_path / "out", model, tokenizer, overwrite=True)
     assert sorted(os.listdir(tmp_path / "out")) == [
-        "config.json", "merges.txt", "model.safetensors", "tokenizer_config.json", "vocab.json",
+        "config.json", "merges.txt", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+            "vocab.json",
     ]  # fmt: skip
     converted = load_gpt(tmp_path / "out")
     assert_same_weights(converted.pretrainer, model)
@@ -181,7 +182,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, failing):
         return full() if len(calls) == 2 else rename(*arguments)
 
     if failing == "weights":
-        monkeypatch.setattr("tfnlp.convert.gpt.saving.save_file", full)
+        monkeypatch.setattr("tfnlp.convert.encoders.saving.save_file", full)
     else:
         monkeypatch.setattr(os, "rename", second_fails)
     model = gpt(**TINY, norm_first=True)

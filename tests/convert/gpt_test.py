@@ -274,5 +274,5 @@ def test_vocabulary_is_found(tmp_path):
 
 def test_vocabulary_of_another_model(originals):
     """The fixture has some entries of the published vocabulary, far beyond its 356 rows."""
-    with pytest.raises(ValueError, match="has ids up to 13434, but the model's vocab_size is 356"):
+    with pytest.raises(ValueError, match="has 13435 tokens, but the model's vocab_size is 356"):
         _ = originals[GPT2].tokenizer

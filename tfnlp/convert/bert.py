@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import pathlib
 import re
@@ -19,7 +18,7 @@ from tfnlp.convert.encoders.saving import encoder_tensors, save_encoder
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import NameTable, torch_names
 from tfnlp.convert.pretrained import Pretrained
-from tfnlp.convert.tokenizers.wordpiece import vocabulary_lines, write_wordpiece
+from tfnlp.convert.tokenizers.wordpiece import WordPieces, vocabulary_lines
 from tfnlp.models import bert, bert_pretrainer
 
 
@@ -130,8 +129,8 @@ def load_bert(path: str | os.PathLike, **options: Any) -> Pretrained:
     """Load a published BERT checkpoint: Google's format or Hugging Face's.
 
     Args:
-        path: a local folder with `bert_config.json` or `config.json` and usually `vocab.txt`, or
-            a weight file in it.
+        path: a local folder with `bert_config.json` or `config.json` and usually `vocab.txt` or
+            `tokenizer.json`, or a weight file in it.
         options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype`,
             `vocab`, `lowercase` and `ignore`.
 
@@ -174,33 +173,29 @@ def save_huggingface(
     directory: str | os.PathLike,
     vocabulary: str | os.PathLike | None = None,
     lowercase: bool | None = None,
+    overwrite: bool = False,
 ) -> None:
     """Write the folder that `from_pretrained` and `load_bert` read.
 
-    It holds `model.safetensors`, `config.json` and, with a vocabulary, `vocab.txt` and
-    `tokenizer_config.json`.
+    It holds `model.safetensors`, `config.json` and, with a vocabulary, `vocab.txt`,
+    `tokenizer.json` and `tokenizer_config.json`.
 
     Args:
         model: an encoder made by `bert` or a model made by `bert_pretrainer`.
         directory: a folder that does not exist yet, or is empty.
         vocabulary: path of the vocabulary file.
         lowercase: whether the vocabulary is for lower-cased text; needed with a vocabulary.
+        overwrite: replace a folder that holds such files and nothing else.
 
     Raises:
         ValueError: if `model` is not a BERT, the vocabulary is longer than its table, or
             `lowercase` is not given with it.
-        FileExistsError: if `directory` exists and is not empty.
-        OSError: if it can't be written; no incomplete folder is left.
+        FileExistsError: if `directory` exists and may not be replaced.
+        OSError: if it can't be written; what was there before is unchanged.
     """
-    write = size = None
+    tokenizer = None
     if vocabulary is not None:
         if type(lowercase) is not bool:
             raise ValueError(f"lowercase={lowercase!r}: a vocabulary needs lowercase=True or False")
-        size = len(vocabulary_lines(pathlib.Path(vocabulary)))
-        write = functools.partial(
-            write_wordpiece,
-            vocabulary=vocabulary,
-            lowercase=lowercase,
-            tokenizer_class="BertTokenizer",
-        )
-    save_encoder(BERT_FILES, model, directory, write, size)
+        tokenizer = WordPieces(vocabulary_lines(pathlib.Path(vocabulary)), lowercase)
+    save_encoder(BERT_FILES, model, directory, tokenizer, overwrite)

@@ -10,7 +10,8 @@ from typing import Any
 import keras
 
 from tfnlp.convert.mapping import Row
-from tfnlp.convert.tokenizers.wordpiece import WORDPIECE, TokenizerFiles
+from tfnlp.convert.tokenizers.files import TokenizerFiles
+from tfnlp.convert.tokenizers.wordpiece import WORDPIECE
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -134,7 +135,7 @@ class EncoderFiles:
             Hugging Face's class.
         needs_pooler: heads that need the pooler.
         configurations: names of the configuration, the first that exists is read.
-        tokenizer: how the vocabulary is read.
+        tokenizer: how the vocabulary is read and written.
     """
 
     title: str

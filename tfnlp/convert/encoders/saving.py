@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,6 +15,8 @@ from tfnlp.convert.encoders.files import EncoderFiles, TensorNames
 from tfnlp.convert.folders import new_folder
 from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.mapping import tensors_from_weights
+
+MODEL_FILES = ("config.json", "model.safetensors")
 
 
 def encoder_tensors(
@@ -47,30 +50,30 @@ def save_encoder(
     files: EncoderFiles,
     model: keras.Model,
     directory: str | os.PathLike,
-    write_tokenizer: Callable[[str], None] | None = None,
-    vocab_size: int | None = None,
+    tokenizer: Any = None,
+    overwrite: bool = False,
 ) -> None:
     """Write the folder that `from_pretrained` and `load_encoder` read.
 
-    It holds `model.safetensors`, `config.json` and what `write_tokenizer` writes.
+    It holds `model.safetensors`, `config.json` and, with a tokenizer, its files.
 
     Args:
         files: the files of the family.
         model: an encoder, or a model with pretraining heads.
         directory: a folder that does not exist yet, or is empty.
-        write_tokenizer: function of the folder that writes the files of the tokenizer.
-        vocab_size: the number of its tokens.
+        tokenizer: the tokenizer, or None.
+        overwrite: replace a folder that holds such files and nothing else.
 
     Raises:
         ValueError: if `model` is not of the family, Hugging Face has no class for its heads, or
             the vocabulary is longer than its table.
-        FileExistsError: if `directory` exists and is not empty.
-        OSError: if it can't be written; no incomplete folder is left.
+        FileExistsError: if `directory` exists and may not be replaced.
+        OSError: if it can't be written; what was there before is unchanged.
     """
     config = config_of(files, model)
-    if vocab_size is not None and vocab_size > config["vocab_size"]:
+    if tokenizer is not None and tokenizer.vocab_size > config["vocab_size"]:
         raise ValueError(
-            f"the vocabulary has {vocab_size} tokens, but the model's vocab_size is "
+            f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is "
             f"{config['vocab_size']}"
         )
     heads = _heads(files.huggingface, model)
@@ -81,13 +84,18 @@ def save_encoder(
         )
     stated = written_config(files, config, files.classes[heads])
     tensors = encoder_tensors(files, files.huggingface, model)
-    with new_folder(directory) as folder:
-        # `from_pretrained` refuses a file without this metadata.
-        path = os.path.join(folder, "model.safetensors")
-        save_file(tensors, path, metadata={"format": "pt"})
-        write_json(os.path.join(folder, "config.json"), stated)
-        if write_tokenizer is not None:
-            write_tokenizer(folder)
+    with new_folder(directory, (*MODEL_FILES, *files.tokenizer.names), overwrite) as folder:
+        write_model(folder, stated, tensors)
+        if tokenizer is not None:
+            files.tokenizer.write(folder, tokenizer, config["max_positions"])
+
+
+def write_model(folder: str, stated: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
+    """Write `config.json` and `model.safetensors` into a folder."""
+    config, weights = (os.path.join(folder, name) for name in MODEL_FILES)
+    # `from_pretrained` refuses a file without this metadata.
+    save_file(dict(tensors), weights, metadata={"format": "pt"})
+    write_json(config, stated)
 
 
 def _heads(form: TensorNames, model: keras.Model) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import pathlib
 from collections.abc import Sequence
@@ -27,8 +26,10 @@ from tfnlp.convert.mapping import (
     weights_from_tensors,
 )
 from tfnlp.convert.pretrained import Pretrained
+from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs
 from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
+from tfnlp.text.byte_pairs.files import Merges, Tokens
 from tfnlp.text.lines import shown
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def load_gpt(
         dropout, attention_dropout: rates instead of the configuration's.
         seq_length, dtype: as in `gpt`.
         vocab: folder of the vocabulary, if it is elsewhere: `encoder.json` and `vocab.bpe`,
-            `encoder_bpe_40000.json` and `vocab_40000.bpe`, or `vocab.json` and `merges.txt`.
+            `encoder_bpe_40000.json` and `vocab_40000.bpe`, `vocab.json` and `merges.txt`, or
+            `tokenizer.json`.
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
     Returns:
@@ -86,7 +88,7 @@ def load_gpt(
         config, weights = _read(open_tensors(weights_path), folder, ignore)
     else:
         config, weights = _read_pieces(folder, ignore)
-    vocabulary = _vocabulary(folder, vocab)
+    found = find_byte_pairs(_gpt_tokenizer, folder, vocab, None, config["vocab_size"], "load_gpt")
     for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
         if rate is not None:
             config[name] = rate
@@ -97,37 +99,16 @@ def load_gpt(
         encoder,
         pretrainer,
         config,
-        make_tokenizer=functools.partial(_tokenizer, vocabulary, config["vocab_size"]),
-        vocabulary=vocabulary,
+        make_tokenizer=found.make,
+        vocabulary=found.path,
         path=str(path),
     )
 
 
-def _tokenizer(vocabulary: str | None, vocab_size: int) -> GPTTokenizer | GPT2Tokenizer:
-    from tfnlp.text import gpt_tokenizer, read_bpe
+def _gpt_tokenizer(pair: tuple[Tokens, Merges]) -> GPTTokenizer | GPT2Tokenizer:
+    from tfnlp.text import gpt_tokenizer
 
-    if vocabulary is None:
-        raise ValueError("the checkpoint has no vocabulary beside it; pass vocab= to load_gpt")
-    tokens, merges = read_bpe(vocabulary)
-    if len(tokens) > vocab_size:
-        raise ValueError(
-            f"the vocabulary in {vocabulary} has ids up to {len(tokens) - 1}, but the model's "
-            f"vocab_size is {vocab_size}; it belongs to another checkpoint"
-        )
-    return gpt_tokenizer((tokens, merges))
-
-
-def _vocabulary(folder: pathlib.Path, vocab: str | os.PathLike | None) -> str | None:
-    """Return the folder of the vocabulary, or None if `vocab` is None and there is none."""
-    from tfnlp.text.byte_pairs.files import FILE_NAMES
-
-    folder = folder if vocab is None else pathlib.Path(vocab)
-    if any(all((folder / file).is_file() for file in pair) for pair in FILE_NAMES):
-        return str(folder)
-    if vocab is None:
-        return None
-    pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
-    raise FileNotFoundError(f"vocab {folder} holds no vocabulary; looked for {pairs}")
+    return gpt_tokenizer(pair)
 
 
 def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:

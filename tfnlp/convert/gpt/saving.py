@@ -6,19 +6,21 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import keras
-from safetensors.numpy import save_file
 
+from tfnlp.convert.encoders.saving import MODEL_FILES, write_model
 from tfnlp.convert.folders import new_folder
-from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt.config import ACTIVATIONS, MODEL_TYPES, NUMBERS, SIZES, config_of
 from tfnlp.convert.mapping import tensors_from_weights
+from tfnlp.convert.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
+from tfnlp.convert.tokenizers.byte_pairs import write_byte_pairs
+from tfnlp.convert.tokenizers.writing import write_bytes_json, write_config, write_words_json
 
 if TYPE_CHECKING:
     from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
-# What `save_gpt` writes; the last three with a tokenizer only.
-FILES = ("config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer_config.json")
+# What `save_gpt` writes; the last four with a tokenizer only.
+FILES = (*MODEL_FILES, *TOKENIZER_FILES)
 _CLASSES = {False: "OpenAIGPT", True: "GPT2"}  # by norm_first
 _TOKENIZERS = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}
 
@@ -31,8 +33,8 @@ def save_gpt(
 ) -> None:
     """Write the folder that `from_pretrained` and `load_gpt` read.
 
-    It holds `model.safetensors`, `config.json` and, with a tokenizer, `vocab.json`, `merges.txt`
-    and `tokenizer_config.json`.
+    It holds `model.safetensors`, `config.json` and, with a tokenizer, `vocab.json`, `merges.txt`,
+    `tokenizer.json` and `tokenizer_config.json`.
 
     A GPT is written as `openai-gpt`, a model with `norm_first` as `gpt2`; a pretrainer as the
     class with the language-model head, an encoder as the one without. The head's table is the
@@ -62,9 +64,7 @@ def save_gpt(
     prefix = "transformer." if head else ""
     tensors = {prefix + name: a for name, a in tensors_from_weights(rows, model).items()}
     with new_folder(directory, FILES, overwrite) as folder:
-        # `from_pretrained` refuses a file without this metadata.
-        save_file(tensors, os.path.join(folder, FILES[1]), metadata={"format": "pt"})
-        write_json(os.path.join(folder, FILES[0]), stated)
+        write_model(folder, stated, tensors)
         if tokenizer is not None:
             _write_tokenizer(folder, tokenizer, config["max_positions"])
 
@@ -107,14 +107,14 @@ def _huggingface_config(
 def _write_tokenizer(
     folder: str, tokenizer: GPTTokenizer | GPT2Tokenizer, max_positions: int
 ) -> None:
-    from tfnlp.text import write_bpe
+    from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT
+    from tfnlp.text.gpt.tokenizer import UNKNOWN_TOKEN
 
-    write_bpe(folder, tokenizer.vocabulary, tokenizer.merges)
-    # Hugging Face calls the same two files by other names.
-    os.rename(os.path.join(folder, "encoder.json"), os.path.join(folder, "vocab.json"))
-    os.rename(os.path.join(folder, "vocab.bpe"), os.path.join(folder, "merges.txt"))
-    settings = {
-        "tokenizer_class": _TOKENIZERS[tokenizer.kind],
-        "model_max_length": max_positions,
-    }
-    write_json(os.path.join(folder, "tokenizer_config.json"), settings)
+    write_byte_pairs(folder, tokenizer)
+    tokens, merges = tokenizer.vocabulary, tokenizer.merges
+    if tokenizer.kind == "gpt":
+        write_words_json(folder, tokens, merges, UNKNOWN_TOKEN)
+    else:
+        special = [END_OF_TEXT] if END_OF_TEXT in tokens else []
+        write_bytes_json(folder, tokens, merges, special)
+    write_config(folder, _TOKENIZERS[tokenizer.kind], max_positions, {})

@@ -6,43 +6,22 @@ import functools
 import os
 import pathlib
 import re
-import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfnlp.convert.formats.json_files import read_json, write_json
-from tfnlp.text.lines import shown
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
+from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
+from tfnlp.convert.tokenizers.writing import CONFIG, write_config, write_wordpiece_json
+from tfnlp.text.lines import shown, write_text
+from tfnlp.text.wordpiece.vocabulary import CONTINUATION
 
 if TYPE_CHECKING:
     from tfnlp.text import WordPieceTokenizer
 
+_VOCABULARY = "vocab.txt"
 _SPECIAL = re.compile(r"\[.*\]|<.*>")
 _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)
-
-
-class FoundTokenizer(NamedTuple):
-    """The tokenizer of a checkpoint.
-
-    Attributes:
-        make: function without arguments that returns it, or raises ValueError if there is none.
-        path: file or folder of the vocabulary, or None.
-        lowercase: whether text is lower-cased; None if that is unknown.
-    """
-
-    make: Callable[[], Any]
-    path: str | None
-    lowercase: bool | None = None
-
-
-class TokenizerFiles(NamedTuple):
-    """How a family's tokenizer is stored.
-
-    Attributes:
-        find: function of (folder, `vocab` or None, `lowercase` or None, the model's vocab_size,
-            name of the loader for messages) to a `FoundTokenizer`.
-    """
-
-    find: Callable[..., FoundTokenizer]
 
 
 def vocabulary_lines(path: pathlib.Path) -> list[str]:
@@ -100,12 +79,12 @@ def find_wordpiece(
     vocab_size: int,
     loader: str,
 ) -> FoundTokenizer:
-    """Return the tokenizer of `vocab`, or of `vocab.txt` in the folder.
+    """Return the tokenizer of `vocab`, or of `vocab.txt` or `tokenizer.json` in the folder.
 
     Args:
         folder: the checkpoint's folder.
         vocab: the vocabulary, if it is elsewhere.
-        lowercase: instead of the answer of `is_lowercase`.
+        lowercase: instead of the answer of `is_lowercase`, or of `tokenizer.json`.
         vocab_size: the model's.
         loader: the function that reads the checkpoint, for messages.
 
@@ -113,36 +92,83 @@ def find_wordpiece(
         FileNotFoundError: if `vocab` does not exist.
         ValueError: if the vocabulary is not UTF-8, or longer than `vocab_size`.
     """
-    path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / "vocab.txt"
+    path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
     if vocab is None and not path.exists():
-        return FoundTokenizer(functools.partial(_tokenizer, None, None, loader), None, lowercase)
+        path = folder / NAME
+        if not path.exists():
+            return FoundTokenizer(functools.partial(_absent, loader), None, lowercase)
+    if path.suffix == ".json" and path.is_file():
+        return _of_json(path, lowercase, vocab_size)
     tokens = vocabulary_lines(path)
-    if len(tokens) > vocab_size:
-        raise ValueError(
-            f"vocabulary {path} has {len(tokens)} tokens, but the model's vocab_size is "
-            f"{vocab_size}; it belongs to another checkpoint"
-        )
+    check_size(str(path), len(tokens), vocab_size)
     if lowercase is None:
         lowercase = is_lowercase(folder, path, tokens)
-    make = functools.partial(_tokenizer, str(path), lowercase, loader)
-    return FoundTokenizer(make, str(path), lowercase)
+    return FoundTokenizer(functools.partial(_tokenizer, str(path), lowercase), str(path), lowercase)
 
 
-def _tokenizer(vocabulary: str | None, lowercase: bool | None, loader: str) -> WordPieceTokenizer:
+def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> FoundTokenizer:
+    found = read_tokenizer_json(path)
+    found.check_kind("WordPiece", "this model")
+    check_size(str(path), len(found.tokens), vocab_size)
+    try:
+        stated = found.lowercase()
+        found.check_added()
+        prefix = found.model.get("continuing_subword_prefix", CONTINUATION)
+        if prefix != CONTINUATION:
+            found.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
+    except ValueError as error:
+        # The weights are as good as ever; who asks for the tokenizer is told.
+        return FoundTokenizer(functools.partial(_refuse, str(error)), str(path), lowercase)
+    lowercase = stated if lowercase is None else lowercase
+    return FoundTokenizer(
+        functools.partial(_tokenizer, found.tokens, lowercase), str(path), lowercase
+    )
+
+
+def _absent(loader: str) -> Any:
+    raise ValueError(
+        f"the checkpoint has no {_VOCABULARY} or {NAME} beside it; pass vocab= to {loader}"
+    )
+
+
+def _refuse(reason: str) -> Any:
+    raise ValueError(reason)
+
+
+def _tokenizer(vocabulary: str | list[str], lowercase: bool | None) -> WordPieceTokenizer:
     from tfnlp.text import WordPieceTokenizer
 
-    if vocabulary is None:
-        raise ValueError(f"the checkpoint has no vocab.txt beside it; pass vocab= to {loader}")
     return WordPieceTokenizer(vocabulary, lowercase=lowercase)
 
 
-def write_wordpiece(
-    folder: str, vocabulary: str | os.PathLike, lowercase: bool, tokenizer_class: str
-) -> None:
-    """Write `vocab.txt` and `tokenizer_config.json`."""
-    shutil.copyfile(vocabulary, os.path.join(folder, "vocab.txt"))
-    settings = {"do_lower_case": lowercase, "tokenizer_class": tokenizer_class}
-    write_json(os.path.join(folder, "tokenizer_config.json"), settings)
+class WordPieces(NamedTuple):
+    """What is written of a WordPiece tokenizer.
+
+    Attributes:
+        vocabulary: the tokens by id.
+        lowercase: whether text is lower-cased.
+    """
+
+    vocabulary: list[str]
+    lowercase: bool
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens."""
+        return len(self.vocabulary)
 
 
-WORDPIECE = TokenizerFiles(find_wordpiece)
+def wordpiece_files(kind: str) -> TokenizerFiles:
+    """Return the files of a WordPiece tokenizer, which transformers calls `kind`."""
+
+    def write(folder: str, tokenizer: Any, max_length: int) -> None:
+        tokens, lowercase = tokenizer.vocabulary, tokenizer.lowercase
+        text = "".join(f"{token}\n" for token in tokens)
+        write_text(os.path.join(folder, _VOCABULARY), text)
+        write_wordpiece_json(folder, tokens, lowercase)
+        write_config(folder, kind, max_length, {"do_lower_case": lowercase})
+
+    return TokenizerFiles(find_wordpiece, write, (_VOCABULARY, NAME, CONFIG))
+
+
+WORDPIECE = wordpiece_files("BertTokenizer")

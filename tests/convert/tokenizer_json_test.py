@@ -1,0 +1,175 @@
+"""`tokenizer.json` gives the ids of its own library, or is refused with what is different."""
+
+import gzip
+import json
+import types
+
+import pytest
+from tokenizers import Tokenizer
+
+from tests.convert.checkpoints import huggingface_arrays as bert_arrays
+from tests.convert.checkpoints import write
+from tests.convert.faults import one_line
+from tests.support import golden
+from tfnlp.convert import load_bert, load_gpt, save_gpt
+from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs, sentence_byte_pairs
+from tfnlp.convert.tokenizers.wordpiece import WORDPIECE, WordPieces, find_wordpiece
+from tfnlp.convert.tokenizers.writing import write_bytes_json
+from tfnlp.models import gpt
+from tfnlp.text import GPT2Tokenizer, gpt_tokenizer, train_bpe
+
+SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
+TINY = dict(
+    vocab_size=1000, num_layers=1, hidden_size=8, num_heads=2, intermediate_size=32,
+    max_positions=7,
+)  # fmt: skip
+TEXTS = [item["text"] for item in json.loads(golden("tokenizer_golden.json").read_text())["items"]]
+# Special tokens written in a text are plain text here.
+TEXTS = [text for text in TEXTS if "[CLS]" not in text and "<|endoftext|>" not in text]
+
+
+def vocabulary(case):
+    data = gzip.decompress(golden(f"bert_base_{case}_vocab.txt.gz").read_bytes())
+    return data.decode().removesuffix("\n").split("\n")
+
+
+def library_ids(path, texts):
+    tokenizer = Tokenizer.from_file(str(path))
+    return [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+
+
+def edited(path, change):
+    contents = json.loads(path.read_text())
+    change(contents)
+    path.write_text(json.dumps(contents))
+    return path
+
+
+def assert_same_ids(tokenizer, path, texts=TEXTS):
+    theirs = library_ids(path, texts)
+    ours = tokenizer.tokenize(texts).to_list()
+    assert [t for t, a, b in zip(texts, ours, theirs, strict=True) if a != b] == []
+
+
+@pytest.mark.parametrize("lowercase", [True, False])
+def test_wordpiece_gives_the_ids_of_the_library(tmp_path, lowercase):
+    tokens = vocabulary("uncased" if lowercase else "cased")
+    WORDPIECE.write(str(tmp_path), WordPieces(tokens, lowercase), 512)
+    (tmp_path / "vocab.txt").unlink()
+    found = find_wordpiece(tmp_path, None, None, len(tokens), "load_bert")
+    assert found.lowercase is lowercase
+    tokenizer = found.make()
+    assert tokenizer.vocabulary == tokens
+    assert_same_ids(tokenizer, tmp_path / "tokenizer.json")
+    pair = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a", "b")
+    assert pair.tokens == ["[CLS]", "a", "[SEP]", "b", "[SEP]"]
+    assert pair.type_ids == [0, 0, 0, 1, 1]
+
+
+def test_bytes_give_the_ids_of_the_library(tmp_path):
+    """As GPT-2's, and with the special tokens of RoBERTa around them."""
+    tokens, merges = train_bpe(TEXTS, 600, "gpt2")
+    save_gpt(tmp_path / "gpt2", gpt(**TINY, norm_first=True), GPT2Tokenizer((tokens, merges)))
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / "gpt2" / name).unlink()
+    tokenizer = load_gpt(tmp_path / "gpt2").tokenizer
+    assert (tokenizer.vocabulary, tokenizer.merges) == (tokens, merges)
+    assert_same_ids(tokenizer, tmp_path / "gpt2" / "tokenizer.json")
+
+    ends = dict(cls_id=0, pad_id=1, sep_id=2, unk_id=3, mask_id=len(tokens) + 3)
+    around = ["<s>", "<pad>", "</s>", "<unk>", *tokens[:-1], "<mask>"]
+    files = sentence_byte_pairs(GPT2Tokenizer, "RobertaTokenizer")
+    written = types.SimpleNamespace(vocabulary=around, merges=merges, **ends)
+    files.write(str(tmp_path), written, 512)
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / name).unlink()
+    found = files.find(tmp_path, None, None, len(around), "load_x")
+    assert found.make().vocabulary == around
+    assert_same_ids(found.make(), tmp_path / "tokenizer.json")
+    pair = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode("a", "b")
+    assert pair.tokens == ["<s>", "a", "</s>", "</s>", "b", "</s>"]
+
+
+def test_words_of_gpt(tmp_path):
+    """The library cuts words as BERT does, which is GPT's way for words without apostrophes."""
+    tokens, merges = train_bpe(TEXTS, 600, "gpt")
+    save_gpt(tmp_path / "gpt", gpt(**TINY), gpt_tokenizer((tokens, merges)))
+    for name in ("vocab.json", "merges.txt"):
+        (tmp_path / "gpt" / name).unlink()
+    tokenizer = load_gpt(tmp_path / "gpt").tokenizer
+    assert (tokenizer.kind, tokenizer.vocabulary) == ("gpt", tokens)
+    assert_same_ids(tokenizer, tmp_path / "gpt" / "tokenizer.json", ["The cat sat .", "a b", ""])
+
+
+def normalizer(**changes):
+    return {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, **changes}
+
+
+@pytest.mark.parametrize(
+    "part, value, lowercase",
+    [
+        ("normalizer", normalizer(lowercase=True, strip_accents=True), True),
+        ("normalizer", normalizer(lowercase=False, strip_accents=False), False),
+        (
+            "normalizer",
+            {
+                "type": "Sequence",
+                "normalizers": [normalizer(lowercase=True), {"type": "Lowercase"}],
+            },
+            True,
+        ),
+        ("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "BertPreTokenizer"}]}, 1),
+    ],
+)
+def test_other_words_for_the_same(tmp_path, part, value, lowercase):
+    WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
+    edited(tmp_path / "tokenizer.json", lambda contents: contents.update({part: value}))
+    path = tmp_path / "tokenizer.json"
+    assert find_wordpiece(tmp_path, path, None, 99, "load_bert").lowercase == lowercase
+
+
+@pytest.mark.parametrize(
+    "part, value, pattern",
+    [
+        ("normalizer", None, "has normalizer=None, which tfnlp can't do exactly; expected BertN"),
+        ("normalizer", {"type": "Lowercase"}, r"normalizer=\['Lowercase'\]"),
+        ("normalizer", normalizer(lowercase=True, strip_accents=False), "both or neither"),
+        ("normalizer", normalizer(clean_text=False), "expected clean_text and handle"),
+        ("pre_tokenizer", {"type": "Whitespace"}, "pre_tokenizer=.*expected type=BertPreTokenizer"),
+        ("added_tokens", [{"id": 7, "content": "#a", "special": False}], "expected special tokens"),
+    ],
+)
+def test_wordpieces_that_tfnlp_cannot_cut(tmp_path, part, value, pattern):
+    """The weights can be loaded; the tokenizer can't be made."""
+    folder = write(tmp_path, bert_arrays(), vocab=False)
+    WORDPIECE.write(str(folder), WordPieces(SMALL, True), 512)
+    (folder / "vocab.txt").unlink()
+    edited(folder / "tokenizer.json", lambda contents: contents.update({part: value}))
+    loaded = load_bert(folder)
+    one_line(pattern, ValueError, lambda: loaded.tokenizer)
+
+
+@pytest.mark.parametrize(
+    "part, value, pattern",
+    [
+        ("normalizer", {"type": "NFC"}, "expected none, as in GPT-2"),
+        ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True}, "add_prefix_space"),
+        ("model.dropout", 0.1, "model.dropout=0.1"),
+        ("model.ignore_merges", True, "model.ignore_merges=True"),
+        ("model.type", "Unigram", "model.type='Unigram', .*expected BPE"),
+        ("model.merges", ["a b c"], "has 'a b c' as merge 0; expected two symbols"),
+        ("model.vocab", {"a": 0, "b": 2}, "gives no token the id 1"),
+        ("model.vocab", {"a": 0, "b": 0}, "gives the id 0 to 'a' and to 'b'"),
+        ("model", [], "has no model with a vocab"),
+    ],
+)
+def test_byte_pairs_that_tfnlp_cannot_merge(tmp_path, part, value, pattern):
+    write_bytes_json(str(tmp_path), ["a", "b", "ab"], [("a", "b")], [])
+
+    def change(contents):
+        place, _, name = part.rpartition(".")
+        (contents[place] if place else contents)[name] = value
+
+    edited(tmp_path / "tokenizer.json", change)
+    found = find_byte_pairs(GPT2Tokenizer, tmp_path, None, None, 9, "load_gpt")
+    one_line(pattern, ValueError, found.make)

@@ -1,0 +1,89 @@
+"""Writing `tokenizer.json` with the tokenizers library."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+
+from tfnlp.convert.formats.json_files import write_json
+from tfnlp.convert.tokenizers.tokenizer_json import NAME
+
+CONFIG = "tokenizer_config.json"
+_BYTES = {"add_prefix_space": False, "trim_offsets": True}
+
+
+def write_wordpiece_json(folder: str, tokens: Sequence[str], lowercase: bool) -> None:
+    """Write the `tokenizer.json` of a BERT; none if the vocabulary lacks a special token."""
+    from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS
+    from tfnlp.text.wordpiece.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
+
+    ids = {token: i for i, token in enumerate(tokens)}
+    if any(token not in ids for token in SPECIAL_TOKENS) or len(ids) != len(tokens):
+        return
+    model = models.WordPiece(ids, unk_token=UNK, max_input_chars_per_word=MAX_WORD_CHARS)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(CLS, ids[CLS]), (SEP, ids[SEP])],
+    )
+    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def write_bytes_json(
+    folder: str,
+    tokens: Sequence[str | None],
+    merges: Sequence[tuple[str, str]],
+    special: Sequence[str],
+    ends: tuple[str, str] | None = None,
+) -> None:
+    """Write the `tokenizer.json` of a byte-level BPE; none of a part of a vocabulary.
+
+    Args:
+        folder: where to.
+        tokens, merges: the vocabulary.
+        special: its special tokens.
+        ends: those before and after a text, as of RoBERTa; None: there are none, as of GPT-2.
+    """
+    if any(token is None for token in tokens):
+        return
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = Tokenizer(models.BPE(ids, list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(**_BYTES)
+    tokenizer.decoder = decoders.ByteLevel()
+    if ends is None:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    else:
+        before, after = ((token, ids[token]) for token in ends)
+        tokenizer.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
+    tokenizer.add_special_tokens(list(special))
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def write_words_json(
+    folder: str, tokens: Sequence[str | None], merges: Sequence[tuple[str, str]], unknown: str
+) -> None:
+    """Write the `tokenizer.json` of a GPT; none of a part of a vocabulary."""
+    if any(token is None for token in tokens):
+        return
+    ids = {token: i for i, token in enumerate(tokens)}
+    model = models.BPE(ids, list(merges), unk_token=unknown, end_of_word_suffix="</w>")
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
+    tokenizer.add_special_tokens([unknown])
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def write_config(folder: str, kind: str, max_length: int, settings: Mapping[str, Any]) -> None:
+    """Write `tokenizer_config.json`."""
+    stated = {"tokenizer_class": kind, "model_max_length": max_length, **settings}
+    write_json(os.path.join(folder, CONFIG), stated)
