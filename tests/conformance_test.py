@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.conformance_row import B, scores_at_real, weights_at_real
+from tests.conformance_row import B, numbers_at_real, scores_at_real, weights_at_real
 from tests.conformance_table import LEARNING, ROWS
 from tests.layers.reference import randomize
 from tests.training import toy
@@ -95,9 +95,14 @@ def test_every_layer_has_a_row():
         for value in (getattr(layers, name) for name in layers.__all__)
         if inspect.isclass(value) and issubclass(value, keras.layers.Layer)
     }
-    # Of layers without weights most of the table says nothing: tests/layers/dropout_test.py,
-    # boundaries_test.py and attention_scores_test.py have their own checks.
-    unweighted = {layers.Dropout, layers.SentenceBoundaries, layers.DotAttention}
+    # Of layers without weights most of the table says nothing: dropout_test.py, boundaries_test.py,
+    # attention_scores_test.py and replaced_tokens_test.py in tests/layers have their own checks.
+    unweighted = {
+        layers.Dropout,
+        layers.SentenceBoundaries,
+        layers.DotAttention,
+        layers.ReplacedTokens,
+    }
     assert public - unweighted == {row.layer for row in ROWS}
 
 
@@ -308,7 +313,9 @@ def test_unknown_length(row, rng_of):
         assert value.shape.is_compatible_with(tf.TensorShape(symbolic.shape))
         unknown = [size is None for size in symbolic.shape]
         assert [size is None for size in graph.shape] == unknown
-        assert unknown[-1:] == [False] or row.keep in (scores_at_real, weights_at_real)
+        assert unknown[-1:] == [False] or row.keep in (
+            numbers_at_real, scores_at_real, weights_at_real
+        )  # fmt: skip
 
 
 @pytest.fixture

@@ -46,6 +46,10 @@ def copy_teacher(teacher, **student):
     models.copy_teacher(*(models.bert_pretrainer(one, next_sentence=False) for one in made))
 
 
+def electra_pretrainer(size):
+    return models.electra_pretrainer(models.electra(**SIZE), size)
+
+
 def generated(function=models.generate, count=2, **arguments):
     return function(models.GPTDecoder(gpt()), IDS, IDS == 0, count, **arguments)
 
@@ -117,6 +121,15 @@ MODELS = {
                 "the student has 2 layers, its teacher only 1",
                 lambda: copy_teacher({}, num_layers=2),
             ),
+        ],
+    },
+    "electra": of(
+        models.electra, [*BELOW_1, "embedding_size", "max_positions", "seq_length"], **TOO_LONG
+    ),
+    "electra_pretrainer": {
+        "a generator_size that is not above 0 and at most 1": [
+            (f"generator_size={size}", lambda size=size: electra_pretrainer(size))
+            for size in (0, -1, 1.1)
         ],
     },
     "gpt": of(models.gpt, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),

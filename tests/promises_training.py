@@ -130,6 +130,11 @@ TASKS = {
             ("`mlm_logits`", lambda: tasks.BertPretraining(other())),
         ],
     },
+    "ElectraPretraining": {
+        "a model without `mlm_logits` and `discriminator_logits`": [
+            ("`mlm_logits`", lambda: tasks.ElectraPretraining(other())),
+        ],
+    },
     "GPTPretraining": without(tasks.GPTPretraining, "lm_logits"),
     "NNLMPretraining": without(tasks.NNLMPretraining, "losses"),
     "Word2Vec": without(tasks.Word2Vec, "losses"),

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import dense, inside, masked_lm_head, randomize, weights
-from tfnlp.layers import LogitBias, MaskedLMHead, NextSentenceHead, Pooler
+from tests.layers.reference import dense, gelu, inside, masked_lm_head, randomize, weights
+from tfnlp.layers import DiscriminatorHead, LogitBias, MaskedLMHead, NextSentenceHead, Pooler
 
 B, T, H, P = 3, 5, 8, 4
 CLOSE = dict(rtol=1e-4, atol=1e-5)
@@ -72,3 +72,24 @@ def test_next_sentence_head(policy):
     assert got.dtype == tf.float32 and got.shape == (B, 2)
     expected = dense(x.astype("float64"), inside(weights(layer), "dense"))
     np.testing.assert_allclose(got, expected, **CLOSE)
+
+
+def test_masked_lm_head_of_another_width():
+    layer, rng = built(MaskedLMHead(units=5), (B, T, H), (B, P))
+    x = rng.standard_normal((B, T, H)).astype("float32")
+    positions = np.array([[0, 4, 2, 2], [3, 1, 0, 0], [4, 4, 4, 4]], "int32")
+    expected = masked_lm_head(x, positions, weights(layer))
+    assert expected.shape == (B, P, 5)
+    np.testing.assert_allclose(layer(x, positions), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+def test_discriminator_head(policy):
+    layer, rng = built(DiscriminatorHead(dtype=policy), (B, T, H))
+    x = rng.standard_normal((B, T, H)).astype("float32")
+    w = weights(layer)
+    expected = dense(gelu(dense(x.astype("float64"), inside(w, "dense"))), inside(w, "logit"))
+    got = layer(x)
+    assert got.dtype == tf.float32 and got.shape == (B, T)
+    tolerance = CLOSE if policy == "float32" else dict(atol=0.1)
+    np.testing.assert_allclose(got, expected[..., 0], **tolerance)

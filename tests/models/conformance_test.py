@@ -9,11 +9,17 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize
-from tests.models import bert_reference, gpt_reference, seq2seq_reference, transformer_reference
+from tests.models import (
+    bert_reference,
+    electra_test,
+    gpt_reference,
+    seq2seq_reference,
+    transformer_reference,
+)
 from tfnlp import models
 
 B, T, K = 3, 7, 3
-FLOAT32 = {"attention", "encoder_state", "losses", "score", "state"}  # and all logits
+FLOAT32 = {"attention", "encoder_state", "losses", "replaced", "score", "state"}  # and all logits
 BERT, GPT = bert_reference.SMALL, gpt_reference.SMALL
 rng = np.random.default_rng(0)
 
@@ -28,6 +34,10 @@ def bert_pretrainer(**dtype):
 
 def distilbert_pretrainer(**dtype):
     return models.bert_pretrainer(models.distilbert(**BERT, **dtype), next_sentence=False)
+
+
+def electra_pretrainer(**dtype):
+    return models.electra_pretrainer(models.electra(**electra_test.SMALL, **dtype), 0.5)
 
 
 def gpt_pretrainer(norm_first, **dtype):
@@ -92,6 +102,7 @@ CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1
 MODELS = {
     "bert": (bert_pretrainer, bert_reference.batch(rng, positions=True)),
     "distilbert": (distilbert_pretrainer, bert_reference.batch(rng, positions=True)),
+    "electra": (electra_pretrainer, electra_test.masked_batch(rng)),
     "gpt": (lambda **dtype: gpt_pretrainer(False, **dtype), TEXT),
     "gpt2": (lambda **dtype: gpt_pretrainer(True, **dtype), TEXT),
     "transformer": (lambda **dtype: transformer(False, **dtype), BOTH),

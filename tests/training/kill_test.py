@@ -29,12 +29,13 @@ def kill(run, step):
     assert run.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("model", ["bert", "elmo", "gpt"])
+@pytest.mark.parametrize("model", ["bert", "electra", "elmo", "gpt"])
 def test_a_killed_run_ends_bit_identical(model, tmp_path):
     epoch = toy_windows().steps_per_epoch  # ELMo's run, and GPT's, cross the end of an epoch
-    steps, kills = {"bert": (12, (4, 8)), "elmo": (epoch + 3, (epoch - 1,)), "gpt": (9, (4,))}[
-        model
-    ]
+    steps, kills = {
+        "bert": (12, (4, 8)), "electra": (9, (4,)), "elmo": (epoch + 3, (epoch - 1,)),
+        "gpt": (9, (4,)),
+    }[model]  # fmt: skip
     whole = start(tmp_path / "whole", model, steps)
     for step in kills:
         kill(start(tmp_path / "killed", model, steps), step)

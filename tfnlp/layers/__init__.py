@@ -13,11 +13,18 @@ from tfnlp.layers.boundaries import SentenceBoundaries
 from tfnlp.layers.char_cnn import CharCNN
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.embeddings import PositionEmbedding, SegmentEmbedding, TokenEmbedding
-from tfnlp.layers.heads import LogitBias, MaskedLMHead, NextSentenceHead, Pooler
+from tfnlp.layers.heads import (
+    DiscriminatorHead,
+    LogitBias,
+    MaskedLMHead,
+    NextSentenceHead,
+    Pooler,
+)
 from tfnlp.layers.highway import Highway
 from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
+from tfnlp.layers.replaced_tokens import ReplacedTokens
 from tfnlp.layers.sampled_softmax import SampledSoftmax
 from tfnlp.layers.scalar_mix import ScalarMix
 from tfnlp.layers.sinusoid import SinusoidalPositions
@@ -32,6 +39,7 @@ __all__ = [
     "CBOWLoss",
     "CharCNN",
     "CosineAttention",
+    "DiscriminatorHead",
     "DotAttention",
     "Dropout",
     "GeneralAttention",
@@ -44,6 +52,7 @@ __all__ = [
     "Pooler",
     "PositionEmbedding",
     "ProjectedLSTM",
+    "ReplacedTokens",
     "SampledSoftmax",
     "ScalarMix",
     "SegmentEmbedding",

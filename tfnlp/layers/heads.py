@@ -1,4 +1,4 @@
-"""Heads of an encoder: pooler, masked-LM head, next-sentence head."""
+"""Heads of an encoder: pooler, masked LM, next sentence, replaced-token detection."""
 
 from typing import Any
 
@@ -57,11 +57,12 @@ class MaskedLMHead(keras.layers.Layer):
         activation: f.
         norm_epsilon: epsilon of the layer norm.
         kernel_initializer: Keras initializer of W.
+        units: width U of the output, that of the tied table; None: that of the inputs.
 
-    Call: `inputs` `[B, T, H]`, `positions` int `[B, P]` to `[B, P, H]` in the compute dtype.
+    Call: `inputs` `[B, T, H]`, `positions` int `[B, P]` to `[B, P, U]` in the compute dtype.
 
     Raises:
-        ValueError: for an unknown activation.
+        ValueError: for an unknown activation, or units below 1.
     """
 
     def __init__(
@@ -69,10 +70,14 @@ class MaskedLMHead(keras.layers.Layer):
         activation: str = "gelu",
         norm_epsilon: float = 1e-12,
         kernel_initializer: Initializer = "glorot_uniform",
+        units: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        if units is not None and units < 1:
+            raise ValueError(f"units={units} must be at least 1")
         self.activation = activation
+        self.units = units
         self.norm_epsilon = norm_epsilon
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._function = activation_function(activation)
@@ -85,11 +90,10 @@ class MaskedLMHead(keras.layers.Layer):
 
     def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         hidden = inputs_shape[-1]
-        self.dense = built_dense(
-            hidden, hidden, self.kernel_initializer, self.dtype_policy, "dense"
-        )
+        units = self.units or hidden
+        self.dense = built_dense(hidden, units, self.kernel_initializer, self.dtype_policy, "dense")
         self.norm = LayerNorm(self.norm_epsilon, dtype=self.dtype_policy, name="norm")
-        self.norm.build((None, hidden))
+        self.norm.build((None, units))
 
     def call(self, inputs: Tensor, positions: Tensor, training: bool = False) -> Tensor:
         batch, length = ops.shape(inputs)[0], inputs.shape[1] or ops.shape(inputs)[1]
@@ -101,14 +105,13 @@ class MaskedLMHead(keras.layers.Layer):
         )  # [B*P, H]
         y = self.norm(self._function(self.dense(flat), training))
         predictions = positions.shape[1] or ops.shape(positions)[1]
-        return ops.reshape(y, (-1, predictions, hidden))  # [B, P, H]
+        return ops.reshape(y, (-1, predictions, self.units or hidden))  # [B, P, U]
 
     def compute_output_spec(
         self, inputs: Tensor, positions: Tensor, training: bool = False
     ) -> keras.KerasTensor:
-        return keras.KerasTensor(
-            (positions.shape[0], positions.shape[1], inputs.shape[-1]), dtype=self.compute_dtype
-        )
+        width = self.units or inputs.shape[-1]
+        return keras.KerasTensor((*positions.shape, width), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -116,6 +119,7 @@ class MaskedLMHead(keras.layers.Layer):
             "activation": self.activation,
             "norm_epsilon": self.norm_epsilon,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "units": self.units,
         }
 
 
@@ -175,3 +179,52 @@ class NextSentenceHead(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         initializer = keras.initializers.serialize(self.kernel_initializer)
         return {**super().get_config(), "kernel_initializer": initializer}
+
+
+@keras.saving.register_keras_serializable(package="tfnlp")
+class DiscriminatorHead(keras.layers.Layer):
+    """`w . f(W h_t + b) + c`, one float32 logit a token: was it replaced (ELECTRA, section 2).
+
+    Args:
+        activation: f.
+        kernel_initializer: Keras initializer of W and w.
+
+    Call: `[B, T, H]` to float32 `[B, T]`.
+
+    Raises:
+        ValueError: for an unknown activation.
+    """
+
+    def __init__(
+        self,
+        activation: str = "gelu",
+        kernel_initializer: Initializer = "glorot_uniform",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.activation = activation
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self._function = activation_function(activation)
+        self.supports_masking = True  # the input is a masked sequence; the logits are not masked
+
+    def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
+        return None
+
+    def build(self, input_shape: Shape) -> None:
+        hidden, initializer = input_shape[-1], self.kernel_initializer
+        self.dense = built_dense(hidden, hidden, initializer, self.dtype_policy, "dense")
+        self.logit = built_dense(hidden, 1, initializer, "float32", "logit")
+
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
+        hidden = self._function(self.dense(inputs), training)  # [B, T, H]
+        return self.logit(ops.cast(hidden, "float32"))[..., 0]  # [B, T]
+
+    def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
+        return keras.KerasTensor(inputs.shape[:-1], dtype="float32")
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "activation": self.activation,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -21,6 +21,16 @@ from tfnlp.models.distilbert import (
     copy_teacher,
     distilbert,
 )
+from tfnlp.models.electra import (
+    ELECTRA_BASE,
+    ELECTRA_LARGE,
+    ELECTRA_MINI,
+    ELECTRA_SMALL,
+    ELECTRA_TINY,
+    electra,
+    electra_discriminator,
+    electra_pretrainer,
+)
 from tfnlp.models.elmo import (
     ELMO_MEDIUM,
     ELMO_MINI,
@@ -75,6 +85,11 @@ __all__ = [
     "DISTILBERT_MINI",
     "DISTILBERT_SMALL",
     "DISTILBERT_TINY",
+    "ELECTRA_BASE",
+    "ELECTRA_LARGE",
+    "ELECTRA_MINI",
+    "ELECTRA_SMALL",
+    "ELECTRA_TINY",
     "ELMO_MEDIUM",
     "ELMO_MINI",
     "ELMO_ORIGINAL",
@@ -104,6 +119,9 @@ __all__ = [
     "bert_task",
     "copy_teacher",
     "distilbert",
+    "electra",
+    "electra_discriminator",
+    "electra_pretrainer",
     "elmo",
     "elmo_lstm",
     "elmo_pretrainer",

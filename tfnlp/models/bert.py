@@ -176,25 +176,43 @@ def bert_pretrainer(
     """
     inputs, outputs = dict(encoder.input), dict(encoder.output)
     token_embedding = encoder.get_layer("token_embedding")
-    dtype = token_embedding.dtype_policy
-
-    initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     if masked_lm:
         positions = keras.Input((max_predictions,), dtype="int32", name="masked_lm_positions")
         inputs["masked_lm_positions"] = positions
-        hidden = MaskedLMHead(
+        outputs["mlm_logits"] = masked_lm_logits(
+            outputs["sequence_output"],
+            positions,
+            token_embedding,
             activation,
             norm_epsilon,
-            kernel_initializer=initializer(),
-            dtype=dtype,
-            name="masked_lm_head",
-        )(outputs["sequence_output"], positions)
-        logits = token_embedding(hidden, reverse=True)
-        outputs["mlm_logits"] = LogitBias(name="masked_lm_bias")(logits)
+            initializer_range,
+        )
     if next_sentence:
         if "pooled_output" not in outputs:
             raise ValueError("next_sentence=True needs an encoder built with pooler=True")
+        initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
         outputs["next_sentence_logits"] = NextSentenceHead(
-            kernel_initializer=initializer(), name="next_sentence_head"
+            kernel_initializer=initializer, name="next_sentence_head"
         )(outputs["pooled_output"])
     return keras.Model(inputs, outputs, name=name)
+
+
+def masked_lm_logits(
+    sequence_output: Tensor,
+    positions: Tensor,
+    token_embedding: TokenEmbedding,
+    activation: str,
+    norm_epsilon: float,
+    initializer_range: float,
+) -> Tensor:
+    """Return `LN(f(W h_p + b)) E^T + c`, float32 `[B, P, V]`, E the table of `token_embedding`."""
+    hidden = MaskedLMHead(
+        activation,
+        norm_epsilon,
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=initializer_range),
+        units=token_embedding.hidden_size,
+        dtype=token_embedding.dtype_policy,
+        name="masked_lm_head",
+    )(sequence_output, positions)
+    logits = token_embedding(hidden, reverse=True)
+    return LogitBias(name="masked_lm_bias")(logits)

@@ -2,6 +2,7 @@
 
 from tfnlp.tasks.bert_pretraining import BertPretraining
 from tfnlp.tasks.distillation import Distillation
+from tfnlp.tasks.electra_pretraining import ElectraPretraining
 from tfnlp.tasks.elmo_pretraining import ElmoPretraining
 from tfnlp.tasks.fine_tuning import FineTuning
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
@@ -20,6 +21,7 @@ from tfnlp.tasks.word_similarity import answer_analogies, rate_pairs
 __all__ = [
     "BertPretraining",
     "Distillation",
+    "ElectraPretraining",
     "ElmoPretraining",
     "FineTuning",
     "GPTFineTuning",

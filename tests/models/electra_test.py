@@ -1,0 +1,159 @@
+"""ELECTRA: generator, replaced tokens and discriminator against numpy."""
+
+import keras
+import numpy as np
+import pytest
+
+from tests.layers import reference
+from tests.models.bert_reference import CLOSE, LENGTHS, B, P, T, V, batch, randomized
+from tests.support import weight_count
+from tfnlp import models
+
+SMALL = dict(
+    vocab_size=V, embedding_size=6, num_layers=2, hidden_size=16, num_heads=4,
+    intermediate_size=24, max_positions=12,
+)  # fmt: skip
+
+
+def masked_batch(rng):
+    """A batch with `[MASK]` (id 1) at positions that differ within a row; a row pads its last."""
+    inputs = batch(rng)
+    positions = np.stack([rng.permutation(max(n, P))[:P] for n in LENGTHS]).astype("int32")
+    weights = (positions < np.array(LENGTHS)[:, None]).astype("float32")
+    positions = (positions * weights).astype("int32")
+    ids = np.take_along_axis(inputs["input_word_ids"], positions, 1)
+    for row, (places, real) in enumerate(zip(positions, weights > 0, strict=True)):
+        inputs["input_word_ids"][row, places[real]] = 1
+    return {
+        **inputs,
+        "masked_lm_positions": positions,
+        "masked_lm_ids": ids.astype("int32"),
+        "masked_lm_weights": weights,
+    }
+
+
+def encoded(w, inputs, prefix="", heads=4):
+    """`x_0` of width H and the output of each block, by the docstring of `electra`."""
+
+    def part(name):
+        return reference.inside(w, name)
+
+    ids = inputs["input_word_ids"]
+    x = (
+        part("token_embedding")["embeddings"][ids]
+        + part("position_embedding")["embeddings"][: ids.shape[1]]
+        + part("segment_embedding")["embeddings"][inputs["input_type_ids"]]
+    )
+    x = reference.layer_norm(x, part("embedding_norm"), 1e-12)
+    if part(f"{prefix}embedding_projection"):
+        x = reference.dense(x, part(f"{prefix}embedding_projection"))
+    layers, mask = [x], inputs["input_mask"].astype(bool)
+    while part(f"{prefix}layer_{len(layers) - 1}"):
+        weights = part(f"{prefix}layer_{len(layers) - 1}")
+        layers.append(reference.block(layers[-1], weights, heads, mask=mask))
+    return layers
+
+
+def discriminated(w, hidden):
+    head = reference.inside(w, "discriminator_head")
+    inner = reference.gelu(reference.dense(hidden, reference.inside(head, "dense")))
+    return reference.dense(inner, reference.inside(head, "logit"))[..., 0]
+
+
+def by_path(model):
+    return {v.path: np.asarray(v.numpy(), "float64") for v in model.weights}
+
+
+@pytest.mark.parametrize("embedding_size", [6, 16])
+def test_encoder_and_discriminator(embedding_size):
+    rng = np.random.default_rng(0)
+    encoder = models.electra(**{**SMALL, "embedding_size": embedding_size})
+    model = randomized(models.electra_discriminator(encoder), rng)
+    inputs = batch(rng)
+    w = by_path(model)
+    assert ("embedding_projection/kernel" in w) == (embedding_size != 16)
+    layers, outputs = encoded(w, inputs), model(inputs)
+    real = inputs["input_mask"].astype(bool)
+    got = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    assert len(got) == len(layers) == 3 and "pooled_output" not in outputs
+    for x, expected in zip(got, layers, strict=True):
+        np.testing.assert_allclose(np.asarray(x)[real], expected[real], **CLOSE)
+    logits = discriminated(w, layers[-1])
+    np.testing.assert_allclose(
+        np.asarray(outputs["discriminator_logits"])[real], logits[real], **CLOSE
+    )
+
+
+def test_pretraining_formula():
+    rng = np.random.default_rng(1)
+    model = randomized(models.electra_pretrainer(models.electra(**SMALL), 0.5), rng)
+    inputs, w = masked_batch(rng), by_path(model)
+    outputs = model(inputs)
+
+    hidden = encoded(w, inputs, "generator_", heads=2)[-1]
+    assert hidden.shape == (B, T, 8)
+    head = reference.inside(w, "masked_lm_head")
+    hidden = reference.masked_lm_head(hidden, inputs["masked_lm_positions"], head)
+    logits = hidden @ w["token_embedding/embeddings"].T + w["masked_lm_bias/bias"]
+    np.testing.assert_allclose(outputs["mlm_logits"], logits, rtol=1e-3, atol=1e-3)
+
+    # The layer's own test says that it samples; here it is asked once more for what it drew.
+    layer = model.get_layer("replaced_tokens")
+    names = ("positions", "ids", "weights")
+    masked = [inputs[f"masked_lm_{name}"] for name in names]
+    text, replaced = layer(inputs["input_word_ids"], *masked, outputs["mlm_logits"])
+    np.testing.assert_array_equal(outputs["replaced"], replaced)
+    read = encoded(w, {**inputs, "input_word_ids": np.asarray(text)})[-1]
+    real = inputs["input_mask"].astype(bool)
+    np.testing.assert_allclose(
+        np.asarray(outputs["discriminator_logits"])[real], discriminated(w, read)[real], **CLOSE
+    )
+
+
+def test_pretrainer_shares_the_encoder_and_its_embeddings():
+    encoder = models.electra(**SMALL)
+    model = models.electra_pretrainer(encoder, 0.25)
+    mine = {id(v) for v in model.trainable_variables}
+    assert {id(v) for v in encoder.trainable_variables} < mine
+    paths = [v.path for v in model.trainable_variables]
+    assert len(set(paths)) == len(paths)
+    others = set(paths) - {v.path for v in encoder.trainable_variables}
+    assert {path.split("/")[0] for path in others} == {
+        "generator_embedding_projection", "generator_layer_0", "generator_layer_1",
+        "masked_lm_head", "masked_lm_bias", "discriminator_head",
+    }  # fmt: skip
+    assert model.get_layer("generator_embedding_projection").units == 4  # 16 / 4: one head
+    head = model.get_layer("discriminator_head")
+    assert models.electra_discriminator(encoder, head).get_layer("discriminator_head") is head
+
+
+@pytest.mark.parametrize(
+    "size, published",
+    [
+        ({}, 13_483_008),  # the defaults
+        (models.ELECTRA_SMALL, 13_483_008),
+        (models.ELECTRA_BASE, 108_891_648),
+        (models.ELECTRA_LARGE, 334_092_288),
+    ],
+)
+def test_published_parameter_counts(size, published):
+    assert weight_count(models.electra, size) == published
+
+
+@pytest.mark.parametrize(
+    "size, factor, width, heads, wide",
+    [
+        (models.ELECTRA_BASE, 1 / 3, 256, 4, 1024),
+        (models.ELECTRA_SMALL, 0.25, 64, 1, 256),
+        (models.ELECTRA_SMALL, 1.0, 256, 4, 1024),
+        (models.ELECTRA_LARGE, 0.25, 256, 4, 1024),
+        (models.ELECTRA_TINY, 0.25, 32, 1, 128),
+    ],
+)
+def test_generators_of_the_paper(size, factor, width, heads, wide):
+    with keras.StatelessScope():  # no memory for the weights
+        encoder = models.electra(50, **{**size, "num_layers": 1})
+        model = models.electra_pretrainer(encoder, factor)
+    block = model.get_layer("generator_layer_0")
+    assert (block.num_heads, block.intermediate_size) == (heads, wide)
+    assert block.output.shape[-1] == width

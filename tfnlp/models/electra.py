@@ -1,0 +1,300 @@
+"""ELECTRA (Clark et al. 2020): an encoder that tells which tokens a small generator replaced."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+
+from tfnlp.layers import (
+    DiscriminatorHead,
+    Dropout,
+    LayerNorm,
+    PositionEmbedding,
+    ReplacedTokens,
+    SegmentEmbedding,
+    TokenEmbedding,
+    TransformerBlock,
+)
+from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.bert import masked_lm_logits
+from tfnlp.models.sizes import check_positive, check_transformer
+
+# Small, base and large: the paper, table 6. Tiny and mini are no published ones.
+ELECTRA_TINY = dict(
+    embedding_size=64, num_layers=2, hidden_size=128, num_heads=2, intermediate_size=512
+)
+ELECTRA_MINI = dict(
+    embedding_size=128, num_layers=4, hidden_size=256, num_heads=4, intermediate_size=1024
+)
+ELECTRA_SMALL = dict(
+    embedding_size=128, num_layers=12, hidden_size=256, num_heads=4, intermediate_size=1024
+)
+ELECTRA_BASE = dict(
+    embedding_size=768, num_layers=12, hidden_size=768, num_heads=12, intermediate_size=3072
+)
+ELECTRA_LARGE = dict(
+    embedding_size=1024, num_layers=24, hidden_size=1024, num_heads=16, intermediate_size=4096
+)
+
+_EMBEDDINGS = (
+    "token_embedding", "position_embedding", "segment_embedding", "embedding_norm",
+    "embedding_dropout",
+)  # fmt: skip
+_NETWORK = ("embedding_projection", "layer_")
+
+
+def electra(
+    vocab_size: int = 30522,
+    embedding_size: int = 128,
+    num_layers: int = 12,
+    hidden_size: int = 256,
+    num_heads: int = 4,
+    intermediate_size: int = 1024,
+    max_positions: int = 512,
+    num_segments: int = 2,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    seq_length: int | None = None,
+    dtype: DType = None,
+    name: str = "electra",
+) -> keras.Model:
+    """Return the encoder; the defaults are those of ELECTRA-small (13.48 M weights).
+
+    `e = drop(LN(E[ids] + P[0..T-1] + S[types]))` of width E, `x_0 = W e + b` of width H,
+    `x_l = block_l(x_{l-1})`. With E = H there is no projection: `x_0 = e`. There is no pooler.
+
+    Args:
+        vocab_size: word pieces V.
+        embedding_size: width E of the tables and their layer norm.
+        num_layers: Transformer blocks L.
+        hidden_size: width H.
+        num_heads: attention heads, a divisor of H.
+        intermediate_size: width of the feed-forward nets.
+        max_positions: longest sequence.
+        num_segments: token types.
+        dropout, attention_dropout: rates while training.
+        activation: "gelu" (erf, the paper's) or "gelu_tanh".
+        norm_epsilon: epsilon of the layer norms.
+        initializer_range: standard deviation of the truncated normal that fills the weights; the
+            projection from E to H starts from Glorot's uniform distribution, as in the reference
+            code.
+        seq_length: static length T, or None for any length.
+        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        name: name of the model.
+
+    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
+    `input_type_ids`.
+
+    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
+    `sequence_output`) and `embedding_output`, x_0, `[B, T, H]`.
+
+    Raises:
+        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
+            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    """
+    check_positive(embedding_size=embedding_size)
+    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+
+    table = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
+    embeddings = (
+        TokenEmbedding(vocab_size, embedding_size, table(), dtype=dtype, name="token_embedding"),
+        PositionEmbedding(max_positions, table(), dtype=dtype, name="position_embedding"),
+        SegmentEmbedding(
+            num_segments, embedding_size, table(), dtype=dtype, name="segment_embedding"
+        ),
+        LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm"),
+        Dropout(dropout, dtype=dtype, name="embedding_dropout"),
+    )
+    network = _network(
+        num_layers,
+        hidden_size,
+        embedding_size,
+        initializer_range,
+        num_heads=num_heads,
+        intermediate_size=intermediate_size,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        activation=activation,
+        norm_epsilon=norm_epsilon,
+        dtype=dtype,
+    )
+    inputs = _inputs(seq_length)
+    return keras.Model(inputs, _encoded(inputs, embeddings, network), name=name)
+
+
+def electra_discriminator(
+    encoder: keras.Model,
+    head: keras.Layer | None = None,
+    initializer_range: float = 0.02,
+    name: str = "electra_discriminator",
+) -> keras.Model:
+    """Return `encoder` (from `electra`) with the head that finds replaced tokens.
+
+    `discriminator_logits_t = w . f(W x_Lt + b) + c`, above 0 where a token looks replaced
+    (section 2). The model shares every weight with the encoder.
+
+    Args:
+        encoder: a model made by `electra`.
+        head: the layer `discriminator_head` of another model; None: a new one.
+        initializer_range: of a new head.
+        name: name of the model.
+
+    Inputs: those of the encoder.
+
+    Outputs: those of the encoder and `discriminator_logits` float32 `[B, T]`.
+    """
+    head = head or _discriminator_head(encoder, initializer_range)
+    logits = head(encoder.output["sequence_output"])
+    return keras.Model(encoder.input, {**encoder.output, "discriminator_logits": logits}, name=name)
+
+
+def electra_pretrainer(
+    encoder: keras.Model,
+    generator_size: float = 0.25,
+    initializer_range: float = 0.02,
+    max_predictions: int | None = None,
+    name: str = "electra_pretrainer",
+) -> keras.Model:
+    """Return generator and discriminator (ELECTRA, section 2); `encoder` is the discriminator's.
+
+    The generator is a masked LM, its head as in `bert_pretrainer`. Samples of it replace the masks,
+    see `ReplacedTokens`, and the discriminator reads the text that results. The two share the
+    embeddings with their layer norm (section 3.2); the generator has a projection and blocks of its
+    own, as many as the encoder, each `generator_size` times as wide.
+
+    Args:
+        encoder: a model made by `electra`, of which all weights are shared.
+        generator_size: factor of width, heads and feed-forward nets; the paper's are 1/4 for small
+            and large and 1/3 for base (table 6). Heads stay about as wide as the encoder's.
+        initializer_range: of all that is new, as in `electra`.
+        max_predictions: static number P of masked positions, or None for any number.
+        name: name of the model.
+
+    Inputs: those of the encoder, with masks, and of `[B, P]` int32 `masked_lm_positions`, int32
+    `masked_lm_ids`, the tokens of the text there, and float32 `masked_lm_weights`, 0 for padding.
+
+    Outputs: dict of `mlm_logits` float32 `[B, P, V]` of the generator; `discriminator_logits` and
+    `replaced`, float32 `[B, T]`, 1 where the discriminator reads another token than the text has.
+
+    Raises:
+        ValueError: for a generator_size that is not above 0 and at most 1.
+    """
+    if not 0 < generator_size <= 1:
+        raise ValueError(f"generator_size={generator_size} must be above 0 and at most 1")
+    inputs = _inputs(encoder.input["input_word_ids"].shape[1])
+    for key, dtype in (("positions", "int32"), ("ids", "int32"), ("weights", "float32")):
+        key = f"masked_lm_{key}"
+        inputs[key] = keras.Input((max_predictions,), dtype=dtype, name=key)
+
+    embeddings = tuple(encoder.get_layer(name) for name in _EMBEDDINGS)
+    network = [layer for layer in encoder.layers if layer.name.startswith(_NETWORK)]
+    generator = _generator(encoder, network, generator_size, initializer_range)
+    block = network[-1]
+    logits = masked_lm_logits(
+        _encoded(inputs, embeddings, generator)["sequence_output"],
+        inputs["masked_lm_positions"],
+        embeddings[0],
+        block.activation,
+        block.norm_epsilon,
+        initializer_range,
+    )
+    text, replaced = ReplacedTokens(name="replaced_tokens")(
+        inputs["input_word_ids"],
+        inputs["masked_lm_positions"],
+        inputs["masked_lm_ids"],
+        inputs["masked_lm_weights"],
+        logits,
+    )
+    read = _encoded({**inputs, "input_word_ids": text}, embeddings, network)["sequence_output"]
+    marks = _discriminator_head(encoder, initializer_range)(read)
+    outputs = {"mlm_logits": logits, "discriminator_logits": marks, "replaced": replaced}
+    return keras.Model(inputs, outputs, name=name)
+
+
+def _inputs(seq_length: int | None) -> dict[str, Tensor]:
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    return {name: keras.Input((seq_length,), dtype="int32", name=name) for name in names}
+
+
+def _network(
+    count: int,
+    width: int,
+    embedding_size: int,
+    initializer_range: float,
+    prefix: str = "",
+    dtype: DType = None,
+    **block: Any,
+) -> list[keras.Layer]:
+    """Return the projection to `width`, if the embeddings have another one, and the blocks."""
+    blocks = [
+        TransformerBlock(
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=initializer_range),
+            dtype=dtype,
+            name=f"{prefix}layer_{index}",
+            **block,
+        )
+        for index in range(count)
+    ]
+    if embedding_size == width:
+        return blocks
+    return [keras.layers.Dense(width, dtype=dtype, name=f"{prefix}embedding_projection"), *blocks]
+
+
+def _generator(
+    encoder: keras.Model, network: list[keras.Layer], size: float, initializer_range: float
+) -> list[keras.Layer]:
+    """Return the layers of the generator above the embeddings."""
+    block = network[-1]
+    heads = max(1, round(block.num_heads * size))
+    width = encoder.output["sequence_output"].shape[-1] * size
+    return _network(
+        sum(isinstance(layer, TransformerBlock) for layer in network),
+        heads * max(1, round(width / heads)),
+        encoder.get_layer("token_embedding").hidden_size,
+        initializer_range,
+        prefix="generator_",
+        dtype=block.dtype_policy,
+        num_heads=heads,
+        intermediate_size=max(1, round(block.intermediate_size * size)),
+        dropout=block.dropout,
+        attention_dropout=block.attention_dropout,
+        activation=block.activation,
+        norm_epsilon=block.norm_epsilon,
+    )
+
+
+def _encoded(
+    inputs: dict[str, Tensor], embeddings: Sequence[keras.Layer], network: list[keras.Layer]
+) -> dict[str, Any]:
+    """Return the outputs of the encoder that these layers are."""
+    token_embedding, position_embedding, segment_embedding, norm, drop = embeddings
+    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
+    tokens = token_embedding(inputs["input_word_ids"])  # [B, T, E]
+    segments = segment_embedding(inputs["input_type_ids"])
+    x = embedding_output = drop(norm(tokens + segments + position_embedding(tokens)))
+    encoder_outputs = []
+    for layer in network:
+        if isinstance(layer, TransformerBlock):
+            x = layer(x, mask=real)
+            encoder_outputs.append(x)
+        else:
+            x = embedding_output = layer(x)  # [B, T, H]
+    return {
+        "sequence_output": x,
+        "encoder_outputs": encoder_outputs,
+        "embedding_output": embedding_output,
+    }
+
+
+def _discriminator_head(encoder: keras.Model, initializer_range: float) -> DiscriminatorHead:
+    block = encoder.get_layer("layer_0")
+    return DiscriminatorHead(
+        block.activation,
+        keras.initializers.TruncatedNormal(stddev=initializer_range),
+        dtype=block.dtype_policy,
+        name="discriminator_head",
+    )

@@ -1,0 +1,98 @@
+"""ELECTRA's pretraining: a masked LM that replaces tokens, and a discriminator that finds them."""
+
+import keras
+import tensorflow as tf
+
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+
+
+class ElectraPretraining(Task):
+    """Masked LM of the generator and replaced-token detection (ELECTRA, section 2, equation 1).
+
+    `loss = -mean_p log softmax(mlm_logits_p)[id_p]
+        + weight mean_t (-r_t log sigmoid(d_t) - (1 - r_t) log(1 - sigmoid(d_t)))`
+
+    p runs over the masked positions and t over the real tokens of the whole global batch; d are the
+    discriminator's logits, and r_t is 1 where the discriminator reads another token than the text
+    has. A sample that equals the token of the text is not replaced. Nothing flows back from the
+    discriminator through the samples.
+
+    Args:
+        model: from `tfnlp.models.electra_pretrainer`.
+        discriminator_weight: weight of the second mean, the paper's 50.
+
+    Batch: the model's inputs, see `tfnlp.data.BertPairs`; other entries are not read.
+
+    Raises:
+        ValueError: for a model without `mlm_logits` and `discriminator_logits`.
+    """
+
+    def __init__(self, model: keras.Model, discriminator_weight: float = 50.0) -> None:
+        super().__init__(model)
+        for name in ("mlm_logits", "discriminator_logits"):
+            if name not in model.output:
+                raise ValueError(
+                    f"model has no output `{name}`; build it with tfnlp.models.electra_pretrainer"
+                )
+        self.discriminator_weight = discriminator_weight
+
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of real targets of each loss: dict of float32 scalars."""
+        return {
+            "masked_lm": tf.reduce_sum(batch["masked_lm_weights"]),
+            "discriminator": tf.reduce_sum(tf.cast(batch["input_mask"], "float32")),
+        }
+
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum of each loss over its targets, the discriminator's with its weight."""
+        generator = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=batch["masked_lm_ids"], logits=outputs["mlm_logits"]
+        )  # [B, P]
+        discriminator = tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=outputs["replaced"], logits=outputs["discriminator_logits"]
+        )  # [B, T]
+        real = tf.cast(batch["input_mask"], "float32")
+        return {
+            "masked_lm": tf.reduce_sum(generator * batch["masked_lm_weights"]),
+            "discriminator": self.discriminator_weight * tf.reduce_sum(discriminator * real),
+        }
+
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return numerators over masked positions, or over real tokens.
+
+        `masked_lm_accuracy` of the generator and `discriminator_accuracy`; the shares of tokens
+        that are `replaced`, that the discriminator calls `marked`, and that are both, `found`.
+        """
+        guess = tf.argmax(outputs["mlm_logits"], axis=-1, output_type="int32")  # [B, P]
+        right = tf.cast(guess == batch["masked_lm_ids"], "float32") * batch["masked_lm_weights"]
+        real = tf.cast(batch["input_mask"], "float32")
+        replaced = outputs["replaced"] * real  # [B, T]
+        marked = tf.cast(outputs["discriminator_logits"] > 0, "float32") * real
+        sums = {
+            "discriminator_accuracy": tf.cast(replaced == marked, "float32") * real,
+            "replaced": replaced,
+            "marked": marked,
+            "found": replaced * marked,
+        }
+        return {
+            "masked_lm_accuracy": ("masked_lm", tf.reduce_sum(right)),
+            **{name: ("discriminator", tf.reduce_sum(value)) for name, value in sums.items()},
+        }
+
+    def report(self, means: dict[str, float]) -> dict[str, float]:
+        """Return the means with the discriminator's loss without weight, precision and recall.
+
+        `precision = found / marked` and `recall = found / replaced`, 0 where nothing was marked or
+        replaced; they take the place of `marked` and `found`.
+        """
+        if "found" not in means:
+            return means
+        kept = {name: x for name, x in means.items() if name not in ("marked", "found")}
+        found, marked, replaced = (means[name] for name in ("found", "marked", "replaced"))
+        if "discriminator_loss" in kept:
+            kept["discriminator_loss"] /= self.discriminator_weight
+        return {
+            **kept,
+            "discriminator_precision": found / marked if marked else 0.0,
+            "discriminator_recall": found / replaced if replaced else 0.0,
+        }
