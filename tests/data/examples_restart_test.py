@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.data.examples_support import command, contents, make, write_corpus
 from tests.support import ROOT, run_python
 from tfnlp import cli
-from tfnlp.data.shards.reading import BertShards, WindowShards
+from tfnlp.data.shards.batches import PairShards, WindowShards
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
 
 pytest.importorskip("apache_beam")
@@ -65,7 +65,7 @@ def copy(made, tmp_path):
 
 def open_bert(folder):
     tokenizer = WordPieceTokenizer(read_vocabulary(folder / "vocab.txt"))
-    return BertShards(folder, tokenizer, batch_size=4)
+    return PairShards(folder, tokenizer, batch_size=4)
 
 
 @pytest.mark.parametrize(("files", "number"), [("piece", 3), ("train", 4)])

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tfnlp.cli import examples, parse
 from tfnlp.data import (
-    BertPairs,
+    SentencePairs,
     TokenizedCorpus,
     TokenWindows,
     read_documents,
@@ -61,7 +61,7 @@ def make(*arguments):
 
 
 def from_text(model, folder, documents, valid=None, held_out=0.05, **arguments):
-    """`BertPairs` or `TokenWindows` as training makes them of raw text: those to train on, and
+    """`SentencePairs` or `TokenWindows` as training makes them of raw text: those to train on, and
     those held out."""
     if valid is None:
         documents, valid = split_documents(documents, held_out, SEED)
@@ -74,7 +74,7 @@ def from_text(model, folder, documents, valid=None, held_out=0.05, **arguments):
         corpus = TokenizedCorpus.build(part, tokenizer, progress=False)
         if model == "bert":
             more = {"seq_length": 32, "max_predictions": 6, "seed": seed, **arguments}
-            made.append(BertPairs(corpus, tokenizer, **more))
+            made.append(SentencePairs(corpus, tokenizer, **more))
         else:
             stream = token_stream(corpus, newline_id(tokenizer), tokenizer.end_id)
             made.append(TokenWindows(stream, window=32, seed=seed, **arguments))

@@ -1,6 +1,8 @@
 """Examples from Beam's pipeline beside those that are made of the text in memory."""
 
 import itertools
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -16,9 +18,10 @@ from tests.data.examples_support import (
     make,
     write_corpus,
 )
-from tfnlp.data import BertPairs
+from tfnlp.data import SentencePairs
 from tfnlp.data.pretraining.token_stream import window_keys
-from tfnlp.data.shards.reading import BertShards, WindowShards
+from tfnlp.data.shards.batches import PairShards, WindowShards
+from tfnlp.data.shards.examples import start_examples
 from tfnlp.data.shards.rows import gather, grouped, shard_of
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
 
@@ -52,7 +55,7 @@ def gpt(tmp_path_factory, corpus):
 
 def bert_shards(folder, **arguments):
     tokenizer = WordPieceTokenizer(read_vocabulary(folder / "vocab.txt"))
-    return BertShards(folder, tokenizer, **{"max_predictions": 6, **arguments})
+    return PairShards(folder, tokenizer, **{"max_predictions": 6, **arguments})
 
 
 @pytest.mark.parametrize("arguments", [{}, {"whole_word": True}, {"mask_rate": 0.3}])
@@ -73,7 +76,7 @@ def test_bert_batches_are_those_of_the_text(bert, corpus, arguments):
     held_out = shards.held_out()
     for name in ("tokens", "sentence_starts", "document_starts"):
         np.testing.assert_array_equal(getattr(held_out, name), getattr(valid.corpus, name))
-    again = BertPairs(
+    again = SentencePairs(
         held_out, shards._pack.tokenizer, seq_length=32, max_predictions=6, seed=SEED + 1,
         **arguments,
     )  # fmt: skip
@@ -165,6 +168,17 @@ def test_counts_are_what_is_there(bert, gpt, corpus):
         settings = manifest["settings"]
         assert (settings["model"], settings["seed"], settings["epochs"]) == (model, SEED, 2)
         assert [name for name, _ in settings["input"]] == corpus
+
+
+def test_folders_of_earlier_versions_are_read(bert, tmp_path):
+    folder, manifest = bert
+    shutil.copytree(folder, tmp_path / "old")
+    for name in ("shape", "second"):  # which they do not have
+        del manifest["settings"][name]
+    (tmp_path / "old" / "manifest.json").write_text(json.dumps(manifest))
+    old = bert_shards(tmp_path / "old", batch_size=4)
+    assert_same(old.batch(3), bert_shards(folder, batch_size=4).batch(3))
+    start_examples(tmp_path / "old", old.settings)  # the same command goes on with it
 
 
 @pytest.mark.slow

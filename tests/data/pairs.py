@@ -1,14 +1,14 @@
-"""What the tests of `BertPairs` share: synthetic pairs, and reading a batch back."""
+"""What the tests of `SentencePairs` share: synthetic pairs, and reading a batch back."""
 
 import numpy as np
 
 from tests.data.synthetic import make_corpus
-from tfnlp.data import BertPairs
+from tfnlp.data import SentencePairs
 
 
 def make_pairs(document_sizes=(40,) * 30, longest=40, **arguments):
     corpus, tokenizer = make_corpus(document_sizes, longest=longest)
-    return BertPairs(corpus, tokenizer, **{"batch_size": 8, "seq_length": 64, **arguments})
+    return SentencePairs(corpus, tokenizer, **{"batch_size": 8, "seq_length": 64, **arguments})
 
 
 def as_numpy(batch):

@@ -10,7 +10,7 @@ VOCAB, LENGTH, PREDICTIONS = 60, 12, 3
 
 
 class ToyBatches:
-    """Batches as `tfnlp.data.BertPairs` gives them, from numpy."""
+    """Batches as `tfnlp.data.SentencePairs` gives them, from numpy."""
 
     def __init__(self, batch_size=16, seed=7):
         self.batch_size, self.seed = batch_size, seed

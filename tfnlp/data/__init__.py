@@ -15,22 +15,29 @@ from tfnlp.data.labelled.reading import read_task
 from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
-from tfnlp.data.pretraining.bert_packing import masked_positions
-from tfnlp.data.pretraining.bert_pairs import BertPairs
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
+from tfnlp.data.pretraining.masked_windows import MaskedWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
+from tfnlp.data.pretraining.packing import masked_positions
+from tfnlp.data.pretraining.sentence_pairs import SentencePairs
 from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
-from tfnlp.data.shards.reading import BertShards, WindowShards
+from tfnlp.data.shards.batches import MaskedWindowShards, PairShards, WindowShards
+
+BertPairs, BertShards = SentencePairs, PairShards  # the names of earlier versions
 
 __all__ = [
     "BertPairs",
     "BertShards",
     "LanguageModelCorpus",
     "LanguageModelWindows",
+    "MaskedWindowShards",
+    "MaskedWindows",
     "Ngrams",
+    "PairShards",
     "ParallelText",
     "Question",
+    "SentencePairs",
     "TaggedSentence",
     "TaskBatches",
     "TaskData",

@@ -5,13 +5,13 @@ import functools
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import encoders, examples, fitting
-from tfnlp.families.bert_text import prepare
+from tfnlp.families import encoders, fitting
+from tfnlp.families.bert_text import BERT_TEXT
 from tfnlp.families.config import (
     CHANGED_SIZES,
+    MaskedTextConfig,
     PositionConfig,
     StartConfig,
-    SubwordTextConfig,
     TrainingConfig,
 )
 from tfnlp.families.examples_config import BertExamplesConfig
@@ -32,7 +32,7 @@ SIZES = {
     batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
-class BertConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig):
+class BertConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
     """Masked LM and next sentence; for small models on one machine.
 
     The paper: batches of 256, 1e-4 at its peak, 10,000 of 1,000,000 steps of warm-up (A.2).
@@ -41,10 +41,6 @@ class BertConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig)
     default_steps = 10_000
     cased: bool = option(False, "keep case and accents", group="text")
     size: str = option("tiny", "published size", choices=tuple(SIZES), group="model")
-    max_predictions: int | None = option(
-        None, "masks a sequence (default 15 %)", at_least=1, group="text", record="training"
-    )
-    whole_word: bool = option(False, "mask whole words", group="text", record="training")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -104,12 +100,6 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     return "bert_config.json" in names or "config.json" in names and "params_0.npy" not in names
 
 
-def _pairs(*arguments: Any, **settings: Any) -> Any:
-    from tfnlp.data import BertPairs
-
-    return BertPairs(*arguments, **settings)
-
-
 def save(loaded: Any, config: ExportConfig) -> None:
     """Write Hugging Face's files."""
     from tfnlp import convert
@@ -135,14 +125,14 @@ BERT = Family(
     settle=settle,
     build=functools.partial(encoders.build, _model_functions),
     row=encoders.ROW,
-    prepare=prepare,
+    prepare=BERT_TEXT.prepare,
     restore=encoders.restore,
     recognise=recognise,
     read=read,
     checkpoints="bert_config.json or config.json beside the weights of Google or Hugging Face",
     saved=encoders.saved,
     saved_layout="bert",
-    evaluate=functools.partial(encoders.evaluate, _pairs),
+    evaluate=functools.partial(encoders.evaluate, BERT_TEXT.batches),
     evaluation=encoders.EVALUATION,
     export=functools.partial(encoders.export, save),
     exports=encoders.EXPORTS,
@@ -157,7 +147,7 @@ BERT = Family(
     examples=Examples(
         "sentence pairs; masks are drawn when they are read",
         BertExamplesConfig,
-        examples.bert_examples,
+        BERT_TEXT.examples,
     ),
     plan=BERT_PLAN,
     prediction=BERT_PREDICTION,

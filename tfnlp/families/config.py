@@ -175,6 +175,16 @@ class SubwordTextConfig(TextConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
+class MaskedTextConfig(SubwordTextConfig):
+    """The text of models that fill masked pieces."""
+
+    max_predictions: int | None = option(
+        None, "masks a sequence (default 15 %)", at_least=1, group="text", record="training"
+    )
+    whole_word: bool = option(False, "mask whole words", group="text", record="training")
+
+
+@dataclasses.dataclass(kw_only=True)
 class StartConfig(Config):
     """The model to go on from."""
 

@@ -112,7 +112,7 @@ def evaluate(batches: Callable[..., Any], loaded: Any, config: EvaluateConfig) -
     """Return the losses and accuracies of the pretraining heads on held-out text.
 
     Args:
-        batches: Function of (corpus, tokenizer) and the keywords of `BertPairs` to what has
+        batches: Function of (corpus, tokenizer) and the keywords of `SentencePairs` to what has
             `evaluation_batches`.
         loaded: A `Pretrained`.
         config: What to measure on.

@@ -1,7 +1,7 @@
 """Prepared examples (`tfnlp examples`) in place of text: what they decide of a run."""
 
 import contextlib
-import sys
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +9,6 @@ from tfnlp.families.preparation import (
     BPE_VOCABULARY,
     Vocabulary,
     bpe_vocabulary,
-    vocabulary_tokens,
     write_bpe_folder,
 )
 
@@ -91,35 +90,10 @@ def training_documents(config: Any, paragraphs: bool) -> Iterator[list[str]]:
             yield document[:cut]
 
 
-def bert_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
-    """Return the vocabulary, the settings and the recipe of sentence pairs."""
-    from tfnlp.data.pretraining.bert_packing import check_pairs
-    from tfnlp.data.shards.examples import BertRecipe
-    from tfnlp.text import (
-        WordPieceTokenizer,
-        read_vocabulary,
-        train_wordpiece,
-        write_vocabulary,
-    )
-
-    check_pairs(config.seq_length, config.seed)
-
-    def make() -> list[str]:
-        print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
-        sentences = (s for document in training_documents(config, False) for s in document)
-        return train_wordpiece(sentences, config.vocab_size, lowercase=not config.cased)
-
-    tokens = vocabulary_tokens(config, read_vocabulary, make)
-    WordPieceTokenizer(tokens)  # checks it before any work is done
-    settings = {"lowercase": not config.cased, "short_seq_prob": config.short_seq_prob}
-    vocabulary = Vocabulary(tokens, read_vocabulary, write_vocabulary)
-    return vocabulary, settings, BertRecipe(tokens, not config.cased)
-
-
 def gpt_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
     """Return the vocabulary, the settings and the recipe of windows of text."""
     from tfnlp.data.pretraining.token_stream import check_windows
-    from tfnlp.data.shards.examples import GPTRecipe
+    from tfnlp.data.shards.recipes import WindowRecipe
     from tfnlp.families.token_text import newline_id
     from tfnlp.text import gpt_tokenizer, read_bpe
 
@@ -130,6 +104,7 @@ def gpt_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
         config.bpe,
     )
     tokenizer = gpt_tokenizer(pair)
-    recipe = GPTRecipe(*pair, newline_id(tokenizer), int(tokenizer.end_id))
+    maker = functools.partial(gpt_tokenizer, pair)
+    recipe = WindowRecipe(maker, newline_id(tokenizer), int(tokenizer.end_id))
     vocabulary = Vocabulary(pair, read_bpe, write_bpe_folder, BPE_VOCABULARY)
     return vocabulary, {"bpe": None if config.vocab else config.bpe}, recipe

@@ -1,5 +1,6 @@
 """The training steps that `tfnlp plan` compiles: tasks without values, shapes of their batches."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from tfnlp.families.family import Plan
@@ -13,14 +14,42 @@ def _rates(arguments: Any) -> dict[str, Any]:
     }
 
 
-def _bert_task(sizes: dict[str, Any], arguments: Any) -> Any:
-    from tfnlp import models
-    from tfnlp.tasks import BertPretraining
+def masked_plan(
+    encoder: str, pretrainer: str, *, prefix: str, sizes: Iterable[str], vocab_size: int, label: str
+) -> Plan:
+    """Return the plan of a masked language model.
 
-    return BertPretraining(models.bert_pretrainer(models.bert(**sizes, **_rates(arguments))))
+    Args:
+        encoder, pretrainer: names of their functions in `tfnlp.models`.
+        prefix, vocab_size: see `Plan`.
+        sizes: names of the published sizes.
+        label: of a pair of segments in the batch, such as "next_sentence_labels"; "" without one.
+    """
+
+    def task(sizes: dict[str, Any], arguments: Any) -> Any:
+        from tfnlp import models
+        from tfnlp.tasks import BertPretraining
+
+        model = getattr(models, encoder)(**{**sizes, **_rates(arguments)})
+        return BertPretraining(getattr(models, pretrainer)(model))
+
+    def batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
+        labels = {label: ((arguments.rows,), "int32")} if label else {}
+        return {**masked_batch(arguments), **labels}
+
+    return Plan(
+        lengths=dict.fromkeys(sizes, 128),
+        prefix=prefix,
+        vocab_size=vocab_size,
+        task=task,
+        batch=batch,
+        row_bytes=lambda sizes, a: transformer_bytes(sizes, a, a.length * 0.15),
+        options=("predictions",),
+    )
 
 
-def _bert_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
+def masked_batch(arguments: Any) -> dict[str, tuple]:
+    """Return the shapes of a masked batch without labels of pairs."""
     from tfnlp.data import masked_positions
 
     rows, length = arguments.rows, arguments.length
@@ -33,7 +62,6 @@ def _bert_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
         "masked_lm_positions": (masked, "int32"),
         "masked_lm_ids": (masked, "int32"),
         "masked_lm_weights": (masked, "float32"),
-        "next_sentence_labels": ((rows,), "int32"),
     }
 
 
@@ -54,7 +82,7 @@ def _gpt_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
     }
 
 
-def _transformer_bytes(sizes: dict[str, Any], arguments: Any, logits: float) -> float:
+def transformer_bytes(sizes: dict[str, Any], arguments: Any, logits: float) -> float:
     """Return the bytes of a row: `L T H (34 + 5 A T / H)` (Korthikanti et al. 2022, eq. 2)."""
     length, hidden = arguments.length, sizes["hidden_size"]
     row = sizes["num_layers"] * length * hidden * (34 + 5 * sizes["num_heads"] * length / hidden)
@@ -100,14 +128,13 @@ def _elmo_bytes(sizes: dict[str, Any], arguments: Any) -> float:
     return row + 2 * arguments.length * 4 * 3 * words
 
 
-BERT_PLAN = Plan(
-    lengths=dict.fromkeys(("tiny", "mini", "small", "medium", "base", "large"), 128),
+BERT_PLAN = masked_plan(
+    "bert",
+    "bert_pretrainer",
     prefix="bert-",
+    sizes=("tiny", "mini", "small", "medium", "base", "large"),
     vocab_size=30522,
-    task=_bert_task,
-    batch=_bert_batch,
-    row_bytes=lambda sizes, a: _transformer_bytes(sizes, a, a.length * 0.15),
-    options=("predictions",),
+    label="next_sentence_labels",
 )
 GPT_PLAN = Plan(
     lengths={
@@ -119,7 +146,7 @@ GPT_PLAN = Plan(
     vocab_size=40478,
     task=_gpt_task,
     batch=_gpt_batch,
-    row_bytes=lambda sizes, a: _transformer_bytes(sizes, a, a.length),
+    row_bytes=lambda sizes, a: transformer_bytes(sizes, a, a.length),
 )
 ELMO_PLAN = Plan(
     lengths=dict.fromkeys(("mini", "small", "medium", "original"), 20),

@@ -54,7 +54,7 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     with locked(config.output):
         vocabulary, more, recipe = family.examples.make(config)
-        settings = _settings(family, config, vocabulary.tokens, more)
+        settings = _settings(family, config, vocabulary.tokens, {**recipe.settings, **more})
         start_examples(config.output, settings)
         kept = tf.io.gfile.join(config.output, vocabulary.name)
         if not tf.io.gfile.exists(kept):
@@ -114,4 +114,6 @@ def report(output: str, manifest: dict[str, Any]) -> str:
     line = f"{counts['examples']:,} examples in {len(manifest['shards'])} shards"
     if "random" in counts:
         line += f": {counts['real']:,} real pairs, {counts['random']:,} random ones"
+    if "swapped" in counts:
+        line += f": {counts['in_order']:,} pairs in order, {counts['swapped']:,} swapped ones"
     return "\n".join([*lines, line, f"examples: {output}"])

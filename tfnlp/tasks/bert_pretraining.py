@@ -1,36 +1,41 @@
-"""BERT's pretraining: masked language model and next-sentence prediction."""
+"""Pretraining of masked language models, with a label of sentence pairs or without."""
 
 import keras
 import tensorflow as tf
 
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
+_PAIR_LABELS = ("next_sentence", "sentence_order")
+
 
 class BertPretraining(Task):
-    """Masked LM and next-sentence prediction (BERT, section 3.1).
+    """Masked LM (BERT, section 3.1), next-sentence prediction and sentence order (ALBERT, 3.1).
 
-    `loss = -mean_p log softmax(mlm_logits_p)[id_p] - mean_b log softmax(nsp_logits_b)[label_b]`,
+    `loss = -mean_p log softmax(mlm_logits_p)[id_p] - mean_b log softmax(pair_logits_b)[label_b]`,
     each mean taken over the real targets of the whole global batch.
 
     Args:
-        model: from `tfnlp.models.bert_pretrainer`, with one head or both.
+        model: a pretrainer with some of the outputs `mlm_logits`, `next_sentence_logits` and
+            `sentence_order_logits`; each that it has is learnt.
 
-    Batch: the model's inputs and, int32, `masked_lm_ids` `[B, P]`, float32
+    Batch: the model's inputs and, as its heads need them, int32 `masked_lm_ids` `[B, P]`, float32
     `masked_lm_weights` `[B, P]` (1 for real predictions), int32 `next_sentence_labels` `[B]`
-    (0: B follows A, 1: B is random).
+    (0: B follows A, 1: B is random), int32 `sentence_order_labels` `[B]` (0: B follows A, 1: A
+    follows B).
 
     Raises:
-        ValueError: for a model without `mlm_logits` and `next_sentence_logits`.
+        ValueError: for a model without any of these outputs.
     """
 
     def __init__(self, model: keras.Model) -> None:
         super().__init__(model)
         self.masked_lm = "mlm_logits" in model.output
-        self.next_sentence = "next_sentence_logits" in model.output
-        if not (self.masked_lm or self.next_sentence):
+        self.pair_labels = tuple(n for n in _PAIR_LABELS if f"{n}_logits" in model.output)
+        if not (self.masked_lm or self.pair_labels):
+            names = ", ".join(f"`{name}_logits`" for name in ("mlm", *_PAIR_LABELS))
             raise ValueError(
-                "model has neither `mlm_logits` nor `next_sentence_logits`; "
-                "build it with tfnlp.models.bert_pretrainer"
+                f"model has none of the outputs {names}; build it with a function like "
+                "tfnlp.models.bert_pretrainer"
             )
 
     def targets(self, batch: Batch) -> Tensors:
@@ -38,8 +43,8 @@ class BertPretraining(Task):
         counts = {}
         if self.masked_lm:
             counts["masked_lm"] = tf.reduce_sum(batch["masked_lm_weights"])
-        if self.next_sentence:
-            counts["next_sentence"] = tf.cast(tf.shape(batch["next_sentence_labels"])[0], "float32")
+        for name in self.pair_labels:
+            counts[name] = tf.cast(tf.shape(batch[f"{name}_labels"])[0], "float32")
         return counts
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
@@ -50,11 +55,11 @@ class BertPretraining(Task):
                 labels=batch["masked_lm_ids"], logits=outputs["mlm_logits"]
             )  # [B, P]
             sums["masked_lm"] = tf.reduce_sum(losses * batch["masked_lm_weights"])
-        if self.next_sentence:
+        for name in self.pair_labels:
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=batch["next_sentence_labels"], logits=outputs["next_sentence_logits"]
+                labels=batch[f"{name}_labels"], logits=outputs[f"{name}_logits"]
             )  # [B]
-            sums["next_sentence"] = tf.reduce_sum(losses)
+            sums[name] = tf.reduce_sum(losses)
         return sums
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
@@ -67,8 +72,8 @@ class BertPretraining(Task):
                 "masked_lm",
                 tf.reduce_sum(right * batch["masked_lm_weights"]),
             )
-        if self.next_sentence:
-            guess = tf.argmax(outputs["next_sentence_logits"], axis=-1, output_type="int32")
-            right = tf.cast(guess == batch["next_sentence_labels"], "float32")
-            hits["next_sentence_accuracy"] = ("next_sentence", tf.reduce_sum(right))
+        for name in self.pair_labels:
+            guess = tf.argmax(outputs[f"{name}_logits"], axis=-1, output_type="int32")
+            right = tf.cast(guess == batch[f"{name}_labels"], "float32")
+            hits[f"{name}_accuracy"] = (name, tf.reduce_sum(right))
         return hits

@@ -3,22 +3,19 @@
 import functools
 import json
 import os
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from tfnlp.data.corpus.documents import document_readers
-from tfnlp.data.pretraining.bert_pairs import check_corpus
-from tfnlp.data.pretraining.token_stream import count_windows
+from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest, shard_name
-from tfnlp.data.shards.pairs import PairExamples
 from tfnlp.data.shards.pieces import TABLE, Table, make_table, piece_name, read_name, text_name
 from tfnlp.data.shards.pipelines import HELD, shards_pipeline, tokenize_pipeline
+from tfnlp.data.shards.recipes import Maker, Recipe
 from tfnlp.data.shards.runner import Progress, Runner
-from tfnlp.data.shards.windows import WindowExamples
 from tfnlp.locks import PREFIX as LOCK
-from tfnlp.text import GPT2Tokenizer, GPTTokenizer, WordPieceTokenizer, gpt_tokenizer
 
 _SHARD_TOKENS = 1 << 24  # tokens of the corpus per shard of an epoch
 _AT_ONCE = 1 << 27  # tokens per pipeline on this machine, which keeps them in memory
@@ -61,7 +58,7 @@ def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> No
 
 
 def make_examples(
-    directory: str | os.PathLike, settings: dict[str, Any], recipe: "Recipe", runner: Runner
+    directory: str | os.PathLike, settings: dict[str, Any], recipe: Recipe, runner: Runner
 ) -> dict[str, Any]:
     """Make the missing files of the examples that `start_examples` began.
 
@@ -70,7 +67,7 @@ def make_examples(
             (sources, each with its size), "valid" (the same, or None), "layout", "held_out",
             "seed", "epochs", "shards" (None: one for 2^24 tokens), "chunk" (characters per
             piece) and those of the recipe.
-        recipe: the kind of examples, see `BertRecipe` and `GPTRecipe`.
+        recipe: the shape of the examples, see `tfnlp.data.shards.recipes`.
         runner: of the pipelines.
 
     Returns:
@@ -90,7 +87,11 @@ def make_examples(
     table, facts = _table(folder, settings, recipe, runner)
     counts = facts["counts"]
     shards = settings["shards"] or -(-counts["train"]["tokens"] // _SHARD_TOKENS)
-    maker = recipe.maker(settings, shards, counts["train"])
+
+    def corpora() -> Iterator[TokenizedCorpus | None]:
+        return (table.corpus(folder, piece) for piece in range(len(table.pieces)))
+
+    maker = recipe.maker(settings, shards, counts["train"], corpora)
     names = {HELD: HELD_OUT}
     for number in range(settings["epochs"] * shards):
         names[number] = shard_name(*divmod(number, shards))
@@ -101,9 +102,8 @@ def make_examples(
     }
     held_out = files.pop(HELD)
     listed = [{**file, "epoch": number // shards} for number, file in sorted(files.items())]
-    for count in ("examples", "real", "random"):
-        if count in listed[0]:
-            counts["train"][count] = sum(shard[count] for shard in listed)
+    for count in set(listed[0]) - {"file", "bytes", "crc32", "epoch"}:
+        counts["train"][count] = sum(shard[count] for shard in listed)
     manifest = {
         "tfnlp": settings["tfnlp"],
         "finished": True,
@@ -117,59 +117,6 @@ def make_examples(
     _write_manifest(folder, manifest)
     folder.remove_work()
     return manifest
-
-
-@dataclass(frozen=True)
-class BertRecipe:
-    """Sentence pairs, with the keys "seq_length", "short_seq_prob" and "lowercase" of settings."""
-
-    paragraphs: ClassVar[bool] = False  # prose is read as sentences
-
-    tokens: list[str]
-    lowercase: bool
-
-    def tokenizer(self) -> WordPieceTokenizer:
-        """Return the tokenizer of the vocabulary."""
-        return WordPieceTokenizer(self.tokens, self.lowercase)
-
-    def maker(self, settings: dict, shards: int, train: dict) -> PairExamples:
-        """Return what makes `shards` shards of a corpus with the counts `train`."""
-        check_corpus(train["sentences"], train["documents"], settings["short_seq_prob"])
-        return PairExamples(
-            settings["seq_length"], settings["short_seq_prob"], settings["seed"], shards
-        )
-
-
-@dataclass(frozen=True)
-class GPTRecipe:
-    """Windows of the stream of tokens, with the key "seq_length" of settings.
-
-    Args:
-        tokens: the vocabulary.
-        merges: the merges of its byte pairs.
-        newline_id, end_id: see `token_stream`.
-    """
-
-    paragraphs: ClassVar[bool] = True  # prose is read as whole paragraphs
-
-    tokens: list
-    merges: list
-    newline_id: int
-    end_id: int
-
-    def tokenizer(self) -> GPT2Tokenizer | GPTTokenizer:
-        """Return the tokenizer of the vocabulary."""
-        return gpt_tokenizer((self.tokens, self.merges))
-
-    def maker(self, settings: dict, shards: int, train: dict) -> WindowExamples:
-        """Return what makes `shards` shards of a corpus with the counts `train`."""
-        count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
-        return WindowExamples(
-            settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
-        )
-
-
-Recipe = BertRecipe | GPTRecipe
 
 
 def _table(
@@ -227,7 +174,7 @@ def _readers(settings: dict, files: list, paragraphs: bool) -> list[functools.pa
 
 def _write_shards(
     folder: Folder,
-    maker: PairExamples | WindowExamples,
+    maker: Maker,
     table: Table,
     tokens: int,
     names: dict[int, str],

@@ -24,6 +24,7 @@ from tfnlp.files import written_whole
 MANIFEST, WORK = "manifest.json", "work"
 HELD_OUT = "held_out.tfrecord"
 FAULT = f"{WORK}/fault.json"  # an error of the input, written by a step of a pipeline
+_FIRST_SHAPES = {"bert": {"shape": "pairs", "second": "random"}, "gpt": {"shape": "windows"}}
 _PARTIAL = ".partial-"  # in the names of what `written_whole` has not finished
 
 
@@ -150,4 +151,7 @@ def read_manifest(directory: str | os.PathLike) -> dict[str, Any] | None:
         raise ValueError(f"{path} is not valid JSON ({error}); make the examples again") from error
     if not isinstance(manifest, dict) or not {"tfnlp", "settings", "finished"} <= set(manifest):
         raise ValueError(f"{path} was not written by tfnlp examples")
+    settings = manifest["settings"]
+    if "shape" not in settings:  # written before other models had examples
+        settings.update(_FIRST_SHAPES[settings["model"]])
     return manifest

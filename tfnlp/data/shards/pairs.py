@@ -1,8 +1,8 @@
-"""BERT's sentence pairs, shard by shard: each worker draws the pairs of a piece of the corpus.
+"""Sentence pairs, shard by shard: each worker draws the pairs of a piece of the corpus.
 
 A is in the worker's piece, and so is a B that follows it. A random B is requested from the worker
 that has its piece. Both halves of a pair go to their shard, where they are joined, truncated and
-sorted. `BertPairs`, which has the whole corpus, uses the same functions (`bert_sampling`).
+sorted. `SentencePairs`, which has the whole corpus, uses the same functions (`pair_sampling`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.bert_sampling import draw_pairs, partner_end, truncate
+from tfnlp.data.pretraining.pair_sampling import draw_pairs, partner_end, truncate
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.rows import (
     example,
@@ -27,7 +27,7 @@ _A, _B = 0, 1
 
 @dataclass(frozen=True)
 class PairExamples:
-    """Pairs of `BertPairs`, with the same arguments; an epoch has `shards` shards.
+    """Pairs of `SentencePairs`, with the same arguments; an epoch has `shards` shards.
 
     Shard s of epoch e has the number `e * shards + s`.
     """
@@ -36,6 +36,7 @@ class PairExamples:
     short_seq_prob: float
     seed: int
     shards: int
+    second: str = "random"
 
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
@@ -63,11 +64,12 @@ class PairExamples:
                 short_seq_prob=self.short_seq_prob,
                 seed=self.seed,
                 epoch=epoch,
+                second=self.second,
             )
             shard = epoch * self.shards + shard_of(pairs.key, self.shards)
             chosen = np.isin(shard, wanted)
             pairs, shard = type(pairs)(*(values[chosen] for values in pairs)), shard[chosen]
-            names = ("key", "place", "coins", "is_random", "target")
+            names = ("key", "place", "coins", "label", "target")
             rows = {name: getattr(pairs, name) for name in names}
             halves += self._half(_A, corpus, begin, shard, pairs.a, pairs.a_end, rows)
             random, true = pairs.is_random, ~pairs.is_random
@@ -102,7 +104,7 @@ class PairExamples:
         for side, rows in batches:
             sides[side].append(rows)
         if not sides[_A]:
-            return iter(()), {"examples": 0, "real": 0, "random": 0}
+            return iter(()), self._counts(0, 0)
         a, b = (_ordered(merged(sides[side])) for side in (_A, _B))
         if a["place"].tolist() != b["place"].tolist():
             raise OSError("a shard lacks halves of its pairs; give the same command again")
@@ -113,23 +115,28 @@ class PairExamples:
             for side, half in ((_A, a), (_B, b))
         ]
         ends = [np.cumsum(keep[:, side]).tolist() for side in (_A, _B)]
-        random = int(a["is_random"].sum())
+        name = label_feature(self.second)
 
         def records() -> Iterator[bytes]:
             at = [0, 0]
-            for a_end, b_end, is_random, target in zip(
-                *ends, a["is_random"].tolist(), a["target"].tolist(), strict=True
+            for a_end, b_end, label, target in zip(
+                *ends, a["label"].tolist(), a["target"].tolist(), strict=True
             ):
                 yield example(
                     a=tokens[_A][at[_A] : a_end],
                     b=tokens[_B][at[_B] : b_end],
-                    is_random=[int(is_random)],
                     target=[target],
+                    **({} if name is None else {name: [int(label)]}),
                 )
                 at = [a_end, b_end]
 
-        total = len(lengths)
-        return records(), {"examples": total, "real": total - random, "random": random}
+        return records(), self._counts(len(lengths), int(a["label"].sum()))
+
+    def _counts(self, total: int, labelled: int) -> dict[str, int]:
+        if self.second == "following":
+            return {"examples": total}
+        others = "real" if self.second == "random" else "in_order"
+        return {"examples": total, others: total - labelled, self.second: labelled}
 
     def _half(
         self,
@@ -145,6 +152,11 @@ class PairExamples:
         starts = corpus.sentence_starts[first - begin]
         rows = {**rows, "lengths": corpus.sentence_starts[end - begin] - starts}
         return [(s, (side, r)) for s, r in grouped_tokens(shard, corpus.tokens, starts, rows)]
+
+
+def label_feature(second: str) -> str | None:
+    """Return the name of the label in a record, None if there is none."""
+    return None if second == "following" else f"is_{second}"
 
 
 def _ordered(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

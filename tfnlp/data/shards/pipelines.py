@@ -19,7 +19,6 @@ import numpy as np
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.shards.folder import FAULT, HELD_OUT, Folder, shard_name
-from tfnlp.data.shards.pairs import PairExamples
 from tfnlp.data.shards.pieces import (
     Table,
     chunks,
@@ -30,10 +29,8 @@ from tfnlp.data.shards.pieces import (
     write_piece,
     write_text,
 )
+from tfnlp.data.shards.recipes import Maker
 from tfnlp.data.shards.rows import example
-from tfnlp.data.shards.windows import WindowExamples
-
-Maker = PairExamples | WindowExamples
 
 HELD = -1  # the number of the held-out file among those of shards
 _BY_CHUNK = tuple[tuple[int, int], type(None)]

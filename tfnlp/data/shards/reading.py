@@ -1,9 +1,4 @@
-"""Batches from shards of examples, equal to those of `BertPairs` and `TokenWindows`.
-
-Pairs and windows are read from the shards in order. Masks are drawn when they are read, with (seed,
-step), as for pairs from a corpus in memory. After the last epoch of the shards the first one is
-read again, with other masks.
-"""
+"""The shards of a folder of examples: which files there are, and their records in order."""
 
 import contextlib
 import os
@@ -15,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.bert_packing import PairPacker
 from tfnlp.data.shards.folder import HELD_OUT, MANIFEST, Folder, read_manifest
 
 _BUFFER = 1 << 22  # bytes per read of a shard
@@ -28,7 +22,7 @@ class Shards:
 
     Args:
         directory: the output of `tfnlp examples`, any path that `tf.io.gfile` takes.
-        model: "bert" or "gpt".
+        model: name of the family that they are for; None: any.
 
     Attributes:
         settings, counts: of the manifest, see docs/examples.md.
@@ -38,21 +32,28 @@ class Shards:
 
     Raises:
         FileNotFoundError: no examples, or a shard is missing.
-        ValueError: unfinished examples, or those of another model.
+        ValueError: unfinished examples, or those of another model or shape.
         OSError: a shard of another size.
     """
 
-    def __init__(self, directory: str | os.PathLike, model: str) -> None:
+    shape: str | None = None  # that a subclass reads
+
+    def __init__(self, directory: str | os.PathLike, model: str | None = None) -> None:
         self.folder, manifest = Folder(directory), read_manifest(directory)
         if manifest is None:
             raise FileNotFoundError(
                 f"{directory} holds no {MANIFEST}; is it the --output of tfnlp examples?"
             )
         self.settings = manifest["settings"]
-        if self.settings["model"] != model:
+        if model is not None and self.settings["model"] != model:
             raise ValueError(
                 f"{directory} holds examples for {self.settings['model']}, not for {model}; make "
                 f"some with tfnlp examples {model}"
+            )
+        if self.shape is not None and self.settings["shape"] != self.shape:
+            raise ValueError(
+                f"{directory} holds {self.settings['shape']} for {self.settings['model']}, not "
+                f"{self.shape}"
             )
         if not manifest["finished"]:
             raise ValueError(
@@ -150,154 +151,3 @@ class Shards:
     def _advice(self, shard: dict[str, Any], problem: str) -> str:
         path = self.folder.path(shard["file"])
         return f"{path} {problem}; give the command that made the examples again to mend it"
-
-
-class BertShards(Shards):
-    """`BertPairs` from shards.
-
-    `batch(n)` equals that of `BertPairs` with the same seed, sizes and training text, bit for bit,
-    for all epochs that are in the shards.
-
-    Args:
-        directory: the output of `tfnlp examples bert`.
-        tokenizer: that of the vocabulary in `directory`.
-        batch_size, max_predictions, mask_rate, whole_word: as of `BertPairs`.
-        seed: of the masks; None: that of the pairs.
-
-    Raises:
-        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
-    """
-
-    def __init__(
-        self,
-        directory: str | os.PathLike,
-        tokenizer: Any,
-        *,
-        batch_size: int,
-        max_predictions: int = 20,
-        seed: int | None = None,
-        mask_rate: float = 0.15,
-        whole_word: bool = False,
-    ) -> None:
-        super().__init__(directory, "bert")
-        self.batch_size = batch_size
-        self.seq_length = self.settings["seq_length"]
-        self.seed = self.settings["seed"] if seed is None else seed
-        self._pack = PairPacker(
-            tokenizer,
-            batch_size=batch_size,
-            seq_length=self.seq_length,
-            max_predictions=max_predictions,
-            seed=self.seed,
-            mask_rate=mask_rate,
-            whole_word=whole_word,
-        )
-        records = tf.TensorSpec([batch_size], tf.string)
-        self._parsed = tf.function(
-            self._parse, [records, tf.TensorSpec([], tf.int64)], autograph=False
-        )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; 1 for a corpus smaller than a batch, whose pairs repeat."""
-        return max(1, self.num_examples // self.batch_size)
-
-    @property
-    def random_share(self) -> float:
-        """Share of the pairs of epoch 0 that are random."""
-        shards = self._shards[: self._paths.shape[1]]
-        return sum(shard["random"] for shard in shards) / self.num_examples
-
-    def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """Return the batch of a step; for many batches, `dataset` is faster."""
-        return next(iter(self.dataset(step)))
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        per_epoch = self.steps_per_epoch * self.batch_size
-        records = self.records(first_step * self.batch_size, per_epoch)
-        batches = records.batch(self.batch_size, drop_remainder=True)
-        steps = tf.data.Dataset.range(first_step, tf.int64.max)
-        batches = tf.data.Dataset.zip(batches, steps).map(
-            self._parsed, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
-        return batches.prefetch(tf.data.AUTOTUNE)
-
-    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
-        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
-        if max_batches < 1:
-            raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
-        return self.dataset().take(min(max_batches, self.steps_per_epoch))
-
-    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
-        ragged = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-        single = tf.io.FixedLenFeature([], tf.int64)
-        parsed = tf.io.parse_example(
-            records, {"a": ragged, "b": ragged, "is_random": single, "target": single}
-        )
-        a, b = parsed["a"], parsed["b"]
-        tokens = tf.cast(tf.concat([a.flat_values, b.flat_values], 0), tf.int32)
-        behind = tf.size(a.flat_values, tf.int64)
-        rows = [a.row_starts(), a.row_limits(), behind + b.row_starts(), behind + b.row_limits()]
-        rows = tf.stack([*rows, parsed["is_random"], parsed["target"]], axis=1)
-        rows = tf.ensure_shape(rows, [self.batch_size, 6])
-        return self._pack(tokens, rows, step)
-
-
-class WindowShards(Shards):
-    """`TokenWindows` from shards.
-
-    `batch(n)` equals that of `TokenWindows` with the same seed, window and training text, for all
-    epochs that are in the shards.
-
-    Args:
-        directory: the output of `tfnlp examples gpt`.
-        batch_size: B, over all devices.
-
-    Raises:
-        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
-    """
-
-    def __init__(self, directory: str | os.PathLike, *, batch_size: int) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        super().__init__(directory, "gpt")
-        self.batch_size = batch_size
-        self.window, self.seed = self.settings["seq_length"], self.settings["seed"]
-        self.windows_per_epoch = self.num_examples
-
-    @property
-    def steps_per_epoch(self) -> float:
-        """Windows of an epoch divided by the batch size."""
-        return self.windows_per_epoch / self.batch_size
-
-    def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """Return the batch of a step; for many batches, `dataset` is faster."""
-        return next(iter(self.dataset(step)))
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        records = self.records(first_step * self.batch_size, self.windows_per_epoch)
-        batches = records.batch(self.batch_size, drop_remainder=True).map(
-            self._parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
-        return batches.prefetch(tf.data.AUTOTUNE)
-
-    @tf.autograph.experimental.do_not_convert
-    def _parse(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
-        shape = [self.batch_size, self.window]
-        feature = tf.io.FixedLenFeature([self.window + 1], tf.int64)
-        ids = tf.cast(tf.io.parse_example(records, {"ids": feature})["ids"], tf.int32)
-        ids = tf.ensure_shape(ids, [self.batch_size, self.window + 1])
-        return {
-            "input_word_ids": ids[:, :-1],
-            "input_mask": tf.ones(shape, tf.int32),
-            "targets": ids[:, 1:],
-            "weights": tf.ones(shape, tf.float32),
-        }

@@ -1,8 +1,8 @@
-"""BERT's pretraining batches: masked pairs of sentences, half of them with a random second one.
+"""Batches of masked pairs of segments, as BERT, ALBERT and ELECTRA are pretrained on.
 
-`tfnlp.data.pretraining.bert_sampling` draws the pairs. A pair is stored as two ranges of the flat
+`tfnlp.data.pretraining.pair_sampling` draws the pairs. A pair is stored as two ranges of the flat
 token array, so the plan of an epoch is a small table; a batch reads the tokens of its pairs alone
-and packs them in the TensorFlow graph (`tfnlp.data.pretraining.bert_packing`).
+and packs them in the TensorFlow graph (`tfnlp.data.pretraining.packing`).
 """
 
 import threading
@@ -14,13 +14,18 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray, chunks
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.bert_packing import PairPacker
-from tfnlp.data.pretraining.bert_sampling import drawn_blocks, partner_end, truncate
+from tfnlp.data.pretraining.packing import PairPacker
+from tfnlp.data.pretraining.pair_sampling import (
+    LABELS,
+    drawn_blocks,
+    partner_end,
+    truncate,
+)
 
 _CACHED_PLANS = 2  # of the current epoch and of the next one, which tf.data prefetches
 
 
-class BertPairs:
+class SentencePairs:
     """Batches of packed pairs `[CLS] A [SEP] B [SEP]`, a pure function of (corpus, seed, step).
 
     Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. A
@@ -34,6 +39,9 @@ class BertPairs:
         masked_lm_weights    float32 [B, P]  1 for used positions, else 0
         next_sentence_labels int32   [B]     0: B follows A; 1: B is random (Google's convention)
 
+    The last one is there if `second` is "random". If it is "swapped", it is `sentence_order_labels`
+    (0: B follows A; 1: A follows B); if "following", there are no labels.
+
     Args:
         corpus: the text.
         tokenizer: that of the corpus; has `pad_id`, `unk_id`, `cls_id`, `sep_id`,
@@ -46,6 +54,8 @@ class BertPairs:
         short_seq_prob: fraction of the pairs with a random, shorter target length, as the texts of
             fine-tuning are shorter than T.
         whole_word: mask all pieces of a word or none.
+        second: the second segment: "random" (half of the pairs have a random one), "swapped" (half
+            of the pairs are in the wrong order) or "following" (it always follows the first).
 
     Raises:
         ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
@@ -63,9 +73,13 @@ class BertPairs:
         mask_rate: float = 0.15,
         short_seq_prob: float = 0.1,
         whole_word: bool = False,
+        second: str = "random",
     ) -> None:
+        if second not in LABELS:
+            raise ValueError(f"second must be one of {', '.join(LABELS)}; got {second!r}")
         self._pack = PairPacker(
             tokenizer,
+            second,
             batch_size=batch_size,
             seq_length=seq_length,
             max_predictions=max_predictions,
@@ -73,18 +87,14 @@ class BertPairs:
             mask_rate=mask_rate,
             whole_word=whole_word,
         )
-        check_corpus(corpus.num_sentences, corpus.num_documents, short_seq_prob)
-        largest = max(int(part.max()) for part in chunks(corpus.tokens))
-        if largest >= tokenizer.vocab_size:
-            raise ValueError(
-                f"corpus holds the id {largest}, but the tokenizer has only "
-                f"{tokenizer.vocab_size} ids; tokenize the corpus with this tokenizer"
-            )
+        check_corpus(corpus.num_sentences, corpus.num_documents, short_seq_prob, second)
+        check_ids(corpus, tokenizer)
         self.corpus = corpus
         self.batch_size = batch_size
         self.seq_length = seq_length
         self.seed = seed
         self.short_seq_prob = short_seq_prob
+        self.second = second
         self._lock = threading.Lock()  # tf.data calls from several threads
         specs = [
             tf.TensorSpec([None], tf.int32),
@@ -102,7 +112,9 @@ class BertPairs:
 
     @property
     def random_share(self) -> float:
-        """Share of the pairs of epoch 0 that are random."""
+        """Share of the pairs of epoch 0 with a random second segment."""
+        if self.second != "random":
+            return 0.0
         rows, order = self._plan(0)
         return float(sum(part[:, 4].sum() for part in chunks(rows)) / len(order))
 
@@ -113,9 +125,9 @@ class BertPairs:
         drawn, the first ones are repeated. The last two plans are kept.
 
         Returns:
-            int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, is_random, target):
-            A and B as ranges of `corpus.tokens`, cut to fit; whether B is random (1) or follows A
-            (0); and the target length in tokens.
+            int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, label, target): A and
+            B as ranges of `corpus.tokens`, cut to fit; whether B follows A (0) or is random or
+            swapped (1); and the target length in tokens.
         """
         rows, order = self._plan(epoch)
         return rows[order]
@@ -190,6 +202,7 @@ class BertPairs:
             short_seq_prob=self.short_seq_prob,
             seed=self.seed,
             epoch=epoch,
+            second=self.second,
         ):
             partners = partner_end(starts, pairs.b, pairs.b_end, pairs.space)
             b_end = np.where(pairs.is_random, partners, pairs.b_end)
@@ -199,18 +212,35 @@ class BertPairs:
             begins += front
             ends = begins + keep
             rows = [begins[:, 0], ends[:, 0], begins[:, 1], ends[:, 1]]
-            plan.append(np.stack([*rows, pairs.is_random, pairs.target], axis=1))
+            plan.append(np.stack([*rows, pairs.label, pairs.target], axis=1))
             keys.append(pairs.key)
         return plan.finish(), np.argsort(keys.finish(), kind="stable")
 
 
-def check_corpus(num_sentences: int, num_documents: int, short_seq_prob: float) -> None:
+def check_ids(corpus: TokenizedCorpus, tokenizer: Any) -> None:
+    """Raise a ValueError if a corpus has ids that the tokenizer does not have."""
+    largest = max(int(part.max()) for part in chunks(corpus.tokens))
+    if largest >= tokenizer.vocab_size:
+        raise ValueError(
+            f"corpus holds the id {largest}, but the tokenizer has only "
+            f"{tokenizer.vocab_size} ids; tokenize the corpus with this tokenizer"
+        )
+
+
+def check_corpus(
+    num_sentences: int, num_documents: int, short_seq_prob: float, second: str = "random"
+) -> None:
     """Raise a ValueError if no pairs can be drawn; warn of a corpus of a single document."""
     if not 0 <= short_seq_prob <= 1:
         raise ValueError(f"short_seq_prob must lie in [0, 1]; got {short_seq_prob}")
     if num_sentences < 2:
         raise ValueError(f"corpus must hold 2 sentences or more; got {num_sentences}")
-    if num_documents == 1:
+    if second != "random" and num_sentences == num_documents:
+        raise ValueError(
+            "every document of the corpus has one sentence, so that none follows another; give "
+            "documents of several sentences"
+        )
+    if second == "random" and num_documents == 1:
         warnings.warn(
             "the corpus is one document, so random second sentences come from distant places "
             "of it; separate documents by blank lines for BERT's objective",

@@ -1,10 +1,15 @@
-"""Which sentences make a pair: BERT's sampling of sentence pairs from a corpus.
+"""Which sentences make a pair: BERT's sampling of sentence pairs from a corpus, and its heirs'.
 
 Devlin et al. 2018, section 3.1 and appendix A.2; the sampling follows the reference
 `create_pretraining_data.py` (`create_instances_from_document`). Two things differ. There, pairs and
 masks are written to disk, ten times; here pairs are drawn anew in every epoch and masks in every
 step. There, a single sentence always gets a random partner, so that more than half of the pairs are
 random; here the label is a fair coin, and a single sentence is joined with its neighbour.
+
+The second segment of a pair is drawn in one of three ways. "random": a fair coin decides whether it
+follows the first one or comes from elsewhere (BERT). "swapped": it follows, and a fair coin decides
+whether the two are exchanged (Lan et al. 2020, section 3.1: sentence order). "following": it
+follows (ELECTRA). In the last two a document of one sentence makes no pair.
 
 The pair that begins at sentence s in epoch e depends on eight random 64-bit numbers: those from 8 s
 on of Philox with the key (seed, e). So the pairs of any part of a corpus can be drawn from that
@@ -16,6 +21,13 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+
+# How the second segment is drawn: the batch's name of the labels, 1 for a random or swapped pair.
+LABELS = {
+    "random": "next_sentence_labels",
+    "swapped": "sentence_order_labels",
+    "following": None,
+}
 
 _WORDS = 8  # random numbers per sentence, two blocks of Philox
 _BLOCK = 1 << 15  # sentences that are processed at once
@@ -31,7 +43,8 @@ class Pairs(NamedTuple):
         a, a_end: int64, A is the sentences a to a_end - 1.
         b, b_end: int64, B is the sentences b to b_end - 1; of a random B it is the end of its
             document, see `partner_end`.
-        is_random: bool.
+        is_random: bool, whether B is random.
+        label: bool, whether B is random, or before A.
         target: int64, the target length in tokens.
         space: int64, how many of them A leaves for B, at least 1.
     """
@@ -44,6 +57,7 @@ class Pairs(NamedTuple):
     b: np.ndarray
     b_end: np.ndarray
     is_random: np.ndarray
+    label: np.ndarray
     target: np.ndarray
     space: np.ndarray
 
@@ -63,6 +77,7 @@ def drawn_blocks(
     short_seq_prob: float,
     seed: int,
     epoch: int,
+    second: str = "random",
 ) -> Iterator[Pairs]:
     """Draw the pairs of some consecutive documents of a corpus, in their order and in blocks.
 
@@ -70,12 +85,12 @@ def drawn_blocks(
         starts: int64 [n + 1], the starts of the sentences of these documents among their tokens.
         documents: int64 [D + 1], the starts of the corpus's documents among its sentences.
         first: the number of the first of these documents.
-        seq_length, short_seq_prob, seed: see `BertPairs`.
+        seq_length, short_seq_prob, seed, second: see `SentencePairs`.
         epoch: 0 or more.
     """
     begin = at = int(documents[first])  # the number of the first sentence
     end = begin + len(starts) - 1
-    settings = seq_length, short_seq_prob, seed, epoch
+    settings = seq_length, short_seq_prob, seed, epoch, second
     for start in range(begin, end, _BLOCK):
         last = min(start + _BLOCK, end)
         pairs, at = _draw_block(starts, begin, documents, start, last, at, *settings)
@@ -93,6 +108,7 @@ def _draw_block(
     short_seq_prob: float,
     seed: int,
     epoch: int,
+    second: str,
 ) -> tuple[Pairs, int]:
     """Draw the pairs from the sentence `at` on that begin at the sentences first to last - 1.
 
@@ -117,12 +133,14 @@ def _draw_block(
     j = np.clip(j, sentence + 1, end)
     total = documents[-1]
     possible = len(documents) > 2 or total > 2  # there is a place for a random B
-    is_random = (label < 0.5) & possible
+    draws = second == "random"
+    is_random = (label < 0.5) & possible & draws
     lone = (j - i == 1) & ~is_random
     i = i - (lone & (j == end) & (i > here))
     j = j + (lone & (j < end))
     a_end = i + 1 + (split * (j - i - 1)).astype(int)  # A is the sentences i to a_end - 1
-    is_random |= j - i == 1
+    single = j - i == 1
+    is_random |= single & draws
     if len(documents) == 2:
         is_random &= total - (a_end - i) - 1 >= 1
     # With a random B, the next pair begins at the rest of the chunk.
@@ -133,18 +151,25 @@ def _draw_block(
         at = follow[at - first]
 
     v = np.array(visited, np.int64)
+    if not draws:
+        v = v[~single[v]]
     i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
     where, offset = ((words[v, n] >> 11) * 2.0**-53 for n in (4, 5))
     elsewhere = _random_partners(documents, document[v], i, a_end, where, offset)
+    segments = [i, a_end, np.where(is_random, elsewhere[0], a_end)]
+    segments.append(np.where(is_random, elsewhere[1], j))
+    swapped = (label[v] < 0.5) & (second == "swapped")
+    segments = np.where(swapped, [*segments[2:], *segments[:2]], segments)  # [4, N]
     pairs = Pairs(
         place=first + v,
         key=words[v, 6],
         coins=words[v, 7],
-        a=i,
-        a_end=a_end,
-        b=np.where(is_random, elsewhere[0], a_end),
-        b_end=np.where(is_random, elsewhere[1], j),
+        a=segments[0],
+        a_end=segments[1],
+        b=segments[2],
+        b_end=segments[3],
         is_random=is_random,
+        label=is_random | swapped,
         target=target,
         space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
     )

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from tests.data.pairs import as_numpy, assert_equal, make_pairs, unmasked
 from tests.data.synthetic import WordTokenizer, make_corpus
-from tfnlp.data import BertPairs
+from tfnlp.data import SentencePairs
 
 
 def test_batch_shapes_and_dtypes():
@@ -79,7 +79,7 @@ def test_whole_words_are_masked_together():
     tokenizer = WordTokenizer(vocab_size=len(is_continuation), is_continuation=is_continuation)
     torn = {}
     for whole_word in (True, False):
-        pairs = BertPairs(
+        pairs = SentencePairs(
             corpus,
             tokenizer,
             batch_size=32,

@@ -6,8 +6,8 @@ import pytest
 from tests.data.pairs import make_pairs, places
 from tests.data.synthetic import WordTokenizer, make_corpus
 from tests.support import shared_data
-from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
-from tfnlp.data.pretraining.bert_sampling import draw_pairs, truncate
+from tfnlp.data import SentencePairs, TokenizedCorpus, read_documents
+from tfnlp.data.pretraining.pair_sampling import draw_pairs, truncate
 
 WALK = {"seq_length": 64, "short_seq_prob": 0.1, "seed": 0, "epoch": 0}
 
@@ -51,7 +51,7 @@ def test_true_next_sentences_touch_before_cutting():
     tokens = np.arange(12_000, dtype=np.int32) + 5
     corpus = TokenizedCorpus(tokens, np.arange(1201) * 10, np.arange(31) * 40)
     tokenizer = WordTokenizer(vocab_size=12_005)
-    pairs = BertPairs(corpus, tokenizer, batch_size=8, seq_length=64)
+    pairs = SentencePairs(corpus, tokenizer, batch_size=8, seq_length=64)
     rows = pairs.plan(0)
     true = rows[rows[:, 4] == 0]
     np.testing.assert_array_equal((true[:, 1] - 1) // 10 + 1, true[:, 2] // 10)
@@ -268,7 +268,7 @@ def test_bad_arguments(arguments, message):
 def test_another_tokenizer_is_noticed():
     corpus, _ = make_corpus([5, 5])
     with pytest.raises(ValueError, match="corpus holds the id .* tokenizer has only 9 ids"):
-        BertPairs(corpus, WordTokenizer(vocab_size=9), batch_size=2)
+        SentencePairs(corpus, WordTokenizer(vocab_size=9), batch_size=2)
 
 
 def test_real_text():
@@ -276,8 +276,42 @@ def test_real_text():
     words = sorted({word for document in documents for s in document for word in s.split()})
     tokenizer = WordTokenizer(words)
     corpus = TokenizedCorpus.build(documents, tokenizer, progress=False)
-    pairs = BertPairs(corpus, tokenizer, batch_size=32, seq_length=128)
+    pairs = SentencePairs(corpus, tokenizer, batch_size=32, seq_length=128)
     rows = pairs.plan(0)
     assert abs(rows[:, 4].mean() - 0.5) < 4 * 0.5 / np.sqrt(len(rows))
     lengths = (rows[:, 1] - rows[:, 0]) + (rows[:, 3] - rows[:, 2])
     assert lengths.max() == 125 and lengths.mean() > 110
+
+
+def test_swapped_pairs_are_those_that_follow_in_the_other_order():
+    sizes = [40, 1, 2, 30] * 10
+    swapped, following = (make_pairs(sizes, second=s) for s in ("swapped", "following"))
+    walk = {**WALK, "seq_length": 64}
+    corpus = swapped.corpus
+    one, other = (
+        draw_pairs(corpus.sentence_starts, corpus.document_starts, 0, **walk, second=s)
+        for s in ("swapped", "following")
+    )
+    assert not one.is_random.any() and not other.label.any()
+    assert abs(one.label.mean() - 0.5) < 0.15
+    for ours, theirs in (("a", "b"), ("a_end", "b_end"), ("b", "a"), ("b_end", "a_end")):
+        wanted = np.where(one.label, getattr(other, theirs), getattr(other, ours))
+        np.testing.assert_array_equal(getattr(one, ours), wanted)
+    np.testing.assert_array_equal(other.a_end, other.b)  # B follows A
+    # Documents of one sentence make no pair; all others are read.
+    seen = np.zeros(corpus.num_sentences, bool)
+    for first, end in zip(other.a, other.b_end, strict=True):
+        seen[first:end] = True
+    alone = np.diff(corpus.document_starts) == 1
+    np.testing.assert_array_equal(~seen, np.repeat(alone, np.diff(corpus.document_starts)))
+    batch = swapped.batch(0)
+    assert "next_sentence_labels" not in batch
+    np.testing.assert_array_equal(batch["sentence_order_labels"], swapped.plan(0)[:8, 4])
+    assert not {"sentence_order_labels", "next_sentence_labels"} & set(following.batch(0))
+
+
+def test_pairs_that_follow_need_documents_of_several_sentences():
+    with pytest.raises(ValueError, match="every document of the corpus has one sentence"):
+        make_pairs([1] * 20, second="swapped")
+    with pytest.raises(ValueError, match="second must be one of random, swapped, following; got"):
+        make_pairs(second="other")

@@ -1,0 +1,95 @@
+"""Windows of whole sentences beside a loop that fills them one sentence at a time."""
+
+import numpy as np
+import pytest
+
+from tests.data.pairs import as_numpy, assert_equal, unmasked
+from tests.data.synthetic import make_corpus
+from tfnlp.data import MaskedWindows
+from tfnlp.data.pretraining import masked_windows
+
+CLS, SEP, PAD = 2, 3, 0
+
+
+def make_windows(document_sizes=(40,) * 30, longest=40, **arguments):
+    corpus, tokenizer = make_corpus(document_sizes, longest=longest)
+    return MaskedWindows(corpus, tokenizer, **{"batch_size": 8, "seq_length": 64, **arguments})
+
+
+def filled_one_by_one(corpus, space):
+    """The windows as FULL-SENTENCES of Liu et al. 2019, section 4.2, says."""
+    windows, row = [], []
+    starts = set(corpus.document_starts.tolist())
+    for s in range(corpus.num_sentences):
+        tokens = corpus.tokens[corpus.sentence_starts[s] : corpus.sentence_starts[s + 1]].tolist()
+        between = [SEP] if s in starts else []
+        for first in range(0, len(tokens), space):
+            part = tokens[first : first + space]
+            more = [*between, *part] if first == 0 else part
+            if row and len(row) + len(more) > space:
+                windows.append(row)
+                row = []
+            row = row + (more if row else part)
+    return [*windows, row]
+
+
+@pytest.mark.parametrize("block", [1 << 16, 7, 1])
+@pytest.mark.parametrize(
+    ("sizes", "longest"), [((40,) * 10, 40), ((1,) * 50, 30), ((3, 1, 20), 200), ((1,), 5)]
+)
+def test_windows_are_filled_sentence_by_sentence(sizes, longest, block, monkeypatch):
+    monkeypatch.setattr(masked_windows, "_BLOCK", block)
+    windows = make_windows(sizes, longest)
+    wanted = filled_one_by_one(windows.corpus, 62)
+    assert [windows.window(n).tolist() for n in range(windows.num_examples)] == wanted
+
+
+def test_batches_are_the_windows_packed_and_masked():
+    windows = make_windows(max_predictions=10)
+    steps = windows.steps_per_epoch
+    left = sorted(windows.window(n).tolist() for n in range(windows.num_examples))
+    masks = set()
+    for step in range(2 * steps):
+        batch = as_numpy(windows.batch(step))
+        assert set(batch) == {
+            "input_word_ids", "input_mask", "input_type_ids", "masked_lm_positions",
+            "masked_lm_ids", "masked_lm_weights",
+        }  # fmt: skip
+        assert {v.shape for v in batch.values()} == {(8, 64), (8, 10)}
+        used = batch["masked_lm_weights"] > 0
+        assert used.any(axis=1).all() and not np.isin(batch["masked_lm_ids"][used], [0, 2, 3]).any()
+        assert not batch["input_type_ids"].any()
+        masks.add(batch["masked_lm_positions"].tobytes())
+        for ids, real in zip(unmasked(batch), batch["input_mask"], strict=True):
+            size = real.sum()
+            assert ids[0] == CLS and ids[size - 1] == SEP and (ids[size:] == PAD).all()
+            if step < steps:  # each window once in an epoch
+                left.remove(ids[1 : size - 1].tolist())
+    assert len(left) == windows.num_examples % 8
+    assert len(masks) == 2 * steps
+
+
+def test_a_batch_depends_on_seed_and_step_alone():
+    windows, again, other = make_windows(), make_windows(), make_windows(seed=1)
+    steps = windows.steps_per_epoch
+    for step in (3 * steps + 1, 0, steps):
+        assert_equal(as_numpy(windows.batch(step)), as_numpy(again.batch(step)))
+    for n, element in enumerate(windows.dataset(steps - 2).take(4)):
+        assert_equal(as_numpy(element), as_numpy(windows.batch(steps - 2 + n)))
+    assert not np.array_equal(windows.batch(0)["input_word_ids"], other.batch(0)["input_word_ids"])
+    assert not np.array_equal(windows._order(0), windows._order(1))
+    assert len(list(windows.evaluation_batches(3))) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"seq_length": 7}, "seq_length must be 8 or more"),
+        ({"batch_size": 0}, "batch_size must be 1 or more"),
+        ({"mask_rate": 0.0}, "mask_rate must lie in"),
+        ({"max_predictions": 65}, "max_predictions must lie in"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_windows(**arguments)

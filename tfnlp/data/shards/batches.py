@@ -1,0 +1,203 @@
+"""Batches from shards of examples, equal to those that are made of the text itself.
+
+Rows are read from the shards in order. Masks are drawn when they are read, with (seed, step), as
+for rows from a corpus in memory. After the last epoch of the shards the first one is read again,
+with other masks.
+"""
+
+import os
+from typing import Any
+
+import tensorflow as tf
+
+from tfnlp.data.pretraining.packing import PairPacker, WindowPacker
+from tfnlp.data.shards.pairs import label_feature
+from tfnlp.data.shards.reading import Shards
+
+_TOKENS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+
+
+class MaskedShards(Shards):
+    """Rows from shards that are masked when they are read.
+
+    `batch(n)` equals that of the class named below with the same seed, sizes and training text, bit
+    for bit, for all epochs that are in the shards.
+
+    Args:
+        directory: the output of `tfnlp examples`.
+        tokenizer: that of the vocabulary in `directory`.
+        batch_size, max_predictions, mask_rate, whole_word: as of that class.
+        seed: of the masks; None: that of the examples.
+
+    Raises:
+        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike,
+        tokenizer: Any,
+        *,
+        batch_size: int,
+        max_predictions: int = 20,
+        seed: int | None = None,
+        mask_rate: float = 0.15,
+        whole_word: bool = False,
+    ) -> None:
+        super().__init__(directory)
+        self.batch_size = batch_size
+        self.seq_length = self.settings["seq_length"]
+        self.seed = self.settings["seed"] if seed is None else seed
+        self._pack = self._packer(
+            tokenizer,
+            batch_size=batch_size,
+            seq_length=self.seq_length,
+            max_predictions=max_predictions,
+            seed=self.seed,
+            mask_rate=mask_rate,
+            whole_word=whole_word,
+        )
+        records = tf.TensorSpec([batch_size], tf.string)
+        self._parsed = tf.function(
+            self._parse, [records, tf.TensorSpec([], tf.int64)], autograph=False
+        )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches in an epoch; 1 for a corpus smaller than a batch, whose rows repeat."""
+        return max(1, self.num_examples // self.batch_size)
+
+    @property
+    def random_share(self) -> float:
+        """Share of the examples of epoch 0 with a random second segment."""
+        shards = self._shards[: self._paths.shape[1]]
+        return sum(shard.get("random", 0) for shard in shards) / self.num_examples
+
+    def batch(self, step: int) -> dict[str, tf.Tensor]:
+        """Return the batch of a step; for many batches, `dataset` is faster."""
+        return next(iter(self.dataset(step)))
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
+        per_epoch = self.steps_per_epoch * self.batch_size
+        records = self.records(first_step * self.batch_size, per_epoch)
+        batches = records.batch(self.batch_size, drop_remainder=True)
+        steps = tf.data.Dataset.range(first_step, tf.int64.max)
+        batches = tf.data.Dataset.zip(batches, steps).map(
+            self._parsed, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
+        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
+        if max_batches < 1:
+            raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
+        return self.dataset().take(min(max_batches, self.steps_per_epoch))
+
+    def _packer(self, tokenizer: Any, **arguments: Any) -> PairPacker | WindowPacker:
+        """Return the function that packs what `_parse` reads."""
+        raise NotImplementedError
+
+    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return the batch of serialized examples."""
+        raise NotImplementedError
+
+
+class PairShards(MaskedShards):
+    """`SentencePairs` from shards; see `MaskedShards`."""
+
+    shape = "pairs"
+
+    def _packer(self, tokenizer: Any, **arguments: Any) -> PairPacker:
+        return PairPacker(tokenizer, self.settings["second"], **arguments)
+
+    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
+        single = tf.io.FixedLenFeature([], tf.int64)
+        features, name = {"a": _TOKENS, "b": _TOKENS}, label_feature(self.settings["second"])
+        features["target"] = single
+        if name is not None:
+            features[name] = single
+        parsed = tf.io.parse_example(records, features)
+        a, b = parsed["a"], parsed["b"]
+        tokens = tf.cast(tf.concat([a.flat_values, b.flat_values], 0), tf.int32)
+        behind = tf.size(a.flat_values, tf.int64)
+        rows = [a.row_starts(), a.row_limits(), behind + b.row_starts(), behind + b.row_limits()]
+        label = tf.zeros_like(parsed["target"]) if name is None else parsed[name]
+        rows = tf.stack([*rows, label, parsed["target"]], axis=1)
+        rows = tf.ensure_shape(rows, [self.batch_size, 6])
+        return self._pack(tokens, rows, step)
+
+
+class MaskedWindowShards(MaskedShards):
+    """`MaskedWindows` from shards; see `MaskedShards`."""
+
+    shape = "masked_windows"
+
+    def _packer(self, tokenizer: Any, **arguments: Any) -> WindowPacker:
+        return WindowPacker(tokenizer, **arguments)
+
+    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
+        ids = tf.io.parse_example(records, {"ids": _TOKENS})["ids"]
+        lengths = tf.ensure_shape(ids.row_lengths(), [self.batch_size])
+        return self._pack(tf.cast(ids.flat_values, tf.int32), lengths, step)
+
+
+class WindowShards(Shards):
+    """`TokenWindows` from shards.
+
+    `batch(n)` equals that of `TokenWindows` with the same seed, window and training text, for all
+    epochs that are in the shards.
+
+    Args:
+        directory: the output of `tfnlp examples`.
+        batch_size: B, over all devices.
+
+    Raises:
+        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
+    """
+
+    shape = "windows"
+
+    def __init__(self, directory: str | os.PathLike, *, batch_size: int) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
+        super().__init__(directory)
+        self.batch_size = batch_size
+        self.window, self.seed = self.settings["seq_length"], self.settings["seed"]
+        self.windows_per_epoch = self.num_examples
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """Windows of an epoch divided by the batch size."""
+        return self.windows_per_epoch / self.batch_size
+
+    def batch(self, step: int) -> dict[str, tf.Tensor]:
+        """Return the batch of a step; for many batches, `dataset` is faster."""
+        return next(iter(self.dataset(step)))
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
+        records = self.records(first_step * self.batch_size, self.windows_per_epoch)
+        batches = records.batch(self.batch_size, drop_remainder=True).map(
+            self._parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    @tf.autograph.experimental.do_not_convert
+    def _parse(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+        shape = [self.batch_size, self.window]
+        feature = tf.io.FixedLenFeature([self.window + 1], tf.int64)
+        ids = tf.cast(tf.io.parse_example(records, {"ids": feature})["ids"], tf.int32)
+        ids = tf.ensure_shape(ids, [self.batch_size, self.window + 1])
+        return {
+            "input_word_ids": ids[:, :-1],
+            "input_mask": tf.ones(shape, tf.int32),
+            "targets": ids[:, 1:],
+            "weights": tf.ones(shape, tf.float32),
+        }

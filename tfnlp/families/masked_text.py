@@ -1,0 +1,277 @@
+"""Text of masked language models: vocabulary, masked batches, held-out measures."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from tfnlp.families import masked_measures
+from tfnlp.families.preparation import Preparation, Vocabulary, documents, tokenized_once
+from tfnlp.families.subwords import Subwords
+
+
+def _pretraining(pretrainer: Any) -> Any:
+    from tfnlp.tasks import BertPretraining
+
+    return BertPretraining(pretrainer)
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskedText:
+    """How a family makes masked batches of its text, and what it learns from them.
+
+    Attributes:
+        title: The model's name in a sentence, without an article.
+        subwords: Its vocabulary.
+        second: The second segment of a row, see `SentencePairs`; None: rows are windows of
+            sentences, see `MaskedWindows`.
+        sizes: Function of (config, model to go on from) to the encoder's arguments but for
+            `vocab_size`, checked.
+        heads: Function of (config, model to go on from, training batches) to the pretrainer's.
+        copied: Layers of the pretrainer whose weights go on, beside the encoder.
+        objective: Function of the pretrainer to the task.
+        copy_weights: Function of (model to go on from, encoder, pretrainer) in place of `copied`.
+    """
+
+    title: str
+    subwords: Subwords
+    second: str | None
+    sizes: Callable[[Any, Any], dict[str, Any]]
+    heads: Callable[[Any, Any, Any], dict[str, Any]]
+    copied: tuple[str, ...] = ("masked_lm_head", "masked_lm_bias")
+    objective: Callable[[Any], Any] = _pretraining
+    copy_weights: Callable[[Any, Any, Any], None] | None = None
+
+    def batches(self, corpus: Any, tokenizer: Any, **arguments: Any) -> Any:
+        """Return the masked batches of a tokenized corpus.
+
+        Args:
+            corpus: A `TokenizedCorpus`.
+            tokenizer: Its tokenizer.
+            arguments: Of `SentencePairs` or `MaskedWindows`.
+        """
+        from tfnlp.data import MaskedWindows, SentencePairs
+
+        if self.second is None:
+            return MaskedWindows(corpus, tokenizer, **arguments)
+        return SentencePairs(corpus, tokenizer, second=self.second, **arguments)
+
+    def shards(self, directory: str, tokenizer: Any, **arguments: Any) -> Any:
+        """Return the masked batches of prepared examples."""
+        from tfnlp.data import MaskedWindowShards, PairShards
+
+        shards = MaskedWindowShards if self.second is None else PairShards
+        return shards(directory, tokenizer, **arguments)
+
+    def examples(self, config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
+        """Return the vocabulary, the settings and the recipe of prepared examples."""
+        from tfnlp.data.pretraining.packing import check_rows
+        from tfnlp.data.shards.recipes import MaskedWindowRecipe, PairRecipe
+        from tfnlp.families.examples import training_documents
+
+        check_rows(config.seq_length, config.seed)
+        tokens = self.subwords.given_or_learnt(
+            config, lambda: (s for document in training_documents(config, False) for s in document)
+        )
+        settings = self.subwords.settings(config)
+        maker = self.subwords.maker(tokens, settings)
+        tokenizer = maker()  # checks the vocabulary before any work is done
+        if self.second is None:
+            recipe = MaskedWindowRecipe(maker, int(tokenizer.sep_id))
+        else:
+            recipe = PairRecipe(maker, self.second)
+            settings = {**settings, "short_seq_prob": config.short_seq_prob}
+        return self.subwords.kept(tokens), settings, recipe
+
+    def prepare(self, config: Any, before: Any, strategy: Any) -> Preparation:
+        """Return what pretraining needs: masked batches and the losses of the pretrainer's heads.
+
+        Args:
+            config: A `SubwordTextConfig` with `max_predictions` and `whole_word`.
+            before: The `Pretrained` to go on from, or None.
+            strategy: The devices.
+        """
+        return _prepare(self, config, before)
+
+
+def _prepare(text: MaskedText, config: Any, before: Any) -> Preparation:
+    predictions = masks_a_row(config)
+    sizes = text.sizes(config, before)
+    tokenizer, found = _read(text, config, before, predictions)
+    held_out = list(found["held_out"].evaluation_batches(config.evaluate_batches))
+    commonest = masked_measures.unigram_accuracy(found["commonest"], held_out)
+    subwords, names = text.subwords, text.subwords.settings(config)
+
+    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+        return (
+            f"{text.title} with {pretrainer.count_params() / 1e6:.2f} M parameters on "
+            f"{found['size']:,} tokens of {found['documents']:,} documents"
+            + ("" if text.second is None else masked_measures.too_long(found, config.seq_length))
+            + f"; held out: {found['held_out_size']:,} tokens"
+        )
+
+    def copy_weights(encoder: Any, pretrainer: Any) -> None:
+        if text.copy_weights is not None:
+            text.copy_weights(before, encoder, pretrainer)
+        else:
+            _copy_weights(before, encoder, pretrainer, text.copied)
+
+    return Preparation(
+        batches=found["batches"],
+        held_out=held_out,
+        vocabulary=subwords.kept(subwords.tokens(tokenizer)),
+        # The table of a checkpoint may have more rows than there are tokens.
+        arguments={"vocab_size": tokenizer.vocab_size, **sizes},
+        heads=text.heads(config, before, found["batches"]),
+        text={name: getattr(tokenizer, name) for name in names},
+        training={"max_predictions": predictions},
+        corpus=found["corpus"],
+        objective=text.objective,
+        describe=describe,
+        measure=lambda trainer: masked_measures.measured(trainer, held_out, before is not None),
+        line=lambda when, results: masked_measures.line(when, results, commonest),
+        first=before is not None,
+        copy_weights=None if before is None else copy_weights,
+        perplexity=False,
+    )
+
+
+def masks_a_row(config: Any) -> int:
+    """Return the masked positions of a training row."""
+    from tfnlp.data import masked_positions
+
+    return config.max_predictions or masked_positions(config.seq_length)
+
+
+def sizes_of_config(
+    config: Any, published: dict[str, Any], before: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return the arguments of an encoder with positions, checked before any work is done.
+
+    Args:
+        config: A `PositionConfig` and `SubwordTextConfig`.
+        published: The arguments of the published size.
+        before: The arguments of the model to go on from, or None.
+    """
+    from tfnlp.families.config import check_length, transformer_sizes
+
+    rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
+    if before is not None:
+        sizes = {name: value for name, value in before.items() if name != "dtype"}
+        check_length(config, sizes["max_positions"])
+        return {**sizes, **rates}
+    sizes = transformer_sizes(config, published)
+    sizes.pop("vocab_size", None)
+    sizes["max_positions"] = config.max_positions or max(512, config.seq_length)
+    check_length(config, sizes["max_positions"])
+    return {**sizes, **rates, "initializer_range": config.initializer_range}
+
+
+def _read(
+    text: MaskedText, config: Any, before: Any, predictions: int
+) -> tuple[Any, dict[str, Any]]:
+    """Return the tokenizer, and batches and counts of the text or of the prepared examples."""
+    subwords, settings = text.subwords, text.subwords.settings(config)
+    if config.examples:
+        tokenizer = _examples_tokenizer(subwords, config, before, settings)
+        return tokenizer, _read_examples(text, config, tokenizer, predictions)
+    train, valid = documents(config)
+    if before is not None:
+        tokenizer = before.tokenizer
+    else:
+        tokenizer = subwords.make(subwords.of_documents(config, train), **settings)
+    return tokenizer, _read_documents(text, config, tokenizer, predictions, train, valid)
+
+
+def _examples_tokenizer(
+    subwords: Subwords, config: Any, before: Any, settings: dict[str, Any]
+) -> Any:
+    """Return the tokenizer of prepared examples, or that of the model to go on from."""
+    from tfnlp.families.examples import check_same_vocabulary
+    from tfnlp.files import local_copy
+
+    with local_copy(f"{config.examples}/{subwords.name}") as path:
+        tokens = subwords.read(path)
+    tokenizer = subwords.make(tokens, **settings)
+    if before is None:
+        return tokenizer
+    facts = (subwords.facts(one, settings) for one in (tokenizer, before.tokenizer))
+    check_same_vocabulary(config, *facts)
+    return before.tokenizer
+
+
+def _read_documents(
+    text: MaskedText,
+    config: Any,
+    tokenizer: Any,
+    predictions: int,
+    train_documents: Any,
+    valid_documents: Any,
+) -> dict[str, Any]:
+    """Return batches and counts of documents."""
+    from tfnlp.data import TokenizedCorpus
+    from tfnlp.data.corpus.arrays import count_ids, int32_checksum
+
+    tokens, settings = text.subwords.facts(tokenizer, text.subwords.settings(config))
+
+    def tokenized(documents: Any) -> TokenizedCorpus:
+        return tokenized_once(
+            documents,
+            [f"{text.subwords.kind} tokens", tokens, *settings.values()],
+            lambda folder: TokenizedCorpus.build(documents, tokenizer, folder=folder),
+            TokenizedCorpus.read,
+        )
+
+    train, valid = tokenized(train_documents), tokenized(valid_documents)
+
+    def batches(corpus: Any, seed: int) -> Any:
+        return text.batches(
+            corpus,
+            tokenizer,
+            batch_size=config.batch_size,
+            seq_length=config.seq_length,
+            max_predictions=predictions,
+            seed=seed,
+            whole_word=config.whole_word,
+        )
+
+    return {
+        "batches": batches(train, config.seed),
+        "held_out": batches(valid, config.seed + 1),
+        "corpus": {"tokens": train.num_tokens, "crc32": int32_checksum(train.tokens)},
+        "size": train.num_tokens,
+        "documents": train.num_documents,
+        "sentence_starts": train.sentence_starts,
+        "held_out_size": valid.num_tokens,
+        "commonest": count_ids(train.tokens).argmax(),
+    }
+
+
+def _read_examples(
+    text: MaskedText, config: Any, tokenizer: Any, predictions: int
+) -> dict[str, Any]:
+    """Return batches and counts of examples that `tfnlp examples` wrote."""
+    settings = {
+        "batch_size": config.batch_size,
+        "max_predictions": predictions,
+        "whole_word": config.whole_word,
+    }
+    shards = text.shards(config.examples, tokenizer, **settings)
+    valid, train = shards.held_out(), shards.counts["train"]
+    more = {"seq_length": shards.seq_length, "seed": shards.seed + 1}
+    return {
+        "batches": shards,
+        "held_out": text.batches(valid, tokenizer, **more, **settings),
+        "corpus": {"tokens": train["tokens"], "examples": shards.checksum},
+        "size": train["tokens"],
+        "documents": train["documents"],
+        "held_out_size": valid.num_tokens,
+        "commonest": shards.commonest_token,
+    }
+
+
+def _copy_weights(before: Any, encoder: Any, pretrainer: Any, heads: tuple[str, ...]) -> None:
+    encoder.set_weights(before.encoder.get_weights())
+    for name in heads:
+        if name in {layer.name for layer in pretrainer.layers}:
+            weights = before.pretrainer.get_layer(name).get_weights()
+            pretrainer.get_layer(name).set_weights(weights)
