@@ -126,7 +126,7 @@ TRAINING = {
 }  # fmt: skip
 TASKS = {
     "BertPretraining": {
-        "a model without `mlm_logits` and `next_sentence_logits`": [
+        "a model without any of these outputs": [
             ("`mlm_logits`", lambda: tasks.BertPretraining(other())),
         ],
     },

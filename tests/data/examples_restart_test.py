@@ -117,7 +117,7 @@ def test_other_settings_are_refused(corpus, made, flags, message):
 def test_another_text_or_model_or_folder_is_refused(corpus, made, tmp_path):
     with pytest.raises(ValueError, match="holds examples with other settings .input was "):
         make("bert", corpus[:2], made)
-    with pytest.raises(ValueError, match="holds examples for bert, not for gpt"):
+    with pytest.raises(ValueError, match="holds pairs for bert, not windows"):
         WindowShards(made, batch_size=4)
     with pytest.raises(FileNotFoundError, match="holds no manifest.json"):
         WindowShards(tmp_path, batch_size=4)
