@@ -7,12 +7,14 @@ from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.gpt.loading import load_gpt
 from tfnlp.convert.gpt.saving import save_gpt
+from tfnlp.convert.keras_hub import from_keras_hub, to_keras_hub
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.convert.word_vectors import read_word_vectors, write_word_vectors
 
 __all__ = [
     "Pretrained",
     "Tensors",
+    "from_keras_hub",
     "google_tensors",
     "huggingface_tensors",
     "load_bert",
@@ -23,5 +25,6 @@ __all__ = [
     "save_elmo",
     "save_gpt",
     "save_huggingface",
+    "to_keras_hub",
     "write_word_vectors",
 ]

@@ -18,7 +18,7 @@ def load_pretrained(
     """Return the pretrained model of a run, a checkpoint, exported modules or a vector file.
 
     Args:
-        path: A folder or file; or a `Pretrained`, which is returned.
+        path: A folder or file; "keras_hub:" and a preset; or a `Pretrained`, which is returned.
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
 
@@ -27,6 +27,7 @@ def load_pretrained(
         ValueError: for anything else than a model that tfnlp reads, or another family's; says
             what it is and what was expected.
     """
+    from tfnlp.convert.keras_hub.loading import is_preset, read_preset
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.families import FAMILIES
     from tfnlp.training.run import is_run
@@ -37,6 +38,10 @@ def load_pretrained(
     path = os.fspath(path)
     if is_run(path):
         found, loaded = _of_run(path, family, dtype)
+    elif is_preset(path):
+        name, loaded = read_preset(path, dtype)
+        found = FAMILIES[name]
+        _check_family(path, found, family)
     else:
         found, read = _recognised(path, FAMILIES)
         _check_family(path, found, family)

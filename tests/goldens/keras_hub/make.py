@@ -1,0 +1,86 @@
+"""Writes the presets and the expected numbers in this folder: `python make.py`.
+
+keras-hub 0.32.0 and Keras 3.15.1 made them: tiny models with random weights, saved by
+`save_to_preset`, and what keras-hub computes with them.
+"""
+
+import pathlib
+import tempfile
+import zipfile
+
+import keras
+import keras_hub
+import numpy as np
+
+FOLDER = pathlib.Path(__file__).parent
+V, T, P, L = 40, 7, 3, 2
+SIZES = dict(vocabulary_size=V, num_layers=L, num_heads=2, hidden_dim=8, intermediate_dim=12)
+WORDS = ["the", "cat", "sat", "on", "mat", "un", "##want", "##ed", "run", "##s", "!", "a"]
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
+MERGES = ["t h", "th e", "c a", "ca t", "Ġ the", "Ġ cat"]
+TEXTS = ["The cat sat on the mat!", "unwanted runs", "a"]
+
+
+def bert():
+    models = keras_hub.models
+    tokenizer = models.BertTokenizer(PIECES, lowercase=True)
+    preprocessor = models.BertMaskedLMPreprocessor(tokenizer, sequence_length=12)
+    backbone = models.BertBackbone(**SIZES, max_sequence_length=16)
+    return models.BertMaskedLM(backbone, preprocessor)
+
+
+def gpt2():
+    models = keras_hub.models
+    letters = [*"abcdefghijklmnopqrstuvwxyz", "Ġ", "!"]
+    tokens = [*letters, *(merge.replace(" ", "") for merge in MERGES), "<|endoftext|>"]
+    tokenizer = models.GPT2Tokenizer({x: i for i, x in enumerate(tokens)}, MERGES)
+    preprocessor = models.GPT2CausalLMPreprocessor(tokenizer, sequence_length=12)
+    backbone = models.GPT2Backbone(**SIZES, max_sequence_length=16)
+    return models.GPT2CausalLM(backbone, preprocessor)
+
+
+def inputs_of(model, rng):
+    """Ids with padding on the right, segments and masked positions where the model has them."""
+    mask = (np.arange(T) < np.array([[T], [5], [2]])).astype("int32")
+    every = {
+        "token_ids": rng.integers(0, V, (3, T)).astype("int32"),
+        "padding_mask": mask,
+        "segment_ids": rng.integers(0, 2, (3, T)).astype("int32"),
+        "mask_positions": rng.integers(0, 2, (3, P)).astype("int32"),
+    }
+    return {name: every[name] for name in model.input}
+
+
+def outputs_of(model, inputs):
+    """What keras-hub computes: each block's output, those of the backbone, and of the task."""
+    backbone = model.backbone
+    own = {name: inputs[name] for name in backbone.input}
+    blocks = [backbone.get_layer(f"transformer_layer_{i}").output for i in range(L)]
+    found = {f"block_{i}": x for i, x in enumerate(keras.Model(backbone.input, blocks)(own))}
+    outputs = backbone(own)
+    found |= outputs if isinstance(outputs, dict) else {"sequence_output": outputs}
+    return {name: np.asarray(x) for name, x in {**found, "logits": model(inputs)}.items()}
+
+
+def write(name, model, texts=TEXTS):
+    rng = np.random.default_rng(len(name))
+    for variable in model.weights:
+        variable.assign(rng.normal(size=variable.shape, scale=0.4))
+    inputs = inputs_of(model, rng)
+    ids = [np.asarray(model.preprocessor.tokenizer(text), "int32") for text in texts]
+    np.savez_compressed(
+        FOLDER / f"{name}_expected.npz",
+        **{f"inputs/{key}": x for key, x in inputs.items()},
+        **{f"outputs/{key}": x for key, x in outputs_of(model, inputs).items()},
+        **{f"ids/{text}": x for text, x in zip(texts, ids, strict=True)},
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_to_preset(folder)
+        with zipfile.ZipFile(FOLDER / f"{name}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in sorted(pathlib.Path(folder).rglob("*")):
+                archive.write(path, path.relative_to(folder))
+
+
+if __name__ == "__main__":
+    write("bert", bert())
+    write("gpt2", gpt2(), ["the cat sat on the mat!", "unwanted runs", "a"])

@@ -1,0 +1,191 @@
+"""Models of keras-hub as tfnlp's."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from types import ModuleType
+from typing import Any
+
+import keras
+import numpy as np
+
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.keras_hub.counterpart import Counterpart, library
+from tfnlp.convert.keras_hub.families import counterpart
+from tfnlp.convert.mapping import assign, stored_shapes, weights_from_tensors
+from tfnlp.convert.pretrained import Pretrained
+from tfnlp.text.lines import shown
+
+PREFIX = "keras_hub:"
+_PACKAGE = "keras_hub>"
+
+
+def from_keras_hub(source: Any, dtype: Any = None) -> Pretrained:
+    """Return a keras-hub model as tfnlp's, with its weights and its vocabulary.
+
+    Args:
+        source: a backbone (`BertBackbone`, `GPT2Backbone`); a task on one, whose preprocessor has
+            the tokenizer; or a preset, see `load_preset`. Of `BertMaskedLM` the head is converted
+            too; of other tasks the backbone and the tokenizer.
+        dtype: a Keras dtype policy; None: that of the backbone.
+
+    Returns:
+        A `Pretrained`. Its weights are copies.
+
+    Raises:
+        ImportError: if keras-hub is not installed.
+        ValueError: if `source` is no such model or can't be loaded.
+    """
+    if isinstance(source, str | os.PathLike):
+        return load_preset(source, dtype)
+    models = library().models
+    task = source if isinstance(source, models.Task) else None
+    backbone = source if task is None else task.backbone
+    if not isinstance(backbone, models.Backbone):
+        raise ValueError(
+            f"{type(source).__name__} is no model of keras-hub; give a Backbone, a Task or a preset"
+        )
+    part = counterpart(type(backbone).__name__, type(source).__name__)
+    preprocessor = None if task is None else task.preprocessor
+    tokenizer = None if preprocessor is None else preprocessor.tokenizer
+    has_head = task is not None and type(task).__name__ == part.pretrainer
+    return _converted(part, task if has_head else backbone, backbone, tokenizer, dtype)
+
+
+def load_preset(name: str | os.PathLike, dtype: Any = None) -> Pretrained:
+    """Load a preset of keras-hub: a folder that `save_to_preset` wrote, or a published one.
+
+    Args:
+        name: path of the folder, or what `keras_hub.models.Backbone.from_preset` takes, such as
+            "bert_tiny_en_uncased", which keras-hub downloads; "keras_hub:" may stand before it.
+        dtype: a Keras dtype policy; None: that of the preset.
+
+    Returns:
+        A `Pretrained`, with the pretraining head if the folder holds the task of that head.
+
+    Raises:
+        ImportError: if keras-hub is not installed.
+        ValueError: if keras-hub can't load it, or tfnlp has no such model.
+    """
+    return read_preset(name, dtype)[1]
+
+
+def read_preset(name: str | os.PathLike, dtype: Any = None) -> tuple[str, Pretrained]:
+    """Return the name of the family of a preset, and the model; see `load_preset`.
+
+    Raises:
+        ImportError: if keras-hub is not installed.
+        ValueError: if keras-hub can't load it, or tfnlp has no such model.
+    """
+    name = os.fspath(name).removeprefix(PREFIX)
+    stated = preset_class(name)
+    if stated is not None:
+        counterpart(stated, name)  # before keras-hub reads the weights
+    keras_hub = library()
+    try:
+        model, tokenizer = _from_preset(keras_hub, name, dtype)
+    except Exception as error:  # of keras-hub, h5py, json or a download
+        raise ValueError(f"keras-hub can't load {shown(name)}: {_one_line(error)}") from error
+    backbone = getattr(model, "backbone", model)
+    part = counterpart(type(backbone).__name__, name)
+    loaded = _converted(part, model, backbone, tokenizer, dtype)
+    loaded.path = name
+    return part.family, loaded
+
+
+def is_preset(name: str) -> bool:
+    """Return whether this is a name with "keras_hub:" before it, or the folder of a preset."""
+    if name.startswith(PREFIX):
+        return True
+    try:
+        return preset_class(name) is not None
+    except ValueError:  # no JSON: of whatever else may be there
+        return False
+
+
+def preset_class(folder: str | os.PathLike) -> str | None:
+    """Return the class of the backbone in a preset's folder; None if it is no preset.
+
+    Raises:
+        ValueError: if its `config.json` is damaged.
+    """
+    return _class_in(pathlib.Path(folder, "config.json"))
+
+
+def _class_in(path: pathlib.Path) -> str | None:
+    """Return the class of keras-hub that a file describes, None if there is none."""
+    name = read_json(path).get("registered_name") if path.is_file() else None
+    if not isinstance(name, str) or not name.startswith(_PACKAGE):
+        return None
+    return name.removeprefix(_PACKAGE)
+
+
+def _from_preset(keras_hub: ModuleType, name: str, dtype: Any) -> tuple[keras.Model, Any]:
+    """Return the model and the tokenizer (or None) of a preset."""
+    options = {} if dtype is None else {"dtype": dtype}
+    stated = _class_in(pathlib.Path(name, "task.json"))
+    backbone = preset_class(name) if stated is not None else None
+    part = None if backbone is None else counterpart(backbone, name)
+    if part is not None and stated == part.pretrainer:
+        model = getattr(keras_hub.models, stated).from_preset(name, **options)
+    else:
+        model = keras_hub.models.Backbone.from_preset(name, **options)
+    if os.path.isdir(name) and not os.path.isfile(os.path.join(name, "tokenizer.json")):
+        return model, None
+    return model, keras_hub.models.Tokenizer.from_preset(name)
+
+
+def _converted(
+    part: Counterpart, model: keras.Model, backbone: Any, tokenizer: Any, dtype: Any
+) -> Pretrained:
+    """Return the `Pretrained` of `model`, which is `backbone` or the pretrainer on it."""
+    stated = backbone.get_config()
+    arguments = {ours: stated[theirs] for theirs, ours in part.sizes.items()}
+    arguments |= part.constants
+    arguments |= {"dropout": stated["dropout"], "attention_dropout": stated["dropout"]}
+    policy = backbone.dtype_policy if dtype is None else dtype
+    encoder, pretrainer = part.build(arguments, model is not backbone, policy)
+    whole = encoder if pretrainer is None else pretrainer
+    arguments = part.arguments(encoder)
+    _copy(part.rows(arguments, model is not backbone), model, whole)
+    make = None
+    if tokenizer is not None:
+        if type(tokenizer).__name__ != part.tokenizer:
+            raise ValueError(
+                f"the tokenizer is a {type(tokenizer).__name__}, expected {part.tokenizer}"
+            )
+
+        def make() -> Any:
+            return part.read_tokenizer(tokenizer)
+
+    return Pretrained(
+        encoder,
+        pretrainer,
+        arguments,
+        make_tokenizer=make,
+        lowercase=None if tokenizer is None else part.lowercase(tokenizer),
+    )
+
+
+def _copy(rows: dict[str, Any], source: keras.Model, target: keras.Model) -> None:
+    """Set the weights of `target` to those of a model of keras-hub."""
+    variables = {variable.path: variable for variable in source.weights}
+    shapes = stored_shapes(rows, {weight.path: tuple(weight.shape) for weight in target.weights})
+    missing = sorted(set(shapes) - set(variables))
+    if missing:
+        raise ValueError(
+            f"{type(source).__name__} {source.name} lacks the variable {missing[0]}; has it been "
+            "changed?"
+        )
+    assign(
+        target,
+        weights_from_tensors(
+            rows, lambda name: np.asarray(variables[name].numpy()).reshape(shapes[name])
+        ),
+    )
+
+
+def _one_line(error: Exception) -> str:
+    line = " ".join(str(error).split())
+    return line[:300] if line else type(error).__name__

@@ -1,0 +1,100 @@
+"""Models of tfnlp as keras-hub's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from tfnlp.convert.keras_hub.counterpart import Counterpart, library
+from tfnlp.convert.keras_hub.families import COUNTERPARTS
+from tfnlp.convert.mapping import tensors_from_weights
+from tfnlp.convert.pretrained import Pretrained
+
+
+def to_keras_hub(
+    model: keras.Model | Pretrained,
+    tokenizer: Any = None,
+    approximate: bool = False,
+    dropout: float | None = None,
+) -> Any:
+    """Return a model of tfnlp as keras-hub's, with its weights and its vocabulary.
+
+    keras-hub's code has one activation and one epsilon for each family. A model that was made
+    with others is refused unless `approximate`.
+
+    Args:
+        model: an encoder or pretrainer of BERT or GPT-2, or a `Pretrained`.
+        tokenizer: tfnlp's tokenizer for the preprocessor of a task; that of a `Pretrained` is
+            taken without it.
+        approximate: convert a model whose activation or epsilon differs from keras-hub's too; its
+            outputs then differ from the model's.
+        dropout: the rate of keras-hub's model, which has one; needed where the model has two.
+
+    Returns:
+        `BertMaskedLM` if the model has a masked-LM head, `GPT2CausalLM` if it has GPT's head, else
+        the backbone; a task has a preprocessor if there is a tokenizer. BERT's next-sentence head
+        has no place in keras-hub and is left out. Without a pooler the backbone's is new.
+
+    Raises:
+        ImportError: if keras-hub is not installed.
+        ValueError: if keras-hub has no such model.
+    """
+    if isinstance(model, Pretrained):
+        if tokenizer is None and model.make_tokenizer is not None:
+            tokenizer = model.tokenizer
+        model = model.encoder if model.pretrainer is None else model.pretrainer
+    part, arguments = _counterpart(model)
+    models = library().models
+    has_head = part.head in model.output
+    if not approximate:
+        _check_constants(part, arguments, part.head_constants(model) if has_head else {})
+    if dropout is None:
+        dropout = arguments["dropout"]
+        if arguments["attention_dropout"] != dropout:
+            raise ValueError(
+                f"the model has dropout={dropout} and attention_dropout="
+                f"{arguments['attention_dropout']}, but keras-hub's has one rate; pass dropout="
+            )
+    sizes = {theirs: arguments[ours] for theirs, ours in part.sizes.items()}
+    dtype = model.get_layer("token_embedding").dtype_policy
+    made = getattr(models, part.backbone)(**sizes, dropout=dropout, dtype=dtype)
+    if has_head:
+        preprocessor = None
+        if tokenizer is not None:
+            converted = part.write_tokenizer(tokenizer, getattr(models, part.tokenizer))
+            preprocessor = getattr(models, part.preprocessor)(
+                converted, sequence_length=arguments["max_positions"]
+            )
+        made = getattr(models, part.pretrainer)(made, preprocessor=preprocessor)
+    variables = {variable.path: variable for variable in made.weights}
+    for name, array in tensors_from_weights(part.rows(arguments, has_head), model).items():
+        variables[name].assign(array.reshape(variables[name].shape))
+    return made
+
+
+def _counterpart(model: keras.Model) -> tuple[Counterpart, dict[str, Any]]:
+    """Return the family of a model in keras-hub, and the arguments of its encoder."""
+    for part in COUNTERPARTS.values():
+        try:
+            return part, part.arguments(model)
+        except ValueError:
+            continue
+    raise ValueError(
+        f"model {getattr(model, 'name', model)!r} has no counterpart in keras-hub; give an encoder "
+        f"or pretrainer of {', '.join(part.family for part in COUNTERPARTS.values())}"
+    )
+
+
+def _check_constants(part: Counterpart, arguments: dict[str, Any], head: dict[str, tuple]) -> None:
+    """Raise ValueError if keras-hub's code has other constants than the model."""
+    differing = {
+        name: (arguments[name], constant)
+        for name, constant in part.constants.items()
+        if arguments[name] != constant
+    }
+    for name, (ours, theirs) in (differing | head).items():
+        raise ValueError(
+            f"the model has {name}={ours!r}, but keras-hub's {part.backbone} always has "
+            f"{theirs!r}; approximate=True converts it all the same"
+        )
