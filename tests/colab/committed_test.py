@@ -89,7 +89,6 @@ def test_installation_has_what_setup_asks_for():
     required = re.search(r"install_requires=\[(.*?)\]", setup, re.S)[1]
     required = set(re.findall(r'"([a-z0-9-]+)[<>=!",]', required))
     brought = {"tensorflow", "keras", "absl-py", "numpy", "tensorboard"}
-    # Needed by none of the notebooks; keras-hub and keras-nlp would bring the plain TensorFlow.
-    left_out = {"keras-hub", "keras-nlp", "sacrebleu"}
+    left_out = {"sacrebleu"}  # needed by none of the notebooks
     listed = set(re.findall(r'[\s"]([a-z][a-z0-9-]+)', source))
     assert required - brought - left_out <= listed

@@ -123,13 +123,15 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
-    """Copy a remote model to this machine while a command that only reads it runs."""
+    """Let a command that only reads its model find it on this machine."""
     if options.command not in ("evaluate", "export", "predict"):
         yield
         return
-    from tfnlp.files import local_copy
+    from tfnlp.families.published import opened
 
-    with local_copy(options.model) as options.model:
+    options.given_model = options.model
+    with opened(options.model) as place:
+        options.model = place.folder
         yield
 
 

@@ -52,6 +52,7 @@ def _evaluate_task(options: argparse.Namespace, config: Config) -> None:
         raise ValueError("give `text`, the labelled examples")
     given = {name: getattr(config, name) for name in takes if name in config.given}
     loaded = TaskRun(options.model)
+    loaded.path = options.given_model
     metrics, _, _ = loaded.measured(EvaluateTask.make(data=config.text, **given))
     if options.json:
         print(json.dumps(metrics))

@@ -19,7 +19,7 @@ def add_to(commands: Any) -> None:
         "directory",
         metavar="DIR",
         help="a SavedModel, or a folder with an encoder or model and its preprocessor; also a "
-        ".tar.gz file or an address",
+        ".tar.gz file, an address, hf://org/name or kaggle://owner/model/framework/variation",
     )
     parser.add_argument("--json", action="store_true", help="print a list of modules as JSON")
 

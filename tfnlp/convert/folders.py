@@ -6,7 +6,7 @@ import contextlib
 import os
 import pathlib
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from safetensors import SafetensorError
 
@@ -40,19 +40,23 @@ def find_weights(path: str | os.PathLike) -> pathlib.Path:
         if not path.exists() and not prefix_index.exists():
             raise FileNotFoundError(f"there is no folder, file or TensorFlow checkpoint {path}")
         return path
-    files = sorted(file for file in path.iterdir() if file.is_file())
-    for pattern in WEIGHTS:
-        # No glob: a folder's own name may hold brackets.
-        found = [
-            f
-            for f in files
-            if (f.name.endswith(pattern[1:]) if "*" in pattern else f.name == pattern)
-        ]
-        if len(found) > 1:
-            return _latest(path, found)
-        if found:
-            return found[0]
+    found = weight_names(file.name for file in path.iterdir() if file.is_file())
+    if len(found) > 1:
+        return _latest(path, [path / name for name in found])
+    if found:
+        return path / found[0]
     raise FileNotFoundError(f"{path} holds no weights; looked for {', '.join(WEIGHTS)}")
+
+
+def weight_names(names: Iterable[str]) -> list[str]:
+    """Return those of a folder's files that match the first of `WEIGHTS` that any file matches."""
+    names = sorted(names)
+    for pattern in WEIGHTS:
+        ending = pattern.removeprefix("*")
+        found = [n for n in names if (n == ending if ending == pattern else n.endswith(ending))]
+        if found:
+            return found
+    return []
 
 
 def _latest(folder: pathlib.Path, found: list[pathlib.Path]) -> pathlib.Path:

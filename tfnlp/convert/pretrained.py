@@ -28,7 +28,9 @@ class Pretrained:
         family: the family of the model; set by the packages that know families.
         run: contents of `config.json`, if the model was loaded from a run's folder.
         history: losses and metrics of the run's training, if it was loaded from a run's folder.
-        path: folder or file that the model was loaded from.
+        path: folder, file or name that the model was loaded from, as given.
+        folder: where its files are on this machine.
+        revision: the commit or version of a model that was loaded by its published name.
         saved: whether the encoder is an exported module.
         word_vectors: the `tfnlp.text.WordVectors` of models that have a vector for each word.
         results: the measures of the training that has just ended.
@@ -46,6 +48,8 @@ class Pretrained:
     run: dict[str, Any] | None = None
     history: Any = None
     path: str | None = None
+    folder: str | None = None
+    revision: str | None = None
     saved: bool = False
     word_vectors: Any = None
     results: dict[str, Any] | None = None

@@ -189,7 +189,7 @@ class StartConfig(Config):
     """The model to go on from."""
 
     start: Any = option(
-        None, "go on from this run or checkpoint, with its sizes and its vocabulary",
+        None, "go on from this run, checkpoint or hf:// name, with its sizes and its vocabulary",
         flag="--from", metavar="DIR", group="model", record="training", record_as="from",
     )  # fmt: skip
 

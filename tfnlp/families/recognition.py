@@ -18,7 +18,7 @@ def load_pretrained(
     """Return the pretrained model of a run, a checkpoint, exported modules or a vector file.
 
     Args:
-        path: A folder or file; "keras_hub:" and a preset; or a `Pretrained`, which is returned.
+        path: A folder or file; the name of a published model; or a `Pretrained`, which is returned.
         family: The only family that will do; None: any.
         dtype: A Keras dtype policy; None: the global one.
 
@@ -26,16 +26,24 @@ def load_pretrained(
         FileNotFoundError: if there is nothing there.
         ValueError: for anything else than a model that tfnlp reads, or another family's; says
             what it is and what was expected.
+        OSError: if a published model can't be downloaded.
     """
     from tfnlp.convert.keras_hub.loading import is_preset, read_preset
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.families import FAMILIES
+    from tfnlp.families.published import opened
+    from tfnlp.published import is_published
     from tfnlp.training.run import is_run
 
     if isinstance(path, Pretrained):
         _check_family(path.path or "the model", path.family, family)
         return path
     path = os.fspath(path)
+    if is_published(path):
+        with opened(path) as place:
+            loaded = load_pretrained(place.folder, family, dtype)
+        loaded.path, loaded.revision = path, place.revision
+        return loaded
     if is_run(path):
         found, loaded = _of_run(path, family, dtype)
     elif is_preset(path):
@@ -47,7 +55,7 @@ def load_pretrained(
         _check_family(path, found, family)
         loaded = read(path) if read is found.saved else read(path, dtype)
         loaded.saved = read is found.saved
-    loaded.family, loaded.path = found, path
+    loaded.family, loaded.path, loaded.folder = found, path, path
     return loaded
 
 
@@ -137,13 +145,23 @@ def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
         if family.recognise_file is not None and family.recognise_file(path):
             return family, family.read
     model_type = _model_type(os.path.join(folder, "config.json"))
-    for family in families.values():
-        if family.recognise is not None and family.recognise(folder, names, model_type):
-            return family, family.read
-    expected = f"expected {_expected(families)}"
+    family = family_of_files(folder, names, model_type, families)
+    if family is not None:
+        return family, family.read
+    expected = f"expected {expected_models(families)}"
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist; {expected}")
-    raise ValueError(f"{path} {_what(path, names, model_type)}; {expected}")
+    raise ValueError(f"{path} {described(path, names, model_type)}; {expected}")
+
+
+def family_of_files(
+    folder: str, names: list[str], model_type: str | None, families: dict[str, Family]
+) -> Family | None:
+    """Return the family whose checkpoint a folder with files of these names holds, or None."""
+    for family in families.values():
+        if family.recognise is not None and family.recognise(folder, names, model_type):
+            return family
+    return None
 
 
 def _model_type(path: str) -> str | None:
@@ -163,7 +181,7 @@ def _model_type(path: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _what(path: str, names: list[str], model_type: str | None) -> str:
+def described(path: str, names: list[str], model_type: str | None) -> str:
     """Return what is at a path that no family recognises."""
     if os.path.isfile(path):
         return "is a file of an unknown format"
@@ -176,7 +194,8 @@ def _what(path: str, names: list[str], model_type: str | None) -> str:
     return f"is a folder of {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}"
 
 
-def _expected(families: dict[str, Family]) -> str:
+def expected_models(families: dict[str, Family]) -> str:
+    """Return what `load_pretrained` takes, in words."""
     kinds = [f"{f.title} ({f.checkpoints})" for f in families.values() if f.checkpoints]
     return f"the folder of a run, exported modules, or {', '.join(kinds)}"
 

@@ -11,8 +11,9 @@ from tfnlp.families.config import LAYOUT_HELP, LAYOUTS, TEXT_HELP
 
 VECTOR_FILES = ("word2vec", "word2vec-binary", "fasttext", "glove")
 MODEL_HELP = (
-    "a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP, or what "
-    "`tfnlp export` wrote"
+    "a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP, what "
+    "`tfnlp export` wrote, or a published name: hf://org/name[@revision], "
+    "kaggle://owner/model/framework/variation[/version]"
 )
 
 

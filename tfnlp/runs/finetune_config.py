@@ -6,7 +6,7 @@ from typing import Any
 from tfnlp.configs import Config, option, redefine
 from tfnlp.families.bert import FillConfig
 from tfnlp.families.config import DeviceConfig, OutputConfig
-from tfnlp.families.use_config import ColumnConfig
+from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
 
 FEATURES = (
     "embeddings",
@@ -30,8 +30,7 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
     model: Any = option(
-        help="a run's folder, a checkpoint of Google, Hugging Face, OpenAI, bilm-tf or AllenNLP; "
-        "also what `tfnlp export` wrote",
+        help=MODEL_HELP,
         metavar="DIR", group="run",
     )  # fmt: skip
     train: Any = option(

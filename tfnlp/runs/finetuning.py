@@ -107,7 +107,8 @@ class Finetuning:
         self.task, self.config, self.strategy = task, config, strategy
         check_batch(config, strategy)
         self.train, self.dev = read_parts(task, config)
-        self.backbone = task_folder.load_backbone(config.model)
+        output = None if config.restart else config.output
+        self.backbone = task_folder.load_backbone(config.model, output)
         self.fitting = self.backbone.family.fitting
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = self.fitting.fine_tuned is None

@@ -19,7 +19,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
         path: A path, also one that `tf.io.gfile` takes, such as `gs://bucket/run`. The folder of a
             run of `tfnlp.pretrain` or `tfnlp.finetune`; a checkpoint of Google or Hugging Face
             (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP (ELMo); a file of
-            word2vec, fastText or GloVe; exported modules.
+            word2vec, fastText or GloVe; exported modules. Or the name of a published one:
+            `hf://org/name[@revision]`, `kaggle://owner/model/framework/variation[/version]`.
         dtype: A Keras dtype policy for pretrained models, such as "mixed_bfloat16"; None: the
             global one.
 
@@ -30,15 +31,18 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
     Raises:
         FileNotFoundError: if there is nothing there.
         ValueError: for anything else; says what it is and what was expected.
+        OSError: if a published model can't be downloaded.
     """
-    from tfnlp.files import local_copy
+    from tfnlp.families.published import opened
 
     path = os.fspath(path)
-    with local_copy(path) as local:
-        loaded = _load(local, dtype)
-        if local != path and getattr(loaded, "make_tokenizer", None) is not None:
+    with opened(path) as place:
+        loaded = _load(place.folder, dtype)
+        if place.is_temporary and getattr(loaded, "make_tokenizer", None) is not None:
             loaded.tokenizer  # noqa: B018  # its files are deleted with the copy
     loaded.path = path
+    if place.revision is not None:
+        loaded.revision = place.revision
     return loaded
 
 
@@ -188,17 +192,23 @@ def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
     """Return what SavedModels offer, without running any of their code.
 
     Args:
-        path: A SavedModel; a folder with an encoder or model and its preprocessor; an archive or
-            an address.
+        path: A SavedModel; a folder with an encoder or model and its preprocessor; an archive, an
+            address or the name of a published one.
 
     Returns:
         an `Inspection` for each module; printed it says what the module takes and returns and how
         to call it.
     """
+    from tfnlp.families.published import module_files, opened
     from tfnlp.hub import inspect as inspect_module
     from tfnlp.hub.loading.folders import saved_models
+    from tfnlp.published import is_published
 
-    return [inspect_module(folder) for folder in saved_models(os.fspath(path))]
+    path = os.fspath(path)
+    if is_published(path):
+        with opened(path, module_files) as place:
+            return [inspect_module(folder) for folder in saved_models(place.folder)]
+    return [inspect_module(folder) for folder in saved_models(path)]
 
 
 def settings(name: str) -> dict[str, str]:

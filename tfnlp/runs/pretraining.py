@@ -40,7 +40,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
-    before = family.start(config)
+    before = family.start(_as_begun(config))
     if family.settle is not None:
         config = family.settle(config, before)
     check_rows(family, config, before, Workers(strategy).count)
@@ -51,7 +51,10 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
         config = config.replace(**prepared.checkpoints(steps))
     heads = {**(prepared.heads or {}), **prepared.unrecorded_heads}
     check_weights(family, config, prepared.arguments, heads)
-    start_run(config, run_config(family, config, prepared), prepared, strategy)
+    settings = run_config(family, config, prepared)
+    if before is not None and before.revision is not None:
+        settings["training"]["from_revision"] = before.revision
+    start_run(config, settings, prepared, strategy)
 
     keras.utils.set_random_seed(config.seed)
     with strategy.scope():
@@ -75,6 +78,20 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
         results = prepared.finish(trainer, config, results)
     print(f"training curve: {curve}\nrun: {config.output}", flush=True)
     return {**results, "steps": steps, "curve": curve, "output": config.output}
+
+
+def _as_begun(config: Any) -> Any:
+    """Return the config with the commit or version of `start` that the run has begun with."""
+    from tfnlp.published import at_revision, is_published
+    from tfnlp.training.run import is_run, read_config
+
+    start = getattr(config, "start", None)
+    if not is_published(start) or config.restart or not is_run(config.output):
+        return config
+    known = read_config(config.output).get("training")
+    if not isinstance(known, dict) or known.get("from") != start or "from_revision" not in known:
+        return config
+    return config.replace(start=at_revision(start, known["from_revision"]))
 
 
 def _steps(config: Any, batches: Any) -> int:

@@ -11,6 +11,7 @@ RUN/dev_predictions.jsonl
 """
 
 import dataclasses
+import glob
 import inspect
 import json
 import os
@@ -25,8 +26,13 @@ KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run 
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
 
 
-def load_backbone(model: Any) -> Any:
-    """Return the pretrained model to fine-tune, from a `Pretrained` or a path.
+def load_backbone(model: Any, output: str | None = None) -> Any:
+    """Return the pretrained model to fine-tune.
+
+    Args:
+        model: A `Pretrained`, a path or the name of a published model.
+        output: The folder of runs that may have begun: a published model is then loaded at the
+            commit or version that they began with.
 
     Raises:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
@@ -38,7 +44,10 @@ def load_backbone(model: Any) -> Any:
         raise ValueError(
             f"{model} is fine-tuned already; give the pretrained model that it was made from"
         )
-    loaded = load_pretrained(model)
+    begun = None if output is None else _begun_with(model, output)
+    loaded = load_pretrained(begun or model)
+    if begun is not None:
+        loaded.path = model
     if loaded.family.fitting is None:
         *others, last = [f.title for f in reversed(FAMILIES.values()) if f.fitting is not None]
         raise ValueError(
@@ -48,14 +57,32 @@ def load_backbone(model: Any) -> Any:
     return loaded
 
 
+def _begun_with(model: Any, output: str) -> str | None:
+    """Return the published name of the commit or version that runs in a folder have recorded."""
+    from tfnlp.published import at_revision, is_published
+    from tfnlp.training.run import read_config
+
+    if not is_published(model):
+        return None
+    for path in glob.glob(os.path.join(glob.escape(output), "**", "config.json"), recursive=True):
+        backbone = read_config(os.path.dirname(path)).get("backbone")
+        source = backbone.get("published") if isinstance(backbone, dict) else None
+        if isinstance(source, dict) and source.get("name") == model:
+            return at_revision(model, source.get("revision"))
+    return None
+
+
 def backbone_config(backbone: Any) -> dict[str, Any]:
     """Return what `kept_backbone` makes the backbone of."""
-    return {
+    found = {
         "kind": backbone.family.name,
         "arguments": backbone.config,
         "lowercase": _lowercase(backbone),
         "saved": backbone.saved,
     }
+    if backbone.revision is not None:
+        found["published"] = {"name": backbone.path, "revision": backbone.revision}
+    return found
 
 
 def _lowercase(backbone: Any) -> bool | None:
@@ -75,7 +102,7 @@ def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
     if backbone.saved:
         if not os.path.isdir(os.path.join(folder, SAVED)):
             with written_whole(os.path.join(folder, SAVED)) as partial:
-                shutil.copytree(backbone.path, partial)
+                shutil.copytree(backbone.folder or backbone.path, partial)
         return
     fitting = backbone.family.fitting
     if fitting.keep_vocabulary is not None:

@@ -53,8 +53,13 @@ def _existing(path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def _open_shards(path: pathlib.Path) -> Tensors:
-    """Open several files by an index that maps each tensor to the file that holds it."""
+def shard_names(path: str | os.PathLike) -> dict[str, str]:
+    """Return what an index of shards says: the name of each tensor to that of the file it is in.
+
+    Raises:
+        ValueError: if it is no index, or names a file that is not beside it.
+    """
+    path = pathlib.Path(path)
     ending = path.name.removesuffix(".index.json").rpartition(".")[2]
     places = read_json(path).get("weight_map")
     if not isinstance(places, dict):
@@ -68,7 +73,13 @@ def _open_shards(path: pathlib.Path) -> Tensors:
             raise ValueError(
                 f"{path} names the shard {shown(name)}; expected a .{ending} file beside the index"
             )
-    names = set(places.values())
+    return places
+
+
+def _open_shards(path: pathlib.Path) -> Tensors:
+    """Open several files by an index that maps each tensor to the file that holds it."""
+    places = shard_names(path)
+    ending, names = path.name.removesuffix(".index.json").rpartition(".")[2], set(places.values())
     shards = {name: _READERS[f".{ending}"](_existing(path.parent / name)) for name in names}
     absent = [tensor for tensor, name in places.items() if tensor not in shards[name]]
     if absent:

@@ -1,0 +1,240 @@
+"""`hf://` names against a Hub on this machine: what is downloaded, and what becomes of it."""
+
+import json
+import os
+import pathlib
+import resource
+import sys
+
+import numpy as np
+import pytest
+
+import tfnlp
+from tests.cli.command import error
+from tests.cli.command import tfnlp as command
+from tests.published import repositories
+from tests.published.conftest import constants
+from tests.published.hub_server import files_in
+from tests.support import golden
+from tfnlp.families.published import model_files, module_files
+from tfnlp.published import fetch
+from tfnlp.runs.module import Module
+
+SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
+READ = ["config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
+        "vocab.txt"]  # fmt: skip
+
+
+@pytest.fixture
+def bert(tmp_path):
+    return repositories.bert(tmp_path / "bert")
+
+
+def whole(files, path_of):
+    return files
+
+
+class TestDownload:
+    def test_needed_files_alone_and_once(self, hub, bert, capsys):
+        commit = hub.put("org/name", bert)
+        loaded = tfnlp.load("hf://org/name")
+        assert (loaded.path, loaded.revision) == ("hf://org/name", commit)
+        assert sorted(os.listdir(loaded.folder)) == sorted([*READ, "model.safetensors"])
+        assert f"hf://org/name is commit {commit}\n" in capsys.readouterr().err
+        ids = {"input_word_ids": np.array([[1, 2, 3]]), "input_mask": np.ones((1, 3), int),
+               "input_type_ids": np.zeros((1, 3), int)}  # fmt: skip
+        expected = tfnlp.load(golden("bert_xsmall_dummy_pt/pytorch_model.bin")).encoder(ids)
+        np.testing.assert_array_equal(
+            loaded.encoder(ids)["sequence_output"], expected["sequence_output"]
+        )
+        assert len(hub.downloads()) == len(set(hub.downloads())) == 6
+        again = tfnlp.load("hf://org/name")
+        assert len(hub.downloads()) == 6
+        assert again.tokenizer.vocab_size == loaded.tokenizer.vocab_size
+
+    def test_revisions(self, hub, bert):
+        first = hub.put("name", bert, "v1")
+        second = hub.put("name", {**bert, "config.json": bert["config.json"] + b"\n"})
+        names = {"hf://name": second, "hf://name@v1": first, f"hf://name@{first}": first}
+        for name, commit in names.items():
+            found = fetch(name, lambda files, _: ["config.json"])
+            assert found.revision == commit and found.folder.endswith(commit)
+
+    def test_a_branch_that_moves(self, hub):
+        hub.put("org/name", {"config.json": b"1"})
+        fetch("hf://org/name", whole)
+        hub.put("org/name", {"config.json": b"2"})
+        found = fetch("hf://org/name", whole)
+        assert pathlib.Path(found.folder, "config.json").read_bytes() == b"2"
+
+    def test_formats(self, hub, bert, tmp_path):
+        """Safetensors (or their shards) before TensorFlow's checkpoints before pickles."""
+        tensorflow = files_in(golden("bert_google_tf_generated"))
+        hub.put("org/shards", repositories.sharded(bert))
+        hub.put("org/pickle", repositories.pickled_bert())
+        hub.put("org/both", {**repositories.pickled_bert(), **tensorflow})
+        hub.put("org/gpt2", repositories.gpt2())
+        expected = {
+            "shards": ["model.safetensors.index.json", *SHARDS],
+            "pickle": ["pytorch_model.bin"],
+            "both": ["bert_config.json", "bert_model.ckpt.data-00000-of-00001",
+                     "bert_model.ckpt.index", "checkpoint"],
+            "gpt2": ["checkpoint", "encoder.json", "hparams.json", "vocab.bpe",
+                     "model.ckpt.data-00000-of-00001", "model.ckpt.index"],
+        }  # fmt: skip
+        for name, weights in expected.items():
+            found = fetch(f"hf://org/{name}", lambda f, p: model_files("it", f, p))
+            held = set(os.listdir(found.folder))
+            assert set(weights) <= held
+            assert held - set(weights) <= {*READ}
+        loaded = tfnlp.load("hf://org/shards").encoder.get_weights()
+        for a, b in zip(loaded, tfnlp.load("hf://org/pickle").encoder.get_weights(), strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert tfnlp.load("hf://org/gpt2").family.name == "gpt"
+
+    def test_runs_and_modules(self, hub, tmp_path, capsys):
+        for name in ("bert", "task", "module"):
+            hub.put(f"me/{name}", files_in(golden(f"runs_0.1.0/{name}")))
+        assert tfnlp.load("hf://me/bert").pretrainer is not None
+        module = tfnlp.load("hf://me/module")
+        assert isinstance(module, Module) and repr(module) == "Module('hf://me/module')"
+        (inspected,) = tfnlp.inspect("hf://me/module")
+        assert "saved_model.pb" in os.listdir(inspected.path)
+        rows = golden("runs_0.1.0/dev.tsv")
+        task = tfnlp.load("hf://me/task")
+        assert task.path == "hf://me/task"
+        assert command("evaluate", "--model", "hf://me/task", "--input", rows, "--json",
+                       "--report", tmp_path / "page") == 0  # fmt: skip
+        measured = json.loads(capsys.readouterr().out.splitlines()[0])
+        assert measured == pytest.approx(task.evaluate(rows))
+        assert "classify: hf://me/task" in (tmp_path / "page/index.html").read_text()
+
+    def test_lost_connection(self, hub):
+        """What has come in whole chunks (of 10 MiB) is not asked for again."""
+        chunk = 10 << 20
+        data = bytes(range(256)) * (3 * chunk // 512)
+        hub.put("org/name", {"model.safetensors": data})
+        hub.cut["model.safetensors"] = len(data) - 9
+        found = fetch("hf://org/name", whole)
+        assert pathlib.Path(found.folder, "model.safetensors").read_bytes() == data
+        assert hub.asked[-1] == ("GET", "model.safetensors", f"bytes={chunk}-")
+
+    def test_gated_with_a_token(self, hub, bert, monkeypatch):
+        hub.put("org/name", bert)
+        hub.token = "hf_secret"
+        with pytest.raises(OSError, match="^hf://org/name is gated: accept .* set HF_TOKEN"):
+            fetch("hf://org/name", whole)
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        assert set(bert) == set(files_in(pathlib.Path(fetch("hf://org/name", whole).folder)))
+
+
+class TestRefused:
+    """One line, before any weights are downloaded."""
+
+    @pytest.mark.parametrize(
+        "files, says",
+        [
+            ({"config.json": b'{"model_type": "t5"}', "model.safetensors": b"0"},
+             "is a Hugging Face model of the type 't5', which tfnlp does not read; expected the"),
+            ({"model.Q4.gguf": b"0", "config.json": b"{}"}, "holds GGUF files of llama.cpp; exp"),
+            ({"model_index.json": b"{}", "unet/model.safetensors": b"0"}, "holds a diffusion pipe"),
+            ({"data/train.parquet": b"0", "README.md": b""}, "holds no weights that tfnlp reads, "
+             "but README.md; expected"),
+            ({"config.json": b'{"model_type": "bert"}', "tf_model.h5": b"0", "vocab.txt": b""},
+             r"holds weights of Keras 2 alone; expected .*a BERT"),
+            ({"adapter_config.json": b"{}", "adapter_model.safetensors": b"0"}, "holds an adapter"),
+            ({"config.json": b'{"model_type": "bert"}', "model.safetensors.index.json":
+              b'{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}',
+              "model-1.safetensors": b"0"}, "is not complete: model.safetensors.index.json names "
+             "the shard model-2.safetensors, which the repository does not have"),
+            ({"bert_config.json": b"{}", "bert_model.ckpt.index": b"0"},
+             "is not complete: bert_model.ckpt.index has no .data- file beside it"),
+            ({"config.json": b"not JSON", "model.safetensors": b"0"}, "config.json is not"),
+            ({"config.json": b'{"registered_name": "keras_hub>T5Backbone"}',
+              "model.weights.h5": b"0"}, "is a T5Backbone; tfnlp reads BertBackbone, "),
+        ],
+    )  # fmt: skip
+    def test_content(self, hub, files, says, capsys):
+        hub.put("org/it", files)
+        with pytest.raises((ValueError, OSError), match=f"^(hf://org/it|.*/snapshots/.*) ?{says}"):
+            tfnlp.load("hf://org/it")
+        assert all(file.endswith(".json") for file in hub.downloads())
+        assert command("export", "--model", "hf://org/it", "--output", "no") == 1
+        assert "it" in error(capsys) and not os.path.exists("no")
+
+    def test_module_wanted(self, hub, bert, capsys):
+        hub.put("org/name", bert)
+        assert command("inspect", "hf://org/name") == 1
+        assert "hf://org/name holds no SavedModel, but " in error(capsys)
+        assert hub.downloads() == []
+
+    def test_names(self, hub):
+        for name in ("hf://", "hf://a/b/c", "hf://a b", "hf://a/b@", "kaggle://a/b", "hf://../x"):
+            with pytest.raises(ValueError, match="is not the name of a published model; expected"):
+                tfnlp.load(name)
+
+    def test_not_there(self, hub, bert):
+        hub.put("org/name", bert)
+        with pytest.raises(FileNotFoundError, match="^hf://org/none does not exist at http.*HF_TO"):
+            tfnlp.load("hf://org/none")
+        with pytest.raises(FileNotFoundError, match="^hf://org/name@v9 has no revision 'v9'; give"):
+            tfnlp.load("hf://org/name@v9")
+
+    @pytest.mark.parametrize("status, code", [(403, "GatedRepo"), (401, "GatedRepo")])
+    def test_gated(self, hub, status, code):
+        hub.put("org/name", {})
+        hub.refused["org/name"] = status, code
+        with pytest.raises(OSError, match="^hf://org/name is gated: accept its conditions at http"):
+            tfnlp.load("hf://org/name")
+
+    def test_no_network(self, hub, monkeypatch):
+        monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+        says = "^hf://org/name is not complete in the cache .*, and http://127.0.0.1:9 can't be"
+        with pytest.raises(OSError, match=says):
+            tfnlp.load("hf://org/name")
+
+    def test_offline(self, hub, bert, monkeypatch):
+        hub.put("org/name", bert)
+        fetch("hf://org/name", lambda files, _: ["config.json"])
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+        fetch("hf://org/name", lambda files, _: ["config.json"])
+        for name in ("hf://org/name", "hf://org/other"):
+            with pytest.raises(OSError, match=f"^{name} is not complete .* HF_HUB_OFFLINE is set"):
+                fetch(name, whole)
+
+    def test_incomplete_answer(self, hub, bert):
+        """As many bytes as were announced, but fewer than the file has."""
+        hub.put("org/name", bert)
+        hub.short.add("model.safetensors")
+        with pytest.raises(OSError, match="^hf://org/name can't be downloaded: Consistency check"):
+            fetch("hf://org/name", whole)
+        hub.short.clear()
+        found = fetch("hf://org/name", whole)
+        assert files_in(pathlib.Path(found.folder)) == bert
+
+    def test_full_disk(self, hub, bert, tmp_path):
+        hub.put("org/name", bert)
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(bert["model.safetensors"]) // 2, hard))
+        try:
+            with pytest.raises(
+                OSError, match=r"hf/hub can't be written: File too large; free .*HF"
+            ):
+                fetch("hf://org/name", lambda files, _: ["model.safetensors"])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+        assert not list(tmp_path.glob("hf/hub/*/blobs/*"))
+        fetch("hf://org/name", whole)
+
+    def test_without_the_package(self, monkeypatch, capsys):
+        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+        assert command("export", "--model", "hf://org/name", "--output", "no") == 1
+        says = "hf://org/name needs huggingface_hub: pip install huggingface_hub"
+        assert says in error(capsys)
+
+
+def test_choice_of_modules():
+    assert module_files("it", ["a/saved_model.pb", "README.md"], None) == [
+        "a/saved_model.pb",
+        "README.md",
+    ]

@@ -1,0 +1,160 @@
+"""Published models by name: which files of a repository are needed, and where they are."""
+
+import contextlib
+import fnmatch
+import functools
+import os
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tfnlp.published import KERAS_HUB, Fetched, fetch, is_published
+
+# Beside the weights: what states the sizes, and vocabularies.
+_SMALL = (
+    "config.json", "bert_config.json", "hparams.json", "*options*.json", "checkpoint",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab*.txt", "vocab.json", "merges.txt", "spiece.model", "encoder.json", "vocab.bpe",
+)  # fmt: skip
+# What other repositories hold, by files that tell them apart.
+_OTHERS = {
+    "model_index.json": "a diffusion pipeline",
+    "adapter_config.json": "an adapter without its model",
+    "*.gguf": "GGUF files of llama.cpp",
+    "tf_model.h5": "weights of Keras 2 alone",
+    "flax_model.msgpack": "weights of Flax alone",
+    "*.onnx": "an ONNX model alone",
+    "openvino_model.xml": "an OpenVINO model alone",
+    "*.parquet": "a data set",
+}
+_MODULE = "saved_model.pb"
+
+
+@contextlib.contextmanager
+def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterator[Fetched]:
+    """Yield where a model is on this machine: downloaded if it has a published name.
+
+    Args:
+        path: A path, also a remote one, which is copied and deleted at the end; or a name.
+        choose: Function of (name, files, function that downloads one) to the files that are needed
+            of a repository; None: those of a model that tfnlp reads.
+
+    Raises:
+        FileNotFoundError: if there is nothing of that name.
+        ValueError: for a repository that holds something else.
+        OSError: if it can't be downloaded or copied.
+    """
+    if is_published(path):
+        found = fetch(path, functools.partial(choose or model_files, path))
+        with _named(found.folder, path):
+            yield found
+    elif isinstance(path, str) and path.startswith(KERAS_HUB):
+        yield Fetched(path)
+    else:
+        from tfnlp.files import local_copy
+
+        with local_copy(path) as folder:
+            yield Fetched(folder, is_temporary=folder != path)
+
+
+def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> list[str]:
+    """Return the files of a repository that hold a model that tfnlp reads.
+
+    Args:
+        name: The model's, for messages.
+        files: Paths of all files in the repository.
+        path_of: Downloads a small file of them and returns its path.
+
+    Raises:
+        FileNotFoundError: if a part of the weights is missing.
+        ValueError: for a repository of something else; says what, and what was expected.
+    """
+    from tfnlp.convert.folders import weight_names
+    from tfnlp.convert.formats.json_files import read_json
+    from tfnlp.convert.keras_hub.families import counterpart
+    from tfnlp.convert.keras_hub.loading import preset_class
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.recognition import described, expected_models, family_of_files
+
+    top = sorted(file for file in files if "/" not in file)
+    config_path = path_of("config.json") if "config.json" in top else ""
+    config = read_json(pathlib.Path(config_path)) if config_path else {}
+    if "runs.json" in top or "tfnlp" in config:
+        return files  # runs of tfnlp
+    weights = weight_names(top) or [file for file in top if file.endswith(".hdf5")]
+    if not weights and any(os.path.basename(file) == _MODULE for file in files):
+        return files
+    if config_path and (preset := preset_class(os.path.dirname(config_path))) is not None:
+        counterpart(preset, name)  # raises an error for a model that tfnlp does not have
+        return files
+    kind = config.get("model_type")
+    found = family_of_files(os.path.dirname(config_path), top, kind, FAMILIES)
+    if weights and found is not None:
+        small = [file for file in top if any(fnmatch.fnmatch(file, p) for p in _SMALL)]
+        return [*small, *_parts(name, weights, top, path_of)]
+    what = described(name, top, kind) if found is None and kind is not None else _content(top)
+    raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")
+
+
+def _content(top: list[str]) -> str:
+    """Return what a repository without weights that tfnlp reads holds."""
+    for file, what in _OTHERS.items():
+        if fnmatch.filter(top, file):
+            return f"holds {what}"
+    return f"holds no weights that tfnlp reads, but {', '.join(top[:5])}" + ", ..." * (len(top) > 5)
+
+
+def module_files(name: str, files: list[str], path_of: Callable[[str], str]) -> list[str]:
+    """Return the files of a repository of SavedModels; arguments are those of `model_files`.
+
+    Raises:
+        ValueError: if it holds none.
+    """
+    if any(os.path.basename(file) == _MODULE for file in files):
+        return files
+    listed = f"{', '.join(sorted(files)[:5])}{', ...' if len(files) > 5 else ''}"
+    raise ValueError(f"{name} holds no SavedModel, but {listed}; `tfnlp export` writes one of it")
+
+
+def _parts(
+    name: str, weights: list[str], top: list[str], path_of: Callable[[str], str]
+) -> list[str]:
+    """Return the files of weights: the shards that an index names, or what belongs to a prefix."""
+    from tfnlp.convert.formats.weight_files import shard_names
+
+    parts = []
+    for file in weights:
+        parts.append(file)
+        if file.endswith(".index.json"):
+            shards = sorted(set(shard_names(path_of(file)).values()))
+            lost = [shard for shard in shards if shard not in top]
+            if lost:
+                raise FileNotFoundError(
+                    f"{name} is not complete: {file} names the shard {lost[0]}, which the "
+                    "repository does not have; give another revision"
+                )
+            parts += shards
+        elif file.endswith(".index"):
+            data = fnmatch.filter(top, f"{file.removesuffix('.index')}.data-*")
+            if not data:
+                raise FileNotFoundError(
+                    f"{name} is not complete: {file} has no .data- file beside it; give another "
+                    "revision"
+                )
+            parts += data
+    return parts
+
+
+@contextlib.contextmanager
+def _named(folder: str, name: str) -> Iterator[None]:
+    """Say `name` in errors about the whole folder; those about a file in it keep its path."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        whole = re.compile(re.escape(folder) + r"(?![/\w])")
+        error.args = tuple(
+            whole.sub(lambda _: name, part) if isinstance(part, str) else part
+            for part in error.args
+        )
+        raise

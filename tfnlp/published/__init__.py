@@ -1,0 +1,22 @@
+"""Models that are published under a name, downloaded once into the cache of their library.
+
+`hf://org/name[@revision]` is downloaded by huggingface_hub, and
+`kaggle://owner/model/framework/variation[/version]` by kagglehub. They are imported when such a
+name is used. `keras_hub:...` names are those of the library keras_hub, which downloads itself.
+"""
+
+from tfnlp.published.names import (
+    KERAS_HUB,
+    Fetched,
+    at_revision,
+    fetch,
+    is_published,
+)
+
+__all__ = [
+    "KERAS_HUB",
+    "Fetched",
+    "at_revision",
+    "fetch",
+    "is_published",
+]
