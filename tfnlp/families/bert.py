@@ -5,7 +5,7 @@ import functools
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import encoders, fitting
+from tfnlp.families import defaults, encoders, fitting
 from tfnlp.families.bert_text import BERT_TEXT
 from tfnlp.families.config import (
     CHANGED_SIZES,
@@ -59,7 +59,8 @@ class BertConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
         "help": "tokens a training sequence (default: 128, or the model's positions if fewer)",
     },
     epochs=10, learning_rate={
-        "default": None, "help": "peak learning rate (default: 1e-4, narrower than 768 3e-4)",
+        "default": None, "help": "peak learning rate (default: 1e-4; of models smaller than "
+        "12 layers x 768 in proportion more, up to 3e-4)",
     },
     warmup=0.06,
     **{name: {"hidden": True} for name in (
@@ -81,8 +82,10 @@ def settle(config: BertConfig, before: Any) -> BertConfig:
     if config.seq_length is None:
         changes["seq_length"] = min(128, before.config["max_positions"]) if before else 128
     if config.learning_rate is None:
-        narrow = before is not None and before.config["hidden_size"] < 768
-        changes["learning_rate"] = 3e-4 if narrow else 1e-4
+        found = defaults.recorded(config, config.output, "training", "learning_rate")
+        sizes = before.config if before else {}
+        layers, width = sizes.get("num_layers"), sizes.get("hidden_size")
+        changes["learning_rate"] = found or defaults.learning_rate((3e-4, 1e-4), layers, width)
     return config.replace(**changes)
 
 

@@ -225,9 +225,10 @@ class PositionConfig(TransformerConfig):
         None, "longest sequence that the model can ever read, instead of the size's",
         at_least=1, group="model",
     )  # fmt: skip
-    initializer_range: float = option(
-        0.02,
-        "standard deviation of the initial weights; small models learn faster from 0.06",
+    initializer_range: float | None = option(
+        None,
+        "standard deviation of the initial weights (default: 0.02; narrower than 768: "
+        "0.02 sqrt(768 / width))",
         above=0, group="model",
     )  # fmt: skip
 

@@ -17,7 +17,8 @@ class Fitting:
             the task's model; None of a family that is only used for features.
         features: Function of (backbone, names of layers) to `(features, number of layers, width,
             mix)` of a network on frozen layers.
-        learning_rates: Default learning rates, of models narrower than 768 and of others.
+        learning_rates: Default learning rates, the highest one and that of 12 layers x 768; see
+            `tfnlp.families.defaults.learning_rate`.
         warmup: Default share of warm-up steps.
         keep_vocabulary: Function of (tokenizer, folder) that writes what `restore_tokenizer` reads.
         restore_tokenizer: Function of (folder, lowercase) to the tokenizer of a fine-tuned run.

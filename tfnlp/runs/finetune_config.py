@@ -71,7 +71,8 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
     accumulation: int = option(1, "micro-batches an update", at_least=1, group="optimisation")
     learning_rate: float | None = option(
         None,
-        "peak (default: BERT 3e-5, GPT 6.25e-5, narrower than 768 3e-4 and 5e-4; features 2e-3)",
+        "peak (default: BERT 3e-5, GPT 6.25e-5, of smaller models more: times "
+        "12 x 768 / (layers x width), up to 3e-4 and 5e-4; features 2e-3)",
         above=0, group="optimisation",
     )  # fmt: skip
     warmup: float | None = option(
@@ -157,16 +158,16 @@ TASKS: dict[str, tuple[type[Config], str]] = {
 
 def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> dict[str, Any]:
     """Return the numbers of a training: those of the config, else the papers'."""
+    from tfnlp.families.defaults import depth, learning_rate
     from tfnlp.families.fitting import width
 
     fitting = backbone.family.fitting
     if features is not None:
         defaults = dict(epochs=6.0, learning_rate=2e-3, warmup=0.1, weight_decay=0.0, dropout=0.5)
     else:
-        narrow, wide = fitting.learning_rates
         defaults = dict(
             epochs=3.0,
-            learning_rate=narrow if (width(backbone) or 768) < 768 else wide,
+            learning_rate=learning_rate(fitting.learning_rates, depth(backbone), width(backbone)),
             warmup=fitting.warmup,
             weight_decay=0.01,
             dropout=0.1,

@@ -204,10 +204,14 @@ class Finetuning:
         return model
 
     def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
-        """Return the numbers of a training; a run of version 0.1 keeps its optimizer."""
+        """Return the numbers of a training; an earlier run keeps its optimizer and its rate."""
+        from tfnlp.families.defaults import recorded
         from tfnlp.training.run import earlier_optimizer, is_run, read_config
 
         settings = settings_of(self.config, self.backbone, features)
+        if self.config.learning_rate is None:
+            before = recorded(self.config, folder, "training", "learning_rate")
+            settings["learning_rate"] = before or settings["learning_rate"]
         if is_run(folder) and "optimizer" not in self.config.given:
             settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
         return settings

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from tfnlp.families.defaults import with_initializer_range
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary
 from tfnlp.runs.devices import alone, check_batch, devices
@@ -40,6 +41,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     check_batch(config, strategy)
     if not config.restart:
         check_run(config.output)
+    config = with_initializer_range(family, config)
     before = family.start(_as_begun(config))
     if family.settle is not None:
         config = family.settle(config, before)
