@@ -12,14 +12,19 @@ from tfnlp import convert, models
 
 READER = pathlib.Path(__file__).with_name("task_reader.py")
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]
+GOLDENS = {
+    "bert": "bert_google_tf_generated",
+    "distilbert": "distilbert_huggingface",
+    "elmo": "elmo_bilm_tf",
+}
 # Of one length: a step is traced for each. `test_buckets_change_nothing_but_the_padding` has many.
 TRAINING = ["--epochs", "1", "--batch-size", "4", "--dropout", "0", "--no-buckets"]
 
 
 def backbone(kind, folder):
-    """A BERT, GPT or ELMo of a few weights as somebody's checkpoint; GPT's is made in `folder`."""
+    """A model of a few weights as somebody's checkpoint; GPT's is made in `folder`."""
     if kind != "gpt":
-        return golden({"bert": "bert_google_tf_generated", "elmo": "elmo_bilm_tf"}[kind])
+        return golden(GOLDENS[kind])
     tokenizer = gpt_toy.tokenizer()
     sizes = dict(num_layers=1, hidden_size=16, num_heads=2, intermediate_size=32)
     encoder = models.gpt(tokenizer.vocab_size, max_positions=48, norm_first=True, **sizes)

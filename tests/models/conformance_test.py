@@ -34,7 +34,7 @@ def bert_pretrainer(**dtype):
 
 
 def distilbert_pretrainer(**dtype):
-    return models.bert_pretrainer(models.distilbert(**BERT, **dtype), next_sentence=False)
+    return models.distilbert_pretrainer(models.distilbert(**BERT, **dtype))
 
 
 def electra_discriminator(**dtype):

@@ -11,7 +11,7 @@ from tfnlp.models.distilbert import teacher_layers
 
 def pretrainer(rng, **changes):
     encoder = models.distilbert(**{**SMALL, **changes})
-    return randomized(models.bert_pretrainer(encoder, next_sentence=False), rng)
+    return randomized(models.distilbert_pretrainer(encoder), rng)
 
 
 def teacher(rng, **changes):
@@ -96,6 +96,7 @@ def test_student_with_the_teachers_layers_is_the_teacher():
     "changes, said",
     [
         (dict(num_layers=2), "has 3 layers, its teacher only 2"),
+        (dict(num_heads=2), "has 4 attention heads, its teacher 2"),
         (dict(intermediate_size=20), r"layer_0/intermediate/kernel has shape \(16, 24\)"),
         (dict(max_positions=9), r"position_embedding/embeddings has shape \(12, 16\).*\(9, 16\)"),
         (dict(vocab_size=24), r"token_embedding/embeddings has shape \(23, 16\).*\(24, 16\)"),

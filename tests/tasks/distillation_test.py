@@ -17,7 +17,7 @@ def student(dropout=0.0, **changes):
     keras.utils.set_random_seed(1)
     sizes = {**SIZE, "num_layers": 1, **changes}
     encoder = models.distilbert(**sizes, dropout=dropout, attention_dropout=dropout)
-    return models.bert_pretrainer(encoder, next_sentence=False)
+    return models.distilbert_pretrainer(encoder)
 
 
 def teacher(seed=2, **changes):

@@ -1,6 +1,7 @@
 """Conversion of published checkpoints to tfnlp models, and back."""
 
 from tfnlp.convert.bert import google_tensors, huggingface_tensors, load_bert, save_huggingface
+from tfnlp.convert.distilbert import load_distilbert, save_distilbert
 from tfnlp.convert.elmo.loading import load_elmo
 from tfnlp.convert.elmo.saving import save_elmo
 from tfnlp.convert.formats.tensors import Tensors
@@ -18,10 +19,12 @@ __all__ = [
     "google_tensors",
     "huggingface_tensors",
     "load_bert",
+    "load_distilbert",
     "load_elmo",
     "load_gpt",
     "open_tensors",
     "read_word_vectors",
+    "save_distilbert",
     "save_elmo",
     "save_gpt",
     "save_huggingface",

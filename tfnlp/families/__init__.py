@@ -5,6 +5,7 @@ fine-tuning, modules and predictions. To add one, write its file and add its rec
 """
 
 from tfnlp.families.bert import BERT
+from tfnlp.families.distilbert import DISTILBERT
 from tfnlp.families.elmo import ELMO
 from tfnlp.families.family import Family
 from tfnlp.families.gpt import GPT
@@ -14,7 +15,8 @@ from tfnlp.families.transformer import TRANSFORMER
 from tfnlp.families.word2vec import WORD2VEC
 
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT)
+    family.name: family
+    for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT, DISTILBERT)
 }
 
 __all__ = ["FAMILIES", "Family"]

@@ -20,6 +20,7 @@ from tfnlp.models.distilbert import (
     DISTILBERT_TINY,
     copy_teacher,
     distilbert,
+    distilbert_pretrainer,
 )
 from tfnlp.models.electra import (
     ELECTRA_BASE,
@@ -119,6 +120,7 @@ __all__ = [
     "bert_task",
     "copy_teacher",
     "distilbert",
+    "distilbert_pretrainer",
     "electra",
     "electra_discriminator",
     "electra_pretrainer",

@@ -3,7 +3,7 @@
 import keras
 
 from tfnlp.layers.types import DType
-from tfnlp.models.bert import bert
+from tfnlp.models.bert import bert, bert_pretrainer
 
 # The paper's size is base; the others have half the layers of Turc et al.'s BERTs of that name.
 DISTILBERT_TINY = dict(num_layers=1, hidden_size=128, num_heads=2, intermediate_size=512)
@@ -32,8 +32,7 @@ def distilbert(
     """Return the encoder; the defaults are those of DistilBERT-base, uncased (66.36 M weights).
 
     It is `bert` without segments and without the pooler (section 3, "Student architecture"):
-    `x_0 = drop(LN(E[ids] + P[0..T-1]))`, `x_l = block_l(x_{l-1})`. Its masked-LM head is BERT's:
-    `bert_pretrainer(encoder, next_sentence=False)`.
+    `x_0 = drop(LN(E[ids] + P[0..T-1]))`, `x_l = block_l(x_{l-1})`.
 
     Args:
         vocab_size: word pieces V.
@@ -80,6 +79,37 @@ def distilbert(
     )
 
 
+def distilbert_pretrainer(
+    encoder: keras.Model,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-12,
+    initializer_range: float = 0.02,
+    max_predictions: int | None = None,
+    name: str = "distilbert_pretrainer",
+) -> keras.Model:
+    """Return `encoder` (from `distilbert`) with BERT's masked-LM head; it shares every weight.
+
+    Args:
+        encoder: a model made by `distilbert`.
+        activation, norm_epsilon, initializer_range: of the head, as in `distilbert`.
+        max_predictions: static number P of masked positions, or None for any number.
+        name: name of the model.
+
+    Inputs: those of the encoder and int32 `masked_lm_positions` `[B, P]`.
+
+    Outputs: those of the encoder and `mlm_logits` float32 `[B, P, V]`, see `bert_pretrainer`.
+    """
+    return bert_pretrainer(
+        encoder,
+        activation,
+        norm_epsilon,
+        initializer_range,
+        next_sentence=False,
+        max_predictions=max_predictions,
+        name=name,
+    )
+
+
 def teacher_layers(layers: int, of: int) -> list[int]:
     """Return which of the `of` layers of a teacher a student of `layers` layers starts from.
 
@@ -99,9 +129,9 @@ def copy_teacher(student: keras.Model, teacher: keras.Model) -> None:
     the embeddings of texts of one segment are the teacher's. Nothing is copied unless all fits.
 
     Args:
-        student: `bert_pretrainer` of a `distilbert`.
-        teacher: `bert_pretrainer` of an encoder of the same widths, with at least as many layers
-            and positions.
+        student: a model made by `distilbert_pretrainer`.
+        teacher: an encoder of the same widths with a masked-LM head, at least as many layers and as
+            many positions, such as one made by `bert_pretrainer`.
 
     Raises:
         ValueError: for a teacher with other layers or weights of another shape.
@@ -128,5 +158,8 @@ def copy_teacher(student: keras.Model, teacher: keras.Model) -> None:
                 f"teacher's {path} {None if value is None else value.shape}"
             )
         values[variable.path] = value
+    mine, theirs = (model.get_layer("layer_0").num_heads for model in (student, teacher))
+    if mine != theirs:
+        raise ValueError(f"the student has {mine} attention heads, its teacher {theirs}")
     for variable in student.trainable_variables:
         variable.assign(values[variable.path])
