@@ -45,6 +45,7 @@ setup(
         "safetensors",
         "scikit-learn",
         "scipy",
+        "sentencepiece",
         "sentencex>=1.0",
         # tensorflow-hub imports pkg_resources, which later versions no longer have.
         "setuptools<81",

@@ -111,6 +111,14 @@ def of(function, below_1, **clauses):
 
 
 MODELS = {
+    "albert": of(
+        models.albert, [*BELOW_1, "embedding_size", "max_positions", "seq_length"], **TOO_LONG
+    ),
+    "albert_pretrainer": {
+        "`sentence_order` with an encoder that has no pooler": [
+            ("pooler=True", lambda: models.albert_pretrainer(models.albert(**SIZE, pooler=False)))
+        ],
+    },
     "bert": of(models.bert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "distilbert": of(models.distilbert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "copy_teacher": {

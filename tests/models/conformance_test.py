@@ -33,6 +33,10 @@ def bert_pretrainer(**dtype):
     return models.bert_pretrainer(models.bert(**BERT, **dtype))
 
 
+def albert_pretrainer(**dtype):
+    return models.albert_pretrainer(models.albert(**BERT, embedding_size=5, dropout=0.1, **dtype))
+
+
 def distilbert_pretrainer(**dtype):
     return models.distilbert_pretrainer(models.distilbert(**BERT, **dtype))
 
@@ -106,6 +110,7 @@ BLOCK.update(left=ids(B, T - 2, limit=2), right=ids(B, T - 2, limit=2))
 CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
 MODELS = {
     "bert": (bert_pretrainer, bert_reference.batch(rng, positions=True)),
+    "albert": (albert_pretrainer, bert_reference.batch(rng, positions=True)),
     "distilbert": (distilbert_pretrainer, bert_reference.batch(rng, positions=True)),
     "electra": (electra_pretrainer, electra_test.masked_batch(rng)),
     "electra discriminator": (electra_discriminator, bert_reference.batch(rng)),

@@ -1,5 +1,6 @@
 """Conversion of published checkpoints to tfnlp models, and back."""
 
+from tfnlp.convert.albert import load_albert, save_albert
 from tfnlp.convert.bert import google_tensors, huggingface_tensors, load_bert, save_huggingface
 from tfnlp.convert.distilbert import load_distilbert, save_distilbert
 from tfnlp.convert.elmo.loading import load_elmo
@@ -18,12 +19,14 @@ __all__ = [
     "from_keras_hub",
     "google_tensors",
     "huggingface_tensors",
+    "load_albert",
     "load_bert",
     "load_distilbert",
     "load_elmo",
     "load_gpt",
     "open_tensors",
     "read_word_vectors",
+    "save_albert",
     "save_distilbert",
     "save_elmo",
     "save_gpt",

@@ -4,6 +4,7 @@ A family names the pieces of its model in all packages: sizes, recipe, text, los
 fine-tuning, modules and predictions. To add one, write its file and add its record here.
 """
 
+from tfnlp.families.albert import ALBERT
 from tfnlp.families.bert import BERT
 from tfnlp.families.distilbert import DISTILBERT
 from tfnlp.families.elmo import ELMO
@@ -16,7 +17,7 @@ from tfnlp.families.word2vec import WORD2VEC
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT, DISTILBERT)
+    for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT, DISTILBERT, ALBERT)
 }
 
 __all__ = ["FAMILIES", "Family"]

@@ -10,7 +10,12 @@ from typing import Any
 
 from tfnlp.families.config import CHANGED_SIZES, refuse_with_start
 from tfnlp.families.family import Measured
-from tfnlp.families.preparation import BPE_VOCABULARY, VOCABULARY, same_folder
+from tfnlp.families.preparation import (
+    BPE_VOCABULARY,
+    SENTENCEPIECE_MODEL,
+    VOCABULARY,
+    same_folder,
+)
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -20,6 +25,7 @@ from tfnlp.families.use_config import (
 
 EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
 EXPORTS = ("seq_length", "format", "fill", "top", "weights", "litert")
+_VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
 ROW = ("seq_length", "num_layers", "hidden_size")  # see `Family.row`
 
 
@@ -97,7 +103,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     has_case = hasattr(family.config, "cased")
     lowercase = text_flag(path, run, "lowercase") if has_case else None
     encoder, pretrainer = family.build(run["arguments"], run["heads"], dtype)
-    kept = (os.path.join(path, name) for name in (VOCABULARY, BPE_VOCABULARY))
+    kept = (os.path.join(path, name) for name in _VOCABULARIES)
     return Pretrained(
         encoder,
         pretrainer,

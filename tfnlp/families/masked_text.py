@@ -216,7 +216,7 @@ def _read_documents(
     def tokenized(documents: Any) -> TokenizedCorpus:
         return tokenized_once(
             documents,
-            [f"{text.subwords.kind} tokens", tokens, *settings.values()],
+            [f"{text.subwords.kind} tokens", text.subwords.key(tokens), *settings.values()],
             lambda folder: TokenizedCorpus.build(documents, tokenizer, folder=folder),
             TokenizedCorpus.read,
         )

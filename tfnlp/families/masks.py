@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
 
 
+_PAIR_HEADS = ("next_sentence_logits", "sentence_order_logits")  # 0: the second text follows
+
+
 @dataclasses.dataclass(kw_only=True)
 class PredictBert(ModelConfig):
     """Arguments of `tfnlp predict bert`."""
@@ -123,14 +126,16 @@ def follows(loaded: Pretrained, text: str, pair: str) -> float:
     """Return the probability that `pair` is the sentence after `text`.
 
     Raises:
-        ValueError: if the model has no next-sentence head.
+        ValueError: if the model has no head that tells.
     """
     import tensorflow as tf
 
-    if loaded.pretrainer is None or "next_sentence_logits" not in loaded.pretrainer.output:
+    outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
+    head = next((name for name in _PAIR_HEADS if name in outputs), None)
+    if head is None:
         raise ValueError("the model has no next-sentence head")
     inputs, _ = encode(loaded, text, pair)
-    logits = _pretrainer_outputs(loaded, inputs, [0])["next_sentence_logits"]
+    logits = _pretrainer_outputs(loaded, inputs, [0])[head]
     return float(tf.nn.softmax(logits)[0, 0])
 
 

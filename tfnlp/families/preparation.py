@@ -11,6 +11,7 @@ T = TypeVar("T")
 
 VOCABULARY = "vocab.txt"
 BPE_VOCABULARY = "vocab"  # a folder
+SENTENCEPIECE_MODEL = "spiece.model"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,6 +29,7 @@ class Subwords:
         make: Function of tokens and, by name, settings to the tokenizer; workers get it by pickle.
         settings: Function of the config to the settings, which are attributes of the tokenizer.
         tokens: Function of a tokenizer to its tokens.
+        key: Function of tokens to JSON that tells them from others.
         name: Of the file or folder in a run.
     """
 
@@ -40,6 +41,7 @@ class Subwords:
     make: Callable[..., Any]
     settings: Callable[[Any], dict[str, Any]]
     tokens: Callable[[Any], Any] = lambda tokenizer: tokenizer.vocabulary
+    key: Callable[[Any], Any] = lambda tokens: tokens
     name: str = VOCABULARY
 
     def maker(self, tokens: Any, settings: dict[str, Any]) -> Callable[[], Any]:

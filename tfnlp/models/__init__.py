@@ -1,5 +1,17 @@
 """Functions that assemble the layers into functional Keras models, and their published sizes."""
 
+from tfnlp.models.albert import (
+    ALBERT_BASE,
+    ALBERT_LARGE,
+    ALBERT_MEDIUM,
+    ALBERT_MINI,
+    ALBERT_SMALL,
+    ALBERT_TINY,
+    ALBERT_XLARGE,
+    ALBERT_XXLARGE,
+    albert,
+    albert_pretrainer,
+)
 from tfnlp.models.beam_search import beam_search
 from tfnlp.models.bert import (
     BERT_BASE,
@@ -75,6 +87,16 @@ from tfnlp.models.transformer_decoder import TransformerDecoder
 from tfnlp.models.word2vec import word2vec
 
 __all__ = [
+    "ALBERT_BASE",
+    "ALBERT_LARGE",
+    "ALBERT_MEDIUM",
+    "ALBERT_MINI",
+    "ALBERT_SMALL",
+    "ALBERT_TINY",
+    "ALBERT_XLARGE",
+    "ALBERT_XXLARGE",
+    "albert",
+    "albert_pretrainer",
     "BERT_BASE",
     "BERT_LARGE",
     "BERT_MEDIUM",

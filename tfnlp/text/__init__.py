@@ -14,6 +14,8 @@ from tfnlp.text.gpt.tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.gpt.training import train_bpe
 from tfnlp.text.masking import mask_tokens
 from tfnlp.text.packing import pack_segments
+from tfnlp.text.sentencepiece.model import read_model, train_sentencepiece, write_model
+from tfnlp.text.sentencepiece.tokenizer import SentencePieceTokenizer
 from tfnlp.text.task_readers import BertReader, GPTReader, WordReader
 from tfnlp.text.tokenizer_files import tokenizer_candidates
 from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
@@ -35,6 +37,10 @@ from tfnlp.text.words.vocabulary import (
 )
 
 __all__ = [
+    "SentencePieceTokenizer",
+    "read_model",
+    "train_sentencepiece",
+    "write_model",
     "BEGIN_OF_SENTENCE",
     "BertReader",
     "END_OF_SENTENCE",

@@ -6,6 +6,8 @@ from typing import Any
 
 from tfnlp.text.byte_pairs.files import read_bpe
 from tfnlp.text.gpt.tokenizer import gpt_tokenizer
+from tfnlp.text.sentencepiece.model import read_model
+from tfnlp.text.sentencepiece.tokenizer import SentencePieceTokenizer
 from tfnlp.text.wordpiece.tokenizer import WordPieceTokenizer
 from tfnlp.text.wordpiece.vocabulary import read_vocabulary
 
@@ -22,7 +24,8 @@ def tokenizer_candidates(folder: str, problems: list[str]) -> Iterator[Callable[
         yield from _byte_pairs(folder, problems)
         return
     for name in names:
-        yield from _wordpiece(os.path.join(folder, name), problems)
+        path = os.path.join(folder, name)
+        yield from (_sentencepiece if name.endswith(".model") else _wordpiece)(path, problems)
 
 
 def _byte_pairs(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
@@ -44,3 +47,14 @@ def _wordpiece(path: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
         return
     for lowercase in (True, False):
         yield lambda lowercase=lowercase: WordPieceTokenizer(tokens, lowercase)
+
+
+def _sentencepiece(path: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
+    """Yield what reads a SentencePiece model, which does not say whether text is lower-cased."""
+    try:
+        model = read_model(path)
+    except (ValueError, OSError) as error:
+        problems.append(str(error))
+        return
+    for lowercase in (True, False):
+        yield lambda lowercase=lowercase: SentencePieceTokenizer(model, lowercase)

@@ -1,0 +1,187 @@
+"""ALBERT's vocabulary: a `spiece.model`, or the Unigram of a `tokenizer.json`."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tfnlp.convert.formats.json_files import read_json
+from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
+from tfnlp.convert.tokenizers.tokenizer_json import NAME, TokenizerJson, read_tokenizer_json
+from tfnlp.convert.tokenizers.writing import CONFIG, write_config
+from tfnlp.text.lines import shown
+from tfnlp.text.sentencepiece.model import (
+    CLS,
+    MASK,
+    MODEL_FILE,
+    PAD,
+    SEP,
+    SPECIAL_PIECES,
+    UNK,
+    make_model,
+    piece_scores,
+    read_pieces,
+    stored_normalization,
+)
+
+if TYPE_CHECKING:
+    from tfnlp.text import SentencePieceTokenizer
+
+_QUOTES = (("``", '"'), ("''", '"'))
+_UNCASED = ("NFKD", "StripAccents", "Lowercase")
+
+
+def find_sentencepiece(
+    folder: pathlib.Path,
+    vocab: str | os.PathLike | None,
+    lowercase: bool | None,
+    vocab_size: int,
+    loader: str,
+) -> FoundTokenizer:
+    """Return the tokenizer of `vocab`, or of `spiece.model` or `tokenizer.json` in the folder.
+
+    Args:
+        folder: the checkpoint's folder.
+        vocab: the vocabulary, if it is elsewhere.
+        lowercase: instead of what the files say; without them, True.
+        vocab_size: the model's.
+        loader: the function that reads the checkpoint, for messages.
+
+    Raises:
+        FileNotFoundError: if `vocab` does not exist.
+        ValueError: if the vocabulary is damaged, or longer than `vocab_size`.
+    """
+    path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / MODEL_FILE
+    if vocab is None and not path.exists():
+        path = folder / NAME
+        if not path.exists():
+            return FoundTokenizer(functools.partial(_absent, loader), None, lowercase)
+    try:
+        if path.suffix == ".json":
+            model, stated = _of_json(read_tokenizer_json(path))
+        else:
+            stated = _lowercase(folder)
+            model, _ = read_pieces(path)
+    except ValueError as error:
+        # The weights are as good as ever; who asks for the tokenizer is told.
+        return FoundTokenizer(functools.partial(_refuse, str(error)), str(path), lowercase)
+    check_size(str(path), len(read_pieces(model)[1]), vocab_size)
+    lowercase = stated if lowercase is None else lowercase
+    return FoundTokenizer(functools.partial(_tokenizer, model, lowercase), str(path), lowercase)
+
+
+def write_sentencepiece(folder: str, tokenizer: Any, max_length: int) -> None:
+    """Write `spiece.model`, `tokenizer.json` and `tokenizer_config.json`."""
+    tokenizer.write(folder)
+    _write_json(folder, tokenizer)
+    settings = {"do_lower_case": tokenizer.lowercase, "keep_accents": not tokenizer.lowercase}
+    write_config(folder, "AlbertTokenizer", max_length, settings)
+
+
+def _write_json(folder: str, tokenizer: Any) -> None:
+    from tokenizers import (
+        AddedToken,
+        Tokenizer,
+        decoders,
+        models,
+        normalizers,
+        pre_tokenizers,
+        processors,
+    )
+
+    made = Tokenizer(models.Unigram(piece_scores(tokenizer.model), tokenizer.unk_id, False))
+    steps = [normalizers.Replace(*quotes) for quotes in _QUOTES]
+    if tokenizer.lowercase:
+        steps += [getattr(normalizers, name)() for name in _UNCASED]
+    table = stored_normalization(tokenizer.model)
+    if table:
+        steps.append(normalizers.Precompiled(table))
+    made.normalizer = normalizers.Sequence(steps)
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]
+    )
+    made.decoder = decoders.Metaspace()
+    made.post_processor = processors.TemplateProcessing(
+        single=f"{CLS} $A {SEP}",
+        pair=f"{CLS} $A {SEP} $B:1 {SEP}:1",
+        special_tokens=[(CLS, tokenizer.cls_id), (SEP, tokenizer.sep_id)],
+    )
+    made.add_special_tokens([PAD, UNK, CLS, SEP, AddedToken(MASK, lstrip=True)])
+    made.save(os.path.join(folder, NAME))
+
+
+def _of_json(found: TokenizerJson) -> tuple[bytes, bool]:
+    """Return the model that a `tokenizer.json` describes, and whether text is lower-cased.
+
+    Raises:
+        ValueError: for what ALBERT's tokenizer does not do.
+    """
+    found.check_kind("Unigram", "ALBERT")
+    found.check_added()
+    if found.model.get("byte_fallback"):
+        found.refuse("model.byte_fallback", True, "false")
+    names, table = [], b""
+    for step in _steps(found.contents.get("normalizer")):
+        kind = step.get("type")
+        if kind == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
+            table = base64.b64decode(step["precompiled_charsmap"])
+        elif kind != "Replace":
+            names.append(kind)
+    lowercase = bool(names)
+    if names not in ([], list(_UNCASED)):
+        found.refuse("normalizer", names, f"none or {', '.join(_UNCASED)}")
+    scores = [(piece, float(score)) for piece, score in found.model["vocab"]]
+    if len(scores) != len(found.tokens):
+        found.refuse("added_tokens", found.tokens[len(scores) :][:1], "those of the model")
+    missing = [piece for piece in SPECIAL_PIECES if piece not in found.tokens]
+    if missing:
+        found.refuse("model.vocab", f"no {missing[0]}", "the special pieces of ALBERT")
+    return make_model(scores, table), lowercase
+
+
+def _steps(normalizer: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(normalizer, dict):
+        return []
+    steps = normalizer.get("normalizers", [normalizer])
+    return [step for step in steps if isinstance(step, dict)]
+
+
+def _lowercase(folder: pathlib.Path) -> bool:
+    """Return whether `tokenizer_config.json` says that text is lower-cased; True without it.
+
+    Raises:
+        ValueError: if accents are kept in lower-cased text, or the other way round.
+    """
+    path = folder / CONFIG
+    stated = read_json(path) if path.is_file() else {}
+    lowercase = stated.get("do_lower_case", True)
+    keeps = stated.get("keep_accents", not lowercase)
+    if type(lowercase) is not bool or type(keeps) is not bool or lowercase == keeps:
+        raise ValueError(
+            f"{path} has do_lower_case={shown(lowercase)} and keep_accents={shown(keeps)}; "
+            "expected true and false, or false and true"
+        )
+    return lowercase
+
+
+def _absent(loader: str) -> Any:
+    raise ValueError(
+        f"the checkpoint has no {MODEL_FILE} or {NAME} beside it; pass vocab= to {loader}"
+    )
+
+
+def _refuse(reason: str) -> Any:
+    raise ValueError(reason)
+
+
+def _tokenizer(model: bytes, lowercase: bool) -> SentencePieceTokenizer:
+    from tfnlp.text import SentencePieceTokenizer
+
+    return SentencePieceTokenizer(model, lowercase)
+
+
+SENTENCEPIECE = TokenizerFiles(find_sentencepiece, write_sentencepiece, (MODEL_FILE, NAME, CONFIG))

@@ -1,0 +1,1 @@
+"""Tokenizers of the sentencepiece library, as ALBERT has one."""
