@@ -5,6 +5,7 @@ import os
 import pathlib
 import resource
 import sys
+import zipfile
 
 import numpy as np
 import pytest
@@ -92,6 +93,19 @@ class TestDownload:
             np.testing.assert_array_equal(a, b)
         assert tfnlp.load("hf://org/gpt2").family.name == "gpt"
 
+    def test_presets(self, hub, tmp_path):
+        """A folder that keras-hub wrote is downloaded whole."""
+        pytest.importorskip("keras_hub")
+        with zipfile.ZipFile(golden("keras_hub/bert.zip")) as packed:
+            packed.extractall(tmp_path / "preset")
+        hub.put("org/preset", files_in(tmp_path / "preset"))
+        loaded = tfnlp.load("hf://org/preset")
+        assert loaded.family.name == "bert" and loaded.path == "hf://org/preset"
+        expected = tfnlp.load(tmp_path / "preset").encoder.get_weights()
+        for a, b in zip(loaded.encoder.get_weights(), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    @pytest.mark.slow
     def test_runs_and_modules(self, hub, tmp_path, capsys):
         for name in ("bert", "task", "module"):
             hub.put(f"me/{name}", files_in(golden(f"runs_0.1.0/{name}")))
