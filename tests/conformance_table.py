@@ -68,6 +68,14 @@ ROWS = [
         padded=("inputs", "positions"),
     ),
     Row(
+        "PositionEmbedding offset",
+        layers.PositionEmbedding,
+        {"max_positions": T + 2, "offset": 2, **he},
+        tokens,
+        time=token_time,
+        keep=first_positions,
+    ),
+    Row(
         "PositionEmbedding start",
         layers.PositionEmbedding,
         {"max_positions": T + 4},

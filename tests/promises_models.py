@@ -140,6 +140,7 @@ MODELS = {
             for size in (0, -1, 1.1)
         ],
     },
+    "roberta": of(models.roberta, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "gpt": of(models.gpt, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "transformer": of(models.transformer, BELOW_1),
     "bert_pretrainer": {

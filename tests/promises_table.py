@@ -254,6 +254,7 @@ LAYERS = {
     },
     "PositionEmbedding": {
         "max_positions below 1": [("max_positions=0", lambda: PositionEmbedding(0))],
+        "an offset below 0": [("offset=-1", lambda: PositionEmbedding(4, offset=-1))],
         "a static `T` above max_positions": [
             ("max_positions=4", lambda x: PositionEmbedding(4)(x(H))),
         ],

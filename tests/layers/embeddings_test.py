@@ -51,6 +51,16 @@ def test_positions():
     np.testing.assert_array_equal(layer(x[:, :1], start=tf.constant(5)), table[None, 5:6])
 
 
+def test_positions_after_other_rows():
+    layer, table = built(PositionEmbedding(6, offset=2), (2, 4, 3))
+    assert table.shape == (8, 3)
+    x = np.zeros((2, 4, 3), "float32")
+    np.testing.assert_array_equal(layer(x), table[None, 2:6])
+    np.testing.assert_array_equal(layer(x, start=2), table[None, 4:8])
+    rows = np.array([[0, 1, 1, 7], [2, 3, 4, 5]], "int32")
+    np.testing.assert_array_equal(layer(x, positions=rows), table[rows])
+
+
 def test_positions_given_row_by_row():
     layer, table = built(PositionEmbedding(6), (2, 4, 3))
     x = np.zeros((2, 4, 3), "float32")

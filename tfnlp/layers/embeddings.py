@@ -93,31 +93,41 @@ class PositionEmbedding(keras.layers.Layer):
     """Learned positions: `y_t = P[start + t]`, or `y_bt = P[positions_bt]` (Gehring et al. 2017).
 
     Args:
-        max_positions: rows of the table, the length of the longest sequence.
+        max_positions: the length of the longest sequence.
         initializer: Keras initializer of the table.
+        offset: rows before that of the first position: the table has `offset + max_positions`
+            rows, and `start` counts from `offset`, `positions` from the first row. RoBERTa's
+            positions begin after the id of padding, at 2.
 
     Call: `[B, T, H]` (only its shape is read) and at most one of the int scalar `start` (for
     decoding with a cache) and `positions`, int `[B, T]` (for rows that begin with padding), to
     `[1, T, H]`, with `positions` to `[B, T, H]`, in the compute dtype.
 
     Raises:
-        ValueError: for max_positions below 1, a static `T` above max_positions, or both `start`
-            and `positions`.
+        ValueError: for max_positions below 1, an offset below 0, a static `T` above max_positions,
+            or both `start` and `positions`.
     """
 
     def __init__(
-        self, max_positions: int, initializer: Initializer = "uniform", **kwargs: Any
+        self,
+        max_positions: int,
+        initializer: Initializer = "uniform",
+        offset: int = 0,
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if max_positions < 1:
-            raise ValueError(f"max_positions={max_positions} must be positive")
+        if max_positions < 1 or offset < 0:
+            raise ValueError(
+                f"max_positions={max_positions} must be positive, offset={offset} 0 or more"
+            )
         self.max_positions = max_positions
+        self.offset = offset
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
         self.embeddings = self.add_weight(
             name="embeddings",
-            shape=(self.max_positions, inputs_shape[-1]),
+            shape=(self.offset + self.max_positions, inputs_shape[-1]),
             initializer=self.initializer,
             autocast=False,
         )
@@ -130,10 +140,10 @@ class PositionEmbedding(keras.layers.Layer):
             return ops.cast(ops.take(self.embeddings, positions, axis=0), self.compute_dtype)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if start is None:
-            rows = self.embeddings[:length]  # [T, H]
+            rows = self.embeddings[self.offset : self.offset + length]  # [T, H]
         else:
             hidden = self.embeddings.shape[-1]
-            rows = ops.slice(self.embeddings, (start, 0), (length, hidden))
+            rows = ops.slice(self.embeddings, (self.offset + start, 0), (length, hidden))
         return ops.cast(rows[None], self.compute_dtype)  # [1, T, H]
 
     def compute_output_spec(
@@ -148,6 +158,7 @@ class PositionEmbedding(keras.layers.Layer):
             **super().get_config(),
             "max_positions": self.max_positions,
             "initializer": keras.initializers.serialize(self.initializer),
+            "offset": self.offset,
         }
 
 

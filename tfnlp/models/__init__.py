@@ -68,6 +68,16 @@ from tfnlp.models.gpt import (
 from tfnlp.models.gpt_decoder import GPTDecoder
 from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
 from tfnlp.models.nnlm import NNLM, nnlm, nnlm_pretrainer
+from tfnlp.models.roberta import (
+    ROBERTA_BASE,
+    ROBERTA_LARGE,
+    ROBERTA_MEDIUM,
+    ROBERTA_MINI,
+    ROBERTA_SMALL,
+    ROBERTA_TINY,
+    roberta,
+    roberta_pretrainer,
+)
 from tfnlp.models.sampling import greedy, sample
 from tfnlp.models.seq2seq import (
     SEQ2SEQ_BAHDANAU,
@@ -125,6 +135,12 @@ __all__ = [
     "GPT2_XL",
     "GPTDecoder",
     "GPT_MINI",
+    "ROBERTA_BASE",
+    "ROBERTA_LARGE",
+    "ROBERTA_MEDIUM",
+    "ROBERTA_MINI",
+    "ROBERTA_SMALL",
+    "ROBERTA_TINY",
     "SEQ2SEQ_BAHDANAU",
     "SEQ2SEQ_LUONG",
     "SEQ2SEQ_MINI",
@@ -159,6 +175,8 @@ __all__ = [
     "greedy",
     "nnlm",
     "nnlm_pretrainer",
+    "roberta",
+    "roberta_pretrainer",
     "sample",
     "select_layers",
     "seq2seq",

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import keras
 
@@ -83,29 +84,72 @@ def bert(
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    inputs = {
+    inputs = encoder_inputs(seq_length)
+    table = {"initializer": initializer, "dtype": dtype}
+    x = _embedded(inputs, vocab_size, hidden_size, max_positions, num_segments, **table)
+    return encoder_on(
+        inputs,
+        x,
+        num_layers,
+        pooler,
+        name,
+        num_heads=num_heads,
+        intermediate_size=intermediate_size,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        activation=activation,
+        norm_epsilon=norm_epsilon,
+        kernel_initializer=initializer,
+        dtype=dtype,
+    )
+
+
+def encoder_inputs(seq_length: int | None) -> dict[str, Tensor]:
+    """Return the symbolic inputs of an encoder, int32 `[B, T]`."""
+    return {
         name: keras.Input((seq_length,), dtype="int32", name=name)
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     }
-    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
 
-    table = {"initializer": initializer, "dtype": dtype}
-    x = _embedded(inputs, vocab_size, hidden_size, max_positions, num_segments, **table)
-    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(x)
+
+def encoder_on(
+    inputs: dict[str, Tensor],
+    embedded: Tensor,
+    num_layers: int,
+    pooler: bool,
+    name: str,
+    *,
+    dropout: float,
+    norm_epsilon: float,
+    kernel_initializer: Callable[[], keras.Initializer],
+    dtype: DType,
+    **block: Any,
+) -> keras.Model:
+    """Return the encoder on the sum of its embeddings: layer norm, dropout, blocks and pooler.
+
+    Args:
+        inputs: from `encoder_inputs`.
+        embedded: the sum of the embeddings, `[B, T, H]`.
+        num_layers: blocks.
+        pooler: add the pooler.
+        name: of the model.
+        dropout, norm_epsilon, dtype: as in `bert`.
+        kernel_initializer: makes the initializer of each kernel.
+        **block: more arguments of `TransformerBlock`.
+    """
+    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
+    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(embedded)
     x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
 
     encoder_outputs = []
     for index in range(num_layers):
         x = TransformerBlock(
-            num_heads,
-            intermediate_size,
             dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation=activation,
             norm_epsilon=norm_epsilon,
-            kernel_initializer=initializer(),
+            kernel_initializer=kernel_initializer(),
             dtype=dtype,
             name=f"layer_{index}",
+            **block,
         )(x, mask=real)
         encoder_outputs.append(x)
 
@@ -115,7 +159,7 @@ def bert(
         "embedding_output": embedding_output,
     }
     if pooler:
-        pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler")
+        pool = Pooler(kernel_initializer=kernel_initializer(), dtype=dtype, name="pooler")
         outputs["pooled_output"] = pool(x)
     return keras.Model(inputs, outputs, name=name)
 

@@ -10,6 +10,11 @@ from tfnlp.text.characters import (
     character_ids,
 )
 from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
+from tfnlp.text.gpt.roberta_tokenizer import (
+    ROBERTA_TOKENS,
+    RobertaTokenizer,
+    train_roberta_bpe,
+)
 from tfnlp.text.gpt.tokenizer import GPTTokenizer, gpt_tokenizer
 from tfnlp.text.gpt.training import train_bpe
 from tfnlp.text.masking import mask_tokens
@@ -49,6 +54,8 @@ __all__ = [
     "GPTTokenizer",
     "MAX_CHARACTERS",
     "NUM_CHARACTERS",
+    "ROBERTA_TOKENS",
+    "RobertaTokenizer",
     "SPECIAL_TOKENS",
     "SPECIAL_WORDS",
     "Subwords",
@@ -69,6 +76,7 @@ __all__ = [
     "subword_rows_in_graph",
     "tokenizer_candidates",
     "train_bpe",
+    "train_roberta_bpe",
     "train_wordpiece",
     "train_words",
     "write_bpe",

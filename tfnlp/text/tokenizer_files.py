@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tfnlp.text.byte_pairs.files import read_bpe
+from tfnlp.text.gpt.roberta_tokenizer import RobertaTokenizer, has_roberta_tokens
 from tfnlp.text.gpt.tokenizer import gpt_tokenizer
 from tfnlp.text.sentencepiece.model import read_model
 from tfnlp.text.sentencepiece.tokenizer import SentencePieceTokenizer
@@ -35,6 +36,8 @@ def _byte_pairs(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]
     except (ValueError, OSError) as error:
         problems.append(str(error))
         return
+    if has_roberta_tokens(pair[0]):
+        yield lambda: RobertaTokenizer(pair)
     yield lambda: gpt_tokenizer(pair)
 
 

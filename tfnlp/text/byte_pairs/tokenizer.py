@@ -44,7 +44,7 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         self._lists = lambda: (tokens, merges)
         self.vocab_size = len(tokens)
         self.end_id = _end_id(tokens)
-        ends = [] if self.end_id is None else [self.end_id]
+        ends = self._special_ids(tokens)
         # On the host, where strings are and where tf.data runs.
         with tf.init_scope(), tf.device("CPU:0"):
             self._token_table = tf.constant([_ABSENT if t is None else t for t in tokens])  # [V]
@@ -70,6 +70,14 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         """The tokens in the order of their ids, None where an id has none."""
         return list(self._lists()[0])
 
+    def write(self, folder: str | os.PathLike) -> None:
+        """Write `encoder.json` and `vocab.bpe` into a folder.
+
+        Raises:
+            OSError: if they can't be written.
+        """
+        write_bpe(folder, *self._lists())
+
     @property
     def merges(self) -> Merges:
         """The pairs of symbols to merge, in the order they were learnt."""
@@ -82,7 +90,10 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(autograph=False)
     def detokenize(self, ids: tf.RaggedTensor | tf.Tensor) -> tf.Tensor:
-        """Return strings `[B]` of ids int32, ragged `[B, (tokens)]` or `[B, T]`, without ends."""
+        """Return strings `[B]` of ids int32, ragged `[B, (tokens)]` or `[B, T]`.
+
+        Special tokens, such as the one that ends texts, are left out.
+        """
         return self._join(tf.ragged.map_flat_values(tf.gather, self._text_table, ids))
 
     @tf.function(autograph=False)
@@ -95,6 +106,10 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         """Return size and special ids, int32 scalars; -1 for an end that the vocabulary lacks."""
         end = -1 if self.end_id is None else self.end_id
         return dict(vocab_size=tf.constant(self.vocab_size), end_of_text_id=tf.constant(end))
+
+    def _special_ids(self, tokens: Tokens) -> list[int]:
+        """Return the ids that stand for no text."""
+        return [] if self.end_id is None else [self.end_id]
 
     def _make(self, tokens: Tokens, merges: Merges) -> None:
         """Make what `_encode` needs."""

@@ -9,7 +9,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from tfnlp.text.assets import make_assets
-from tfnlp.text.packing import merge_words
+from tfnlp.text.packing import merge_words, packing_ids
 from tfnlp.text.strings import join_rows
 from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS, normalize
 from tfnlp.text.wordpiece.vocabulary import (
@@ -153,13 +153,7 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
     @tf.function(input_signature=[], autograph=False)
     def special_tokens_dict(self) -> dict[str, tf.Tensor]:
         """Return size and special ids, int32 scalars, named as in the published preprocessors."""
-        return dict(
-            vocab_size=tf.constant(self.vocab_size),
-            padding_id=tf.constant(self.pad_id),
-            start_of_sequence_id=tf.constant(self.cls_id),
-            end_of_segment_id=tf.constant(self.sep_id),
-            mask_id=tf.constant(self.mask_id),
-        )
+        return packing_ids(self)
 
 
 def _make_tokenizer(tokens: list[str], source: str) -> tf_text.FastWordpieceTokenizer:

@@ -1,0 +1,151 @@
+"""RoBERTa (Liu et al. 2019): BERT's encoder, trained longer on whole texts with dynamic masks."""
+
+import functools
+
+import keras
+
+from tfnlp.layers import PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers.types import DType
+from tfnlp.models.bert import (
+    BERT_BASE,
+    BERT_LARGE,
+    BERT_MEDIUM,
+    BERT_MINI,
+    BERT_SMALL,
+    BERT_TINY,
+    bert_pretrainer,
+    encoder_inputs,
+    encoder_on,
+)
+from tfnlp.models.sizes import check_transformer
+
+# Base and large are the paper's (section 3.1 and table 9), with BERT's widths; so are the others,
+# which no one published.
+ROBERTA_TINY = dict(BERT_TINY)
+ROBERTA_MINI = dict(BERT_MINI)
+ROBERTA_SMALL = dict(BERT_SMALL)
+ROBERTA_MEDIUM = dict(BERT_MEDIUM)
+ROBERTA_BASE = dict(BERT_BASE)
+ROBERTA_LARGE = dict(BERT_LARGE)
+
+PADDING_ID = 1  # positions begin after it
+
+
+def roberta(
+    vocab_size: int = 50265,
+    num_layers: int = 12,
+    hidden_size: int = 768,
+    num_heads: int = 12,
+    intermediate_size: int = 3072,
+    max_positions: int = 512,
+    dropout: float = 0.1,
+    attention_dropout: float = 0.1,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-5,
+    initializer_range: float = 0.02,
+    pooler: bool = False,
+    seq_length: int | None = None,
+    dtype: DType = None,
+    name: str = "roberta",
+) -> keras.Model:
+    """Return the encoder; the defaults are those of RoBERTa-base (124.06 M weights).
+
+    `x_0 = drop(LN(E[ids] + P[p] + S[0]))`, `x_l = block_l(x_{l-1})`; the positions of real tokens
+    are counted from 2, `p_t = 1 + sum_{i <= t} mask_i`, and padding has position 1: P has
+    `max_positions + 2` rows, of which the first is never read. All tokens are of one segment.
+
+    Args:
+        vocab_size: tokens V.
+        num_layers: Transformer blocks L.
+        hidden_size: width H.
+        num_heads: attention heads, a divisor of H.
+        intermediate_size: width of the feed-forward nets.
+        max_positions: longest sequence.
+        dropout, attention_dropout: rates while training.
+        activation: "gelu" (erf, the paper's) or "gelu_tanh".
+        norm_epsilon: epsilon of the layer norms.
+        initializer_range: standard deviation of the truncated normal that fills the weights.
+        pooler: add BERT's pooler, which pretraining does not train.
+        seq_length: static length T, or None for any length.
+        dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
+        name: name of the model.
+
+    Inputs: dict of int32 `[B, T]`: `input_word_ids`, `input_mask` (1 for real tokens),
+    `input_type_ids`, whose values are not read.
+
+    Outputs: dict of `sequence_output` `[B, T, H]`, `encoder_outputs` (list of L, the last is
+    `sequence_output`), `embedding_output` `[B, T, H]` and, with a pooler, `pooled_output`
+    `[B, H]`.
+
+    Raises:
+        ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
+            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+    """
+    check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
+
+    initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
+    inputs = encoder_inputs(seq_length)
+    mask = keras.ops.cast(keras.ops.not_equal(inputs["input_mask"], 0), "int32")
+    positions = keras.ops.cumsum(mask, axis=1) * mask + PADDING_ID  # [B, T]
+    x = TokenEmbedding(
+        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(inputs["input_word_ids"])
+    x = x + PositionEmbedding(
+        max_positions,
+        initializer=initializer(),
+        offset=PADDING_ID + 1,
+        dtype=dtype,
+        name="position_embedding",
+    )(x, positions=positions)
+    x = x + SegmentEmbedding(
+        1, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
+    )(keras.ops.zeros_like(inputs["input_type_ids"]))
+    return encoder_on(
+        inputs,
+        x,
+        num_layers,
+        pooler,
+        name,
+        num_heads=num_heads,
+        intermediate_size=intermediate_size,
+        dropout=dropout,
+        attention_dropout=attention_dropout,
+        activation=activation,
+        norm_epsilon=norm_epsilon,
+        kernel_initializer=initializer,
+        dtype=dtype,
+    )
+
+
+def roberta_pretrainer(
+    encoder: keras.Model,
+    activation: str = "gelu",
+    norm_epsilon: float = 1e-5,
+    initializer_range: float = 0.02,
+    max_predictions: int | None = None,
+    name: str = "roberta_pretrainer",
+) -> keras.Model:
+    """Return `encoder` (from `roberta`) with its masked-LM head; it shares every weight.
+
+    The head is BERT's, `mlm_logits = LN(f(W h_p + b)) E^T + c`; there are no next sentences
+    (section 4.2).
+
+    Args:
+        encoder: a model made by `roberta`.
+        activation, norm_epsilon, initializer_range: of the head, as in `roberta`.
+        max_predictions: static number P of masked positions, or None for any number.
+        name: name of the model.
+
+    Inputs: those of the encoder and int32 `masked_lm_positions` `[B, P]`.
+
+    Outputs: those of the encoder and `mlm_logits` float32 `[B, P, V]`.
+    """
+    return bert_pretrainer(
+        encoder,
+        activation=activation,
+        norm_epsilon=norm_epsilon,
+        initializer_range=initializer_range,
+        next_sentence=False,
+        max_predictions=max_predictions,
+        name=name,
+    )
