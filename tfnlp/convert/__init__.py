@@ -11,6 +11,7 @@ from tfnlp.convert.gpt.loading import load_gpt
 from tfnlp.convert.gpt.saving import save_gpt
 from tfnlp.convert.keras_hub import from_keras_hub, to_keras_hub
 from tfnlp.convert.pretrained import Pretrained
+from tfnlp.convert.roberta import load_roberta, save_roberta
 from tfnlp.convert.word_vectors import read_word_vectors, write_word_vectors
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "load_distilbert",
     "load_elmo",
     "load_gpt",
+    "load_roberta",
     "open_tensors",
     "read_word_vectors",
     "save_albert",
@@ -31,6 +33,7 @@ __all__ = [
     "save_elmo",
     "save_gpt",
     "save_huggingface",
+    "save_roberta",
     "to_keras_hub",
     "write_word_vectors",
 ]

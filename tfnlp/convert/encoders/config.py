@@ -97,8 +97,6 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     }
     stated = [*files.config.sizes.values(), *(each[0] for each in files.config.numbers.values())]
     config = {name: found[name] for name in (*stated, "activation")}
-    for name, surplus in files.config.surplus.items():
-        config[name] -= surplus
     if files.huggingface.pooler is not None:
         config["pooler"] = "pooler" in layers
     return config
