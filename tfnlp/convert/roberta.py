@@ -82,6 +82,7 @@ ROBERTA_FILES = EncoderFiles(
             "pad_token_id": PADDING_ID,
             _ONE_SEGMENT: 1,
         },
+        written={"pad_token_id": PADDING_ID, _ONE_SEGMENT: 1},
         surplus={"max_positions": PADDING_ID + 1},
     ),
     formats=(HUGGINGFACE,),

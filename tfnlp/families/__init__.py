@@ -11,13 +11,17 @@ from tfnlp.families.elmo import ELMO
 from tfnlp.families.family import Family
 from tfnlp.families.gpt import GPT
 from tfnlp.families.nnlm import NNLM
+from tfnlp.families.roberta import ROBERTA
 from tfnlp.families.seq2seq import SEQ2SEQ
 from tfnlp.families.transformer import TRANSFORMER
 from tfnlp.families.word2vec import WORD2VEC
 
 FAMILIES: dict[str, Family] = {
     family.name: family
-    for family in (WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT, BERT, DISTILBERT, ALBERT)
+    for family in (
+        *(WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT),
+        *(BERT, ROBERTA, DISTILBERT, ALBERT),
+    )
 }
 
 __all__ = ["FAMILIES", "Family"]

@@ -8,10 +8,10 @@ from tfnlp.configs import Config, option
 LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 SCHEDULES = ("linear", "cosine", "inverse_sqrt", "constant")
-OPTIMIZERS = ("adam", "adamw", "bert_adamw", "lamb", "adagrad", "rowwise_adagrad")
+OPTIMIZERS = ("adam", "adamw", "bert_adamw", "roberta_adamw", "lamb", "adagrad", "rowwise_adagrad")
 OPTIMIZER_HELP = (
     "rule of the updates; adamw: the textbook's, bert_adamw: without bias correction, as in BERT's "
-    "reference code"
+    "reference code; roberta_adamw: adamw with b2 = 0.98 and epsilon = 1e-6"
 )
 MOST_LAYERS = 1000  # a run's `config.json` with more can't be loaded
 LAYOUT_HELP = (

@@ -1,7 +1,7 @@
 """Optimizers on `tf.distribute`'s public API, by name."""
 
 from tfnlp.training.adagrad import Adagrad, RowwiseAdagrad
-from tfnlp.training.adam import LAMB, AdamW, adam, adamw_hat, bert_adamw
+from tfnlp.training.adam import LAMB, AdamW, adam, adamw_hat, bert_adamw, roberta_adamw
 from tfnlp.training.optimizer_base import Optimizer
 
 OPTIMIZERS = {
@@ -9,6 +9,7 @@ OPTIMIZERS = {
     "adamw": AdamW,
     "adamw_hat": adamw_hat,
     "bert_adamw": bert_adamw,
+    "roberta_adamw": roberta_adamw,
     "lamb": LAMB,
     "adagrad": Adagrad,
     "rowwise_adagrad": RowwiseAdagrad,
@@ -20,7 +21,7 @@ def optimizer(name: str, weight_decay: float | None = None) -> Optimizer:
 
     Args:
         name: "adam" (the Transformer's), "adamw" (the textbook's), "bert_adamw", "adamw_hat",
-            "lamb", "adagrad" or "rowwise_adagrad".
+            "roberta_adamw", "lamb", "adagrad" or "rowwise_adagrad".
         weight_decay: lambda; None: the optimizer's default.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
-from tfnlp.convert.tokenizers.writing import CONFIG, write_bytes_json, write_config
+from tfnlp.convert.tokenizers.writing import CONFIG, after_spaces, write_bytes_json, write_config
 from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
@@ -95,7 +95,9 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         special = {f"{name}_token": tokens[getattr(tokenizer, f"{name}_id")] for name in names}
         ends = special["cls_token"], special["sep_token"]
         in_order = sorted(set(special.values()), key=tokens.index)
-        write_bytes_json(folder, tokens, tokenizer.merges, in_order, ends)
+        mask = special["mask_token"]
+        write_bytes_json(folder, tokens, tokenizer.merges, in_order, ends, after_spaces=mask)
+        special["mask_token"] = after_spaces(mask)
         write_config(
             folder, kind, max_length, {**special, "bos_token": ends[0], "eos_token": ends[1]}
         )

@@ -6,7 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.tokenizers.tokenizer_json import NAME
@@ -43,6 +51,7 @@ def write_bytes_json(
     merges: Sequence[tuple[str, str]],
     special: Sequence[str],
     ends: tuple[str, str] | None = None,
+    after_spaces: str | None = None,
 ) -> None:
     """Write the `tokenizer.json` of a byte-level BPE; none of a part of a vocabulary.
 
@@ -51,6 +60,7 @@ def write_bytes_json(
         tokens, merges: the vocabulary.
         special: its special tokens.
         ends: those before and after a text, as of RoBERTa; None: there are none, as of GPT-2.
+        after_spaces: the special token that takes the place of the spaces before it, as `<mask>`.
     """
     if any(token is None for token in tokens):
         return
@@ -63,7 +73,8 @@ def write_bytes_json(
     else:
         before, after = ((token, ids[token]) for token in ends)
         tokenizer.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
-    tokenizer.add_special_tokens(list(special))
+    added = (AddedToken(t, lstrip=t == after_spaces, normalized=False) for t in special)
+    tokenizer.add_special_tokens(list(added))
     tokenizer.save(os.path.join(folder, NAME))
 
 
@@ -81,6 +92,15 @@ def write_words_json(
     tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
     tokenizer.add_special_tokens([unknown])
     tokenizer.save(os.path.join(folder, NAME))
+
+
+def after_spaces(token: str) -> dict[str, Any]:
+    """Return a special token of `tokenizer_config.json` that takes the place of spaces before it.
+
+    Without it transformers gives the token no such property, whatever `tokenizer.json` says.
+    """
+    fixed = {"normalized": False, "rstrip": False, "single_word": False}
+    return {"__type": "AddedToken", "content": token, "lstrip": True, **fixed}
 
 
 def write_config(folder: str, kind: str, max_length: int, settings: Mapping[str, Any]) -> None:

@@ -1,0 +1,137 @@
+"""RoBERTa (Liu et al. 2019) as a family."""
+
+import dataclasses
+import functools
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families import encoders, fitting
+from tfnlp.families.config import (
+    MaskedTextConfig,
+    PositionConfig,
+    StartConfig,
+    TrainingConfig,
+)
+from tfnlp.families.examples_config import ExamplesConfig
+from tfnlp.families.family import Examples, Family, Fitting
+from tfnlp.families.masks import PredictBert, mask_prediction
+from tfnlp.families.plans import masked_plan
+from tfnlp.families.roberta_text import ROBERTA_TEXT, restore_tokenizer
+from tfnlp.families.use_config import ExportConfig
+
+SIZES = {
+    name: f"ROBERTA_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
+}
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=None,
+    steps={"help": "updates (default: 10000, or those of the epochs)"},
+    batch_size=32, learning_rate=5e-4, warmup=0.06, schedule="linear",
+    optimizer="roberta_adamw", weight_decay=0.01, clip_norm=0.0,
+    vocab={"help": "folder of vocab.json and merges.txt; built from the text if absent"},
+)  # fmt: skip
+class RobertaConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+    """Masked LM on windows of whole sentences; for small models on one machine.
+
+    The paper (sections 3.1 and 5, table 9): batches of 8,192 rows of 512 tokens, 500,000 steps,
+    6e-4 (base) or 4e-4 (large) at its peak, 24,000 or 30,000 of them of warm-up, b2 = 0.98,
+    epsilon = 1e-6, no clipping.
+    """
+
+    default_steps = 10_000
+    size: str = option(
+        "tiny", "size; base and large are the paper's", choices=tuple(SIZES), group="model"
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(vocab={"help": "folder of the vocabulary; built from --input if absent, by one process"})
+class RobertaExamplesConfig(ExamplesConfig):
+    """Windows of sentences; masks are drawn when they are read."""
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    text={"help": "sentences with <mask>; none: a sentence a line from stdin"},
+    pair={"hidden": True},
+)
+class PredictRoberta(PredictBert):
+    """Arguments of `tfnlp predict roberta`."""
+
+
+def read(path: str, dtype: str | None = None) -> Any:
+    """Return the RoBERTa of Hugging Face's files."""
+    from tfnlp import convert
+
+    return convert.load_roberta(path, dtype=dtype)
+
+
+def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
+    """Return whether a folder holds files of a RoBERTa."""
+    return model_type == ROBERTA.name
+
+
+def save(loaded: Any, config: ExportConfig) -> None:
+    """Write Hugging Face's files."""
+    from tfnlp import convert
+
+    model = loaded.pretrainer or loaded.encoder
+    convert.save_roberta(model, config.output, loaded.tokenizer, config.overwrite)
+
+
+def _model_functions() -> tuple[Any, Any]:
+    from tfnlp import models
+
+    return models.roberta, models.roberta_pretrainer
+
+
+_PLAN = masked_plan(
+    "roberta",
+    "roberta_pretrainer",
+    prefix="roberta-",
+    sizes=tuple(SIZES),
+    vocab_size=50265,
+    label="",
+)
+ROBERTA = Family(
+    name="roberta",
+    title="a RoBERTa",
+    summary="Pretrain a RoBERTa: masked LM on windows of whole sentences.",
+    config=RobertaConfig,
+    sizes=SIZES,
+    sections=encoders.sections(_model_functions),
+    start=functools.partial(encoders.start, lambda: ROBERTA),
+    build=functools.partial(encoders.build, _model_functions),
+    row=encoders.ROW,
+    prepare=ROBERTA_TEXT.prepare,
+    restore=encoders.restore,
+    recognise=recognise,
+    read=read,
+    checkpoints="config.json beside Hugging Face's weights of a RoBERTa",
+    saved=encoders.saved,
+    saved_layout="bert",
+    evaluate=functools.partial(encoders.evaluate, ROBERTA_TEXT.batches),
+    evaluation=encoders.EVALUATION,
+    export=functools.partial(encoders.export, save),
+    exports=encoders.EXPORTS,
+    vectors=encoders.vectors,
+    fitting=Fitting(
+        reader=fitting.bert_reader,
+        fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="tanh"),
+        features=fitting.encoder_features,
+        keep_vocabulary=fitting.keep_bpe,
+        restore_tokenizer=restore_tokenizer,
+    ),
+    examples=Examples(
+        "windows of sentences; masks are drawn when they are read",
+        RobertaExamplesConfig,
+        ROBERTA_TEXT.examples,
+    ),
+    # The paper's rows; all of its training has this length.
+    plan=dataclasses.replace(_PLAN, lengths=dict.fromkeys(SIZES, 512)),
+    prediction=mask_prediction(
+        "roberta", "Fill in <mask> with a RoBERTa.", PredictRoberta, "<mask>"
+    ),
+)
