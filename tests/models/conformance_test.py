@@ -41,6 +41,15 @@ def distilbert_pretrainer(**dtype):
     return models.distilbert_pretrainer(models.distilbert(**BERT, **dtype))
 
 
+def roberta_pretrainer(**dtype):
+    return models.roberta_pretrainer(models.roberta(**BERT, **dtype))
+
+
+def roberta_task(**dtype):
+    encoder = models.roberta(**BERT, pooler=True, **dtype)
+    return models.bert_task(encoder, "class", num_classes=K, hidden="tanh")
+
+
 def electra_discriminator(**dtype):
     return models.electra_discriminator(models.electra(**electra_test.SMALL, **dtype))
 
@@ -114,6 +123,7 @@ MODELS = {
     "distilbert": (distilbert_pretrainer, bert_reference.batch(rng, positions=True)),
     "electra": (electra_pretrainer, electra_test.masked_batch(rng)),
     "electra discriminator": (electra_discriminator, bert_reference.batch(rng)),
+    "roberta": (roberta_pretrainer, bert_reference.batch(rng, positions=True)),
     "gpt": (lambda **dtype: gpt_pretrainer(False, **dtype), TEXT),
     "gpt2": (lambda **dtype: gpt_pretrainer(True, **dtype), TEXT),
     "transformer": (lambda **dtype: transformer(False, **dtype), BOTH),
@@ -128,6 +138,7 @@ MODELS = {
     "bert score": (bert_task("score"), ONE),
     "bert choice": (bert_task("choice", sequences=2), TWO),
     "bert tag": (bert_task("tag", num_classes=K), ONE),
+    "roberta class": (roberta_task, ONE),
     "bert span": (bert_task("span"), ONE),
     "gpt class": (gpt_task("class", num_classes=K, sequences=2), TWO),
     "gpt choice": (gpt_task("choice", sequences=2), TWO),
