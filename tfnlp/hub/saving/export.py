@@ -16,10 +16,11 @@ from tfnlp.hub.saving.export_checks import (
     check_vocabulary,
     keys_of,
 )
+from tfnlp.hub.saving.keras_hub import without_word_caches
 from tfnlp.hub.saving.keras_module import KerasModule, input_spec
 from tfnlp.hub.saving.litert import check_file, convert, written
 from tfnlp.hub.saving.save import as_saved, check_free, save, together
-from tfnlp.hub.saving.text_module import PreprocessorAdapter, TextModule
+from tfnlp.hub.saving.text_module import PAIRS, PreprocessorAdapter, TextModule
 
 
 def export(
@@ -58,8 +59,11 @@ def export(
         preprocessor: makes the model's inputs from strings `[B]`: a `BertPreprocessorModule`, a
             `GPTPreprocessorModule`, a module that `tf.saved_model.load` returned, any trackable
             object whose `__call__` is a `tf.function`; or a Keras model or layer, such as
-            `keras.layers.TextVectorization`. The module then maps strings to outputs, and has the
-            `preprocessor` and the `encoder` (with the `objects`) as sub-objects.
+            `keras.layers.TextVectorization` or a preprocessor of keras-hub. The module then maps
+            strings to outputs, and has the `preprocessor` and the `encoder` (with the `objects`) as
+            sub-objects. With a preprocessor of keras-hub that packs several segments it also takes
+            a list of two tensors of strings, and has the signature "serving_pairs" of `text_a` and
+            `text_b` unless `signatures` are given.
         pair: write two modules instead, `directory/encoder` and `directory/preprocessor`; a new
             directory appears with both.
         weights: "bfloat16" or "int8": store the matrices so, for inference only; see
@@ -83,7 +87,8 @@ def export(
         OSError: if it can't be written; incomplete files are deleted.
     """
     objects = dict(objects or {})
-    signatures = {"serving_default": None} if signatures is None else dict(signatures)
+    default_signatures = signatures is None
+    signatures = {"serving_default": None} if default_signatures else dict(signatures)
     check_model(model, "model")
     check_objects(objects)
     check_default(model, default)
@@ -100,32 +105,40 @@ def export(
         if litert is not None:
             check_file(litert, path, overwrite)
 
-    adapter = None
-    if preprocessor is not None:
-        check_vocabulary(model, preprocessor)
+    with without_word_caches([model, *objects.values(), preprocessor]), _untracked_errors(model):
+        adapter = _adapter(model, preprocessor)
+        lite = None
+        if litert is not None:
+            lite = _litert(model, signatures.get("serving_default"), objects, adapter, weights)
         with as_saved():
-            adapter = PreprocessorAdapter(preprocessor, input_spec(model))
-    lite = None
-    if litert is not None:
-        lite = _litert(model, signatures.get("serving_default"), objects, adapter, weights)
-    with as_saved():
-        encoder = _module(model, default, objects, weights)
-        module = encoder if adapter is None or pair else TextModule(adapter, encoder)
-        functions = {
-            name: getattr(encoder, x).signature() if isinstance(x, str) else module.signature(x)
-            for name, x in signatures.items()
-        }
-        packed = {"serving_default": adapter.signature()} if pair else None
-    with written(litert, lite), _untracked_errors(model):
-        if pair:
-            with together(directory, names) as (first, second):
-                save(module, first, functions, about=about)
-                save(adapter.module, second, packed)
-        else:
-            save(module, directory, functions, overwrite, about)
+            encoder = _module(model, default, objects, weights)
+            module = encoder if adapter is None or pair else TextModule(adapter, encoder)
+            functions = {
+                name: getattr(encoder, x).signature() if isinstance(x, str) else module.signature(x)
+                for name, x in signatures.items()
+            }
+            if module is not encoder and adapter.pair_spec is not None and default_signatures:
+                functions[PAIRS] = module.signature(pairs=True)
+            packed = adapter.signatures() if pair else None
+        with written(litert, lite):
+            if pair:
+                with together(directory, names) as (first, second):
+                    save(module, first, functions, about=about)
+                    save(adapter.module, second, packed)
+            else:
+                save(module, directory, functions, overwrite, about)
     if weights is not None:
         print(f"weights as {weights}: {report(paths[0], model, objects, probe)}")
     return paths if pair else directory
+
+
+def _adapter(model: keras.Model, preprocessor: Any) -> PreprocessorAdapter | None:
+    """Return the preprocessor with its outputs fitted to the model; None if there is none."""
+    if preprocessor is None:
+        return None
+    check_vocabulary(model, preprocessor)
+    with as_saved():
+        return PreprocessorAdapter(preprocessor, input_spec(model))
 
 
 def _litert(

@@ -6,7 +6,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from tfnlp.hub.saving.keras_hub import KerasHubPreprocessor, is_of_keras_hub
 from tfnlp.hub.saving.keras_module import KerasModule, serving
+
+PAIRS = "serving_pairs"  # the signature of two segments
 
 
 class TextModule(tf.__internal__.tracking.AutoTrackable):
@@ -28,39 +31,43 @@ class TextModule(tf.__internal__.tracking.AutoTrackable):
         self.variables = [*encoder.variables, *(v for v in others if id(v) not in listed)]
         self.trainable_variables = list(encoder.trainable_variables)
         self.regularization_losses = list(encoder.regularization_losses)
-        for training in (False, True):
-            self.__call__.get_concrete_function(adapter.input_spec, training=training)
+        for spec in (adapter.input_spec, adapter.pair_spec):
+            for training in (False, True):
+                if spec is not None:
+                    self.__call__.get_concrete_function(spec, training=training)
 
     @tf.function(autograph=False)
     def __call__(self, inputs: Any, training: bool = False) -> Any:
         features = self._adapter().fitted(self.preprocessor(inputs))
         return self.encoder(features, training=training)
 
-    def signature(self, names: Collection[str] | None = None) -> Callable:
-        """Return strings to the encoder's outputs as a concrete function.
+    def signature(self, names: Collection[str] | None = None, pairs: bool = False) -> Callable:
+        """Return strings, or `pairs` of strings, to the encoder's outputs as a concrete function.
 
         See `KerasModule.signature`.
         """
-        outputs = self.encoder.outputs()
-        return serving(self.__call__, self._adapter().input_spec, outputs, names)
+        adapter, outputs = self._adapter(), self.encoder.outputs()
+        spec = adapter.pair_spec if pairs else adapter.input_spec
+        return serving(self.__call__, spec, outputs, names)
 
 
 class PreprocessorAdapter:
     """A preprocessor whose outputs are converted to the inputs of a model.
 
     The outputs are matched by name if the model takes a dict, by position if it takes a list.
-    Integers and floats are cast to the model's widths, and outputs that the model does not take
-    are dropped.
+    Integers and floats are cast to the model's widths, booleans and integers to each other, and
+    outputs that the model does not take are dropped.
 
     Args:
         preprocessor: a trackable object whose `__call__` is a `tf.function` of strings `[B]`, such
             as `BertPreprocessorModule` or what `tf.saved_model.load` returned; or a Keras model, or
-            a Keras layer of strings `[B]`.
+            a Keras layer of strings `[B]`, such as a preprocessor of keras-hub.
         spec: nest of `tf.TensorSpec`s, the inputs of the model.
 
     Attributes:
         module: the preprocessor as a trackable object.
         input_spec: the specs of its inputs.
+        pair_spec: the specs of two segments for a preprocessor that takes these too; else None.
         specs: the inputs of the model, with the shapes of the preprocessor's outputs.
 
     Raises:
@@ -68,7 +75,9 @@ class PreprocessorAdapter:
     """
 
     def __init__(self, preprocessor: Any, spec: Any) -> None:
-        if isinstance(preprocessor, keras.layers.Layer):
+        if is_of_keras_hub(preprocessor):
+            preprocessor = KerasHubPreprocessor(preprocessor)
+        elif isinstance(preprocessor, keras.layers.Layer):
             if not hasattr(preprocessor, "inputs"):
                 text = keras.Input((), dtype="string", name="sentences")
                 preprocessor = keras.Model(text, preprocessor(text))
@@ -82,6 +91,7 @@ class PreprocessorAdapter:
             )
         self.module, self._spec = preprocessor, spec
         self.input_spec = _input_spec(preprocessor)
+        self.pair_spec = getattr(preprocessor, "pair_spec", None)
         trace = tf.function(lambda x: preprocessor(x), autograph=False).get_concrete_function(
             self.input_spec
         )
@@ -97,17 +107,23 @@ class PreprocessorAdapter:
             lambda spec, x: tf.cast(x, spec.dtype), self._spec, self._chosen(outputs)
         )
 
-    def signature(self) -> Callable:
-        """Return a concrete function of named strings to the named inputs of the model."""
+    def signatures(self) -> dict[str, Callable]:
+        """Return the concrete functions of named strings to the named inputs of the model."""
+        found = {"serving_default": self._signature(self.input_spec)}
+        if self.pair_spec is not None:
+            found[PAIRS] = self._signature(self.pair_spec)
+        return found
+
+    def _signature(self, given: Any) -> Callable:
         names = [spec.name for spec in tf.nest.flatten(self._spec)]
-        tensors = [spec.name for spec in tf.nest.flatten(self.input_spec)]
+        tensors = [spec.name for spec in tf.nest.flatten(given)]
 
         def serve(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
             flat = [inputs[name] for name in tensors]
-            outputs = self.module(tf.nest.pack_sequence_as(self.input_spec, flat))
+            outputs = self.module(tf.nest.pack_sequence_as(given, flat))
             return dict(zip(names, tf.nest.flatten(self.fitted(outputs)), strict=True))
 
-        specs = zip(tensors, tf.nest.flatten(self.input_spec), strict=True)
+        specs = zip(tensors, tf.nest.flatten(given), strict=True)
         return tf.function(serve, autograph=False).get_concrete_function(**dict(specs))
 
     def _chosen(self, outputs: Any) -> Any:
@@ -144,13 +160,19 @@ class PreprocessorAdapter:
     def _check(self, given: Any) -> None:
         for spec, x in zip(tf.nest.flatten(self._spec), tf.nest.flatten(given), strict=True):
             dense = isinstance(x, tf.Tensor | tf.TensorSpec)
-            alike = dense and x.dtype.is_integer == spec.dtype.is_integer
-            alike = alike and x.dtype.is_floating == spec.dtype.is_floating
+            alike = dense and _kind(x.dtype) == _kind(spec.dtype)
             if not alike or not x.shape.is_compatible_with(spec.shape):
                 raise ValueError(
                     f"preprocessor returns {_described(x)} for {spec.name}, but the model takes "
                     f"{_described(spec)}"
                 )
+
+
+def _kind(dtype: tf.DType) -> str:
+    """Return what a dtype can be cast within: masks are booleans or integers."""
+    if dtype.is_integer or dtype.is_bool:
+        return "integer"
+    return "floating" if dtype.is_floating else dtype.name
 
 
 def _input_spec(module: Any) -> Any:

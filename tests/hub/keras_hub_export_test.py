@@ -1,0 +1,167 @@
+"""Models of keras-hub as SavedModels from strings; keras-hub alone says what is right."""
+
+import io
+import pathlib
+import zipfile
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import golden, run_python
+from tests.text.bpe_reference import byte_names
+from tfnlp import hub
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "##s", "!"]
+MERGES = ["t h", "th e", "c a", "ca t", "Ġ the", "Ġ cat"]
+SPECIAL = ["<s>", "<pad>", "</s>", "<mask>", "<|endoftext|>"]
+BYTES = [*SPECIAL, *byte_names(), *(merge.replace(" ", "") for merge in MERGES)]
+TEXTS = ["The cat sat the the!", "a cat <mask> the", "", "one two three four five six seven"]
+SIZES = dict(num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=16, max_sequence_length=12)
+CLOSE = dict(rtol=1e-5, atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def models():
+    return pytest.importorskip("keras_hub").models
+
+
+def sentence_pieces():
+    """A SentencePiece model with ALBERT's special tokens."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    model = io.BytesIO()
+    names = dict(pad_piece="<pad>", unk_piece="<unk>", bos_piece="[CLS]", eos_piece="[SEP]")
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat sat on the mat ! a b c d e f g"] * 20),
+        model_writer=model, vocab_size=40, hard_vocab_limit=False, pad_id=0, unk_id=1, bos_id=2,
+        eos_id=3, user_defined_symbols="[MASK]", minloglevel=2, **names,
+    )  # fmt: skip
+    return model.getvalue()
+
+
+def made(models, name):
+    """A backbone with random weights and a preprocessor of the family `name`."""
+    ids = {token: i for i, token in enumerate(BYTES)}
+    tokenizer = {
+        "Bert": lambda: models.BertTokenizer(PIECES, lowercase=True),
+        "DistilBert": lambda: models.DistilBertTokenizer(PIECES, lowercase=True),
+        "Roberta": lambda: models.RobertaTokenizer(ids, MERGES),
+        "GPT2": lambda: models.GPT2Tokenizer(ids, MERGES),
+        "Albert": lambda: models.AlbertTokenizer(sentence_pieces()),
+    }[name]()
+    sizes = {**SIZES, "embedding_dim": 4} if name == "Albert" else SIZES
+    kind = "GPT2CausalLMPreprocessor" if name == "GPT2" else f"{name}TextClassifierPreprocessor"
+    backbone = getattr(models, f"{name}Backbone")(tokenizer.vocabulary_size(), **sizes)
+    return randomized(backbone), getattr(models, kind)(tokenizer, sequence_length=12)
+
+
+def randomized(model):
+    rng = np.random.default_rng(0)
+    for variable in model.weights:
+        variable.assign(rng.normal(size=variable.shape, scale=0.3))
+    return model
+
+
+def classifier(models, name):
+    backbone, preprocessor = made(models, name)
+    kind = getattr(models, f"{name}TextClassifier")
+    return randomized(kind(backbone, num_classes=3, preprocessor=preprocessor))
+
+
+@pytest.fixture(scope="module")
+def exported(models, tmp_path_factory):
+    """The tasks, and what a process without keras-hub saw of their exports."""
+    folder = tmp_path_factory.mktemp("exported")
+    gpt2 = models.GPT2CausalLM(*made(models, "GPT2"))
+    tasks = dict(bert=classifier(models, "Bert"), roberta=classifier(models, "Roberta"), gpt2=gpt2)
+    for name, task in tasks.items():
+        hub.export(task, folder / name, preprocessor=task.preprocessor)
+    np.savez(folder / "inputs.npz", texts=TEXTS, others=TEXTS[::-1])
+    script = pathlib.Path(__file__).with_name("keras_hub_reader.py")
+    run_python(script, folder, folder=folder, without_tfnlp=True)
+    return tasks, dict(np.load(folder / "seen.npz"))
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta", "gpt2"])
+def test_tasks_without_keras_hub(exported, name):
+    tasks, seen = exported
+    want = tasks[name].predict(TEXTS, verbose=0)
+    np.testing.assert_allclose(seen[name], want, **CLOSE)
+    np.testing.assert_allclose(seen[f"{name}_served"], want, **CLOSE)
+    if name != "gpt2":
+        want = tasks[name].predict((TEXTS, TEXTS[::-1]), verbose=0)
+        np.testing.assert_allclose(seen[f"{name}_pairs"], want, **CLOSE)
+        np.testing.assert_allclose(seen[f"{name}_pairs_served"], want, **CLOSE)
+    assert seen[f"{name}_dropout"] > 1e-3
+    assert len(seen[f"{name}_moved"]) == len(tasks[name].trainable_weights)
+    # Softmax does not see the bias of the keys.
+    assert sum(seen[f"{name}_moved"]) >= len(tasks[name].trainable_weights) - SIZES["num_layers"]
+    # keras-hub's cache of words is a table that only grows.
+    assert not [x for x in seen[f"{name}_operations"] if "Mutable" in x or "TableInsert" in x]
+
+
+@pytest.mark.parametrize("name", ["DistilBert", "Albert", "GPT2"])
+def test_backbones(models, name, tmp_path):
+    backbone, preprocessor = made(models, name)
+    module = tf.saved_model.load(
+        hub.export(backbone, tmp_path / "module", preprocessor=preprocessor)
+    )
+    features = preprocessor(TEXTS)
+    features = features[0] if isinstance(features, tuple) else features
+    want, found = backbone(features), module(tf.constant(TEXTS))
+    for x, y in zip(tf.nest.flatten(want), tf.nest.flatten(found), strict=True):
+        np.testing.assert_allclose(y, x, **CLOSE)
+    # The tokenizer remembers words again.
+    tokenizer = preprocessor.tokenizer
+    if name == "GPT2":
+        tf.function(lambda x: tokenizer(x))(tf.constant(["new words"]))
+        assert tokenizer.cache.id2value.size() > 1
+
+
+def test_masked_lm_in_two_modules(models, tmp_path):
+    backbone, preprocessor = made(models, "Bert")
+    masker = models.BertMaskedLMPreprocessor(
+        preprocessor.tokenizer, sequence_length=12, mask_selection_length=3
+    )
+    task = randomized(models.BertMaskedLM(backbone, masker))
+    paths = hub.export(
+        task, tmp_path / "m", preprocessor=masker, pair=True, objects={"plain": backbone}
+    )
+    encoder, front = map(tf.saved_model.load, paths)
+    text = tf.constant(["the cat sat the cat sat"] * 9)
+    features, others = front(text), front(text)
+    assert np.abs(features["mask_positions"] - others["mask_positions"]).max() > 0
+    assert 4 in features["token_ids"].numpy()
+    features = front.signatures["serving_default"](sentences=text)
+    np.testing.assert_allclose(encoder(features), task(features), **CLOSE)
+    plain = {name: features[name] for name in backbone.input}
+    found = encoder.plain(plain)["pooled_output"]
+    np.testing.assert_allclose(found, backbone(plain)["pooled_output"], **CLOSE)
+
+
+def test_a_published_preset_becomes_a_served_module(models, tmp_path):
+    """One command, and a process with TensorFlow alone."""
+    with zipfile.ZipFile(golden("keras_hub/bert.zip")) as archive:
+        archive.extractall(tmp_path / "preset")
+    run_python(
+        "import sys\nfrom tfnlp.cli.command import run\nsys.argv[0] = 'tfnlp'\nrun()",
+        *("export", "--model", f"keras_hub:{tmp_path / 'preset'}", "--output", tmp_path / "module"),
+        folder=tmp_path,
+    )
+    script = """
+        import os, sys
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        sys.modules["tfnlp"] = sys.modules["keras"] = sys.modules["keras_hub"] = None
+        import numpy as np
+        import tensorflow as tf
+        import tensorflow_text
+        encoder, front = (tf.saved_model.load(f"module/{x}") for x in ("encoder", "preprocessor"))
+        np.save("seen.npy", encoder(front(tf.constant(["The cat sat!"])))["pooled_output"])
+    """
+    run_python("\n".join(x[8:] for x in script.splitlines()), folder=tmp_path, without_tfnlp=False)
+    task = models.BertMaskedLM.from_preset(str(tmp_path / "preset"))
+    packer = models.BertTextClassifierPreprocessor(task.preprocessor.tokenizer, sequence_length=16)
+    want = task.backbone(packer(["The cat sat!"]))["pooled_output"]
+    np.testing.assert_allclose(np.load(tmp_path / "seen.npy"), want, **CLOSE)
