@@ -1,10 +1,11 @@
-"""Writes the presets and the expected numbers in this folder: `python make.py`.
+"""Writes presets and expected numbers in this folder: `python make.py bert gpt2 ...`.
 
 keras-hub 0.32.0 and Keras 3.15.1 made them: tiny models with random weights, saved by
 `save_to_preset`, and what keras-hub computes with them.
 """
 
 import pathlib
+import sys
 import tempfile
 import zipfile
 
@@ -27,6 +28,25 @@ def bert():
     preprocessor = models.BertMaskedLMPreprocessor(tokenizer, sequence_length=12)
     backbone = models.BertBackbone(**SIZES, max_sequence_length=16)
     return models.BertMaskedLM(backbone, preprocessor)
+
+
+def distilbert():
+    models = keras_hub.models
+    tokenizer = models.DistilBertTokenizer(PIECES, lowercase=True)
+    preprocessor = models.DistilBertMaskedLMPreprocessor(tokenizer, sequence_length=12)
+    backbone = models.DistilBertBackbone(**SIZES, max_sequence_length=16)
+    return models.DistilBertMaskedLM(backbone, preprocessor)
+
+
+def roberta():
+    models = keras_hub.models
+    letters = [*"abcdefghijklmnopqrstuvwxyz", "Ġ"]
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters]
+    tokens += [*(merge.replace(" ", "") for merge in MERGES), "<mask>"]
+    tokenizer = models.RobertaTokenizer({x: i for i, x in enumerate(tokens)}, MERGES)
+    preprocessor = models.RobertaMaskedLMPreprocessor(tokenizer, sequence_length=12)
+    backbone = models.RobertaBackbone(**SIZES, max_sequence_length=16)
+    return models.RobertaMaskedLM(backbone, preprocessor)
 
 
 def gpt2():
@@ -62,7 +82,7 @@ def outputs_of(model, inputs):
     return {name: np.asarray(x) for name, x in {**found, "logits": model(inputs)}.items()}
 
 
-def write(name, model, texts=TEXTS):
+def write(name, model, texts):
     rng = np.random.default_rng(len(name))
     for variable in model.weights:
         variable.assign(rng.normal(size=variable.shape, scale=0.4))
@@ -82,5 +102,7 @@ def write(name, model, texts=TEXTS):
 
 
 if __name__ == "__main__":
-    write("bert", bert())
-    write("gpt2", gpt2(), ["the cat sat on the mat!", "unwanted runs", "a"])
+    makers = {"bert": bert, "distilbert": distilbert, "gpt2": gpt2, "roberta": roberta}
+    texts = {"gpt2": ["the cat sat on the mat!", *TEXTS[1:]], "roberta": ["the cat", "ran a"]}
+    for name in sys.argv[1:]:
+        write(name, makers[name](), texts.get(name, TEXTS))

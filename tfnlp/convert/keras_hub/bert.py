@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import keras
-
 from tfnlp.convert.bert import BERT_FILES
 from tfnlp.convert.encoders.config import config_of
 from tfnlp.convert.keras_hub.counterpart import (
@@ -15,6 +13,7 @@ from tfnlp.convert.keras_hub.counterpart import (
     block,
     masked_lm,
     masked_lm_constants,
+    masked_lm_models,
     names,
 )
 from tfnlp.convert.mapping import Row
@@ -22,14 +21,6 @@ from tfnlp.models import bert, bert_pretrainer
 
 # Of the masked-LM head; the encoder has the tanh form and 1e-12.
 _HEAD = dict(activation="gelu", norm_epsilon=1e-5)
-
-
-def build(
-    arguments: dict[str, Any], head: bool, dtype: Any
-) -> tuple[keras.Model, keras.Model | None]:
-    """Return the encoder and, with a head, the pretrainer."""
-    encoder = bert(**arguments, dtype=dtype)
-    return encoder, bert_pretrainer(encoder, **_HEAD, next_sentence=False) if head else None
 
 
 def rows(arguments: dict[str, Any], head: bool) -> dict[str, Row]:
@@ -68,7 +59,7 @@ BERT = Counterpart(
     tokenizer="BertTokenizer",
     sizes={**SIZES, "num_segments": "num_segments"},
     constants={"activation": "gelu_tanh", "norm_epsilon": 1e-12},
-    build=build,
+    build=masked_lm_models(bert, bert_pretrainer, next_sentence=False, **_HEAD),
     rows=rows,
     arguments=functools.partial(config_of, BERT_FILES),
     read_tokenizer=read_tokenizer,

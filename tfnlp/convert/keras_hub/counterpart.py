@@ -63,6 +63,22 @@ class Counterpart:
     lowercase: Callable[[Any], bool | None] = lambda tokenizer: None
 
 
+def masked_lm_models(
+    make_encoder: Callable[..., keras.Model],
+    make_pretrainer: Callable[..., keras.Model],
+    **constants: Any,
+) -> Callable[..., tuple[keras.Model, keras.Model | None]]:
+    """Return the `build` of a family with a masked-LM head, whose constants are given."""
+
+    def build(
+        arguments: dict[str, Any], head: bool, dtype: Any
+    ) -> tuple[keras.Model, keras.Model | None]:
+        encoder = make_encoder(**arguments, dtype=dtype)
+        return encoder, make_pretrainer(encoder, **constants) if head else None
+
+    return build
+
+
 def library() -> ModuleType:
     """Return the module `keras_hub`.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tfnlp.convert.keras_hub.bert import BERT
 from tfnlp.convert.keras_hub.counterpart import Counterpart
+from tfnlp.convert.keras_hub.distilbert import DISTILBERT
 from tfnlp.convert.keras_hub.gpt2 import GPT2
 
-COUNTERPARTS = {part.backbone: part for part in (BERT, GPT2)}
+COUNTERPARTS = {part.backbone: part for part in (BERT, DISTILBERT, GPT2)}
 
 
 def counterpart(backbone: str, what: str) -> Counterpart:

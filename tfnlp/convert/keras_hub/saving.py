@@ -11,6 +11,8 @@ from tfnlp.convert.keras_hub.families import COUNTERPARTS
 from tfnlp.convert.mapping import tensors_from_weights
 from tfnlp.convert.pretrained import Pretrained
 
+_LEFT_OUT = "next_sentence_head/"
+
 
 def to_keras_hub(
     model: keras.Model | Pretrained,
@@ -75,11 +77,16 @@ def to_keras_hub(
 
 def _counterpart(model: keras.Model) -> tuple[Counterpart, dict[str, Any]]:
     """Return the family of a model in keras-hub, and the arguments of its encoder."""
+    paths = {weight.path for weight in getattr(model, "weights", ())}
     for part in COUNTERPARTS.values():
         try:
-            return part, part.arguments(model)
+            arguments = part.arguments(model)
         except ValueError:
             continue
+        table = set(part.rows(arguments, part.head in model.output))
+        left = {path for path in paths - table if not path.startswith(_LEFT_OUT)}
+        if table <= paths and not left:
+            return part, arguments
     raise ValueError(
         f"model {getattr(model, 'name', model)!r} has no counterpart in keras-hub; give an encoder "
         f"or pretrainer of {', '.join(part.family for part in COUNTERPARTS.values())}"
@@ -91,7 +98,7 @@ def _check_constants(part: Counterpart, arguments: dict[str, Any], head: dict[st
     differing = {
         name: (arguments[name], constant)
         for name, constant in part.constants.items()
-        if arguments[name] != constant
+        if arguments.get(name, constant) != constant
     }
     for name, (ours, theirs) in (differing | head).items():
         raise ValueError(
