@@ -97,7 +97,7 @@ REFUSED = {
         "--model {gpt}": "is a GPT; only a BERT fills masked words",
     },
     "finetune classify --model {bert} --train rows.tsv --dev rows.tsv --output out": {
-        "--model {vectors}": "is word vectors; only a BERT, a GPT or an ELMo",
+        "--model {vectors}": "a BERT, a GPT or an ELMo can be",
         "--learning-rate 0": "--learning-rate 0.0 must be above 0",
         "--seeds 1 1": "must be distinct",
         "--metric bleu": "--metric bleu is not among accuracy",
@@ -121,16 +121,16 @@ REFUSED = {
         "--top 3": "--top is for --fill",
     },
     "export --model {elmo} --output out": {
-        "--seq-length 8": "--seq-length is for a BERT or a GPT; {elmo} is an ELMo",
+        "--seq-length 8": "a BERT or a GPT; {elmo} is an ELMo",
         "--format bilm --l2 0.1": "--l2 is for a SavedModel, not for --format bilm",
         "--trainable all --cache x": 'cache needs trainable="mix"',
         "--cache nowhere.txt": "cache nowhere.txt does not exist",
         "--l2 -1": "l2=-1.0 must be at least 0",
-        "--weights int8": "--weights is for a BERT or a GPT; {elmo} is an ELMo",
-        "--litert x": "--litert is for a BERT or a GPT; {elmo} is an ELMo",
+        "--weights int8": "a BERT or a GPT; {elmo} is an ELMo",
+        "--litert x": "a BERT or a GPT; {elmo} is an ELMo",
     },
     "export --model {gpt} --output out": {
-        "--fill": "--fill is for a BERT; ",
+        "--fill": "a BERT; ",
         "--format bilm": "--format bilm is not for a GPT",
         "--cache x": "--cache is for an ELMo; ",
         "--format huggingface --weights int8": (
@@ -156,12 +156,12 @@ REFUSED = {
     },
     "evaluate --model {gpt} --input train.txt --layout lines": {
         "--stride 17 --seq-length 16": "stride must lie in [1, 16]",
-        "--batches 3": "--batches is for a BERT; ",
+        "--batches 3": "a BERT; ",
         "--tokenize": "--tokenize is for an ELMo or an NNLM; ",
     },
     "evaluate --model {vectors}": {
         "": "is word vectors; give --analogies or --similarity",
-        "--input train.txt --similarity pairs.txt": "--input is for a BERT",
+        "--input train.txt --similarity pairs.txt": "a BERT or a GPT",
         "--analogies pairs.txt": "line 1 has 3 words",
         "--similarity pairs.txt --model broken.txt": "line 3 has 2 numbers behind its word",
         "--similarity pairs.txt --model nowhere.txt": "nowhere.txt does not exist",

@@ -3,6 +3,7 @@
 from tfnlp.convert.albert import load_albert, save_albert
 from tfnlp.convert.bert import google_tensors, huggingface_tensors, load_bert, save_huggingface
 from tfnlp.convert.distilbert import load_distilbert, save_distilbert
+from tfnlp.convert.electra import load_electra, save_electra
 from tfnlp.convert.elmo.loading import load_elmo
 from tfnlp.convert.elmo.saving import save_elmo
 from tfnlp.convert.formats.tensors import Tensors
@@ -23,6 +24,7 @@ __all__ = [
     "load_albert",
     "load_bert",
     "load_distilbert",
+    "load_electra",
     "load_elmo",
     "load_gpt",
     "load_roberta",
@@ -30,6 +32,7 @@ __all__ = [
     "read_word_vectors",
     "save_albert",
     "save_distilbert",
+    "save_electra",
     "save_elmo",
     "save_gpt",
     "save_huggingface",

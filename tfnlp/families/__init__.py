@@ -7,6 +7,7 @@ fine-tuning, modules and predictions. To add one, write its file and add its rec
 from tfnlp.families.albert import ALBERT
 from tfnlp.families.bert import BERT
 from tfnlp.families.distilbert import DISTILBERT
+from tfnlp.families.electra import ELECTRA
 from tfnlp.families.elmo import ELMO
 from tfnlp.families.family import Family
 from tfnlp.families.gpt import GPT
@@ -20,7 +21,7 @@ FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
         *(WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT),
-        *(BERT, ROBERTA, DISTILBERT, ALBERT),
+        *(BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA),
     )
 }
 

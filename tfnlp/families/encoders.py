@@ -114,7 +114,12 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     )
 
 
-def evaluate(batches: Callable[..., Any], loaded: Any, config: EvaluateConfig) -> Measured:
+def evaluate(
+    batches: Callable[..., Any],
+    loaded: Any,
+    config: EvaluateConfig,
+    objective: Callable[[Any], Any] | None = None,
+) -> Measured:
     """Return the losses and accuracies of the pretraining heads on held-out text.
 
     Args:
@@ -122,6 +127,7 @@ def evaluate(batches: Callable[..., Any], loaded: Any, config: EvaluateConfig) -
             `evaluation_batches`.
         loaded: A `Pretrained`.
         config: What to measure on.
+        objective: Function of the pretrainer to the task; None: `BertPretraining`.
 
     Raises:
         ValueError: for a model without these heads, or sequences that it can't read.
@@ -149,7 +155,8 @@ def evaluate(batches: Callable[..., Any], loaded: Any, config: EvaluateConfig) -
         max_predictions=masked_positions(config.seq_length),
         seed=config.seed,
     )
-    trainer = training.Trainer(BertPretraining(loaded.pretrainer), training.AdamW(), 1e-4)
+    task = (objective or BertPretraining)(loaded.pretrainer)
+    trainer = training.Trainer(task, training.AdamW(), 1e-4)
     results = trainer.evaluate(made.evaluation_batches(config.batches))
     return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
 

@@ -41,6 +41,11 @@ def line(when: str, results: dict[str, float], commonest: float) -> str:
         accuracy = results.get(f"{name}_accuracy")
         if accuracy is not None:
             said.append(f"{name.replace('_', '-')} accuracy {accuracy:.3f} (chance: 0.500)")
+    if "discriminator_accuracy" in results:
+        said.append(
+            f"discriminator's accuracy {results['discriminator_accuracy']:.3f} (always saying "
+            f"original: {1 - results['replaced']:.3f})"
+        )
     return f"held out {when}: {', '.join(said)}"
 
 

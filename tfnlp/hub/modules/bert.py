@@ -13,6 +13,7 @@ from tfnlp.text import pack_segments
 from tfnlp.text.packing import merge_words
 
 SERVED = ("pooled_output", "sequence_output", "default")  # outputs of the encoder's signature
+OBJECTS = {"mlm": "mlm_logits", "discriminator": "discriminator_logits"}  # output of each
 MAX_SEGMENTS = 4  # `bert_pack_inputs` is traced for 1 to so many ragged inputs
 
 
@@ -122,14 +123,16 @@ def export_bert(
     `[B, T]`, returns `pooled_output` `[B, H]`, `sequence_output` `[B, T, H]`, `encoder_outputs`
     (list of L), `embedding_output` and `default` (the pooled output; the sequence output of an
     encoder without pooler). `.mlm` also takes `masked_lm_positions` `[B, P]` and also returns
-    `mlm_logits` `[B, P, V]`.
+    `mlm_logits` `[B, P, V]`; `.discriminator` of an ELECTRA also returns `discriminator_logits`
+    `[B, T]`.
 
     Args:
         directory: folder for the two modules.
         encoder: from `tfnlp.models.bert`, or another encoder with its inputs and outputs.
         tokenizer: the sentence tokenizer it was trained with, for a BERT a
             `tfnlp.text.WordPieceTokenizer`.
-        pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, for `.mlm`, or None.
+        pretrainer: from `tfnlp.models.bert_pretrainer` on the same encoder, for `.mlm`, from
+            `tfnlp.models.electra_discriminator`, for `.discriminator`, or None.
         seq_length: length to which the preprocessor packs.
         overwrite: replace earlier exports.
         weights, litert: see `tfnlp.hub.export`.
@@ -155,7 +158,8 @@ def export_bert(
     for name in ("encoder", "preprocessor"):
         check_free(os.path.join(os.fspath(directory), name), overwrite)
     default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
-    heads = pretrainer is not None and "mlm_logits" in pretrainer.output
+    outputs = {} if pretrainer is None else pretrainer.output
+    objects = {name: pretrainer for name, output in OBJECTS.items() if output in outputs}
     with as_saved():
         preprocessor = BertPreprocessorModule(tokenizer, seq_length)
     return export(
@@ -163,7 +167,7 @@ def export_bert(
         directory,
         signatures={"serving_default": [x for x in SERVED if x in (*encoder.output, "default")]},
         default=default,
-        objects={"mlm": pretrainer} if heads else None,
+        objects=objects or None,
         preprocessor=preprocessor,
         pair=True,
         weights=weights,

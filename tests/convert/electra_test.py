@@ -1,0 +1,153 @@
+"""ELECTRA's checkpoints give the numbers that transformers gives, and are written as it reads."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from tests.support import golden
+from tfnlp import models
+from tfnlp.convert import load_electra, save_electra
+
+FOLDER = golden("electra_huggingface")
+DISCRIMINATOR, GENERATOR = FOLDER / "discriminator", FOLDER / "generator"
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return np.load(FOLDER / "expected.npz")
+
+
+def inputs_of(expected):
+    names = {"word_ids": "input_ids", "mask": "attention_mask", "type_ids": "token_type_ids"}
+    return {f"input_{ours}": expected[theirs].astype("int32") for ours, theirs in names.items()}
+
+
+def both(folder):
+    """A discriminator with its generator inside, as `save_electra` writes them."""
+    shutil.copytree(DISCRIMINATOR, folder)
+    shutil.copytree(GENERATOR, folder / "generator")
+    return folder
+
+
+def check_hidden(outputs, expected, name):
+    real = expected["attention_mask"].astype(bool)
+    hidden = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    assert len(hidden) == 4
+    for index, x in enumerate(hidden):
+        want = expected[f"{name}_hidden_{index}"]
+        np.testing.assert_allclose(np.asarray(x)[real], want[real], rtol=0, atol=1e-5)
+
+
+def test_discriminator_reproduces_goldens(expected):
+    loaded, inputs = load_electra(DISCRIMINATOR), inputs_of(expected)
+    assert loaded.lowercase and loaded.tokenizer.vocab_size == 200
+    outputs = loaded.pretrainer(inputs)
+    check_hidden(loaded.encoder(inputs), expected, "discriminator")
+    real = expected["attention_mask"].astype(bool)
+    got = np.asarray(outputs["discriminator_logits"])[real]
+    np.testing.assert_allclose(got, expected["discriminator_logits"][real], rtol=0, atol=1e-5)
+    assert "mlm_logits" not in outputs
+
+
+def test_generator_reproduces_goldens(expected):
+    """It has no projection: its width is that of the tables."""
+    loaded, inputs = load_electra(GENERATOR), inputs_of(expected)
+    assert loaded.config["hidden_size"] == loaded.config["embedding_size"] == 16
+    check_hidden(loaded.encoder(inputs), expected, "generator")
+    positions = np.array([[1, 10, 4], [6, 0, 3], [2, 1, 3]], "int32")
+    logits = loaded.pretrainer({**inputs, "masked_lm_positions": positions})["mlm_logits"]
+    want = np.take_along_axis(expected["generator_logits"], positions[..., None], 1)
+    np.testing.assert_allclose(logits, want, rtol=0, atol=1e-5)
+
+
+def test_both_are_loaded_from_one_folder_and_written_again(expected, tmp_path):
+    loaded = load_electra(both(tmp_path / "both"))
+    model, inputs = loaded.pretrainer, inputs_of(expected)
+    positions = np.array([[1, 10, 4], [6, 0, 3], [2, 1, 3]], "int32")
+    outputs = model(
+        {
+            **inputs,
+            "masked_lm_positions": positions,
+            "masked_lm_ids": np.take_along_axis(inputs["input_word_ids"], positions, 1),
+            "masked_lm_weights": np.zeros((3, 3), "float32"),  # nothing is replaced
+        }
+    )
+    want = np.take_along_axis(expected["generator_logits"], positions[..., None], 1)
+    np.testing.assert_allclose(outputs["mlm_logits"], want, rtol=0, atol=1e-5)
+    real = expected["attention_mask"].astype(bool)
+    got = np.asarray(outputs["discriminator_logits"])[real]
+    np.testing.assert_allclose(got, expected["discriminator_logits"][real], rtol=0, atol=1e-5)
+
+    save_electra(model, tmp_path / "written", loaded.tokenizer)
+    for ours, theirs in ((".", DISCRIMINATOR), ("generator", GENERATOR)):
+        ours = tmp_path / "written" / ours
+        arrays, published = (load_file(f / "model.safetensors") for f in (ours, theirs))
+        assert arrays.keys() == published.keys()
+        for name, array in published.items():
+            np.testing.assert_array_equal(arrays[name], array, err_msg=name)
+        stated, config = (json.loads((f / "config.json").read_text()) for f in (ours, theirs))
+        stated.pop("position_embedding_type", None)  # transformers 5 has only the absolute one
+        assert stated.items() <= config.items()
+        assert (ours / "vocab.txt").read_text() == (theirs / "vocab.txt").read_text()
+    save_electra(model, tmp_path / "written", overwrite=True)
+    assert not (tmp_path / "written" / "vocab.txt").exists()
+
+
+def test_an_encoder_alone_is_written(tmp_path):
+    loaded = load_electra(DISCRIMINATOR)
+    save_electra(loaded.encoder, tmp_path / "encoder", loaded.tokenizer)
+    again = load_electra(tmp_path / "encoder")
+    assert again.pretrainer is None and again.config == loaded.config
+    for a, b in zip(again.encoder.weights, loaded.encoder.weights, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("wrong", ["electra.embeddings.word_embeddings.weight", "heads"])
+def test_a_generator_of_another_discriminator_is_refused(wrong, tmp_path):
+    folder = both(tmp_path / "both") / "generator"
+    if wrong == "heads":
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "num_attention_heads": 4}))
+    else:
+        tensors = load_file(folder / "model.safetensors")
+        tensors[wrong] = tensors[wrong] + 1
+        save_file(tensors, folder / "model.safetensors")
+    with pytest.raises(ValueError, match="generator is not the generator of .*take the folder"):
+        load_electra(tmp_path / "both")
+
+
+# The task's dense layers, each with the names of transformers' tensors side by side.
+HEADS = {
+    "SequenceClassification": (
+        "class", {"hidden": "classifier.dense", "classifier": "classifier.out_proj"}
+    ),
+    "MultipleChoice": (
+        "choice", {"hidden": "sequence_summary.summary", "classifier": "classifier"}
+    ),
+    "TokenClassification": ("tag", {"classifier": "classifier"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_tasks_have_the_heads_of_transformers(kind, expected):
+    """The family fine-tunes with `hidden="gelu"`."""
+    output, names = HEADS[kind]
+    arrays, inputs = np.load(FOLDER / "heads.npz"), inputs_of(expected)
+    sizes = {"sequences": 3} if output == "choice" else {"num_classes": 3}
+    encoder = load_electra(DISCRIMINATOR).encoder
+    model = models.bert_task(encoder, output, hidden="gelu", **sizes)
+    for ours, theirs in names.items():
+        layer = next(layer for layer in model.layers if layer.name == ours)
+        weights = [arrays[f"{kind}/{theirs}.{part}"].T for part in ("weight", "bias")]
+        layer.set_weights(weights[: len(layer.weights)])
+    if output == "choice":
+        inputs = {name: x[None] for name, x in inputs.items()}
+    (got,) = model(inputs).values()
+    real = expected["attention_mask"].astype(bool) if output == "tag" else ...
+    want = expected[f"{kind}_logits"][real]
+    if output == "choice":  # ours has no bias, which changes no probability
+        want = want - arrays[f"{kind}/classifier.bias"]
+    np.testing.assert_allclose(np.asarray(got)[real], want, rtol=0, atol=1e-5)

@@ -1,0 +1,173 @@
+"""ELECTRA (Clark et al. 2020) as a family."""
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families import encoders, fitting
+from tfnlp.families.config import (
+    MaskedTextConfig,
+    PositionConfig,
+    StartConfig,
+    TrainingConfig,
+    refuse_with_start,
+)
+from tfnlp.families.electra_text import ELECTRA_TEXT, SIZES, objective, prepare
+from tfnlp.families.examples_config import BertExamplesConfig
+from tfnlp.families.family import Examples, Family, Fitting, Measured
+from tfnlp.families.plans import masked_plan
+from tfnlp.families.replaced import ELECTRA_PREDICTION
+from tfnlp.families.use_config import EvaluateConfig, ExportConfig
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=None,
+    steps={"help": "updates (default: 10000, or those of the epochs)"},
+    batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
+    weight_decay=0.01, clip_norm=1.0,
+)  # fmt: skip
+class ElectraConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+    """A generator that fills masks and a discriminator that tells its tokens from the text's.
+
+    Rate, decay and clipping are those of the released code for the small size, which has batches
+    of 128 and 10,000 of 1,000,000 steps of warm-up.
+    """
+
+    default_steps = 10_000
+    cased: bool = option(False, "keep case and accents", group="text")
+    size: str = option(
+        "tiny", "size (small, base and large: the published ones)", choices=tuple(SIZES),
+        group="model",
+    )  # fmt: skip
+    generator_size: float | None = option(
+        None, "the generator's width as a share of the discriminator's (default: 1/4, base 1/3)",
+        above=0, at_most=1, group="model",
+    )  # fmt: skip
+    discriminator_weight: float = option(
+        50.0, "of the discriminator's loss beside the generator's", above=0, group="training",
+        record="training",
+    )  # fmt: skip
+
+
+def start(config: ElectraConfig) -> Any:
+    """Return the ELECTRA that `config.start` names, or None.
+
+    Raises:
+        ValueError: if training can't go on from it, or arguments contradict it.
+    """
+    if config.start is not None:
+        refuse_with_start(config, ("generator_size",), "can't be changed with `start`")
+    before = encoders.start(lambda: ELECTRA, config)
+    if before is not None and "replaced" not in before.pretrainer.output:
+        raise ValueError(
+            f"{config.start} is a generator alone; give a run, or a checkpoint of both"
+        )
+    return before
+
+
+def read(path: str, dtype: str | None = None) -> Any:
+    """Return the ELECTRA of Hugging Face's files."""
+    from tfnlp import convert
+
+    return convert.load_electra(path, dtype=dtype)
+
+
+def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
+    """Return whether a folder holds files of an ELECTRA."""
+    return model_type == ELECTRA.name
+
+
+def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
+    """Return losses and accuracies of the pretraining heads on held-out text.
+
+    Raises:
+        ValueError: for a discriminator without its generator; see `encoders.evaluate`.
+    """
+    outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
+    if "discriminator_logits" in outputs and "mlm_logits" not in outputs:
+        raise ValueError(
+            f"{loaded.path} has no generator, whose samples the discriminator is measured on"
+        )
+    task = None
+    if "replaced" in outputs:
+        task = functools.partial(objective, weight=_weight(loaded))
+    return encoders.evaluate(ELECTRA_TEXT.batches, loaded, config, task)
+
+
+def _weight(loaded: Any) -> float:
+    training = {} if loaded.run is None else loaded.run.get("training", {})
+    return training.get("discriminator_weight", ElectraConfig.discriminator_weight)
+
+
+def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
+    """Write `encoder` and `preprocessor`, or Hugging Face's files."""
+    from tfnlp.families.replaced import discriminator
+
+    def save(_: Any, config: ExportConfig) -> None:
+        from tfnlp import convert
+
+        model = loaded.pretrainer or loaded.encoder
+        convert.save_electra(model, config.output, loaded.tokenizer, config.overwrite)
+
+    alone = loaded
+    if loaded.pretrainer is not None and "discriminator_logits" in loaded.pretrainer.output:
+        alone = dataclasses.replace(loaded, pretrainer=discriminator(loaded))
+    return encoders.export(save, alone, config)
+
+
+def _model_functions() -> tuple[Callable, Callable]:
+    from tfnlp import models
+
+    return models.electra, models.electra_pretrainer
+
+
+def _plan_task(task: Callable, sizes: dict[str, Any], arguments: Any) -> Any:
+    from tfnlp.tasks import ElectraPretraining
+
+    return ElectraPretraining(task(sizes, arguments).model)
+
+
+_PLAN = masked_plan(
+    "electra", "electra_pretrainer", prefix="electra-", sizes=tuple(SIZES), vocab_size=30522,
+    label="",
+)  # fmt: skip
+ELECTRA = Family(
+    name="electra",
+    title="an ELECTRA",
+    summary="Pretrain an ELECTRA: a small generator replaces tokens, the encoder finds them.",
+    config=ElectraConfig,
+    sizes=SIZES,
+    sections=encoders.sections(_model_functions),
+    start=start,
+    build=functools.partial(encoders.build, _model_functions),
+    row=encoders.ROW,
+    prepare=prepare,
+    restore=encoders.restore,
+    recognise=recognise,
+    read=read,
+    checkpoints="config.json beside Hugging Face's weights of an ELECTRA",
+    saved=encoders.saved,
+    saved_layout="bert",
+    evaluate=evaluate,
+    evaluation=encoders.EVALUATION,
+    export=export,
+    exports=tuple(name for name in encoders.EXPORTS if name not in ("fill", "top")),
+    vectors=encoders.vectors,
+    fitting=Fitting(
+        reader=fitting.bert_reader,
+        fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="gelu"),
+        features=fitting.encoder_features,
+        keep_vocabulary=fitting.keep_wordpiece,
+        restore_tokenizer=fitting.restore_wordpiece,
+    ),
+    examples=Examples(
+        "pairs of following segments; masks are drawn when they are read",
+        BertExamplesConfig,
+        ELECTRA_TEXT.examples,
+    ),
+    plan=dataclasses.replace(_PLAN, task=functools.partial(_plan_task, _PLAN.task)),
+    prediction=ELECTRA_PREDICTION,
+)  # fmt: skip
