@@ -1,9 +1,11 @@
 """Batches of examples of similar length, a pure function of (data, seed, step).
 
 Each example is padded to the smallest of a few fixed lengths that it fits into, and shares its
-batch with others of that length. Every epoch has every example once. The last batch of each length
-is filled up with some of its examples a second time, with weight 0: every batch has the same size
-and every loss and score is exact.
+batch with others of that length. Every epoch of training has every example once; those that are
+left over when the batches of a length are full go to the next length, so that no batch but one of
+the longest has fewer examples than others: in a mean over few examples each would weigh more. That
+batch, and in an evaluation the last of each length, is filled up with some of its examples a second
+time, with weight 0: every batch has the same size and every loss and score is exact.
 """
 
 import functools
@@ -62,7 +64,7 @@ class LengthBuckets:
             for b, length in enumerate(self.lengths)
             if (bucket == b).any()
         ]
-        self.steps_per_epoch = sum(-(-len(m) // batch_size) for _, m in self._buckets)
+        self.steps_per_epoch = -(-len(sizes) // batch_size)
         self.plan = functools.lru_cache(maxsize=2)(self._draw)
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
@@ -84,7 +86,13 @@ class LengthBuckets:
     def _draw(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
         """Return the batches of an epoch in their order, as arguments of `_gather`."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        plan = self._cut([rng.permutation(members) for _, members in self._buckets])
+        size, left, buckets = self.batch_size, np.zeros(0, np.int64), []
+        for number, (_, members) in enumerate(self._buckets, 1):
+            drawn = rng.permutation(np.concatenate([left, members]))
+            whole = len(drawn) if number == len(self._buckets) else len(drawn) // size * size
+            buckets.append(drawn[:whole])
+            left = drawn[whole:]
+        plan = self._cut(buckets)
         return [plan[index] for index in rng.permutation(len(plan))]
 
     def _cut(self, buckets: Sequence[np.ndarray]) -> list[tuple[int, np.ndarray, int]]:
