@@ -94,11 +94,12 @@ class TestDownload:
         assert tfnlp.load("hf://org/gpt2").family.name == "gpt"
 
     def test_presets(self, hub, tmp_path):
-        """A folder that keras-hub wrote is downloaded whole."""
+        """A folder that keras-hub wrote is downloaded whole; keras-hub itself downloads, too."""
         pytest.importorskip("keras_hub")
         with zipfile.ZipFile(golden("keras_hub/bert.zip")) as packed:
             packed.extractall(tmp_path / "preset")
         hub.put("org/preset", files_in(tmp_path / "preset"))
+        assert tfnlp.load("keras_hub:hf://org/preset").family.name == "bert"
         loaded = tfnlp.load("hf://org/preset")
         assert loaded.family.name == "bert" and loaded.path == "hf://org/preset"
         expected = tfnlp.load(tmp_path / "preset").encoder.get_weights()

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tfnlp.published import KERAS_HUB, Fetched, fetch, is_published
+from tfnlp.published import Fetched, fetch, is_published
 
 # Beside the weights: what states the sizes, and vocabularies.
 _SMALL = (
@@ -45,12 +45,14 @@ def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterato
         ValueError: for a repository that holds something else.
         OSError: if it can't be downloaded or copied.
     """
+    from tfnlp.convert.keras_hub.loading import PREFIX
+
     if is_published(path):
         found = fetch(path, functools.partial(choose or model_files, path))
         with _named(found.folder, path):
             yield found
-    elif isinstance(path, str) and path.startswith(KERAS_HUB):
-        yield Fetched(path)
+    elif isinstance(path, str) and path.startswith(PREFIX):
+        yield Fetched(path)  # keras-hub downloads it
     else:
         from tfnlp.files import local_copy
 

@@ -2,11 +2,10 @@
 
 `hf://org/name[@revision]` is downloaded by huggingface_hub, and
 `kaggle://owner/model/framework/variation[/version]` by kagglehub. They are imported when such a
-name is used. `keras_hub:...` names are those of the library keras_hub, which downloads itself.
+name is used.
 """
 
 from tfnlp.published.names import (
-    KERAS_HUB,
     Fetched,
     at_revision,
     fetch,
@@ -14,7 +13,6 @@ from tfnlp.published.names import (
 )
 
 __all__ = [
-    "KERAS_HUB",
     "Fetched",
     "at_revision",
     "fetch",

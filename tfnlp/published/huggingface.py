@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.files import is_full, write_error
-from tfnlp.published.names import Choose, Fetched, import_library
+from tfnlp.published.names import Choose, Fetched, http_status, import_library
 
 
 def download(name: str, repository: str, revision: str | None, choose: Choose) -> Fetched:
@@ -59,7 +59,7 @@ def _files(hub: Any, repository: str, commit: Any) -> list[str]:
         try:
             tree = list(api.list_repo_tree(repository, recursive=True, revision=commit.resolved))
         except Exception as error:
-            refused = _status(error) in range(400, 500)
+            refused = http_status(error) in range(400, 500)
             folder = None if refused else _cached(hub, repository, commit)
             if folder is None:
                 raise
@@ -111,11 +111,6 @@ def _one_line(hub: Any, name: str, repository: str, revision: str | None) -> Ite
                 why = "HF_HUB_OFFLINE is set; unset it to download the rest"
             raise OSError(f"{name} is not complete in the cache {cache}, and {why}") from error
         raise OSError(f"{name} can't be downloaded: {_reason(error)}; try again") from error
-
-
-def _status(error: Exception) -> int | None:
-    """Return the HTTP status of a server's refusal."""
-    return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _reason(error: Exception) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.files import is_full, write_error
-from tfnlp.published.names import Fetched, import_library
+from tfnlp.published.names import Fetched, http_status, import_library
 
 try:
     import fcntl
@@ -79,7 +79,7 @@ def _one_line(name: str, cache: str) -> Iterator[None]:
         yield
     except Exception as error:
         page = f"https://www.kaggle.com/models/{name.removeprefix('kaggle://')}"
-        status = _status(error)
+        status = http_status(error)
         if status == 404:
             raise FileNotFoundError(
                 f"{name} does not exist on Kaggle; correct the name, {page}"
@@ -98,11 +98,6 @@ def _one_line(name: str, cache: str) -> Iterator[None]:
             ) from error
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise OSError(f"{name} can't be downloaded: {reason}; try again") from error
-
-
-def _status(error: Exception) -> int | None:
-    """Return the HTTP status of a server's refusal."""
-    return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _is_of_network(error: Any) -> bool:

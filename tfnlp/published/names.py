@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-HUGGINGFACE, KAGGLE, KERAS_HUB = "hf://", "kaggle://", "keras_hub:"
+HUGGINGFACE, KAGGLE = "hf://", "kaggle://"
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.\-]*"
 _HUGGINGFACE = re.compile(rf"hf://(?P<name>{_WORD}(/{_WORD})?)(@(?P<revision>[^@\s]+))?")
 _KAGGLE = re.compile(rf"kaggle://(?P<name>{_WORD}(/{_WORD}){{3}})(/(?P<revision>[0-9]+))?")
@@ -90,6 +90,11 @@ def import_library(package: str, needed: str, name: str) -> Any:
     if not hasattr(library, needed):
         raise ImportError(f"{name} needs a newer {package}: pip install --upgrade {package}")
     return library
+
+
+def http_status(error: Exception) -> int | None:
+    """Return the status of a server's refusal; None for other errors."""
+    return getattr(getattr(error, "response", None), "status_code", None)
 
 
 def _parts(name: str) -> tuple[str, str | None]:
