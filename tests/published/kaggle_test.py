@@ -136,6 +136,7 @@ def test_versions(kaggle, tmp_path, capsys):
     assert capsys.readouterr().out == ""  # which commands print predictions to
 
 
+@pytest.mark.slow
 def test_without_network(kaggle, monkeypatch):
     """The version that is asked for, or the newest in the cache."""
     kaggle.versions = {number: {"a": b"%d" % number} for number in (9, 10)}
