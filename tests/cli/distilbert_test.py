@@ -177,6 +177,12 @@ def test_refusals(more, said, book, teacher, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
+def test_the_teacher_is_no_output(book, teacher, capsys):
+    assert tfnlp(*distil(book, teacher, "--teacher", teacher, "--restart")) == 1
+    assert "is the teacher; give a new folder" in error(capsys)
+    assert (teacher / "checkpoints").exists()
+
+
 def test_a_student_that_the_teachers_layers_do_not_fit(book, teacher, tmp_path, capsys):
     more = ["--teacher", teacher, "--steps", 2, "--num-heads", "4"]
     assert tfnlp(*distil(book, tmp_path / "run", *more)) == 0

@@ -9,7 +9,8 @@ from safetensors.numpy import load_file, save_file
 
 from tests.convert.checkpoints import assert_same_weights
 from tests.support import golden
-from tfnlp.convert.distilbert import load_distilbert
+from tfnlp import models
+from tfnlp.convert.distilbert import load_distilbert, save_distilbert
 
 FOLDER = "distilbert_huggingface"
 
@@ -86,6 +87,48 @@ def test_stored_copy_of_the_table(tmp_path):
         load_distilbert(folder)
 
 
+TASKS = {
+    "class": ("SequenceClassification", dict(num_classes=3)),
+    "choice": ("MultipleChoice", dict(sequences=2)),
+    "tag": ("TokenClassification", dict(num_classes=3)),
+    "span": ("QuestionAnswering", {}),
+}
+
+
+def tensors_of(kind):
+    """The tensors of a fine-tuned class beside the encoder's."""
+    heads = np.load(golden(FOLDER) / "heads.npz")
+    return {n.split("/")[1]: heads[n] for n in heads.files if n.startswith(f"{kind}/")}
+
+
+@pytest.mark.parametrize("output", TASKS)
+def test_heads_of_fine_tuned_models(output, expected):
+    kind, arguments = TASKS[output]
+    loaded, tensors = load_distilbert(golden(FOLDER)), tensors_of(kind)
+    task = {"output": output, **arguments}
+    model = models.bert_task(loaded.encoder, **task, hidden="relu", drop_first=False)
+    for name, layer in (("pre_classifier", "hidden"), ("classifier", "classifier")):
+        if f"{name}.weight" in tensors:
+            values = [tensors[f"{name}.weight"].T, tensors[f"{name}.bias"]]
+            dense = model.get_layer(layer)
+            dense.set_weights(values[: len(dense.weights)])  # choices have no bias
+    for index, name in enumerate(("start", "end")):
+        if output == "span":
+            model.get_layer(name).set_weights([tensors["qa_outputs.weight"][index][:, None]])
+    inputs = batch(expected)
+    del inputs["masked_lm_positions"]
+    if output == "choice":
+        inputs = {name: x[None] for name, x in inputs.items()}
+    real = expected["input_mask"] > 0
+    for name, got in model(inputs).items():
+        want, got = expected[name], np.asarray(got)
+        if output in ("tag", "span"):
+            want, got = want[real], got[real]
+        if output in ("choice", "span"):  # softmaxes without a bias
+            want, got = want - want.flat[0], got - got.flat[0]
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "config, said",
     [
@@ -99,3 +142,24 @@ def test_stored_copy_of_the_table(tmp_path):
 def test_configuration_that_does_not_fit(tmp_path, config, said):
     with pytest.raises(ValueError, match=said):
         load_distilbert(copied(tmp_path, **config))
+
+
+def test_written_as_it_was_read(tmp_path):
+    loaded = load_distilbert(golden(FOLDER))
+    save_distilbert(loaded.pretrainer, tmp_path / "out", loaded.tokenizer)
+    ours, theirs = (load_file(f / "model.safetensors") for f in (tmp_path / "out", golden(FOLDER)))
+    assert ours.keys() == theirs.keys()
+    for name, tensor in theirs.items():
+        np.testing.assert_array_equal(ours[name], tensor)
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    stated = json.loads((golden(FOLDER) / "config.json").read_text())
+    assert config.items() <= stated.items() and config["model_type"] == "distilbert"
+    tokens = [(f / "vocab.txt").read_text() for f in (tmp_path / "out", golden(FOLDER))]
+    assert tokens[0] == tokens[1]
+
+
+def test_another_epsilon_can_not_be_written(tmp_path):
+    encoder = models.distilbert(9, 1, 4, 2, 4, norm_epsilon=1e-5)
+    with pytest.raises(ValueError, match="norm_epsilon=1e-12; this model has 1e-05"):
+        save_distilbert(encoder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tfnlp.families.config import CHANGED_SIZES, check_length, transformer_sizes
 from tfnlp.families.masked_text import MaskedText, sizes_of_config
-from tfnlp.families.preparation import Preparation
+from tfnlp.families.preparation import Preparation, same_folder
 from tfnlp.families.subwords import WORDPIECE
 
 # Arguments that only say what is learnt from a teacher.
@@ -34,6 +34,8 @@ def check_teacher(config: Any) -> None:
             "`distillation_weight` and `cosine_weight` are 0: leave `teacher` out to learn "
             "without one"
         )
+    if same_folder(config.teacher, config.output):
+        raise ValueError(f"`output` {config.output} is the teacher; give a new folder")
     for name in ("vocab", "cased"):
         if name in config.given and getattr(config, name):
             raise ValueError(f"`{name}` can't be given with `teacher`, which has a vocabulary")
