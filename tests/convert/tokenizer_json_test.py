@@ -14,7 +14,7 @@ from tests.support import golden
 from tfnlp.convert import load_bert, load_gpt, save_gpt
 from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs, sentence_byte_pairs
 from tfnlp.convert.tokenizers.wordpiece import WORDPIECE, WordPieces, find_wordpiece
-from tfnlp.convert.tokenizers.writing import write_bytes_json
+from tfnlp.convert.tokenizers.writing import write_gpt_json
 from tfnlp.models import gpt
 from tfnlp.text import GPT2Tokenizer, gpt_tokenizer, train_bpe
 
@@ -164,7 +164,7 @@ def test_wordpieces_that_tfnlp_cannot_cut(tmp_path, part, value, pattern):
     ],
 )
 def test_byte_pairs_that_tfnlp_cannot_merge(tmp_path, part, value, pattern):
-    write_bytes_json(str(tmp_path), ["a", "b", "ab"], [("a", "b")], [])
+    write_gpt_json(str(tmp_path), "gpt2", ["a", "b", "ab"], [("a", "b")])
 
     def change(contents):
         place, _, name = part.rpartition(".")

@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> None:
     config = config_of(options)
     settings = {name: getattr(config, name) for name in config.given if name != "output"}
     if is_task(options.model):
-        for name in sorted(set(settings) - {"overwrite"}):
+        for name in sorted(set(settings) - {"overwrite", "format"}):
             raise ValueError(f"`{name}` is for pretrained models; {options.model} is fine-tuned")
         loaded = TaskRun(options.model)
     else:

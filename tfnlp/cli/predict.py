@@ -1,6 +1,7 @@
 """`tfnlp predict MODEL`: use a model."""
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -63,21 +64,20 @@ def run(options: argparse.Namespace) -> None:
 def _predict_task(config: PredictTask) -> None:
     """Print (or write) a line for each example."""
     from tfnlp.families.preparation import write_lines
-    from tfnlp.runs.finetune_examples import read_examples, shown_source
+    from tfnlp.runs.finetune_examples import shown_source
     from tfnlp.runs.task_examples import shown
     from tfnlp.runs.task_run import TaskRun
 
     if config.text and config.input:
         raise ValueError("give texts or `input`, not both")
     loaded = TaskRun(config.model)
-    spec = loaded.task_model.spec
     if config.input:
-        columns = loaded.with_columns(config)
-        examples = read_examples(spec.task, config.input, columns, "input", labelled=False)
+        examples = loaded.read(config.input, config, "input", labelled=False)
         source = shown_source(config.input)
     else:
-        examples = _examples_of_texts(spec, config)
+        examples = _examples_of_texts(loaded, config)
         source = "texts" if config.text else "standard input"
+    spec = loaded.task_model.spec
     predictions = loaded.predictions(examples, config.batch_size, source)
     lines = (json.dumps(p, ensure_ascii=False) for p in predictions)
     if config.output:
@@ -90,7 +90,7 @@ def _predict_task(config: PredictTask) -> None:
         print(line)
 
 
-def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
+def _examples_of_texts(loaded: Any, config: PredictTask) -> list[Any]:
     from tfnlp.runs.finetune_examples import say
     from tfnlp.runs.task_examples import examples_of_texts, takes, texts_of
 
@@ -104,13 +104,21 @@ def _examples_of_texts(spec: Any, config: PredictTask) -> list[Any]:
                 if line.strip():
                     yield line.rstrip("\n").split("\t")
 
-        examples = examples_of_texts(spec, rows())
+        several = rows()
+        first = list(itertools.islice(several, 1))
+        if first:
+            loaded.suit_texts(len(first[0]))
+        spec = loaded.task_model.spec
+        examples = examples_of_texts(spec, itertools.chain(first, several))
         if not examples:
             raise ValueError("no text: give texts as arguments, `input` or lines on standard input")
         if len(examples) < lines:
             empty = lines - len(examples)
             say("standard input", f"{empty:,} of {lines:,} lines are empty and were left out")
         return examples
+    if loaded.task == "choose":
+        loaded.suit_texts(len(config.text))
+    spec = loaded.task_model.spec
     count = texts_of(spec)
     if len(config.text) % count:
         raise ValueError(

@@ -15,6 +15,7 @@ from tfnlp.convert.encoders.bert_names import BERT_LAYER, LEGACY, bert_embedding
 from tfnlp.convert.encoders.files import ConfigNames, EncoderFiles, TensorNames
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import encoder_tensors, save_encoder
+from tfnlp.convert.heads.files import task_heads
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import NameTable, torch_names
 from tfnlp.convert.pretrained import Pretrained
@@ -122,6 +123,7 @@ BERT_FILES = EncoderFiles(
     },
     needs_pooler=("next_sentence",),
     configurations=("bert_config.json", "config.json"),
+    tasks=task_heads("Bert"),
 )
 
 

@@ -34,6 +34,7 @@ class Pretrained:
         saved: whether the encoder is an exported module.
         word_vectors: the `tfnlp.text.WordVectors` of models that have a vector for each word.
         results: the measures of the training that has just ended.
+        left_out: of a fine-tuned checkpoint, the class whose head was left out.
     """
 
     encoder: keras.Model | None
@@ -53,6 +54,7 @@ class Pretrained:
     saved: bool = False
     word_vectors: Any = None
     results: dict[str, Any] | None = None
+    left_out: str | None = None
 
     @functools.cached_property
     def tokenizer(self) -> Any:

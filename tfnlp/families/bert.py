@@ -18,7 +18,6 @@ from tfnlp.families.examples_config import BertExamplesConfig
 from tfnlp.families.family import Examples, Family, Fitting
 from tfnlp.families.masks import BERT_PREDICTION
 from tfnlp.families.plans import BERT_PLAN
-from tfnlp.families.use_config import ExportConfig
 
 SIZES = {
     name: f"BERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
@@ -103,12 +102,10 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     return "bert_config.json" in names or "config.json" in names and "params_0.npy" not in names
 
 
-def save(loaded: Any, config: ExportConfig) -> None:
-    """Write Hugging Face's files."""
-    from tfnlp import convert
+def _files() -> Any:
+    from tfnlp.convert.bert import BERT_FILES
 
-    model = loaded.pretrainer or loaded.encoder
-    convert.save_huggingface(model, config.output, loaded.vocabulary, loaded.lowercase)
+    return BERT_FILES
 
 
 def _model_functions() -> tuple[Any, Any]:
@@ -137,7 +134,7 @@ BERT = Family(
     saved_layout="bert",
     evaluate=functools.partial(encoders.evaluate, BERT_TEXT.batches),
     evaluation=encoders.EVALUATION,
-    export=functools.partial(encoders.export, save),
+    export=functools.partial(encoders.export, functools.partial(encoders.save, _files)),
     exports=encoders.EXPORTS,
     vectors=encoders.vectors,
     fitting=Fitting(
@@ -146,6 +143,7 @@ BERT = Family(
         features=fitting.encoder_features,
         keep_vocabulary=fitting.keep_wordpiece,
         restore_tokenizer=fitting.restore_wordpiece,
+        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "sentence pairs; masks are drawn when they are read",

@@ -176,6 +176,28 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return string_vectors(loaded, BertPreprocessorModule, special=2)
 
 
+def save(files: Callable[[], Any], loaded: Any, config: ExportConfig) -> None:
+    """Write Hugging Face's files.
+
+    Args:
+        files: Function without arguments to the `tfnlp.convert.encoders.files.EncoderFiles`.
+        loaded: A `Pretrained`.
+        config: What to write.
+    """
+    from tfnlp.convert.encoders.saving import save_encoder
+
+    model = loaded.pretrainer or loaded.encoder
+    tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
+    save_encoder(files(), model, config.output, tokenizer, config.overwrite)
+
+
+def task_files(files: Callable[[], Any]) -> Any:
+    """Return how fine-tuned checkpoints are read and written; `files` as of `save`."""
+    from tfnlp.convert.heads.encoders import encoder_task_files
+
+    return encoder_task_files(files())
+
+
 def export(
     save: Callable[[Any, ExportConfig], None], loaded: Any, config: ExportConfig
 ) -> dict[str, str]:

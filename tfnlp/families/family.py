@@ -26,6 +26,8 @@ class Fitting:
             2018, equation 5).
         both_orders: Whether similarity reads both orders of the two texts.
         word_embeddings: Whether a task has embeddings of its own for whole words.
+        task_files: Function without arguments to the `tfnlp.convert.heads.files.TaskFiles` of
+            Hugging Face's fine-tuned checkpoints, or None.
     """
 
     reader: Callable[..., Any]
@@ -38,6 +40,7 @@ class Fitting:
     language_model: bool = False
     both_orders: bool = False
     word_embeddings: bool = False
+    task_files: Callable[[], Any] | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -195,6 +195,12 @@ def _litert(loaded: Any, config: ExportConfig, length: int) -> Any:
     return written(config.litert, lite)
 
 
+def _task_files() -> Any:
+    from tfnlp.convert.gpt.tasks import gpt_task_files
+
+    return gpt_task_files()
+
+
 def _gpt() -> Any:
     from tfnlp import models
 
@@ -231,6 +237,7 @@ GPT = Family(
         warmup=0.002,
         keep_vocabulary=fitting.keep_bpe,
         restore_tokenizer=fitting.restore_bpe,
+        task_files=_task_files,
         language_model=True,
         both_orders=True,
     ),

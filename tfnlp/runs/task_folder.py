@@ -39,6 +39,7 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
     """
     from tfnlp.families import FAMILIES
     from tfnlp.families.recognition import load_pretrained
+    from tfnlp.runs.finetune_examples import say
 
     if os.path.exists(os.path.join(model, RUNS)) if isinstance(model, str) else False:
         raise ValueError(
@@ -48,6 +49,8 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
     loaded = load_pretrained(begun or model)
     if begun is not None:
         loaded.path = model
+    if loaded.left_out is not None:
+        say(str(loaded.path), f"the head of its {loaded.left_out} is left out; a new one is learnt")
     if loaded.family.fitting is None:
         *others, last = [f.title for f in reversed(FAMILIES.values()) if f.fitting is not None]
         raise ValueError(
@@ -221,12 +224,15 @@ def read_json(path: str) -> Any:
 
 
 def is_task(folder: str) -> bool:
-    """Return whether a folder holds what fine-tuning left."""
+    """Return whether a folder holds what fine-tuning left, here or in transformers."""
+    from tfnlp.runs.task_checkpoint import task_files_of
     from tfnlp.training.run import is_run, read_config
 
     if os.path.exists(os.path.join(folder, RUNS)):
         return True
-    return is_run(folder) and read_config(folder).get("model") == "task"
+    if is_run(folder):
+        return read_config(folder).get("model") == "task"
+    return task_files_of(folder) is not None
 
 
 def check_task(folder: str, run: dict[str, Any]) -> None:
@@ -268,17 +274,22 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
     """Return what fine-tuning left, with the weights that were best on the dev set.
 
     Returns:
-        `(TaskModel, config, History, results, folder of the run)`.
+        `(TaskModel, config, History, results, folder of the run)`; of a checkpoint of Hugging Face
+        without `History` and results.
 
     Raises:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
     from tfnlp.families import FAMILIES
     from tfnlp.families.checked import stated
+    from tfnlp.runs.task_checkpoint import load_checkpoint
     from tfnlp.text.lines import read_lines
     from tfnlp.training.checkpoints import check_finite, model_variables
-    from tfnlp.training.run import check_run, read_config, restore_weights
+    from tfnlp.training.run import check_run, is_run, read_config, restore_weights
 
+    found = None if is_run(folder) else load_checkpoint(folder)
+    if found is not None:
+        return *found, None, None, folder
     folder = best_run(folder)
     config = read_config(folder)
     kind = stated(folder, config, "model", (*FAMILIES, "task"))

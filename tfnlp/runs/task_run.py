@@ -16,7 +16,8 @@ class TaskRun:
     """What fine-tuning left in a folder.
 
     Args:
-        folder: Of a run of `tfnlp finetune`; of several runs in it the best is taken.
+        folder: Of a run of `tfnlp finetune`; of several runs in it the best is taken. Or of a
+            fine-tuned checkpoint of Hugging Face.
 
     Attributes:
         folder: Of the run that was taken.
@@ -24,9 +25,9 @@ class TaskRun:
         labels: Names of the classes or tags.
         results: The measures of training on the dev set: a dict with "metrics" and "metric", the
             measure that chose the checkpoint.
-        history: Losses and measures of the training.
+        history: Losses and measures of the training; None, like `results`, of a checkpoint.
         task_model: The `tfnlp.hub.TaskModel`.
-        config: The run's `config.json`.
+        config: The run's `config.json`; of a checkpoint what is known of it.
 
     Raises:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
@@ -50,6 +51,58 @@ class TaskRun:
     def labels(self) -> list[str]:
         """Names of the classes or tags, in the order of the model's outputs."""
         return list(self.task_model.spec.labels)
+
+    def set_inputs(self, texts: int | None = None, choices: int | None = None) -> None:
+        """Say how many texts or choices an example has, where a checkpoint does not.
+
+        The first rows that are predicted or evaluated say it, too.
+
+        Args:
+            texts: 1 or 2, of "classify" and "similarity".
+            choices: Of "choose".
+
+        Raises:
+            ValueError: for a model that says another number itself.
+        """
+        spec = self.task_model.spec
+        wanted = {"texts": texts, "choices": choices}
+        changes = {n: v for n, v in wanted.items() if v is not None and v != getattr(spec, n)}
+        if not changes:
+            return
+        if not self.config.get("open"):
+            name, value = next(iter(changes.items()))
+            raise ValueError(f"`{name}` {value}: {self.path} reads {getattr(spec, name)}")
+        from tfnlp.runs.task_checkpoint import refitted
+
+        self.task_model = refitted(self.task_model, self.config, **changes)
+
+    def _suit(self, counts: tuple[int, int]) -> None:
+        """Take the number of texts and choices from what is to be read, if it is not known."""
+        if self.config.get("open"):
+            if self.task in ("classify", "similarity") and counts[0] in (1, 2):
+                self.set_inputs(texts=counts[0])
+            if self.task == "choose" and counts[1] >= 2:
+                self.set_inputs(choices=counts[1])
+
+    def suit_texts(self, count: int) -> None:
+        """Take the number of texts or choices from a row of texts, if it is not known."""
+        self._suit((count, count - 1))
+
+    def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
+        """Return the examples of files or Python objects.
+
+        Args:
+            source: What `tfnlp.finetune` takes as `train`.
+            config: A `ColumnConfig`.
+            name: The argument that `source` was given as.
+            labelled: False: labels may be missing.
+        """
+        columns = self.with_columns(config)
+        examples = read_examples(self.task, source, columns, name, labelled=labelled)
+        if examples and self.task in ("classify", "similarity", "choose"):
+            first = examples[0]
+            self._suit((len(first.segments), len(first.choices or ())))
+        return examples
 
     def predict(self, rows: Any, **settings: Any) -> list[dict[str, Any]]:
         """Return a prediction for each row.
@@ -102,13 +155,17 @@ class TaskRun:
         say_cut(source, self.task_model.spec, cut, len(examples))
 
     def _examples(self, rows: Any, config: Any) -> list[Any]:
-        spec = self.task_model.spec
         if isinstance(rows, list | tuple) and rows and all(isinstance(r, str) for r in rows):
             if not all(os.path.exists(row) or row.startswith("tfds:") for row in rows):
-                return examples_of_texts(spec, [(row,) for row in rows])
+                self.suit_texts(1)
+                return examples_of_texts(self.task_model.spec, [(row,) for row in rows])
+        if isinstance(rows, list) and rows and isinstance(rows[0], list | tuple):
+            if all(isinstance(text, str) for text in rows[0]):
+                self.suit_texts(len(rows[0]))
+        spec = self.task_model.spec
         if isinstance(rows, list) and rows and all(_is_texts(spec, row) for row in rows):
             return examples_of_texts(spec, rows)
-        return read_examples(spec.task, rows, self.with_columns(config), "rows", labelled=False)
+        return self.read(rows, config, "rows", labelled=False)
 
     def with_columns(self, config: Any) -> Any:
         """Return a `ColumnConfig` with the columns that the run was trained with as defaults."""
@@ -136,8 +193,8 @@ class TaskRun:
         """Return measures, examples and predictions; write the report if one is asked for."""
         from tfnlp.tasks.scoring import score
 
+        examples = self.read(config.data, config, "data")
         spec = self.task_model.spec
-        examples = read_examples(spec.task, config.data, self.with_columns(config), "data")
         source = shown_source(config.data)
         say_labels(source, spec, examples)
         predictions = self.predicted(examples, config.batch_size, source)
@@ -172,16 +229,19 @@ class TaskRun:
         from tfnlp.runs.task_examples import shown_in_report
 
         spec, run = self.task_model.spec, self.config
-        backbone, training = run["backbone"], run["training"]
+        backbone, training = run["backbone"], run.get("training", {})
         names = ("epochs", "batch_size", "learning_rate", "seed")
+        learnt = (
+            {} if "data" not in run else {"trained on": f"{run['data']['examples']:,} examples"}
+        )
         summary = {
             "model": self.path,
             "backbone": backbone["kind"].upper() + (" (SavedModel)" if backbone["saved"] else ""),
             "weights": self.task_model.model.count_params(),
             "features": run["features"] or "none: fine-tuned as a whole",
-            "trained on": f"{run['data']['examples']:,} examples",
+            **learnt,
             "measured on": _source(config.data, len(examples)),
-            **{name: training[name] for name in names},
+            **{name: training[name] for name in names if name in training},
         }
         return write_report(
             config.report,
@@ -189,26 +249,47 @@ class TaskRun:
             task=spec.task,
             summary=summary,
             metrics=metrics,
-            history=self.history.state(),
+            history=None if self.history is None else self.history.state(),
             examples=[
                 shown_in_report(spec, e, p) for e, p in zip(examples, predictions, strict=True)
             ],
             labels=list(spec.labels) or None,
         )
 
-    def export(self, directory: str, overwrite: bool = False) -> dict[str, str]:
+    def export(
+        self, directory: str, overwrite: bool = False, format: str | None = None
+    ) -> dict[str, str]:
         """Write one SavedModel from strings to labels, scores, tags or answers.
 
         Args:
             directory: The folder to write.
             overwrite: Replace an earlier export.
+            format: "huggingface" writes a folder that transformers reads instead.
 
         Returns:
-            `{"module": path}`.
+            `{"module": path}`, or `{"checkpoint": path}`.
+
+        Raises:
+            ValueError: for another format, or a model that Hugging Face has no class for.
         """
         from tfnlp.hub import export_fine_tuned
+        from tfnlp.runs.task_checkpoint import save_checkpoint
 
+        if format not in (None, "savedmodel", "huggingface"):
+            raise ValueError(
+                f"`format` {format} is for pretrained models; {self.path} is fine-tuned, which "
+                "savedmodel and huggingface are for"
+            )
+        if format == "huggingface":
+            save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
+            return {"checkpoint": os.fspath(directory)}
         return {"module": export_fine_tuned(os.fspath(directory), self.task_model, overwrite)}
+
+    def save(
+        self, directory: str, format: str = "huggingface", overwrite: bool = False
+    ) -> dict[str, str]:
+        """Write the files of another library; see `export`."""
+        return self.export(directory, overwrite, format)
 
 
 def _is_texts(spec: Any, row: Any) -> bool:

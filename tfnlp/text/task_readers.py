@@ -112,17 +112,25 @@ class GPTReader(_PieceReader):
 
     Args:
         tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer`.
-        special: ids of start, delimiter and extract.
+        special: ids of start, delimiter and extract; None: there are none, texts follow each other
+            and the last token is the one that is looked at, as in Hugging Face's GPT-2.
     """
 
     head = "last"
 
-    def __init__(self, tokenizer: BytePairTokenizer, special: Sequence[int]) -> None:
+    def __init__(self, tokenizer: BytePairTokenizer, special: Sequence[int] | None) -> None:
         super().__init__(tokenizer)
-        self._special = tuple(special)
+        self._ends = (lambda: None) if special is None else (lambda: tuple(special))
+
+    @property
+    def special(self) -> tuple[int, ...] | None:
+        """The ids of start, delimiter and extract, or None."""
+        return self._ends()
 
     def pack(self, segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
-        start, delimiter, extract = self._special
+        if self.special is None:
+            return _pack_plain(segments, max_length)
+        start, delimiter, extract = self.special
         ends = [*[delimiter] * (len(segments) - 1), extract]
         packed = _pack(segments, max_length, start, ends, 0)
         last = tf.reduce_sum(packed["input_mask"], axis=1) - 1
@@ -177,6 +185,23 @@ def _pack(
     packed = pack_segments(segments, length, first, ends, padding, separators)
     is_cut = tf.cast(lengths > max_length, "int32")
     return {**packed, "null_positions": tf.zeros_like(lengths), "is_cut": is_cut}
+
+
+def _pack_plain(segments: Sequence[tf.RaggedTensor], max_length: int) -> dict[str, tf.Tensor]:
+    """Return segments one after the other, cut at their end; an empty text is a 0."""
+    joined = tf.concat([tf.cast(segment, "int32") for segment in segments], 1)
+    lengths = tf.cast(joined.row_lengths(), "int32")
+    kept = joined[:, :max_length].to_tensor(0)
+    kept = tf.pad(kept, [[0, 0], [0, tf.cast(tf.shape(kept)[1] == 0, "int32")]])
+    last = tf.maximum(tf.minimum(lengths, max_length) - 1, 0)
+    mask = tf.sequence_mask(last + 1, tf.shape(kept)[1], "int32")
+    return {
+        "input_word_ids": kept,
+        "input_mask": mask,
+        "input_type_ids": tf.zeros_like(kept),
+        "null_positions": last,
+        "is_cut": tf.cast(lengths > max_length, "int32"),
+    }
 
 
 def _at_least_one(pieces: tf.RaggedTensor, unknown: int) -> tf.RaggedTensor:

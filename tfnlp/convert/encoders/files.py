@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 
+from tfnlp.convert.heads.files import TaskHead
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.tokenizers.files import TokenizerFiles
 from tfnlp.convert.tokenizers.wordpiece import WORDPIECE
@@ -136,6 +137,7 @@ class EncoderFiles:
         needs_pooler: heads that need the pooler.
         configurations: names of the configuration, the first that exists is read.
         tokenizer: how the vocabulary is read and written.
+        tasks: kind of output of a task to the head of its fine-tuned checkpoints.
     """
 
     title: str
@@ -148,6 +150,7 @@ class EncoderFiles:
     needs_pooler: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ("config.json",)
     tokenizer: TokenizerFiles = WORDPIECE
+    tasks: Mapping[str, TaskHead] = field(default_factory=dict)
 
     @property
     def huggingface(self) -> TensorNames:

@@ -13,8 +13,11 @@ import numpy as np
 from tfnlp.convert.encoders.config import read_config
 from tfnlp.convert.encoders.files import EncoderFiles, TensorNames
 from tfnlp.convert.folders import find_one, find_weights
+from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
+from tfnlp.convert.heads.config import architecture_of
+from tfnlp.convert.heads.files import TaskHead
 from tfnlp.convert.mapping import (
     assign,
     check_copies,
@@ -68,7 +71,8 @@ def load_encoder(
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
     Returns:
-        A `Pretrained`; its `pretrainer` has those heads that the checkpoint holds.
+        A `Pretrained`; its `pretrainer` has those pretraining heads that the checkpoint holds. The
+        head of a task is left out, and `left_out` names the class.
 
     Raises:
         FileNotFoundError: for a file that does not exist.
@@ -93,6 +97,9 @@ def load_encoder(
 
     tensors = open_tensors(weights_path)
     ignore = [ignore] if isinstance(ignore, str) else list(ignore)
+    head = _task_head(files, config_path)
+    if head is not None:
+        ignore += head.beginnings(files.huggingface.pooler)
     weights, heads = _read(files, tensors, config, config_path, ignore)
     encoder = model = files.encoder(**config, seq_length=seq_length, dtype=dtype)
     pretrainer = None
@@ -107,7 +114,14 @@ def load_encoder(
         vocabulary=found.path,
         lowercase=found.lowercase,
         path=str(path),
+        left_out=None if head is None else head.architecture,
     )
+
+
+def _task_head(files: EncoderFiles, config_path: pathlib.Path) -> TaskHead | None:
+    """Return the head of a fine-tuned checkpoint, by the class that its configuration names."""
+    heads = {head.architecture: head for head in files.tasks.values()}
+    return heads.get(architecture_of(read_json(config_path), heads))
 
 
 def _read(

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tfnlp.convert.gpt.config import read_config
+from tfnlp.convert.heads.files import SPAN, TaskHead
 from tfnlp.convert.mapping import Row, Shape
 from tfnlp.convert.name_table import NameTable
 
@@ -16,6 +17,18 @@ CONFIGURATION = "config.json"
 # by norm_first: GPT's, GPT-2's
 TOKENS = {False: "tokens_embed.weight", True: "wte.weight"}
 POSITIONS = {False: "positions_embed.weight", True: "wpe.weight"}
+# The heads of fine-tuned models, by norm_first and the kind of output.
+_GPT2_HEADS = {
+    "class": TaskHead("GPT2ForSequenceClassification", {"classifier": "score"}),
+    "score": TaskHead("GPT2ForSequenceClassification", {"classifier": "score"}),
+    "tag": TaskHead("GPT2ForTokenClassification", {"classifier": "classifier"}),
+    "span": TaskHead("GPT2ForQuestionAnswering", {SPAN: SPAN}),
+}
+_GPT1_HEADS = {
+    output: TaskHead("OpenAIGPTForSequenceClassification", {"classifier": "score"})
+    for output in ("class", "score")
+}
+HEADS = {False: _GPT1_HEADS, True: _GPT2_HEADS}
 _BUFFERS = re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)")
 
 

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tfnlp.convert.folders import find_one, find_weights
+from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt import openai_gpt1, openai_gpt2
+from tfnlp.convert.heads.config import architecture_of
+from tfnlp.convert.heads.files import TaskHead
 from tfnlp.convert.mapping import (
     assign,
     check_copies,
@@ -71,7 +74,8 @@ def load_gpt(
         ignore: beginnings of the names of tensors to leave out, such as a classifier's.
 
     Returns:
-        A `Pretrained`; the head of its `pretrainer` has no weights of its own.
+        A `Pretrained`; the head of its `pretrainer` has no weights of its own. The head of a task
+        is left out, and `left_out` names the class.
 
     Raises:
         FileNotFoundError: for a file that does not exist.
@@ -81,10 +85,13 @@ def load_gpt(
     """
     path = pathlib.Path(path)
     ignore = (ignore,) if isinstance(ignore, str) else tuple(ignore)
-    folder = openai_gpt1.find_pieces(path)
+    folder, head = openai_gpt1.find_pieces(path), None
     if folder is None:
         weights_path = find_weights(path)
         folder = weights_path.parent
+        head = _task_head(folder)
+        if head is not None:
+            ignore += tuple(head.beginnings())
         config, weights = _read(open_tensors(weights_path), folder, ignore)
     else:
         config, weights = _read_pieces(folder, ignore)
@@ -102,7 +109,16 @@ def load_gpt(
         make_tokenizer=found.make,
         vocabulary=found.path,
         path=str(path),
+        left_out=None if head is None else head.architecture,
     )
+
+
+def _task_head(folder: pathlib.Path) -> TaskHead | None:
+    """Return the head of a fine-tuned checkpoint, by the class that its configuration names."""
+    path = folder / gpt_huggingface.CONFIGURATION
+    kinds = gpt_huggingface.HEADS.values()
+    heads = {head.architecture: head for kind in kinds for head in kind.values()}
+    return heads.get(architecture_of(read_json(path), heads)) if path.is_file() else None
 
 
 def _gpt_tokenizer(pair: tuple[Tokens, Merges]) -> GPTTokenizer | GPT2Tokenizer:

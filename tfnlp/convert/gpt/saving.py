@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -14,14 +15,14 @@ from tfnlp.convert.gpt.config import ACTIVATIONS, MODEL_TYPES, NUMBERS, SIZES, c
 from tfnlp.convert.mapping import tensors_from_weights
 from tfnlp.convert.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.convert.tokenizers.byte_pairs import write_byte_pairs
-from tfnlp.convert.tokenizers.writing import write_bytes_json, write_config, write_words_json
+from tfnlp.convert.tokenizers.writing import write_config, write_gpt_json
 
 if TYPE_CHECKING:
     from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 # What `save_gpt` writes; the last four with a tokenizer only.
 FILES = (*MODEL_FILES, *TOKENIZER_FILES)
-_CLASSES = {False: "OpenAIGPT", True: "GPT2"}  # by norm_first
+CLASSES = {False: "OpenAIGPT", True: "GPT2"}  # by norm_first
 _TOKENIZERS = {"gpt": "OpenAIGPTTokenizer", "gpt2": "GPT2Tokenizer"}
 
 
@@ -54,7 +55,8 @@ def save_gpt(
     """
     config = config_of(model)
     head = "lm_logits" in model.output
-    stated = _huggingface_config(config, head, tokenizer)
+    architecture = CLASSES[config["norm_first"]] + ("LMHeadModel" if head else "Model")
+    stated = huggingface_config(config, architecture, tokenizer)
     if tokenizer is not None and tokenizer.vocab_size > config["vocab_size"]:
         raise ValueError(
             f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is "
@@ -69,9 +71,19 @@ def save_gpt(
             _write_tokenizer(folder, tokenizer, config["max_positions"])
 
 
-def _huggingface_config(
-    config: dict[str, Any], head: bool, tokenizer: GPTTokenizer | GPT2Tokenizer | None
+def huggingface_config(
+    config: Mapping[str, Any], architecture: str, tokenizer: GPTTokenizer | GPT2Tokenizer | None
 ) -> dict[str, Any]:
+    """Return the contents of `config.json`.
+
+    Args:
+        config: the arguments of `gpt`.
+        architecture: the class of transformers.
+        tokenizer: the tokenizer, or None.
+
+    Raises:
+        ValueError: if Hugging Face's format can't hold such a model.
+    """
     norm_first, hidden = config["norm_first"], config["hidden_size"]
     wide = config["intermediate_size"]
     activations = {ours: theirs for theirs, ours in reversed(ACTIVATIONS[norm_first].items())}
@@ -89,7 +101,7 @@ def _huggingface_config(
         )
     end = None if tokenizer is None else tokenizer.end_id
     stated = {
-        "architectures": [_CLASSES[norm_first] + ("LMHeadModel" if head else "Model")],
+        "architectures": [architecture],
         "model_type": MODEL_TYPES[norm_first],
         **{theirs: config[ours] for theirs, ours in SIZES.items()},
         "n_ctx": config["max_positions"],  # the name in early versions
@@ -107,14 +119,6 @@ def _huggingface_config(
 def _write_tokenizer(
     folder: str, tokenizer: GPTTokenizer | GPT2Tokenizer, max_positions: int
 ) -> None:
-    from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT
-    from tfnlp.text.gpt.tokenizer import UNKNOWN_TOKEN
-
     write_byte_pairs(folder, tokenizer)
-    tokens, merges = tokenizer.vocabulary, tokenizer.merges
-    if tokenizer.kind == "gpt":
-        write_words_json(folder, tokens, merges, UNKNOWN_TOKEN)
-    else:
-        special = [END_OF_TEXT] if END_OF_TEXT in tokens else []
-        write_bytes_json(folder, tokens, merges, special)
+    write_gpt_json(folder, tokenizer.kind, tokenizer.vocabulary, tokenizer.merges)
     write_config(folder, _TOKENIZERS[tokenizer.kind], max_positions, {})

@@ -10,7 +10,13 @@ from typing import Any
 
 from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
-from tfnlp.convert.tokenizers.writing import CONFIG, after_spaces, write_bytes_json, write_config
+from tfnlp.convert.tokenizers.writing import (
+    CONFIG,
+    after_spaces,
+    write_config,
+    write_gpt_json,
+    write_sentence_json,
+)
 from tfnlp.text.byte_pairs.files import FILE_NAMES, Merges, Tokens, read_bpe, write_bpe
 
 FILES = (*FILE_NAMES[-1], NAME, CONFIG)
@@ -80,6 +86,35 @@ def write_byte_pairs(folder: str, tokenizer: Any) -> None:
         os.rename(os.path.join(folder, ours), os.path.join(folder, theirs))
 
 
+def write_task_tokens(
+    folder: str, tokenizer: Any, first: int, ends: tuple[str, str, str] | None, max_length: int
+) -> None:
+    """Write the tokenizer of a fine-tuned GPT, which puts tokens around texts.
+
+    Args:
+        folder: where to.
+        tokenizer: the GPT's.
+        first: id of the first of the tokens around texts.
+        ends: these tokens; None: there are none.
+        max_length: longest sequence.
+
+    Raises:
+        ValueError: if tokens are missing, or `ends` are in the vocabulary.
+    """
+    tokens = list(tokenizer.vocabulary)
+    if None in tokens:
+        raise ValueError("the vocabulary is a part of one, which tokenizer.json can't hold")
+    if ends is not None:
+        tokens += [f"<|unused {i}|>" for i in range(len(tokens), first)]
+        if set(ends) & set(tokens):
+            raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
+        tokens += ends
+    write_gpt_json(folder, tokenizer.kind, tokens, tokenizer.merges, ends)
+    special = {} if ends is None else {"pad_token": ends[1]}
+    # The class that takes all from tokenizer.json.
+    write_config(folder, "PreTrainedTokenizerFast", max_length, special)
+
+
 def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
     """Return the files of a byte-level tokenizer with tokens around texts, as RoBERTa's.
 
@@ -96,7 +131,7 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         ends = special["cls_token"], special["sep_token"]
         in_order = sorted(set(special.values()), key=tokens.index)
         mask = special["mask_token"]
-        write_bytes_json(folder, tokens, tokenizer.merges, in_order, ends, after_spaces=mask)
+        write_sentence_json(folder, tokens, tokenizer.merges, in_order, ends, after_spaces=mask)
         special["mask_token"] = after_spaces(mask)
         write_config(
             folder, kind, max_length, {**special, "bos_token": ends[0], "eos_token": ends[1]}

@@ -109,6 +109,30 @@ class TokenizerJson:
         self._check_bpe()
         self.lowercase() or self.refuse("normalizer", "a cased one", "a lower-cased one, as GPT")
 
+    def template(self, name: str) -> list[str | int]:
+        """Return what stands around texts: "A" and "B" for them, ids for special tokens.
+
+        Args:
+            name: "single" or "pair".
+
+        Raises:
+            ValueError: if the file says it in another way than by a template.
+        """
+        after = self.contents.get("post_processor")
+        if after is None or after.get("type") == "ByteLevel":  # which changes no ids
+            return ["A"] if name == "single" else ["A", "B"]
+        parts, special = after.get(name), after.get("special_tokens")
+        if after.get("type") != "TemplateProcessing" or not isinstance(parts, list):
+            self.refuse("post_processor", after.get("type"), "TemplateProcessing")
+        found: list[str | int] = []
+        for part in parts:
+            if "Sequence" in part:
+                found.append(part["Sequence"].get("id"))
+            else:
+                ids = (special or {}).get(part["SpecialToken"].get("id"), {}).get("ids")
+                found += ids if isinstance(ids, list) else [-1]
+        return found
+
     @property
     def ends_words(self) -> bool:
         """Whether the last symbol of a word ends in `</w>`, as in GPT."""

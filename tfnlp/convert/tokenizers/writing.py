@@ -20,6 +20,8 @@ from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.tokenizers.tokenizer_json import NAME
 
 CONFIG = "tokenizer_config.json"
+_UNKNOWN, _END = "<unk>", "<|endoftext|>"
+_PLAIN = ("gpt2", _UNKNOWN)  # no special token there
 _BYTES = {"add_prefix_space": False, "trim_offsets": True}
 
 
@@ -45,53 +47,79 @@ def write_wordpiece_json(folder: str, tokens: Sequence[str], lowercase: bool) ->
     tokenizer.save(os.path.join(folder, NAME))
 
 
-def write_bytes_json(
+def write_gpt_json(
     folder: str,
+    kind: str,
     tokens: Sequence[str | None],
     merges: Sequence[tuple[str, str]],
+    ends: tuple[str, str, str] | None = None,
+) -> None:
+    """Write the `tokenizer.json` of a GPT or a GPT-2; none of a part of a vocabulary.
+
+    Args:
+        folder: where to.
+        kind: "gpt" or "gpt2".
+        tokens, merges: the vocabulary.
+        ends: tokens before, between and after texts, or None.
+    """
+    if any(token is None for token in tokens):
+        return
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = _words(ids, merges) if kind == "gpt" else _bytes(ids, merges)
+    if ends is None:
+        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    else:
+        start, delimiter, extract = ends
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{start} $A {extract}",
+            pair=f"{start} $A {delimiter} $B {extract}",
+            special_tokens=[(token, ids[token]) for token in ends],
+        )
+    special = [token for token in (_UNKNOWN, _END) if token in ids and (kind, token) != _PLAIN]
+    tokenizer.add_special_tokens([*special, *(ends or ())])
+    tokenizer.save(os.path.join(folder, NAME))
+
+
+def write_sentence_json(
+    folder: str,
+    tokens: Sequence[str],
+    merges: Sequence[tuple[str, str]],
     special: Sequence[str],
-    ends: tuple[str, str] | None = None,
+    ends: tuple[str, str],
     after_spaces: str | None = None,
 ) -> None:
-    """Write the `tokenizer.json` of a byte-level BPE; none of a part of a vocabulary.
+    """Write the `tokenizer.json` of a byte-level BPE with tokens around texts, as RoBERTa's.
 
     Args:
         folder: where to.
         tokens, merges: the vocabulary.
         special: its special tokens.
-        ends: those before and after a text, as of RoBERTa; None: there are none, as of GPT-2.
+        ends: those before and after a text.
         after_spaces: the special token that takes the place of the spaces before it, as `<mask>`.
     """
-    if any(token is None for token in tokens):
-        return
     ids = {token: i for i, token in enumerate(tokens)}
-    tokenizer = Tokenizer(models.BPE(ids, list(merges)))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(**_BYTES)
-    tokenizer.decoder = decoders.ByteLevel()
-    if ends is None:
-        tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
-    else:
-        before, after = ((token, ids[token]) for token in ends)
-        tokenizer.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
+    tokenizer = _bytes(ids, merges)
+    before, after = ((token, ids[token]) for token in ends)
+    tokenizer.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
     added = (AddedToken(t, lstrip=t == after_spaces, normalized=False) for t in special)
     tokenizer.add_special_tokens(list(added))
     tokenizer.save(os.path.join(folder, NAME))
 
 
-def write_words_json(
-    folder: str, tokens: Sequence[str | None], merges: Sequence[tuple[str, str]], unknown: str
-) -> None:
-    """Write the `tokenizer.json` of a GPT; none of a part of a vocabulary."""
-    if any(token is None for token in tokens):
-        return
-    ids = {token: i for i, token in enumerate(tokens)}
-    model = models.BPE(ids, list(merges), unk_token=unknown, end_of_word_suffix="</w>")
+def _bytes(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
+    tokenizer = Tokenizer(models.BPE(ids, list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(**_BYTES)
+    tokenizer.decoder = decoders.ByteLevel()
+    return tokenizer
+
+
+def _words(ids: dict[str, int], merges: Sequence[tuple[str, str]]) -> Tokenizer:
+    model = models.BPE(ids, list(merges), unk_token=_UNKNOWN, end_of_word_suffix="</w>")
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.BPEDecoder(suffix="</w>")
-    tokenizer.add_special_tokens([unknown])
-    tokenizer.save(os.path.join(folder, NAME))
+    return tokenizer
 
 
 def after_spaces(token: str) -> dict[str, Any]:

@@ -1,0 +1,191 @@
+"""Fine-tuned models of transformers predict at once, and are written for transformers."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+import tfnlp
+from tests.convert.faults import one_line
+from tests.support import golden
+from tfnlp.tasks.decoding import decode_choices
+
+HEADS = golden("huggingface_heads")
+ROWS = json.loads((HEADS / "texts.json").read_text())
+TEXTS, PAIRS, CHOICES = ROWS["texts"], [tuple(pair) for pair in ROWS["pairs"]], ROWS["choices"]
+
+
+def run_of(name):
+    return tfnlp.load(HEADS / name)
+
+
+def expected_of(name):
+    return np.load(HEADS / f"{name}.npz")
+
+
+def outputs_of(run, expected):
+    """What the task's model gives for the inputs that transformers made."""
+    names = {"input_word_ids": "input_ids", "input_mask": "attention_mask"}
+    inputs = {ours: expected[theirs] for ours, theirs in names.items()}
+    model, mask = run.task_model.model, expected["attention_mask"]
+    if "input_type_ids" in model.input:
+        inputs["input_type_ids"] = expected["token_type_ids"]
+    if "extract_positions" in model.input:
+        inputs = {name: x[:, None] for name, x in inputs.items()}
+        inputs["extract_positions"] = mask.sum(-1, keepdims=True) - 1
+    return {name: np.asarray(x) for name, x in model(inputs).items()}
+
+
+def softmax(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / x.sum(-1, keepdims=True)
+
+
+def rounded(value):
+    """A prediction with numbers of two places, for biases that were left out."""
+    if isinstance(value, dict):
+        return {key: rounded(x) for key, x in value.items() if key != "null_score"}
+    if isinstance(value, list):
+        return [rounded(x) for x in value]
+    return round(value, 2) + 0.0 if isinstance(value, float) else value
+
+
+def assert_close(one, other):
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name, rows", [("bert_classify", PAIRS), ("gpt2_classify", TEXTS)])
+def test_classes(name, rows):
+    run, expected = run_of(name), expected_of(name)
+    assert_close(outputs_of(run, expected)["class_logits"], expected["logits"])
+    predicted = run.predict(rows)
+    probabilities = [[row["probabilities"][label] for label in run.labels] for row in predicted]
+    assert_close(probabilities, softmax(expected["logits"]))
+    best = expected["logits"].argmax(-1)
+    assert [row["label"] for row in predicted] == [run.labels[i] for i in best]
+    assert run.labels[0] == ("low" if name.startswith("bert") else "LABEL_0")
+    measured = run.evaluate([(*(r if isinstance(r, tuple) else (r,)), run.labels[0]) for r in rows])
+    assert measured["accuracy"] == np.mean(best == 0)
+
+
+def test_scores():
+    run, expected = run_of("bert_similarity"), expected_of("bert_similarity")
+    assert run.task == "similarity"
+    assert_close([row["score"] for row in run.predict(PAIRS)], expected["logits"][:, 0])
+
+
+def test_tags_are_those_of_the_first_piece():
+    run, expected = run_of("bert_tag"), expected_of("bert_tag")
+    logits = expected["logits"]
+    assert_close(outputs_of(run, expected)["tag_logits"], logits)
+    predicted = [row["tags"] for row in run.predict(TEXTS)]
+    tokens = (golden("bert_google_tf_generated") / "vocab.txt").read_text().split("\n")
+    best = [
+        [
+            run.labels[logit.argmax()]
+            for i, logit in zip(ids, row, strict=True)
+            if not tokens[i].startswith(("##", "["))
+        ]
+        for ids, row in zip(expected["input_ids"], logits, strict=True)
+    ]
+    assert any(tokens[i].startswith("##") for i in expected["input_ids"].flat)
+    assert predicted == best
+
+
+def test_answers():
+    run, expected = run_of("bert_answer"), expected_of("bert_answer")
+    outputs, real = outputs_of(run, expected), expected["attention_mask"] == 1
+    for name in ("start_logits", "end_logits"):
+        # But for a constant, the bias.
+        difference = (outputs[name] - expected[name])[real]
+        assert_close(difference, difference[0])
+    (row, *_) = run.predict(PAIRS)
+    first = expected["input_ids"][0].tolist().index(3) + 1  # after the first [SEP]
+    words = PAIRS[0][1].split()
+    spans = {
+        (i, j): expected["start_logits"][0, first + i] + expected["end_logits"][0, first + j]
+        for i in range(len(words))
+        for j in range(i, len(words))
+    }
+    i, j = max(spans, key=spans.get)
+    assert row["answer"] == " ".join(words[i : j + 1])
+
+
+def test_choices():
+    """The number of choices is that of the rows."""
+    run, expected = run_of("bert_choose"), expected_of("bert_choose")
+    predicted = run.predict([tuple(row) for row in CHOICES])
+    assert_close([row["probabilities"] for row in predicted], softmax(expected["logits"]))
+    outputs = decode_choices({"choice_logits": expected["logits"]})
+    assert [row["choice"] for row in predicted] == outputs["choice"].numpy().tolist()
+
+
+@pytest.mark.parametrize("name", [p.stem for p in sorted(HEADS.glob("*.npz"))])
+def test_written_as_they_were_read(name, tmp_path):
+    """Tensor by tensor, but for the biases that change no prediction."""
+    run, folder = run_of(name), tmp_path / "out"
+    rows = [tuple(row) for row in CHOICES] if name == "bert_choose" else PAIRS
+    rows = TEXTS if name in ("bert_tag", "gpt2_classify") else rows
+    predicted = run.predict(rows)
+    assert run.save(folder) == {"checkpoint": str(folder)}
+    ours, theirs = (load_file(f / "model.safetensors") for f in (folder, HEADS / name))
+    assert ours.keys() == theirs.keys()
+    for key, array in theirs.items():
+        if key == "qa_outputs.bias" or (name, key) == ("bert_choose", "classifier.bias"):
+            assert not ours[key].any()
+        else:
+            assert_close(ours[key], array.astype("float32"))
+    config = json.loads((folder / "config.json").read_text())
+    stated = json.loads((HEADS / name / "config.json").read_text())
+    kept = ("architectures", "model_type", "vocab_size", "id2label")
+    assert {n: config.get(n) for n in kept} == {n: stated.get(n) for n in kept}
+    again = tfnlp.load(folder)
+    assert again.task_model.spec == run.task_model.spec
+    for row, other in zip(predicted, again.predict(rows), strict=True):
+        assert json.dumps(rounded(row)) == json.dumps(rounded(other))
+    one_line("`overwrite`", FileExistsError, run.save, folder)
+    run.save(folder, overwrite=True)
+
+
+def edited(tmp_path, name, **changes):
+    shutil.copytree(HEADS / name, tmp_path / name)
+    path = tmp_path / name / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    return tmp_path / name
+
+
+@pytest.mark.parametrize(
+    "name, changes, pattern",
+    [
+        ("bert_classify", dict(problem_type="multi_label_classification"), "has no task for"),
+        ("bert_classify", dict(problem_type="regression"), "the head has 3 outputs"),
+        ("bert_similarity", dict(problem_type="single_label_classification"), "has 1 outputs"),
+        ("bert_classify", dict(id2label={"0": "a", "1": "b"}), "each of the head's 3 outputs"),
+        ("bert_tag", dict(id2label={"0": "a", "1": "b", "2": "a"}), "expected a name for each"),
+        (
+            "bert_classify",
+            dict(tfnlp_task={"task": "tag"}),
+            "'tfnlp_task' that make no sense: task='tag'",
+        ),
+        ("bert_classify", dict(tfnlp_task=[1]), "'tfnlp_task' that make no sense"),
+        ("bert_classify", dict(hidden_size=8), "does not fit the model"),
+        ("bert_tag", dict(architectures=["BertForPreTraining"]), "surplus 'classifier.bias'"),
+    ],
+)
+def test_refusals(tmp_path, name, changes, pattern):
+    one_line(pattern, ValueError, tfnlp.load, edited(tmp_path, name, **changes))
+
+
+def test_the_number_of_texts_is_stated_where_it_is_known(tmp_path):
+    run = run_of("bert_classify")
+    run.set_inputs(texts=2)
+    run.save(tmp_path / "out")
+    again = tfnlp.load(tmp_path / "out")
+    assert again.task_model.spec.texts == 2
+    one_line("`texts` 1: .* reads 2", ValueError, again.set_inputs, texts=1)
+    module = again.export(tmp_path / "module")["module"]
+    loaded = tfnlp.load(module)
+    labels = loaded({"text_a": [a for a, _ in PAIRS], "text_b": [b for _, b in PAIRS]})["label"]
+    assert [x.decode() for x in np.asarray(labels)] == [r["label"] for r in again.predict(PAIRS)]

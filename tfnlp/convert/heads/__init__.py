@@ -1,0 +1,1 @@
+"""Fine-tuned models of Hugging Face: the heads of tasks, in both directions."""

@@ -1,0 +1,101 @@
+"""Fine-tuned checkpoints of the encoders that `EncoderFiles` describe."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tfnlp.convert.encoders.config import written_config
+from tfnlp.convert.encoders.files import EncoderFiles
+from tfnlp.convert.encoders.loading import load_encoder
+from tfnlp.convert.encoders.saving import MODEL_FILES, write_model
+from tfnlp.convert.folders import find_one, find_weights, new_folder
+from tfnlp.convert.formats.weight_files import open_tensors
+from tfnlp.convert.heads.config import labels_of, output_of, stated_spec, task_config
+from tfnlp.convert.heads.files import FineTuned, TaskFiles
+from tfnlp.convert.heads.tensors import outputs_of, read_head, written_head
+from tfnlp.convert.mapping import table_names, tensors_from_weights
+
+
+def encoder_task_files(files: EncoderFiles) -> TaskFiles:
+    """Return how the fine-tuned checkpoints of a family are read and written."""
+    return TaskFiles(
+        frozenset(head.architecture for head in files.tasks.values()),
+        functools.partial(_read, files),
+        functools.partial(_write, files),
+    )
+
+
+def _read(
+    files: EncoderFiles, path: str | os.PathLike, architecture: str, dtype: Any = None
+) -> FineTuned:
+    """Read a fine-tuned checkpoint.
+
+    Args:
+        files: the files of the family.
+        path: the folder.
+        architecture: the class of transformers that its configuration names.
+        dtype: as in the encoder's function.
+
+    Raises:
+        FileNotFoundError: for a file that does not exist.
+        ValueError: for files that are damaged, don't fit together or hold another task.
+    """
+    backbone = load_encoder(files, path, dtype=dtype)
+    weights_path = find_weights(path)
+    config_path = find_one(weights_path.parent, files.configurations, "configuration")
+    outputs = [name for name, head in files.tasks.items() if head.architecture == architecture]
+    tensors = open_tensors(weights_path)
+    names = table_names(tensors, files.huggingface.canonical, ())
+    size = outputs_of(tensors, names, files.tasks[outputs[0]])
+    output = output_of(config_path, outputs, size)
+    width = backbone.config["hidden_size"]
+    weights = read_head(tensors, names, files.tasks[output], output, size, width)
+    labels = labels_of(config_path, output, size)
+    spec = stated_spec(config_path, output, labels)
+    return FineTuned(backbone, architecture, output, labels, weights, spec)
+
+
+def _write(
+    files: EncoderFiles,
+    directory: str | os.PathLike,
+    task_model: Any,
+    arguments: Mapping[str, Any],
+    overwrite: bool = False,
+) -> None:
+    """Write the folder that the Auto classes of transformers and tfnlp read.
+
+    Args:
+        files: the files of the family.
+        directory: a folder that does not exist yet, or is empty.
+        task_model: the `tfnlp.hub.TaskModel`.
+        arguments: those that made its encoder.
+        overwrite: replace a folder that holds such files and nothing else.
+
+    Raises:
+        ValueError: if Hugging Face's class has another head.
+        FileExistsError: if `directory` exists and may not be replaced.
+        OSError: if it can't be written; what was there before is unchanged.
+    """
+    spec, form = task_model.spec, files.huggingface
+    head = files.tasks[spec.output]
+    if head.pooler and not arguments.get("pooler", True):
+        raise ValueError(
+            f"the model has no pooler, on which Hugging Face's {head.architecture} stands"
+        )
+    arguments = {**arguments, "pooler": head.pooler}
+    rows = form.rows(arguments, frozenset())
+    tensors = {
+        form.base + name: array
+        for name, array in tensors_from_weights(rows, task_model.model).items()
+    }
+    inside = form.pooler or "\0"  # a task's own layer may stand where others have the pooler
+    for name, array in written_head(task_model.model, head, spec).items():
+        tensors[form.base + name if name.startswith(inside) else name] = array
+    stated = {**written_config(files, arguments, head.architecture), **task_config(spec)}
+    with new_folder(directory, (*MODEL_FILES, *files.tokenizer.names), overwrite) as folder:
+        write_model(folder, stated, tensors)
+        tokenizer = task_model.reader.tokenizer
+        files.tokenizer.write(folder, tokenizer, arguments["max_positions"])

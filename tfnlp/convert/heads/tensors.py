@@ -1,0 +1,114 @@
+"""The tensors of a head as the weights of a task's model, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from tfnlp.convert.formats.tensors import Tensors
+from tfnlp.convert.heads.files import SPAN, TaskHead
+from tfnlp.convert.mapping import check_tensors
+from tfnlp.tasks.task_spec import TaskSpec
+from tfnlp.text.lines import shown
+
+Arrays = dict[str, np.ndarray]
+
+
+def outputs_of(tensors: Tensors, names: Mapping[str, str], head: TaskHead) -> int:
+    """Return the number of the head's outputs, which is stored as the length of a bias or kernel.
+
+    Raises:
+        ValueError: if the file holds no such tensor.
+    """
+    last = list(head.dense.values())[-1]
+    name = f"{last}.weight"
+    shape = tensors.shapes[names[name]] if name in names else ()
+    if len(shape) != 2 or not shape[0]:
+        raise ValueError(f"{tensors.path} holds no matrix {shown(name)}, the head's")
+    return shape[0]
+
+
+def read_head(
+    tensors: Tensors,
+    names: Mapping[str, str],
+    head: TaskHead,
+    output: str,
+    size: int,
+    width: int,
+    biased: bool = True,
+) -> Arrays:
+    """Return the weights of a head by their paths.
+
+    A constant that is added to the scores of all choices, or of all places of an answer, changes
+    no prediction: those biases have no place in tfnlp's heads and are left out.
+
+    Args:
+        tensors: the file.
+        names: dict of the name in the table to the name in the file.
+        head: the names of the head.
+        output: the kind of output.
+        size: the number of outputs.
+        width: of the encoder.
+        biased: whether the file holds biases.
+
+    Raises:
+        ValueError: one line that lists missing and misshapen tensors.
+    """
+    expected = {}
+    for layer, name in head.dense.items():
+        rows = width if layer == "hidden" else {"choice": 1, "span": 2}.get(output, size)
+        expected[f"{name}.weight"] = (rows, width)
+        if biased:
+            expected[f"{name}.bias"] = (rows,)
+    held = {name: original for name, original in names.items() if name in expected}
+    check_tensors(tensors, held, expected, f"the head of {head.architecture}")
+    arrays = {name: tensors[held[name]] for name in expected}
+    if output == "span":
+        kernel = arrays[f"{SPAN}.weight"]
+        return {"start/kernel": kernel[:1].T, "end/kernel": kernel[1:].T}
+    weights = {}
+    for layer, name in head.dense.items():
+        weights[f"{layer}/kernel"] = arrays[f"{name}.weight"].T
+        if layer == "hidden" or output != "choice":
+            zeros = np.zeros(arrays[f"{name}.weight"].shape[0], np.float32)
+            weights[f"{layer}/bias"] = arrays.get(f"{name}.bias", zeros)
+    return weights
+
+
+def written_head(model: keras.Model, head: TaskHead, spec: TaskSpec) -> Arrays:
+    """Return the tensors of a head by their names; a regression gives scores as tfnlp prints them.
+
+    Args:
+        model: of the task.
+        head: the names of the head.
+        spec: of the task.
+    """
+    weights = {w.path: np.asarray(w.numpy(), np.float32) for w in model.weights}
+    if spec.output == "span":
+        kernel = np.concatenate([weights["start/kernel"], weights["end/kernel"]], axis=1)
+        return {f"{SPAN}.weight": _stored(kernel), f"{SPAN}.bias": np.zeros(2, np.float32)}
+    arrays = {}
+    for layer, name in head.dense.items():
+        kernel = weights[f"{layer}/kernel"]
+        bias = weights.get(f"{layer}/bias", np.zeros(kernel.shape[1], np.float32))
+        if layer == "classifier" and spec.output == "score":
+            kernel, bias = kernel * spec.deviation, bias * spec.deviation + spec.mean
+        arrays[f"{name}.weight"], arrays[f"{name}.bias"] = _stored(kernel), _array(bias)
+    return arrays
+
+
+def _stored(kernel: np.ndarray) -> np.ndarray:
+    return _array(kernel.T)
+
+
+def _array(values: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(values, np.float32)
+
+
+def assign_head(model: keras.Model, weights: Mapping[str, np.ndarray]) -> None:
+    """Set the weights of a task's head from a dict of path to array."""
+    variables = {variable.path: variable for variable in model.weights}
+    for path, array in weights.items():
+        variables[path].assign(array)

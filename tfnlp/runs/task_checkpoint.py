@@ -1,0 +1,170 @@
+"""Fine-tuned checkpoints of Hugging Face as what fine-tuning leaves, and back."""
+
+from typing import Any
+
+_LENGTH, _ANSWER_LENGTH, _STRIDE, _QUESTION = 512, 384, 128, 64  # as in transformers' examples
+_TOKENS = "token_embedding/embeddings"
+_CHOICES = 2  # until rows say how many there are
+
+
+def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
+    """Return whose fine-tuned checkpoint a folder holds.
+
+    Returns:
+        `(Family, TaskFiles, class of transformers)`, or None if it holds none.
+
+    Raises:
+        ValueError: if its `config.json` is not JSON.
+    """
+    import pathlib
+
+    from tfnlp.convert.formats.json_files import read_json
+    from tfnlp.convert.heads.config import architecture_of
+    from tfnlp.families import FAMILIES
+
+    path = pathlib.Path(folder) / "config.json"
+    if not path.is_file():
+        return None
+    config = read_json(path)
+    if "architectures" not in config:
+        return None
+    for family in FAMILIES.values():
+        if family.fitting is None or family.fitting.task_files is None:
+            continue
+        files = family.fitting.task_files()
+        architecture = architecture_of(config, files.architectures)
+        if architecture is not None:
+            return family, files, architecture
+    return None
+
+
+def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
+    """Return the model of a fine-tuned checkpoint and the config that its run would have.
+
+    Returns:
+        `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
+        says that the number of texts or choices of an example is not known.
+
+    Raises:
+        FileNotFoundError, ValueError: one line that says what is missing or wrong.
+    """
+    from tfnlp.convert.heads.tensors import assign_head
+    from tfnlp.hub import TaskModel
+    from tfnlp.runs.task_folder import backbone_config
+    from tfnlp.tasks import TaskSpec
+
+    known = task_files_of(folder)
+    if known is None:
+        return None
+    family, files, architecture = known
+    found = files.read(folder, architecture)
+    backbone = found.backbone
+    backbone.family, backbone.path = family, folder
+    spec = TaskSpec(**(found.spec or _spec(found, backbone.config["max_positions"])))
+    config = {
+        "spec": spec.config(),
+        "head": {"dropout": backbone.config["dropout"]},
+        "features": None,
+        "backbone": backbone_config(backbone),
+        "columns": {"text": None, "label": None},
+        "open": not found.spec,
+    }
+    reader = family.fitting.reader(backbone) if found.reader is None else found.reader()
+    task_model = TaskModel(spec, reader, _model(backbone, spec, config["head"]))
+    if found.rows is not None:
+        found.weights[_TOKENS] = _with_rows(task_model.model, found.rows)
+    assign_head(task_model.model, found.weights)
+    backbone.encoder = backbone.pretrainer = None  # the task's model has copies of their weights
+    return task_model, config
+
+
+def _spec(found: Any, positions: int) -> dict[str, Any]:
+    """Return settings of a task that a checkpoint says nothing about."""
+    from tfnlp.tasks.task_spec import OUTPUTS
+
+    (task,) = (name for name, output in OUTPUTS.items() if output == found.output)
+    length = min(_ANSWER_LENGTH if task == "answer" else _LENGTH, positions)
+    spec = {"task": task, "labels": found.labels, "max_length": length, "stride": _STRIDE}
+    if task == "similarity":
+        spec["texts"] = 2
+    if task == "choose":
+        spec["choices"] = _CHOICES
+    if task == "answer":
+        spec["max_question"] = min(_QUESTION, length // 2)
+    return spec
+
+
+def _model(backbone: Any, spec: Any, head: dict[str, Any]) -> Any:
+    outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
+    return backbone.family.fitting.fine_tuned(backbone, spec, head, outputs, None)
+
+
+def _with_rows(model: Any, rows: Any) -> Any:
+    """Return the table of tokens with other last rows."""
+    import numpy as np
+
+    (table,) = (w for w in model.weights if w.path == _TOKENS)
+    return np.concatenate([np.asarray(table)[: -len(rows)], rows])
+
+
+def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:
+    """Return a task's model for another number of texts or choices of an example.
+
+    Args:
+        task_model: The `TaskModel` of a checkpoint.
+        config: What `load_checkpoint` returned.
+        changes: `texts` or `choices`.
+    """
+    import dataclasses
+
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families import FAMILIES
+    from tfnlp.hub import TaskModel
+
+    spec = dataclasses.replace(task_model.spec, **changes)
+    model = task_model.model
+    if spec.sequences != task_model.spec.sequences:
+        kind, arguments = config["backbone"]["kind"], config["backbone"]["arguments"]
+        backbone = Pretrained(None, None, arguments, family=FAMILIES[kind])
+        model = _model(backbone, spec, config["head"])
+        for variable, old in zip(model.weights, task_model.model.weights, strict=True):
+            variable.assign(old)
+    return TaskModel(spec, task_model.reader, model)
+
+
+def save_checkpoint(
+    task_model: Any, config: dict[str, Any], path: str, directory: str, overwrite: bool
+) -> None:
+    """Write a fine-tuned model as a folder that transformers reads.
+
+    Args:
+        task_model: A `TaskModel`.
+        config: Its run's.
+        path: Of the run, for messages.
+        directory: The folder to write.
+        overwrite: Replace an earlier one.
+
+    Raises:
+        ValueError: for a model that Hugging Face has no class for.
+        OSError: if it can't be written, or is there already without `overwrite`.
+    """
+    from tfnlp.families import FAMILIES
+
+    family, kept = FAMILIES[config["backbone"]["kind"]], config["backbone"]
+    if config["features"] is not None:
+        raise ValueError(
+            f"{path} is a network on frozen features, which Hugging Face has no class for; only "
+            "models that are fine-tuned as a whole can be written so"
+        )
+    if kept["saved"]:
+        raise ValueError(
+            f"{path} was fine-tuned from an exported module, whose weights have no names of "
+            "Hugging Face's; fine-tune the run or checkpoint that it was made from"
+        )
+    if family.fitting.task_files is None:
+        raise ValueError(f"{path} is {family.title}, which Hugging Face has no class for")
+    files = family.fitting.task_files()
+    try:
+        files.write(directory, task_model, kept["arguments"], overwrite)
+    except ValueError as error:
+        raise ValueError(f"{path} can't be written for Hugging Face: {error}") from error
