@@ -91,8 +91,8 @@ def stated_spec(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> dic
 
 
 def task_config(spec: TaskSpec) -> dict[str, Any]:
-    """Return what `config.json` says of a task."""
-    stated: dict[str, Any] = {SPEC: spec.config()}
+    """Return what `config.json` says of a task, whose scores `written_head` has scaled."""
+    stated: dict[str, Any] = {SPEC: {**spec.config(), "mean": 0.0, "deviation": 1.0}}
     if spec.output in _KINDS:
         stated["problem_type"] = _KINDS[spec.output]
     if spec.output in ("class", "tag"):
