@@ -1,16 +1,28 @@
 """Fine-tuned models of transformers predict at once, and are written for transformers."""
 
+import io
 import json
 import shutil
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
 import tfnlp
+from tests.cli.command import tfnlp as command
 from tests.convert.faults import one_line
 from tests.support import golden
+from tfnlp.convert import Pretrained, load_gpt
+from tfnlp.convert.gpt.config import config_of
+from tfnlp.families import FAMILIES
+from tfnlp.models import gpt
+from tfnlp.runs.task_checkpoint import save_checkpoint
+from tfnlp.runs.task_examples import examples_of_texts
+from tfnlp.runs.task_folder import backbone_config, load_backbone, make_task_model
+from tfnlp.tasks import TaskSpec
 from tfnlp.tasks.decoding import decode_choices
+from tfnlp.text import gpt_tokenizer, train_bpe
 
 HEADS = golden("huggingface_heads")
 ROWS = json.loads((HEADS / "texts.json").read_text())
@@ -122,6 +134,7 @@ def test_choices():
     assert [row["choice"] for row in predicted] == outputs["choice"].numpy().tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [p.stem for p in sorted(HEADS.glob("*.npz"))])
 def test_written_as_they_were_read(name, tmp_path):
     """Tensor by tensor, but for the biases that change no prediction."""
@@ -189,3 +202,105 @@ def test_the_number_of_texts_is_stated_where_it_is_known(tmp_path):
     loaded = tfnlp.load(module)
     labels = loaded({"text_a": [a for a, _ in PAIRS], "text_b": [b for _, b in PAIRS]})["label"]
     assert [x.decode() for x in np.asarray(labels)] == [r["label"] for r in again.predict(PAIRS)]
+
+
+def test_the_commands(capsys, tmp_path):
+    folder, row = HEADS / "bert_classify", run_of("bert_classify").predict(PAIRS)[0]
+    lines = "".join("\t".join(pair) + "\n" for pair in PAIRS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stdin", io.StringIO(lines))
+        assert command("predict", "task", "--model", folder, "--json") == 0
+    assert json.loads(capsys.readouterr().out.split("\n")[0])["label"] == row["label"]
+    rows = "".join("\t".join([*pair, "low"]) + "\n" for pair in PAIRS)
+    (tmp_path / "rows.tsv").write_text("a\tb\tc\n" + rows)
+    columns = ("--text", "a", "b", "--label", "c")
+    data = ("--input", tmp_path / "rows.tsv", *columns)
+    assert command("evaluate", "--model", folder, *data, "--json") == 0
+    assert "accuracy" in json.loads(capsys.readouterr().out.split("\n")[0])
+    out = tmp_path / "out"
+    assert command("export", "--model", folder, "--format", "huggingface", "--output", out) == 0
+    assert (out / "model.safetensors").is_file()
+
+
+def test_a_fine_tuned_model_is_a_start(capsys):
+    """The encoder is taken; the head is left out, which is said."""
+    backbone = load_backbone(str(HEADS / "bert_tag"))
+    assert "the head of its BertForTokenClassification is left out" in capsys.readouterr().err
+    held = load_file(HEADS / "bert_tag" / "model.safetensors")
+    assert_close(
+        backbone.encoder.get_layer("token_embedding").embeddings,
+        held["bert.embeddings.word_embeddings.weight"].astype("float32"),
+    )
+    assert load_gpt(HEADS / "gpt2_classify").left_out == "GPT2ForSequenceClassification"
+
+
+def gpt_run(norm_first, **spec):
+    """A task's model on a small GPT with random weights, and the config of its run."""
+    kind = "gpt2" if norm_first else "gpt"
+    tokenizer = gpt_tokenizer(train_bpe(TEXTS * 3, 300 if norm_first else 40, kind))
+    arguments = dict(
+        vocab_size=tokenizer.vocab_size + 2, num_layers=2, hidden_size=16, num_heads=2,
+        intermediate_size=64, max_positions=40, norm_first=norm_first, initializer_range=0.2,
+    )  # fmt: skip
+    backbone = Pretrained(gpt(**arguments), None, {**config_of(gpt(**arguments))})
+    backbone.make_tokenizer, backbone.family = (lambda: tokenizer), FAMILIES["gpt"]
+    spec = TaskSpec(max_length=40, **spec).config()
+    config = dict(
+        spec=spec, head={"dropout": 0.1}, features=None, backbone=backbone_config(backbone)
+    )
+    task_model = make_task_model(backbone, config)
+    generator = np.random.default_rng(0)
+    for weight in task_model.model.trainable_variables:
+        weight.assign(weight + 0.3 * generator.standard_normal(weight.shape).astype("float32"))
+    return task_model, config
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        dict(task="classify", labels=["a", "b"]),
+        dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
+    ],
+)
+def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
+    """The bias has no place in the head: it is found in the last layer norm."""
+    task_model, config = gpt_run(norm_first, **spec)
+    save_checkpoint(task_model, config, "run", tmp_path / "out", False)
+    rows = PAIRS if spec["task"] == "similarity" else [(text,) for text in TEXTS]
+    examples = examples_of_texts(task_model.spec, rows)
+    (prepared,) = task_model.prepare([examples])
+    expected = task_model.predict(examples, 8, prepared)
+    again = tfnlp.load(tmp_path / "out")
+    assert not again.task_model.model.get_layer("classifier").bias.numpy().any()
+    found = again.predict(rows if len(rows[0]) == 2 else TEXTS)
+    numbers = [
+        [[*row.get("probabilities", {}).values(), row.get("score", 0)] for row in several]
+        for several in (expected, found)
+    ]
+    assert_close(*numbers)
+    ids = Tokenizer.from_file(str(tmp_path / "out" / "tokenizer.json")).encode(*rows[0]).ids
+    assert ids == prepared.encoded.inputs["input_word_ids"][0].ravel().tolist()[: len(ids)]
+
+
+@pytest.mark.parametrize(
+    "norm_first, spec, pattern",
+    [
+        (True, dict(task="choose", choices=2), "'gpt2' has no class for choose"),
+        (False, dict(task="tag", labels=["a", "b"]), "'openai-gpt' has no class for tag"),
+        (True, dict(task="similarity", texts=2, both_orders=True), "in both orders"),
+    ],
+)
+def test_what_gpt_cannot_be_written_as(tmp_path, norm_first, spec, pattern):
+    task_model, config = gpt_run(norm_first, **spec)
+    arguments = (task_model, config, "run", tmp_path / "out", False)
+    one_line(
+        f"run can't be written for Hugging Face: .*{pattern}",
+        ValueError,
+        save_checkpoint,
+        *arguments,
+    )
+    frozen = {**config, "features": "last"}
+    one_line("frozen features", ValueError, save_checkpoint, task_model, frozen, *arguments[2:])
+    assert not list(tmp_path.iterdir())

@@ -13,6 +13,7 @@ from tfnlp.convert.encoders.bert_names import bert_embeddings
 from tfnlp.convert.encoders.files import ConfigNames, EncoderFiles, TensorNames
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import save_encoder
+from tfnlp.convert.heads.files import task_heads
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import torch_names
 from tfnlp.convert.pretrained import Pretrained
@@ -87,6 +88,7 @@ DISTILBERT_FILES = EncoderFiles(
         ),
     ),
     classes={("masked_lm",): "DistilBertForMaskedLM", (): "DistilBertModel"},
+    tasks=task_heads("DistilBert", {"hidden": "pre_classifier", "classifier": "classifier"}),
 )
 
 

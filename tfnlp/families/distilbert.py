@@ -132,6 +132,12 @@ def save(loaded: Any, config: ExportConfig) -> None:
     convert.save_distilbert(model, config.output, loaded.tokenizer, config.overwrite)
 
 
+def _files() -> Any:
+    from tfnlp.convert.distilbert import DISTILBERT_FILES
+
+    return DISTILBERT_FILES
+
+
 def _model_functions() -> tuple[Any, Any]:
     from tfnlp import models
 
@@ -167,6 +173,7 @@ DISTILBERT = Family(
         features=fitting.encoder_features,
         keep_vocabulary=fitting.keep_wordpiece,
         restore_tokenizer=fitting.restore_wordpiece,
+        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "windows of sentences; masks are drawn when they are read",

@@ -146,7 +146,6 @@ def save_checkpoint(
 
     Raises:
         ValueError: for a model that Hugging Face has no class for.
-        OSError: if it can't be written, or is there already without `overwrite`.
     """
     from tfnlp.families import FAMILIES
 

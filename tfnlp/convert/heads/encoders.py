@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -85,6 +86,7 @@ def _write(
         raise ValueError(
             f"the model has no pooler, on which Hugging Face's {head.architecture} stands"
         )
+    _check_arguments(files, arguments)
     arguments = {**arguments, "pooler": head.pooler}
     rows = form.rows(arguments, frozenset())
     tensors = {
@@ -99,3 +101,21 @@ def _write(
         write_model(folder, stated, tensors)
         tokenizer = task_model.reader.tokenizer
         files.tokenizer.write(folder, tokenizer, arguments["max_positions"])
+
+
+def _check_arguments(files: EncoderFiles, arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that Hugging Face's configuration has no word for, as DistilBERT's epsilon.
+
+    Raises:
+        ValueError: for one that is not the encoder's default.
+    """
+    names = files.config
+    stated = {*names.sizes.values(), *(each[0] for each in names.numbers.values())}
+    stated |= {"activation", "pooler", "seq_length"}
+    for name, parameter in inspect.signature(files.encoder).parameters.items():
+        value = arguments.get(name, parameter.default)
+        if name not in stated and value != parameter.default:
+            raise ValueError(
+                f"Hugging Face's {files.title} has {name}={parameter.default}; this model has "
+                f"{value}"
+            )
