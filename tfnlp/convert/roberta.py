@@ -12,6 +12,7 @@ from tfnlp.convert.encoders.bert_names import BERT_LAYER, LEGACY, bert_embedding
 from tfnlp.convert.encoders.files import BERT_SIZES, ConfigNames, EncoderFiles, TensorNames
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import save_encoder
+from tfnlp.convert.heads.files import task_heads
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import torch_names
 from tfnlp.convert.pretrained import Pretrained
@@ -88,6 +89,11 @@ ROBERTA_FILES = EncoderFiles(
     formats=(HUGGINGFACE,),
     classes={("masked_lm",): "RobertaForMaskedLM", (): "RobertaModel"},
     tokenizer=sentence_byte_pairs(_tokenizer, "RobertaTokenizer"),
+    tasks=task_heads(
+        "Roberta",
+        {"hidden": "classifier.dense", "classifier": "classifier.out_proj"},
+        {"hidden": "pooler.dense", "classifier": "classifier"},
+    ),
 )
 
 

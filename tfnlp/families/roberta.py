@@ -73,6 +73,12 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     return model_type == ROBERTA.name
 
 
+def _files() -> Any:
+    from tfnlp.convert.roberta import ROBERTA_FILES
+
+    return ROBERTA_FILES
+
+
 def save(loaded: Any, config: ExportConfig) -> None:
     """Write Hugging Face's files."""
     from tfnlp import convert
@@ -123,6 +129,7 @@ ROBERTA = Family(
         features=fitting.encoder_features,
         keep_vocabulary=fitting.keep_bpe,
         restore_tokenizer=restore_tokenizer,
+        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "windows of sentences; masks are drawn when they are read",
