@@ -13,6 +13,7 @@ from tfnlp import convert, models
 READER = pathlib.Path(__file__).with_name("task_reader.py")
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end", "a new day"]
 GOLDENS = {
+    "albert": "albert_huggingface",
     "bert": "bert_google_tf_generated",
     "distilbert": "distilbert_huggingface",
     "elmo": "elmo_bilm_tf",
