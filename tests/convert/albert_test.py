@@ -132,3 +132,38 @@ def test_a_damaged_model_is_refused(tmp_path):
         SentencePieceTokenizer(tmp_path / "spiece.model")
     with pytest.raises(FileNotFoundError, match="none.model does not exist"):
         SentencePieceTokenizer(tmp_path / "none.model")
+
+
+@pytest.mark.slow
+def test_a_fine_tuned_checkpoint_predicts_at_once(loaded, expected, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    import tfnlp
+
+    folder = tmp_path / "classifier"
+    shutil.copytree(GOLDEN, folder)
+    tensors = load_file(GOLDEN / "model.safetensors")
+    tensors = {name: array for name, array in tensors.items() if name.startswith("albert.")}
+    kernel, bias = expected["class_kernel"], expected["class_bias"]
+    tensors.update({"classifier.weight": kernel.T.copy(), "classifier.bias": bias})
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((GOLDEN / "config.json").read_text())
+    named = {"id2label": {"0": "bad", "1": "good"}, "label2id": {"bad": 0, "good": 1}}
+    architecture = {"architectures": ["AlbertForSequenceClassification"]}
+    (folder / "config.json").write_text(json.dumps({**config, **named, **architecture}))
+
+    task, text = tfnlp.load(folder), "mary was in the garden"
+    (said,) = task.predict([text])
+    tokenizer = loaded.tokenizer
+    ids = [tokenizer.cls_id, *tokenizer.tokenize(tf.constant([text]))[0].numpy(), tokenizer.sep_id]
+    row = np.array([ids], "int32")
+    batch = {"input_word_ids": row, "input_mask": row * 0 + 1, "input_type_ids": row * 0}
+    logits = (np.asarray(loaded.encoder(batch)["pooled_output"]) @ kernel + bias)[0]
+    wanted = np.exp(logits) / np.exp(logits).sum()
+    found = [said["probabilities"][name] for name in ("bad", "good")]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    task.save(tmp_path / "again", format="huggingface")
+    again = load_file(tmp_path / "again" / "model.safetensors")
+    assert again.keys() == tensors.keys()
+    for name, array in tensors.items():
+        np.testing.assert_array_equal(again[name], array, err_msg=name)

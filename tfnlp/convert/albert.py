@@ -18,6 +18,7 @@ from tfnlp.convert.encoders.files import (
 )
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import save_encoder
+from tfnlp.convert.heads.files import task_heads
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import torch_names
 from tfnlp.convert.pretrained import Pretrained
@@ -112,6 +113,7 @@ ALBERT_FILES = EncoderFiles(
     },
     needs_pooler=("sentence_order",),
     tokenizer=SENTENCEPIECE,
+    tasks=task_heads("Albert"),
 )
 
 

@@ -87,6 +87,12 @@ def _model_functions() -> tuple[Any, Any]:
     return models.albert, models.albert_pretrainer
 
 
+def _files() -> Any:
+    from tfnlp.convert.albert import ALBERT_FILES
+
+    return ALBERT_FILES
+
+
 ALBERT = Family(
     name="albert",
     title="an ALBERT",
@@ -115,6 +121,7 @@ ALBERT = Family(
         features=fitting.encoder_features,
         keep_vocabulary=keep_vocabulary,
         restore_tokenizer=restore_tokenizer,
+        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "pairs of segments, half of them swapped; masks are drawn when they are read",
