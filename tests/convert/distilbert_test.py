@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+import tfnlp
 from tests.convert.checkpoints import assert_same_weights
 from tests.support import golden
 from tfnlp import models
@@ -127,6 +128,35 @@ def test_heads_of_fine_tuned_models(output, expected):
         if output in ("choice", "span"):  # softmaxes without a bias
             want, got = want - want.flat[0], got - got.flat[0]
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("output", TASKS)
+def test_fine_tuned_folders_are_read_and_written(output, expected, tmp_path):
+    kind, _ = TASKS[output]
+
+    def fine_tuned(tensors):
+        encoder = {name: x for name, x in tensors.items() if name.startswith("distilbert.")}
+        return {**encoder, **tensors_of(kind)}
+
+    names = {"0": "low", "1": "middle", "2": "high"}
+    labels = {"id2label": names} if output in ("class", "tag") else {}
+    folder = copied(tmp_path, fine_tuned, architectures=[f"DistilBertFor{kind}"], **labels)
+    run = tfnlp.load(folder)
+    assert not labels or list(run.labels) == list(names.values())
+    if output != "choice":  # whose number is that of the rows
+        inputs, real = batch(expected), expected["input_mask"] > 0
+        del inputs["masked_lm_positions"]
+        for name, got in run.task_model.model(inputs).items():
+            difference = np.asarray(got) - expected[name]
+            difference = difference if output == "class" else difference[real]
+            constant = difference[0] if output == "span" else 0.0  # the bias
+            np.testing.assert_allclose(difference - constant, 0, atol=2e-5)
+    run.save(tmp_path / "out")
+    ours, theirs = (load_file(f / "model.safetensors") for f in (tmp_path / "out", folder))
+    assert ours.keys() == theirs.keys()
+    for name, tensor in theirs.items():
+        left_out = name == "qa_outputs.bias" or output == "choice" and name == "classifier.bias"
+        np.testing.assert_array_equal(ours[name], 0 * tensor if left_out else tensor, name)
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,8 @@ def save(loaded: Any, config: ExportConfig) -> None:
     from tfnlp import convert
 
     model = loaded.pretrainer or loaded.encoder
-    convert.save_distilbert(model, config.output, loaded.tokenizer, config.overwrite)
+    tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
+    convert.save_distilbert(model, config.output, tokenizer, config.overwrite)
 
 
 def _files() -> Any:
