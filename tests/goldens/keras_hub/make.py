@@ -4,6 +4,7 @@ keras-hub 0.32.0 and Keras 3.15.1 made them: tiny models with random weights, sa
 `save_to_preset`, and what keras-hub computes with them.
 """
 
+import io
 import pathlib
 import sys
 import tempfile
@@ -12,6 +13,7 @@ import zipfile
 import keras
 import keras_hub
 import numpy as np
+import sentencepiece
 
 FOLDER = pathlib.Path(__file__).parent
 V, T, P, L = 40, 7, 3, 2
@@ -49,6 +51,22 @@ def roberta():
     return models.RobertaMaskedLM(backbone, preprocessor)
 
 
+def albert():
+    models = keras_hub.models
+    pieces = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat sat on the mat ! unwanted runs a"] * 20),
+        model_writer=pieces, vocab_size=V, hard_vocab_limit=False, pad_id=0, unk_id=1, bos_id=2,
+        eos_id=3, pad_piece="<pad>", unk_piece="<unk>", bos_piece="[CLS]", eos_piece="[SEP]",
+        user_defined_symbols="[MASK]", minloglevel=2,
+        normalization_rule_name="identity",
+    )  # fmt: skip
+    tokenizer = models.AlbertTokenizer(pieces.getvalue())
+    preprocessor = models.AlbertMaskedLMPreprocessor(tokenizer, sequence_length=12)
+    backbone = models.AlbertBackbone(**SIZES, embedding_dim=6, max_sequence_length=16)
+    return models.AlbertMaskedLM(backbone, preprocessor)
+
+
 def gpt2():
     models = keras_hub.models
     letters = [*"abcdefghijklmnopqrstuvwxyz", "Ġ", "!"]
@@ -75,7 +93,9 @@ def outputs_of(model, inputs):
     """What keras-hub computes: each block's output, those of the backbone, and of the task."""
     backbone = model.backbone
     own = {name: inputs[name] for name in backbone.input}
-    blocks = [backbone.get_layer(f"transformer_layer_{i}").output for i in range(L)]
+    # ALBERT calls one layer again and again.
+    layers = [x for x in backbone.layers if "transformer_layer" in x.name or "inner" in x.name]
+    blocks = [node.output_tensors[0] for x in layers for node in x._inbound_nodes]
     found = {f"block_{i}": x for i, x in enumerate(keras.Model(backbone.input, blocks)(own))}
     outputs = backbone(own)
     found |= outputs if isinstance(outputs, dict) else {"sequence_output": outputs}
@@ -102,7 +122,14 @@ def write(name, model, texts):
 
 
 if __name__ == "__main__":
-    makers = {"bert": bert, "distilbert": distilbert, "gpt2": gpt2, "roberta": roberta}
+    makers = {
+        "albert": albert,
+        "bert": bert,
+        "distilbert": distilbert,
+        "gpt2": gpt2,
+        "roberta": roberta,
+    }
     texts = {"gpt2": ["the cat sat on the mat!", *TEXTS[1:]], "roberta": ["the cat", "ran a"]}
+    texts["albert"] = texts["gpt2"]
     for name in sys.argv[1:]:
         write(name, makers[name](), texts.get(name, TEXTS))

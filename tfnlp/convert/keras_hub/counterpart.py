@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import keras
+import numpy as np
 
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import NameTable
@@ -44,6 +45,10 @@ class Counterpart:
             keras-hub's: name to (value, keras-hub's).
         sizes: argument of the backbone to that of the encoder.
         lowercase: function of keras-hub's tokenizer to whether text is lower-cased.
+        fixed: arguments of the backbone and the only value that tfnlp has.
+        made: paths of weights that are no copies of variables.
+        read: function of (keras-hub's variables by path) to the weights `made` by path.
+        write: function of (weights by path) to more variables by path.
     """
 
     family: str
@@ -61,6 +66,10 @@ class Counterpart:
     head_constants: Callable[[keras.Model], dict[str, tuple]] = lambda model: {}
     sizes: Mapping[str, str] = field(default_factory=lambda: SIZES)
     lowercase: Callable[[Any], bool | None] = lambda tokenizer: None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    made: tuple[str, ...] = ()
+    read: Callable[[Mapping[str, Any]], dict[str, np.ndarray]] = lambda variables: {}
+    write: Callable[[Mapping[str, Any]], dict[str, np.ndarray]] = lambda weights: {}
 
 
 def masked_lm_models(

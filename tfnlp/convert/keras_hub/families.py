@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from tfnlp.convert.keras_hub.albert import ALBERT
 from tfnlp.convert.keras_hub.bert import BERT
 from tfnlp.convert.keras_hub.counterpart import Counterpart
 from tfnlp.convert.keras_hub.distilbert import DISTILBERT
 from tfnlp.convert.keras_hub.gpt2 import GPT2
+from tfnlp.convert.keras_hub.roberta import ROBERTA
 
-COUNTERPARTS = {part.backbone: part for part in (BERT, DISTILBERT, GPT2)}
+# RoBERTa before BERT, whose layers have the same names.
+COUNTERPARTS = {part.backbone: part for part in (ROBERTA, BERT, DISTILBERT, ALBERT, GPT2)}
 
 
 def counterpart(backbone: str, what: str) -> Counterpart:

@@ -25,9 +25,9 @@ def from_keras_hub(source: Any, dtype: Any = None) -> Pretrained:
     """Return a keras-hub model as tfnlp's, with its weights and its vocabulary.
 
     Args:
-        source: a backbone (`BertBackbone`, `GPT2Backbone`); a task on one, whose preprocessor has
-            the tokenizer; or a preset, see `load_preset`. Of `BertMaskedLM` the head is converted
-            too; of other tasks the backbone and the tokenizer.
+        source: a backbone of BERT, RoBERTa, DistilBERT, ALBERT or GPT-2; a task on one, whose
+            preprocessor has the tokenizer; or a preset, see `load_preset`. Of masked-LM tasks the
+            head is converted too; of others the backbone and the tokenizer.
         dtype: a Keras dtype policy; None: that of the backbone.
 
     Returns:
@@ -142,13 +142,18 @@ def _converted(
     """Return the `Pretrained` of `model`, which is `backbone` or the pretrainer on it."""
     stated = backbone.get_config()
     arguments = {ours: stated[theirs] for theirs, ours in part.sizes.items()}
+    for name, only in part.fixed.items():
+        if stated[name] != only:
+            raise ValueError(
+                f"the {part.backbone} has {name}={stated[name]}; tfnlp's model has {only} only"
+            )
     arguments |= part.constants
     arguments |= {"dropout": stated["dropout"], "attention_dropout": stated["dropout"]}
     policy = backbone.dtype_policy if dtype is None else dtype
     encoder, pretrainer = part.build(arguments, model is not backbone, policy)
     whole = encoder if pretrainer is None else pretrainer
     arguments = part.arguments(encoder)
-    _copy(part.rows(arguments, model is not backbone), model, whole)
+    _copy(part, part.rows(arguments, model is not backbone), model, whole)
     make = None
     if tokenizer is not None:
         if type(tokenizer).__name__ != part.tokenizer:
@@ -168,7 +173,9 @@ def _converted(
     )
 
 
-def _copy(rows: dict[str, Any], source: keras.Model, target: keras.Model) -> None:
+def _copy(
+    part: Counterpart, rows: dict[str, Any], source: keras.Model, target: keras.Model
+) -> None:
     """Set the weights of `target` to those of a model of keras-hub."""
     variables = {variable.path: variable for variable in source.weights}
     shapes = stored_shapes(rows, {weight.path: tuple(weight.shape) for weight in target.weights})
@@ -178,12 +185,10 @@ def _copy(rows: dict[str, Any], source: keras.Model, target: keras.Model) -> Non
             f"{type(source).__name__} {source.name} lacks the variable {missing[0]}; has it been "
             "changed?"
         )
-    assign(
-        target,
-        weights_from_tensors(
-            rows, lambda name: np.asarray(variables[name].numpy()).reshape(shapes[name])
-        ),
+    weights = weights_from_tensors(
+        rows, lambda name: np.asarray(variables[name].numpy()).reshape(shapes[name])
     )
+    assign(target, weights | part.read(variables))
 
 
 def _one_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from tfnlp.convert.keras_hub.families import COUNTERPARTS
 from tfnlp.convert.mapping import tensors_from_weights
 from tfnlp.convert.pretrained import Pretrained
 
-_LEFT_OUT = "next_sentence_head/"
+_LEFT_OUT = ("next_sentence_head/", "sentence_order_head/", "pooler/")
 
 
 def to_keras_hub(
@@ -26,7 +26,8 @@ def to_keras_hub(
     with others is refused unless `approximate`.
 
     Args:
-        model: an encoder or pretrainer of BERT or GPT-2, or a `Pretrained`.
+        model: an encoder or pretrainer of BERT, RoBERTa, DistilBERT, ALBERT or GPT-2, or a
+            `Pretrained`.
         tokenizer: tfnlp's tokenizer for the preprocessor of a task; that of a `Pretrained` is
             taken without it.
         approximate: convert a model whose activation or epsilon differs from keras-hub's too; its
@@ -34,9 +35,10 @@ def to_keras_hub(
         dropout: the rate of keras-hub's model, which has one; needed where the model has two.
 
     Returns:
-        `BertMaskedLM` if the model has a masked-LM head, `GPT2CausalLM` if it has GPT's head, else
-        the backbone; a task has a preprocessor if there is a tokenizer. BERT's next-sentence head
-        has no place in keras-hub and is left out. Without a pooler the backbone's is new.
+        the masked-LM task, such as `BertMaskedLM`, if the model has that head, `GPT2CausalLM` if it
+        has GPT's, else the backbone; a task has a preprocessor if there is a tokenizer. Heads of
+        sentence pairs, and RoBERTa's pooler, have no place in keras-hub and are left out. Without
+        a pooler, that of BERT's and ALBERT's backbones is new.
 
     Raises:
         ImportError: if keras-hub is not installed.
@@ -70,7 +72,9 @@ def to_keras_hub(
             )
         made = getattr(models, part.pretrainer)(made, preprocessor=preprocessor)
     variables = {variable.path: variable for variable in made.weights}
-    for name, array in tensors_from_weights(part.rows(arguments, has_head), model).items():
+    tensors = tensors_from_weights(part.rows(arguments, has_head), model)
+    tensors |= part.write({weight.path: weight for weight in model.weights})
+    for name, array in tensors.items():
         variables[name].assign(array.reshape(variables[name].shape))
     return made
 
@@ -83,9 +87,8 @@ def _counterpart(model: keras.Model) -> tuple[Counterpart, dict[str, Any]]:
             arguments = part.arguments(model)
         except ValueError:
             continue
-        table = set(part.rows(arguments, part.head in model.output))
-        left = {path for path in paths - table if not path.startswith(_LEFT_OUT)}
-        if table <= paths and not left:
+        table = {*part.rows(arguments, part.head in model.output), *part.made}
+        if table <= paths and not {p for p in paths - table if not p.startswith(_LEFT_OUT)}:
             return part, arguments
     raise ValueError(
         f"model {getattr(model, 'name', model)!r} has no counterpart in keras-hub; give an encoder "
