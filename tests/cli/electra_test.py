@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 STEPS = 6
 READ = """
-import sys, tensorflow as tf
+import sys, tensorflow as tf, tensorflow_text
 preprocessor, encoder = (tf.saved_model.load(f"{sys.argv[1]}/{n}") for n in sys.argv[2:])
 inputs = preprocessor(tf.constant(["the dog ran"]))
 marked = encoder.discriminator(inputs, training=False)
