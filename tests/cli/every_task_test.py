@@ -17,7 +17,7 @@ from tests.cli.toy_tasks import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
-@pytest.mark.parametrize("kind", ["albert", "bert", "distilbert", "elmo", "gpt"])
+@pytest.mark.parametrize("kind", ["albert", "bert", "distilbert", "elmo", "gpt", "roberta"])
 def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
     files = write_toys(tmp_path)
     model = backbone(kind, tmp_path)

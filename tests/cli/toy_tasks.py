@@ -17,6 +17,7 @@ GOLDENS = {
     "bert": "bert_google_tf_generated",
     "distilbert": "distilbert_huggingface",
     "elmo": "elmo_bilm_tf",
+    "roberta": "roberta_huggingface",
 }
 # Of one length: a step is traced for each. `test_buckets_change_nothing_but_the_padding` has many.
 TRAINING = ["--epochs", "1", "--batch-size", "4", "--dropout", "0", "--no-buckets"]

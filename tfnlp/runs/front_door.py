@@ -71,8 +71,8 @@ def pretrain(
     """Pretrain a model, or finish a run that was stopped; what `tfnlp pretrain` does.
 
     Args:
-        family: A key of `tfnlp.families.FAMILIES`: "word2vec", "transformer", "elmo", "gpt",
-            "bert", "albert" and others.
+        family: "word2vec", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
+            "roberta", "distilbert", "albert" or "electra".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
             sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a
             list of pairs, or `source=` and `target=` files.
