@@ -108,7 +108,7 @@ inputs = preprocessor(tf.constant(["the garden was", "a robin  sang"]))
 outputs = encoder(inputs)
 assert "pooled_output" not in outputs
 parts = [preprocessor.tokenize(tf.constant([text])) for text in ("a robin", "sang")]
-both = preprocessor.bert_pack_inputs(parts, tf.constant(12))
+both = preprocessor.bert_pack_inputs(parts, tf.constant(20))
 special = preprocessor.tokenize.get_special_tokens_dict()
 found = fill(tf.constant(["the <mask> was", "none"]))
 np.savez(
@@ -135,7 +135,7 @@ def test_exports_without_tfnlp(run, pair, tmp_path):
     first, second = tokenizer.tokenize(["a robin", "sang"]).to_list()
     want = [0, *first, 2, 2, *second, 2]
     assert served["special"].tolist() == [0, 2, 1]
-    assert served["pair"][0].tolist() == (want + [1] * 12)[:12] and not served["types"].any()
+    assert served["pair"][0].tolist() == want + [1] * (20 - len(want)) and not served["types"].any()
     (guesses,) = loaded.predict("the <mask> was", top=3)[0]
     assert [t.decode("utf-8", "replace") for t in served["tokens"][0, 0]] == [
         token[:20] for token, _ in guesses
