@@ -89,14 +89,14 @@ def train_sentencepiece(texts: Iterable[str], vocab_size: int, lowercase: bool =
     Args:
         texts: strings, read once; they are cleaned as `SentencePieceTokenizer` does it. Those of
             more than 4096 bytes are left out, and of more than two million a sample is taken.
-        vocab_size: number of pieces, special ones included.
+        vocab_size: the largest number of pieces, special ones included.
         lowercase: whether text is lower-cased and stripped of accents.
 
     Returns:
         The content of the `spiece.model`.
 
     Raises:
-        ValueError: if the texts do not hold enough different pieces, or too many characters.
+        ValueError: if there is no text, or `vocab_size` is too small for its characters.
     """
     import sentencepiece
     import tensorflow as tf
@@ -116,6 +116,7 @@ def train_sentencepiece(texts: Iterable[str], vocab_size: int, lowercase: bool =
             model_writer=content,
             model_type="unigram",
             vocab_size=vocab_size,
+            hard_vocab_limit=False,  # a small text makes fewer pieces
             pad_id=0,
             unk_id=1,
             bos_id=-1,

@@ -1,0 +1,54 @@
+"""SentencePiece models: learning them, refusals, and tokenizers in SavedModels."""
+
+import pytest
+import tensorflow as tf
+
+from tfnlp.text import SentencePieceTokenizer, train_sentencepiece
+
+TEXTS = [f"the {colour} garden of {name} ..." for colour in ("red", "green") for name in "abcdef"]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return train_sentencepiece(TEXTS, 40)
+
+
+def test_a_model_has_the_special_ids_of_the_published_ones(model):
+    tokenizer = SentencePieceTokenizer(model)
+    assert tokenizer.vocabulary[:5] == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
+    ids = [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "cls", "sep", "mask")]
+    assert ids == [0, 1, 2, 3, 4] and 20 <= tokenizer.vocab_size <= 40
+    assert train_sentencepiece(iter(TEXTS), 40) == model
+
+
+def test_text_comes_back(model):
+    tokenizer = SentencePieceTokenizer(model)
+    texts = tf.constant(["The  RED gárden", "of a", ""])
+    found = tokenizer.detokenize(tokenizer.tokenize(texts))
+    assert found.numpy().tolist() == [b"the red garden", b"of a", b""]
+    assert tokenizer.tokenize(tf.constant(["[MASK]"])).numpy().ravel().tolist() != [4]
+
+
+def test_tokens_do_not_depend_on_what_tensorflow_forgets(model):
+    tokenizer = SentencePieceTokenizer(model)
+    texts = tf.constant(["the red garden"])
+    before = tokenizer.tokenize(texts).to_list()
+    tf.random.set_seed(1)  # clears the cache of kernels
+    assert tokenizer.tokenize(texts).to_list() == before
+
+
+def test_a_saved_tokenizer_gives_the_same_ids(model, tmp_path):
+    tokenizer = SentencePieceTokenizer(model)
+    tf.saved_model.save(tokenizer, str(tmp_path / "saved"))
+    loaded = tf.saved_model.load(str(tmp_path / "saved"))
+    texts = tf.constant(["the red garden", "a"])
+    assert loaded.tokenize(texts).to_list() == tokenizer.tokenize(texts).to_list()
+    assert loaded.tokenize_words(texts).to_list() == tokenizer.tokenize_words(texts).to_list()
+    assert (tmp_path / "saved" / "assets" / "spiece.model").read_bytes() == model
+
+
+def test_a_vocabulary_without_room_for_the_characters():
+    with pytest.raises(ValueError, match="vocab_size=8 makes no SentencePiece model"):
+        train_sentencepiece(TEXTS, 8)
+    with pytest.raises(ValueError, match="makes no SentencePiece model"):
+        train_sentencepiece([], 40)
