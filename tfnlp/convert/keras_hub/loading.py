@@ -91,6 +91,7 @@ def read_preset(name: str | os.PathLike, dtype: Any = None) -> tuple[str, Pretra
     part = counterpart(type(backbone).__name__, name)
     loaded = _converted(part, model, backbone, tokenizer, dtype)
     loaded.path = name
+    loaded.vocabulary = None if tokenizer is None else name
     return part.family, loaded
 
 
