@@ -43,7 +43,8 @@ def outputs_of(run, expected):
     inputs = {ours: expected[theirs] for ours, theirs in names.items()}
     model, mask = run.task_model.model, expected["attention_mask"]
     if "input_type_ids" in model.input:
-        inputs["input_type_ids"] = expected["token_type_ids"]
+        found = "token_type_ids" in expected
+        inputs["input_type_ids"] = expected["token_type_ids"] if found else 0 * mask
     if "extract_positions" in model.input:
         inputs = {name: x[:, None] for name, x in inputs.items()}
         inputs["extract_positions"] = mask.sum(-1, keepdims=True) - 1
@@ -68,8 +69,9 @@ def assert_close(one, other):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("name, rows", [("bert_classify", PAIRS), ("gpt2_classify", TEXTS)])
-def test_classes(name, rows):
+@pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "distilbert", "electra"])
+def test_classes(family):
+    name, rows = f"{family}_classify", TEXTS if family == "gpt2" else PAIRS
     run, expected = run_of(name), expected_of(name)
     assert_close(outputs_of(run, expected)["class_logits"], expected["logits"])
     predicted = run.predict(rows)
@@ -77,7 +79,7 @@ def test_classes(name, rows):
     assert_close(probabilities, softmax(expected["logits"]))
     best = expected["logits"].argmax(-1)
     assert [row["label"] for row in predicted] == [run.labels[i] for i in best]
-    assert run.labels[0] == ("low" if name.startswith("bert") else "LABEL_0")
+    assert run.labels[0] == ("low" if family == "bert" else "LABEL_0")
     measured = run.evaluate([(*(r if isinstance(r, tuple) else (r,)), run.labels[0]) for r in rows])
     assert measured["accuracy"] == np.mean(best == 0)
 
@@ -125,9 +127,10 @@ def test_answers():
     assert row["answer"] == " ".join(words[i : j + 1])
 
 
-def test_choices():
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
+def test_choices(family):
     """The number of choices is that of the rows."""
-    run, expected = run_of("bert_choose"), expected_of("bert_choose")
+    run, expected = run_of(f"{family}_choose"), expected_of(f"{family}_choose")
     predicted = run.predict([tuple(row) for row in CHOICES])
     assert_close([row["probabilities"] for row in predicted], softmax(expected["logits"]))
     outputs = decode_choices({"choice_logits": expected["logits"]})
@@ -139,14 +142,14 @@ def test_choices():
 def test_written_as_they_were_read(name, tmp_path):
     """Tensor by tensor, but for the biases that change no prediction."""
     run, folder = run_of(name), tmp_path / "out"
-    rows = [tuple(row) for row in CHOICES] if name == "bert_choose" else PAIRS
+    rows = [tuple(row) for row in CHOICES] if run.task == "choose" else PAIRS
     rows = TEXTS if name in ("bert_tag", "gpt2_classify") else rows
     predicted = run.predict(rows)
     assert run.save(folder) == {"checkpoint": str(folder)}
     ours, theirs = (load_file(f / "model.safetensors") for f in (folder, HEADS / name))
     assert ours.keys() == theirs.keys()
     for key, array in theirs.items():
-        if key == "qa_outputs.bias" or (name, key) == ("bert_choose", "classifier.bias"):
+        if key == "qa_outputs.bias" or (run.task, key) == ("choose", "classifier.bias"):
             assert not ours[key].any()
         else:
             assert_close(ours[key], array.astype("float32"))

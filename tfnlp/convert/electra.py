@@ -15,6 +15,7 @@ from tfnlp.convert.encoders.files import BERT_SIZES, ConfigNames, EncoderFiles, 
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import MODEL_FILES, save_encoder
 from tfnlp.convert.folders import new_folder
+from tfnlp.convert.heads.files import task_heads
 from tfnlp.convert.mapping import Row
 from tfnlp.convert.name_table import torch_names
 from tfnlp.convert.pretrained import Pretrained
@@ -90,6 +91,11 @@ ELECTRA_FILES = EncoderFiles(
         ("masked_lm",): "ElectraForMaskedLM",
         (): "ElectraModel",
     },
+    tasks=task_heads(
+        "Electra",
+        {"hidden": "classifier.dense", "classifier": "classifier.out_proj"},
+        {"hidden": "sequence_summary.summary", "classifier": "classifier"},
+    ),
 )
 
 

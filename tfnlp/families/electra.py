@@ -118,6 +118,12 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     return encoders.export(save, alone, config)
 
 
+def _files() -> Any:
+    from tfnlp.convert.electra import ELECTRA_FILES
+
+    return ELECTRA_FILES
+
+
 def _model_functions() -> tuple[Callable, Callable]:
     from tfnlp import models
 
@@ -162,6 +168,7 @@ ELECTRA = Family(
         features=fitting.encoder_features,
         keep_vocabulary=fitting.keep_wordpiece,
         restore_tokenizer=fitting.restore_wordpiece,
+        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "pairs of following segments; masks are drawn when they are read",

@@ -90,6 +90,45 @@ def gpt2():
     write("gpt2_classify", model_of("GPT2ForSequenceClassification", config), tokenizer, inputs)
 
 
+def others():
+    """One or two heads of each of the encoders that have others than BERT's."""
+    small = {**BERT, "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 12}
+    tokenizer = transformers.BertTokenizer(str(VOCAB), do_lower_case=True)
+    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt"))
+    config = transformers.ElectraConfig(**small, embedding_size=6, num_labels=3)
+    write(
+        "electra_classify",
+        model_of("ElectraForSequenceClassification", config), tokenizer, pairs,
+    )  # fmt: skip
+    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
+    flat = dict(tokenizer(*flat, padding=True, return_tensors="pt"))
+    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
+    write("electra_choose", model_of("ElectraForMultipleChoice", config), tokenizer, folded)
+    config = transformers.DistilBertConfig(
+        vocab_size=200, max_position_embeddings=40, n_layers=1, n_heads=2, dim=8, hidden_dim=12,
+        num_labels=3,
+    )  # fmt: skip
+    pairs = {n: x for n, x in pairs.items() if n != "token_type_ids"}
+    model = model_of("DistilBertForSequenceClassification", config)
+    write("distilbert_classify", model, tokenizer, pairs)
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokens = ["<s>", "<pad>", "</s>", "<unk>", *letters, "Ġt", "he", "Ġthe", "<mask>"]
+    merges = [("Ġ", "t"), ("h", "e"), ("Ġt", "he")]
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = transformers.RobertaTokenizer(vocab=ids, merges=merges)
+    small.update(vocab_size=len(ids), max_position_embeddings=82, type_vocab_size=1)
+    config = transformers.RobertaConfig(**small, num_labels=3)
+    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt"))
+    model = model_of("RobertaForSequenceClassification", config)
+    write("roberta_classify", model, tokenizer, pairs)
+    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
+    flat = dict(tokenizer(*flat, padding=True, return_tensors="pt"))
+    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
+    write("roberta_choose", model_of("RobertaForMultipleChoice", config), tokenizer, folded)
+
+
 if __name__ == "__main__":
     berts()
     gpt2()
+    others()
