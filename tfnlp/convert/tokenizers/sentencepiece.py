@@ -78,7 +78,12 @@ def write_sentencepiece(folder: str, tokenizer: Any, max_length: int) -> None:
     """Write `spiece.model`, `tokenizer.json` and `tokenizer_config.json`."""
     tokenizer.write(folder)
     _write_json(folder, tokenizer)
-    settings = {"do_lower_case": tokenizer.lowercase, "keep_accents": not tokenizer.lowercase}
+    settings = {
+        "do_lower_case": tokenizer.lowercase,
+        "keep_accents": not tokenizer.lowercase,
+        # Else the class of transformers 5 gives no segments, and a pair is read as one text.
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+    }
     write_config(folder, "AlbertTokenizer", max_length, settings)
 
 
