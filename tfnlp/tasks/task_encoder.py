@@ -68,6 +68,8 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         words of all contexts begin and end, and `lengths` `[B]`, the number of words of each.
         """
         spec = self._spec()
+        # A piece of the text must fit beside it, with the special tokens of this encoder.
+        longest = min(spec.max_question, spec.max_length - self.reader.special_tokens(2) - 1)
         words, starts, ends = words_with_offsets(contexts, self.reader.style)
         before = tf.concat([[-1], ends.values[:-1]], 0)[: tf.size(ends.values)]
         # No word precedes the first word of a text.
@@ -76,8 +78,8 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         (first,), pieces, numbered = self.reader.read(
             [questions], words, words.with_values(after_space)
         )
-        found = self._windows(pieces, first[:, : spec.max_question])
-        is_cut = tf.cast(first.row_lengths() > spec.max_question, tf.int32)
+        found = self._windows(pieces, first[:, :longest])
+        is_cut = tf.cast(first.row_lengths() > longest, tf.int32)
         offsets = {"starts": starts.values, "ends": ends.values, "lengths": words.row_lengths()}
         return {**found, **offsets, "is_cut": is_cut, "words": numbered}
 

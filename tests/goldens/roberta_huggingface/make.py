@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 SIZES = dict(
     num_hidden_layers=3, hidden_size=32, num_attention_heads=4, intermediate_size=48,
-    max_position_embeddings=18, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+    max_position_embeddings=50, pad_token_id=1, bos_token_id=0, eos_token_id=2,
 )  # fmt: skip
 HEADS = {
     "MaskedLM": {"mlm_logits": "logits"},
