@@ -11,10 +11,8 @@ def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
     """Return whose fine-tuned checkpoint a folder holds.
 
     Returns:
-        `(Family, TaskFiles, class of transformers)`, or None if it holds none.
-
-    Raises:
-        ValueError: if its `config.json` is not JSON.
+        `(Family, TaskFiles, class of transformers)`, or None if it holds none, or a `config.json`
+        that can't be read: who loads the folder as something else says so.
     """
     import pathlib
 
@@ -25,7 +23,10 @@ def task_files_of(folder: str) -> tuple[Any, Any, str] | None:
     path = pathlib.Path(folder) / "config.json"
     if not path.is_file():
         return None
-    config = read_json(path)
+    try:
+        config = read_json(path)
+    except ValueError:
+        return None
     if "architectures" not in config:
         return None
     for family in FAMILIES.values():
