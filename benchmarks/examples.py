@@ -4,8 +4,8 @@
 
 Makes BERT's examples of the text with so many worker processes, in turn and from nothing, and
 prints MB of text and examples a second and their ratio; then, side by side, examples a second of
-`BertShards`, of `BertPairs` from a corpus in memory, and of the text: tokenized, paired and packed
-on the fly, as it would have to be every epoch if it did not fit into memory.
+`PairShards`, of `SentencePairs` from a corpus in memory, and of the text: tokenized, paired and
+packed on the fly, as it would have to be every epoch if it did not fit into memory.
 """
 
 import argparse
@@ -17,8 +17,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
 from benchmarks.timing import measure
-from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
-from tfnlp.data.shards.reading import BertShards
+from tfnlp.data import PairShards, SentencePairs, TokenizedCorpus, read_documents
 from tfnlp.families import FAMILIES
 from tfnlp.runs.examples import write_examples
 from tfnlp.text import WordPieceTokenizer, read_vocabulary, train_wordpiece, write_vocabulary
@@ -75,7 +74,7 @@ def making(folder, files, vocabulary, arguments):
 
 
 def read_examples(folder, vocabulary):
-    return BertShards(folder, WordPieceTokenizer(read_vocabulary(vocabulary)), batch_size=BATCH)
+    return PairShards(folder, WordPieceTokenizer(read_vocabulary(vocabulary)), batch_size=BATCH)
 
 
 def reading(folder, files, vocabulary, rounds):
@@ -84,7 +83,7 @@ def reading(folder, files, vocabulary, rounds):
     corpus = TokenizedCorpus.build(read_documents(files[0], "lines"), tokenizer, progress=False)
     sources = {
         "from shards": read_examples(folder, vocabulary),
-        "from a corpus in memory": BertPairs(corpus, tokenizer, batch_size=BATCH),
+        "from a corpus in memory": SentencePairs(corpus, tokenizer, batch_size=BATCH),
     }
     calls, examples = {}, {}
     for name, source in sources.items():
@@ -99,7 +98,7 @@ def reading(folder, files, vocabulary, rounds):
     def on_the_fly():
         documents = read_documents(files[0], "lines")
         corpus = TokenizedCorpus.build(documents, tokenizer, progress=False)
-        pairs = BertPairs(corpus, tokenizer, batch_size=BATCH)
+        pairs = SentencePairs(corpus, tokenizer, batch_size=BATCH)
         for _ in pairs.evaluation_batches(10**9):
             pass
 

@@ -21,7 +21,7 @@ import tensorflow_text as tf_text
 
 from benchmarks.timing import measure
 from tfnlp import models, tasks, training
-from tfnlp.data import BertPairs, TokenizedCorpus, read_documents
+from tfnlp.data import SentencePairs, TokenizedCorpus, read_documents
 from tfnlp.text import WordPieceTokenizer, train_wordpiece, write_vocabulary
 
 BATCHES = 20  # a call of the pipeline; opening an iterator is not to be measured
@@ -49,7 +49,7 @@ def pipeline(corpus, tokenizer, rounds):
     trainer = training.Trainer(tasks.BertPretraining(model), training.AdamW(), 1e-4)
     keras.config.set_dtype_policy("float32")
     for whole_word in (False, True):
-        pairs = BertPairs(corpus, tokenizer, batch_size=32, whole_word=whole_word)
+        pairs = SentencePairs(corpus, tokenizer, batch_size=32, whole_word=whole_word)
         batches = iter(pairs.dataset())
         steps = iter(tf.data.Dataset.from_tensors(pairs.batch(0)).repeat())
 

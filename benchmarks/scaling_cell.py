@@ -35,7 +35,9 @@ def bert(rows, strategy):
     tokens = train_wordpiece((s for d in documents for s in d), 4000)
     tokenizer = WordPieceTokenizer(tokens)
     corpus = data.TokenizedCorpus.build(documents, tokenizer, progress=False)
-    pairs = data.BertPairs(corpus, tokenizer, batch_size=rows, seq_length=64, max_predictions=10)
+    pairs = data.SentencePairs(
+        corpus, tokenizer, batch_size=rows, seq_length=64, max_predictions=10
+    )
     with strategy.scope():
         encoder = models.bert(tokenizer.vocab_size, **SIZES, max_positions=64, **_NO_DROPOUT)
         task = tasks.BertPretraining(models.bert_pretrainer(encoder))

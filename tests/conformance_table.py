@@ -200,7 +200,6 @@ ROWS = [
         layers.BiLM,
         {**bilm_args, "num_layers": 1},
         masked_tokens,
-        numbers_at_real,
         time=masked_time,
         keep=state_too,
         bf16=lstm_dtypes,

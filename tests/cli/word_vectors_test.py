@@ -124,7 +124,7 @@ def test_what_asks_for_another_model(run, texts, tmp_path, capsys):
     finetune += ["--dev", tmp_path / "train.tsv", "--output", tmp_path / "x"]
     bert = ["pretrain", "bert", "--input", texts[0], "--output", tmp_path / "x", "--from"]
     for command, words in (
-        ([*finetune, "--model", run], "is an NNLM; only a BERT"),
+        ([*finetune, "--model", run], "is an NNLM; only an ELECTRA"),
         ([*bert, run], "is an NNLM; only a BERT fills masked words"),
     ):
         assert tfnlp(*command) == 1

@@ -253,7 +253,7 @@ def test_runs_of_the_version_before_still_work(tmp_path, capsys):
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: tfnlp.pretrain("albert", "x", "y"), "family='albert' must be one of word2vec"),
+        (lambda: tfnlp.pretrain("t5", "x", "y"), "family='t5' must be one of word2vec"),
         (lambda: tfnlp.finetune("parse", "x", []), "task='parse' must be one of classify"),
         (lambda: tfnlp.pretrain("bert", "x", "y", step=3), "no argument step; did you mean steps"),
         (lambda: tfnlp.pretrain("bert", "x"), "the argument `output` is missing"),

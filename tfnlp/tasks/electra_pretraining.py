@@ -21,7 +21,7 @@ class ElectraPretraining(Task):
         model: from `tfnlp.models.electra_pretrainer`.
         discriminator_weight: weight of the second mean, the paper's 50.
 
-    Batch: the model's inputs, see `tfnlp.data.BertPairs`; other entries are not read.
+    Batch: the model's inputs, see `tfnlp.data.SentencePairs`; other entries are not read.
 
     Raises:
         ValueError: for a model without `mlm_logits` and `discriminator_logits`.
