@@ -164,7 +164,7 @@ def test_wordpieces_that_tfnlp_cannot_cut(tmp_path, part, value, pattern):
     ],
 )
 def test_byte_pairs_that_tfnlp_cannot_merge(tmp_path, part, value, pattern):
-    write_gpt_json(str(tmp_path), "gpt2", ["a", "b", "ab"], [("a", "b")])
+    write_gpt_json(str(tmp_path), ["a", "b", "ab"], [("a", "b")], of_bytes=True)
 
     def change(contents):
         place, _, name = part.rpartition(".")

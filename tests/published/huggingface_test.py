@@ -166,7 +166,7 @@ class TestRefused:
              "is not complete: bert_model.ckpt.index has no .data- file beside it"),
             ({"config.json": b"not JSON", "model.safetensors": b"0"}, "config.json is not"),
             ({"config.json": b'{"registered_name": "keras_hub>T5Backbone"}',
-              "model.weights.h5": b"0"}, "is a T5Backbone; tfnlp reads RobertaBackbone, BertBackbone, "),
+              "model.weights.h5": b"0"}, "is a T5Backbone; tfnlp reads RobertaBackbone, "),
         ],
     )  # fmt: skip
     def test_content(self, hub, files, says, capsys):

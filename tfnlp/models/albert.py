@@ -4,18 +4,15 @@ import functools
 
 import keras
 
-from tfnlp.layers import (
-    Dropout,
-    LayerNorm,
-    NextSentenceHead,
-    Pooler,
-    PositionEmbedding,
-    SegmentEmbedding,
-    TokenEmbedding,
-    TransformerBlock,
-)
+from tfnlp.layers import NextSentenceHead, Pooler, TransformerBlock
 from tfnlp.layers.types import DType
-from tfnlp.models.bert import masked_lm_logits
+from tfnlp.models.encoder_parts import (
+    embeddings,
+    encoder_inputs,
+    encoder_outputs,
+    masked_lm_logits,
+    normalized,
+)
 from tfnlp.models.sizes import check_positive, check_transformer
 
 # Base to xxlarge: the paper, table 1, of version 2 of the published models. The others are no
@@ -103,27 +100,14 @@ def albert(
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    inputs = {
-        name: keras.Input((seq_length,), dtype="int32", name=name)
-        for name in ("input_word_ids", "input_mask", "input_type_ids")
-    }
-    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
-
-    table = {"initializer": initializer(), "dtype": dtype}
-    tokens = TokenEmbedding(vocab_size, embedding_size, name="token_embedding", **table)(
-        inputs["input_word_ids"]
-    )
-    positions = PositionEmbedding(max_positions, name="position_embedding", **table)(tokens)
-    segments = SegmentEmbedding(num_segments, embedding_size, name="segment_embedding", **table)(
-        inputs["input_type_ids"]
-    )
-    x = tokens + segments + positions  # [B, T, E]
-    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(x)
-    x = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
-    x = embedding_output = keras.layers.Dense(
+    inputs = encoder_inputs(seq_length)
+    x = embeddings(
+        inputs, vocab_size, embedding_size, max_positions, num_segments, initializer, dtype
+    )  # [B, T, E]
+    x = normalized(x, norm_epsilon, dropout, dtype)
+    x = keras.layers.Dense(
         hidden_size, kernel_initializer=initializer(), dtype=dtype, name="embedding_projection"
     )(x)  # [B, T, H]
-
     block = TransformerBlock(
         num_heads,
         intermediate_size,
@@ -135,19 +119,8 @@ def albert(
         dtype=dtype,
         name="shared_layer",
     )
-    encoder_outputs = []
-    for _ in range(num_layers):
-        x = block(x, mask=real)
-        encoder_outputs.append(x)
-
-    outputs = {
-        "sequence_output": x,
-        "encoder_outputs": encoder_outputs,
-        "embedding_output": embedding_output,
-    }
-    if pooler:
-        pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler")
-        outputs["pooled_output"] = pool(x)
+    pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
+    outputs = encoder_outputs(x, inputs["input_mask"], [block] * num_layers, pool)
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -1,24 +1,19 @@
 """BERT (Devlin et al. 2019): a bidirectional Transformer encoder and its pretraining heads."""
 
 import functools
-from collections.abc import Callable
-from typing import Any
 
 import keras
 
-from tfnlp.layers import (
-    Dropout,
-    LayerNorm,
-    LogitBias,
-    MaskedLMHead,
-    NextSentenceHead,
-    Pooler,
-    PositionEmbedding,
-    SegmentEmbedding,
-    TokenEmbedding,
-    TransformerBlock,
+from tfnlp.layers import NextSentenceHead, Pooler
+from tfnlp.layers.types import DType
+from tfnlp.models.encoder_parts import (
+    embeddings,
+    encoder_inputs,
+    encoder_outputs,
+    masked_lm_logits,
+    normalized,
+    transformer_blocks,
 )
-from tfnlp.layers.types import DType, Tensor
 from tfnlp.models.sizes import check_transformer
 
 # Published sizes: tiny to medium from Turc et al. 2019 (table 1), base and large from the paper.
@@ -85,107 +80,24 @@ def bert(
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
     inputs = encoder_inputs(seq_length)
-    table = {"initializer": initializer, "dtype": dtype}
-    x = _embedded(inputs, vocab_size, hidden_size, max_positions, num_segments, **table)
-    return encoder_on(
-        inputs,
-        x,
+    x = embeddings(
+        inputs, vocab_size, hidden_size, max_positions, num_segments, initializer, dtype
+    )  # [B, T, H]
+    blocks = transformer_blocks(
         num_layers,
-        pooler,
-        name,
+        initializer,
         num_heads=num_heads,
         intermediate_size=intermediate_size,
         dropout=dropout,
         attention_dropout=attention_dropout,
         activation=activation,
         norm_epsilon=norm_epsilon,
-        kernel_initializer=initializer,
         dtype=dtype,
     )
-
-
-def encoder_inputs(seq_length: int | None) -> dict[str, Tensor]:
-    """Return the symbolic inputs of an encoder, int32 `[B, T]`."""
-    return {
-        name: keras.Input((seq_length,), dtype="int32", name=name)
-        for name in ("input_word_ids", "input_mask", "input_type_ids")
-    }
-
-
-def encoder_on(
-    inputs: dict[str, Tensor],
-    embedded: Tensor,
-    num_layers: int,
-    pooler: bool,
-    name: str,
-    *,
-    dropout: float,
-    norm_epsilon: float,
-    kernel_initializer: Callable[[], keras.Initializer],
-    dtype: DType,
-    **block: Any,
-) -> keras.Model:
-    """Return the encoder on the sum of its embeddings: layer norm, dropout, blocks and pooler.
-
-    Args:
-        inputs: from `encoder_inputs`.
-        embedded: the sum of the embeddings, `[B, T, H]`.
-        num_layers: blocks.
-        pooler: add the pooler.
-        name: of the model.
-        dropout, norm_epsilon, dtype: as in `bert`.
-        kernel_initializer: makes the initializer of each kernel.
-        **block: more arguments of `TransformerBlock`.
-    """
-    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
-    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(embedded)
-    x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
-
-    encoder_outputs = []
-    for index in range(num_layers):
-        x = TransformerBlock(
-            dropout=dropout,
-            norm_epsilon=norm_epsilon,
-            kernel_initializer=kernel_initializer(),
-            dtype=dtype,
-            name=f"layer_{index}",
-            **block,
-        )(x, mask=real)
-        encoder_outputs.append(x)
-
-    outputs = {
-        "sequence_output": x,
-        "encoder_outputs": encoder_outputs,
-        "embedding_output": embedding_output,
-    }
-    if pooler:
-        pool = Pooler(kernel_initializer=kernel_initializer(), dtype=dtype, name="pooler")
-        outputs["pooled_output"] = pool(x)
+    pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
+    x = normalized(x, norm_epsilon, dropout, dtype)
+    outputs = encoder_outputs(x, inputs["input_mask"], blocks, pool)
     return keras.Model(inputs, outputs, name=name)
-
-
-def _embedded(
-    inputs: dict[str, Tensor],
-    vocab_size: int,
-    hidden_size: int,
-    max_positions: int,
-    num_segments: int,
-    initializer: Callable[[], keras.Initializer],
-    dtype: DType,
-) -> Tensor:
-    """Return `E[ids] + S[types] + P[0..T-1]`, `[B, T, H]`."""
-    tokens = TokenEmbedding(
-        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(inputs["input_word_ids"])
-    positions = PositionEmbedding(
-        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens)
-    if num_segments == 0:
-        return tokens + positions
-    segments = SegmentEmbedding(
-        num_segments, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
-    )(inputs["input_type_ids"])
-    return tokens + segments + positions
 
 
 def bert_pretrainer(
@@ -239,24 +151,3 @@ def bert_pretrainer(
             kernel_initializer=initializer, name="next_sentence_head"
         )(outputs["pooled_output"])
     return keras.Model(inputs, outputs, name=name)
-
-
-def masked_lm_logits(
-    sequence_output: Tensor,
-    positions: Tensor,
-    token_embedding: TokenEmbedding,
-    activation: str,
-    norm_epsilon: float,
-    initializer_range: float,
-) -> Tensor:
-    """Return `LN(f(W h_p + b)) E^T + c`, float32 `[B, P, V]`, E the table of `token_embedding`."""
-    hidden = MaskedLMHead(
-        activation,
-        norm_epsilon,
-        kernel_initializer=keras.initializers.TruncatedNormal(stddev=initializer_range),
-        units=token_embedding.hidden_size,
-        dtype=token_embedding.dtype_policy,
-        name="masked_lm_head",
-    )(sequence_output, positions)
-    logits = token_embedding(hidden, reverse=True)
-    return LogitBias(name="masked_lm_bias")(logits)

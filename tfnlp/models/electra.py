@@ -17,7 +17,12 @@ from tfnlp.layers import (
     TransformerBlock,
 )
 from tfnlp.layers.types import DType, Tensor
-from tfnlp.models.bert import masked_lm_logits
+from tfnlp.models.encoder_parts import (
+    encoder_inputs,
+    encoder_outputs,
+    masked_lm_logits,
+    transformer_blocks,
+)
 from tfnlp.models.sizes import check_positive, check_transformer
 
 # Small, base and large: the paper, table 6. Tiny and mini are no published ones.
@@ -122,7 +127,7 @@ def electra(
         norm_epsilon=norm_epsilon,
         dtype=dtype,
     )
-    inputs = _inputs(seq_length)
+    inputs = encoder_inputs(seq_length)
     return keras.Model(inputs, _encoded(inputs, embeddings, network), name=name)
 
 
@@ -185,7 +190,7 @@ def electra_pretrainer(
     """
     if not 0 < generator_size <= 1:
         raise ValueError(f"generator_size={generator_size} must be above 0 and at most 1")
-    inputs = _inputs(encoder.input["input_word_ids"].shape[1])
+    inputs = encoder_inputs(encoder.input["input_word_ids"].shape[1])
     for key, dtype in (("positions", "int32"), ("ids", "int32"), ("weights", "float32")):
         key = f"masked_lm_{key}"
         inputs[key] = keras.Input((max_predictions,), dtype=dtype, name=key)
@@ -215,11 +220,6 @@ def electra_pretrainer(
     return keras.Model(inputs, outputs, name=name)
 
 
-def _inputs(seq_length: int | None) -> dict[str, Tensor]:
-    names = ("input_word_ids", "input_mask", "input_type_ids")
-    return {name: keras.Input((seq_length,), dtype="int32", name=name) for name in names}
-
-
 def _network(
     count: int,
     width: int,
@@ -230,15 +230,8 @@ def _network(
     **block: Any,
 ) -> list[keras.Layer]:
     """Return the projection to `width`, if the embeddings have another one, and the blocks."""
-    blocks = [
-        TransformerBlock(
-            kernel_initializer=keras.initializers.TruncatedNormal(stddev=initializer_range),
-            dtype=dtype,
-            name=f"{prefix}layer_{index}",
-            **block,
-        )
-        for index in range(count)
-    ]
+    initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
+    blocks = transformer_blocks(count, initializer, prefix, dtype=dtype, **block)
     if embedding_size == width:
         return blocks
     return [keras.layers.Dense(width, dtype=dtype, name=f"{prefix}embedding_projection"), *blocks]
@@ -272,22 +265,13 @@ def _encoded(
 ) -> dict[str, Any]:
     """Return the outputs of the encoder that these layers are."""
     token_embedding, position_embedding, segment_embedding, norm, drop = embeddings
-    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
     tokens = token_embedding(inputs["input_word_ids"])  # [B, T, E]
     segments = segment_embedding(inputs["input_type_ids"])
-    x = embedding_output = drop(norm(tokens + segments + position_embedding(tokens)))
-    encoder_outputs = []
-    for layer in network:
-        if isinstance(layer, TransformerBlock):
-            x = layer(x, mask=real)
-            encoder_outputs.append(x)
-        else:
-            x = embedding_output = layer(x)  # [B, T, H]
-    return {
-        "sequence_output": x,
-        "encoder_outputs": encoder_outputs,
-        "embedding_output": embedding_output,
-    }
+    x = drop(norm(tokens + segments + position_embedding(tokens)))
+    if not isinstance(network[0], TransformerBlock):
+        projection, *network = network
+        x = projection(x)  # [B, T, H]
+    return encoder_outputs(x, inputs["input_mask"], network)
 
 
 def _discriminator_head(encoder: keras.Model, initializer_range: float) -> DiscriminatorHead:

@@ -4,7 +4,7 @@ import functools
 
 import keras
 
-from tfnlp.layers import PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers import Pooler, PositionEmbedding, SegmentEmbedding, TokenEmbedding
 from tfnlp.layers.types import DType
 from tfnlp.models.bert import (
     BERT_BASE,
@@ -14,8 +14,12 @@ from tfnlp.models.bert import (
     BERT_SMALL,
     BERT_TINY,
     bert_pretrainer,
+)
+from tfnlp.models.encoder_parts import (
     encoder_inputs,
-    encoder_on,
+    encoder_outputs,
+    normalized,
+    transformer_blocks,
 )
 from tfnlp.models.sizes import check_transformer
 
@@ -100,21 +104,21 @@ def roberta(
     x = x + SegmentEmbedding(
         1, hidden_size, initializer=initializer(), dtype=dtype, name="segment_embedding"
     )(keras.ops.zeros_like(inputs["input_type_ids"]))
-    return encoder_on(
-        inputs,
-        x,
+    blocks = transformer_blocks(
         num_layers,
-        pooler,
-        name,
+        initializer,
         num_heads=num_heads,
         intermediate_size=intermediate_size,
         dropout=dropout,
         attention_dropout=attention_dropout,
         activation=activation,
         norm_epsilon=norm_epsilon,
-        kernel_initializer=initializer,
         dtype=dtype,
     )
+    pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
+    x = normalized(x, norm_epsilon, dropout, dtype)
+    outputs = encoder_outputs(x, inputs["input_mask"], blocks, pool)
+    return keras.Model(inputs, outputs, name=name)
 
 
 def roberta_pretrainer(

@@ -120,5 +120,5 @@ def _write_tokenizer(
     folder: str, tokenizer: GPTTokenizer | GPT2Tokenizer, max_positions: int
 ) -> None:
     write_byte_pairs(folder, tokenizer)
-    write_gpt_json(folder, tokenizer.kind, tokenizer.vocabulary, tokenizer.merges)
+    write_gpt_json(folder, tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces)
     write_config(folder, _TOKENIZERS[tokenizer.kind], max_positions, {})

@@ -109,7 +109,7 @@ def write_task_tokens(
         if set(ends) & set(tokens):
             raise ValueError(f"the vocabulary has one of {', '.join(ends)}, the task's own tokens")
         tokens += ends
-    write_gpt_json(folder, tokenizer.kind, tokens, tokenizer.merges, ends)
+    write_gpt_json(folder, tokens, tokenizer.merges, tokenizer.keeps_spaces, ends)
     special = {} if ends is None else {"pad_token": ends[1]}
     # The class that takes all from tokenizer.json.
     write_config(folder, "PreTrainedTokenizerFast", max_length, special)

@@ -21,7 +21,6 @@ from tfnlp.convert.tokenizers.tokenizer_json import NAME
 
 CONFIG = "tokenizer_config.json"
 _UNKNOWN, _END = "<unk>", "<|endoftext|>"
-_PLAIN = ("gpt2", _UNKNOWN)  # no special token there
 _BYTES = {"add_prefix_space": False, "trim_offsets": True}
 
 
@@ -49,23 +48,23 @@ def write_wordpiece_json(folder: str, tokens: Sequence[str], lowercase: bool) ->
 
 def write_gpt_json(
     folder: str,
-    kind: str,
     tokens: Sequence[str | None],
     merges: Sequence[tuple[str, str]],
+    of_bytes: bool,
     ends: tuple[str, str, str] | None = None,
 ) -> None:
     """Write the `tokenizer.json` of a GPT or a GPT-2; none of a part of a vocabulary.
 
     Args:
         folder: where to.
-        kind: "gpt" or "gpt2".
         tokens, merges: the vocabulary.
+        of_bytes: whether its symbols are bytes, as GPT-2's.
         ends: tokens before, between and after texts, or None.
     """
     if any(token is None for token in tokens):
         return
     ids = {token: i for i, token in enumerate(tokens)}
-    tokenizer = _words(ids, merges) if kind == "gpt" else _bytes(ids, merges)
+    tokenizer = _bytes(ids, merges) if of_bytes else _words(ids, merges)
     if ends is None:
         tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     else:
@@ -75,7 +74,8 @@ def write_gpt_json(
             pair=f"{start} $A {delimiter} $B {extract}",
             special_tokens=[(token, ids[token]) for token in ends],
         )
-    special = [token for token in (_UNKNOWN, _END) if token in ids and (kind, token) != _PLAIN]
+    # Bytes are never unknown: there "<unk>" is a token like others.
+    special = [token for token in ([] if of_bytes else [_UNKNOWN]) + [_END] if token in ids]
     tokenizer.add_special_tokens([*special, *(ends or ())])
     tokenizer.save(os.path.join(folder, NAME))
 

@@ -1,0 +1,121 @@
+"""What BERT and the encoders after it are assembled from."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from tfnlp.layers import (
+    Dropout,
+    LayerNorm,
+    LogitBias,
+    MaskedLMHead,
+    PositionEmbedding,
+    SegmentEmbedding,
+    TokenEmbedding,
+    TransformerBlock,
+)
+from tfnlp.layers.types import DType, Tensor
+
+
+def encoder_inputs(seq_length: int | None) -> dict[str, Tensor]:
+    """Return the symbolic inputs of an encoder, int32 `[B, T]`."""
+    return {
+        name: keras.Input((seq_length,), dtype="int32", name=name)
+        for name in ("input_word_ids", "input_mask", "input_type_ids")
+    }
+
+
+def embeddings(
+    inputs: dict[str, Tensor],
+    vocab_size: int,
+    width: int,
+    max_positions: int,
+    num_segments: int,
+    initializer: Callable[[], keras.Initializer],
+    dtype: DType,
+) -> Tensor:
+    """Return `E[ids] + S[types] + P[0..T-1]`, `[B, T, width]`; without S for no segments."""
+    tokens = TokenEmbedding(
+        vocab_size, width, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(inputs["input_word_ids"])
+    positions = PositionEmbedding(
+        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
+    )(tokens)
+    if num_segments == 0:
+        return tokens + positions
+    segments = SegmentEmbedding(
+        num_segments, width, initializer=initializer(), dtype=dtype, name="segment_embedding"
+    )(inputs["input_type_ids"])
+    return tokens + segments + positions
+
+
+def normalized(embedded: Tensor, norm_epsilon: float, dropout: float, dtype: DType) -> Tensor:
+    """Return `drop(LN(x))` of the sum of the embeddings."""
+    x = LayerNorm(norm_epsilon, dtype=dtype, name="embedding_norm")(embedded)
+    return Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
+
+
+def transformer_blocks(
+    count: int, initializer: Callable[[], keras.Initializer], prefix: str = "", **block: Any
+) -> list[TransformerBlock]:
+    """Return the blocks of an encoder, named `layer_0` and so on.
+
+    Args:
+        count: how many.
+        initializer: makes the initializer of each kernel.
+        prefix: of the names.
+        **block: more arguments of `TransformerBlock`.
+    """
+    return [
+        TransformerBlock(kernel_initializer=initializer(), name=f"{prefix}layer_{index}", **block)
+        for index in range(count)
+    ]
+
+
+def encoder_outputs(
+    embedding_output: Tensor,
+    input_mask: Tensor,
+    blocks: Sequence[TransformerBlock],
+    pooler: keras.Layer | None = None,
+) -> dict[str, Any]:
+    """Return the outputs of an encoder.
+
+    Args:
+        embedding_output: x_0, `[B, T, H]`.
+        input_mask: int32 `[B, T]`.
+        blocks: applied one after the other; one may come several times.
+        pooler: makes `pooled_output`, or None.
+    """
+    real = keras.ops.not_equal(input_mask, 0)  # bool [B, T]
+    x, outputs = embedding_output, []
+    for block in blocks:
+        x = block(x, mask=real)
+        outputs.append(x)
+    found = {
+        "sequence_output": x,
+        "encoder_outputs": outputs,
+        "embedding_output": embedding_output,
+    }
+    return found if pooler is None else {**found, "pooled_output": pooler(x)}
+
+
+def masked_lm_logits(
+    sequence_output: Tensor,
+    positions: Tensor,
+    token_embedding: TokenEmbedding,
+    activation: str,
+    norm_epsilon: float,
+    initializer_range: float,
+) -> Tensor:
+    """Return `LN(f(W h_p + b)) E^T + c`, float32 `[B, P, V]`, E the table of `token_embedding`."""
+    hidden = MaskedLMHead(
+        activation,
+        norm_epsilon,
+        kernel_initializer=keras.initializers.TruncatedNormal(stddev=initializer_range),
+        units=token_embedding.hidden_size,
+        dtype=token_embedding.dtype_policy,
+        name="masked_lm_head",
+    )(sequence_output, positions)
+    logits = token_embedding(hidden, reverse=True)
+    return LogitBias(name="masked_lm_bias")(logits)
