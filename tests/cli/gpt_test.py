@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 TOY = ["--hidden-size", "16", "--num-heads", "2", "--num-layers", "2"]
 TRAINING = ["--batch-size", "8", "--seq-length", "16", "--steps", "4", "--steps-per-call", "2"]
-TRAINING += ["--evaluate-batches", "3", "--layout", "lines"]
+TRAINING += ["--evaluate-batches", "3", "--layout", "lines", "--initializer-range", "0.02"]
 PERPLEXITY = re.compile(r"perplexity ([\d.]+) a token, ([\d.]+) a word")
 
 
