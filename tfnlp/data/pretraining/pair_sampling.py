@@ -144,22 +144,15 @@ def _draw_block(
     if len(documents) == 2:
         is_random &= total - (a_end - i) - 1 >= 1
     # With a random B, the next pair begins at the rest of the chunk.
-    follow = np.where(is_random, a_end, j).tolist()
-    visited = []
-    while at < last:
-        visited.append(at - first)
-        at = follow[at - first]
-
-    v = np.array(visited, np.int64)
+    v, at = _visited(np.where(is_random, a_end, j), first, last, at)
     if not draws:
         v = v[~single[v]]
     i, j, a_end, is_random, target = i[v], j[v], a_end[v], is_random[v], target[v]
     where, offset = ((words[v, n] >> 11) * 2.0**-53 for n in (4, 5))
     elsewhere = _random_partners(documents, document[v], i, a_end, where, offset)
-    segments = [i, a_end, np.where(is_random, elsewhere[0], a_end)]
-    segments.append(np.where(is_random, elsewhere[1], j))
+    b, b_end = (np.where(is_random, x, y) for x, y in zip(elsewhere, (a_end, j), strict=True))
     swapped = (label[v] < 0.5) & (second == "swapped")
-    segments = np.where(swapped, [*segments[2:], *segments[:2]], segments)  # [4, N]
+    segments = np.where(swapped, [b, b_end, i, a_end], [i, a_end, b, b_end])  # [4, N]
     pairs = Pairs(
         place=first + v,
         key=words[v, 6],
@@ -174,6 +167,21 @@ def _draw_block(
         space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
     )
     return pairs, at
+
+
+def _visited(follow: np.ndarray, first: int, last: int, at: int) -> tuple[np.ndarray, int]:
+    """Return the places of a block where pairs begin, and the sentence that the next one begins at.
+
+    Args:
+        follow: [n], for each sentence of the block that at which the pair after its pair begins.
+        first, last: the block is the sentences first to last - 1.
+        at: the first sentence that a pair begins at.
+    """
+    visited, follow = [], follow.tolist()  # a loop over Python's numbers is the faster one
+    while at < last:
+        visited.append(at - first)
+        at = follow[at - first]
+    return np.array(visited, np.int64), at
 
 
 def _random_partners(
