@@ -81,12 +81,6 @@ def save(loaded: Any, config: ExportConfig) -> None:
     convert.save_albert(model, config.output, loaded.tokenizer, config.overwrite)
 
 
-def _files() -> Any:
-    from tfnlp.convert.albert import ALBERT_FILES
-
-    return ALBERT_FILES
-
-
 def _model_functions() -> tuple[Any, Any]:
     from tfnlp import models
 
