@@ -190,6 +190,6 @@ def test_written_as_it_was_read(tmp_path):
 
 def test_another_epsilon_can_not_be_written(tmp_path):
     encoder = models.distilbert(9, 1, 4, 2, 4, norm_epsilon=1e-5)
-    with pytest.raises(ValueError, match="norm_epsilon=1e-12; this model has 1e-05"):
+    with pytest.raises(ValueError, match="norm_epsilon=1e-12; model 'distilbert' has 1e-05"):
         save_distilbert(encoder, tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -69,7 +69,7 @@ def assert_close(one, other):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "distilbert", "electra"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "distilbert", "albert", "electra"])
 def test_classes(family):
     name, rows = f"{family}_classify", TEXTS if family == "gpt2" else PAIRS
     run, expected = run_of(name), expected_of(name)
@@ -127,7 +127,7 @@ def test_answers():
     assert row["answer"] == " ".join(words[i : j + 1])
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "electra"])
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "electra"])
 def test_choices(family):
     """The number of choices is that of the rows."""
     run, expected = run_of(f"{family}_choose"), expected_of(f"{family}_choose")

@@ -40,16 +40,20 @@ def on_cluster(cluster, model, corpus, folder):
 
 
 def kill_workers(cluster, folder, prefixes, killed, end):
-    """Kill all workers when the first file with each of `prefixes` has been finished."""
+    """Kill all running workers when the first file with each of `prefixes` has been finished.
+
+    A worker that is starting is left alone: Dask gives one up that dies before it is connected.
+    """
     for prefix in prefixes:
         while not end.wait(0.005):
             work = folder / "work"
             if any(n.startswith(prefix) for n in os.listdir(work if work.exists() else folder)):
                 finished = json.loads((folder / "manifest.json").read_text())["finished"]
-                pids = {worker.pid for worker in cluster.workers.values()} - {None}
-                for pid in pids:
+                processes = [worker.process for worker in cluster.workers.values()]
+                running = [p.pid for p in processes if p and p.status == distributed.Status.running]
+                for pid in running:
                     os.kill(pid, signal.SIGKILL)
-                killed.append((prefix, len(pids), finished))
+                killed.append((prefix, bool(running), finished))
                 break
 
 
@@ -71,5 +75,5 @@ def test_killed_workers_are_replaced_and_the_bytes_are_the_same(cluster, corpus,
     finally:
         end.set()
         killer.join()
-    assert killed == [("piece-", 2, False), ("train-", 2, False)]
+    assert killed == [("piece-", True, False), ("train-", True, False)]
     assert contents(folder) == contents(tmp_path / "direct")

@@ -15,6 +15,7 @@ from tfnlp.convert.encoders.files import (
     ConfigNames,
     EncoderFiles,
     TensorNames,
+    heads_like_the_encoder,
 )
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import save_encoder
@@ -49,22 +50,6 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     return table.rows
 
 
-def _pretrainer(
-    encoder: keras.Model,
-    config: Mapping[str, Any],
-    heads: Mapping[str, bool],
-    max_predictions: int | None,
-) -> keras.Model:
-    return albert_pretrainer(
-        encoder,
-        activation=config["activation"],
-        norm_epsilon=config["norm_epsilon"],
-        initializer_range=config["initializer_range"],
-        max_predictions=max_predictions,
-        **heads,
-    )
-
-
 HUGGINGFACE = TensorNames(
     rows=_rows,
     heads={"masked_lm": ("predictions.",), "sentence_order": ("sop_classifier.",)},
@@ -82,7 +67,7 @@ ALBERT_FILES = EncoderFiles(
     title="ALBERT",
     loader="load_albert",
     encoder=albert,
-    pretrainer=_pretrainer,
+    pretrainer=heads_like_the_encoder(albert_pretrainer),
     config=ConfigNames(
         "albert",
         sizes={**BERT_SIZES, "embedding_size": "embedding_size"},

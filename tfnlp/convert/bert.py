@@ -12,7 +12,12 @@ import keras
 import numpy as np
 
 from tfnlp.convert.encoders.bert_names import BERT_LAYER, LEGACY, bert_embeddings, bert_layers
-from tfnlp.convert.encoders.files import ConfigNames, EncoderFiles, TensorNames
+from tfnlp.convert.encoders.files import (
+    ConfigNames,
+    EncoderFiles,
+    TensorNames,
+    heads_like_the_encoder,
+)
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import encoder_tensors, save_encoder
 from tfnlp.convert.heads.files import task_heads
@@ -67,22 +72,6 @@ def _huggingface_rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[
     return table.rows
 
 
-def _pretrainer(
-    encoder: keras.Model,
-    config: Mapping[str, Any],
-    heads: Mapping[str, bool],
-    max_predictions: int | None,
-) -> keras.Model:
-    return bert_pretrainer(
-        encoder,
-        activation=config["activation"],
-        norm_epsilon=config["norm_epsilon"],
-        initializer_range=config["initializer_range"],
-        max_predictions=max_predictions,
-        **heads,
-    )
-
-
 GOOGLE = TensorNames(
     rows=_google_rows,
     heads={"masked_lm": ("cls/predictions/",), "next_sentence": ("cls/seq_relationship/",)},
@@ -108,7 +97,7 @@ BERT_FILES = EncoderFiles(
     title="BERT",
     loader="load_bert",
     encoder=bert,
-    pretrainer=_pretrainer,
+    pretrainer=heads_like_the_encoder(bert_pretrainer),
     config=ConfigNames(
         "bert",
         fixed={"position_embedding_type": "absolute", "is_decoder": False},

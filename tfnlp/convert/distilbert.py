@@ -10,7 +10,12 @@ from typing import Any
 import keras
 
 from tfnlp.convert.encoders.bert_names import bert_embeddings
-from tfnlp.convert.encoders.files import ConfigNames, EncoderFiles, TensorNames
+from tfnlp.convert.encoders.files import (
+    ConfigNames,
+    EncoderFiles,
+    TensorNames,
+    heads_like_the_encoder,
+)
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import save_encoder
 from tfnlp.convert.heads.files import task_heads
@@ -39,25 +44,11 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     return table.rows
 
 
-def _pretrainer(
-    encoder: keras.Model,
-    config: Mapping[str, Any],
-    heads: Mapping[str, bool],
-    max_predictions: int | None,
-) -> keras.Model:
-    return distilbert_pretrainer(
-        encoder,
-        activation=config["activation"],
-        initializer_range=config["initializer_range"],
-        max_predictions=max_predictions,
-    )
-
-
 DISTILBERT_FILES = EncoderFiles(
     title="DistilBERT",
     loader="load_distilbert",
     encoder=distilbert,
-    pretrainer=_pretrainer,
+    pretrainer=heads_like_the_encoder(distilbert_pretrainer),
     config=ConfigNames(
         "distilbert",
         sizes={
@@ -76,6 +67,7 @@ DISTILBERT_FILES = EncoderFiles(
         activation="activation",
         # Sinusoids are only initial values of the table, which is stored.
         written={"sinusoidal_pos_embds": False, "pad_token_id": 0},
+        constants={"norm_epsilon": 1e-12},
     ),
     formats=(
         TensorNames(
@@ -122,14 +114,9 @@ def save_distilbert(
         overwrite: replace a folder that holds such files and nothing else.
 
     Raises:
-        ValueError: for a model with another epsilon of its layer norms than 1e-12, which Hugging
-            Face's classes have fixed; see `save_encoder`.
+        ValueError: if `model` is not a DistilBERT, or has another epsilon of its layer norms than
+            1e-12, which Hugging Face's classes have fixed; see `save_encoder`.
         FileExistsError: if `directory` exists and may not be replaced.
         OSError: if it can't be written; what was there before is unchanged.
     """
-    norm = next((layer for layer in model.layers if layer.name == "embedding_norm"), None)
-    if norm is not None and norm.epsilon != 1e-12:
-        raise ValueError(
-            f"Hugging Face's DistilBERT has norm_epsilon=1e-12; this model has {norm.epsilon}"
-        )
     save_encoder(DISTILBERT_FILES, model, directory, tokenizer, overwrite)

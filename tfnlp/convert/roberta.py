@@ -9,7 +9,13 @@ from typing import Any
 import keras
 
 from tfnlp.convert.encoders.bert_names import BERT_LAYER, LEGACY, bert_embeddings, bert_layers
-from tfnlp.convert.encoders.files import BERT_SIZES, ConfigNames, EncoderFiles, TensorNames
+from tfnlp.convert.encoders.files import (
+    BERT_SIZES,
+    ConfigNames,
+    EncoderFiles,
+    TensorNames,
+    heads_like_the_encoder,
+)
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import save_encoder
 from tfnlp.convert.heads.files import task_heads
@@ -32,21 +38,6 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
         table.norm("masked_lm_head/norm", "lm_head.layer_norm")
         table.tensor("masked_lm_bias/bias", "lm_head.bias")
     return table.rows
-
-
-def _pretrainer(
-    encoder: keras.Model,
-    config: Mapping[str, Any],
-    heads: Mapping[str, bool],
-    max_predictions: int | None,
-) -> keras.Model:
-    return roberta_pretrainer(
-        encoder,
-        activation=config["activation"],
-        norm_epsilon=config["norm_epsilon"],
-        initializer_range=config["initializer_range"],
-        max_predictions=max_predictions,
-    )
 
 
 def _tokenizer(vocabulary: tuple) -> Any:
@@ -73,7 +64,7 @@ ROBERTA_FILES = EncoderFiles(
     title="RoBERTa",
     loader="load_roberta",
     encoder=roberta,
-    pretrainer=_pretrainer,
+    pretrainer=heads_like_the_encoder(roberta_pretrainer),
     config=ConfigNames(
         "roberta",
         sizes={theirs: ours for theirs, ours in BERT_SIZES.items() if theirs != _ONE_SEGMENT},

@@ -1,10 +1,12 @@
 """ALBERT's pretraining text: masked pairs of segments, half of them in the wrong order."""
 
+import functools
 import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from tfnlp.families.masked_text import MaskedText, sizes_of_config
+from tfnlp.families.encoders import encoder_sizes
+from tfnlp.families.masked_text import MaskedText, head_arguments
 from tfnlp.families.preparation import SENTENCEPIECE_MODEL
 from tfnlp.families.subwords import Subwords
 
@@ -57,39 +59,11 @@ def keep_vocabulary(tokenizer: Any, folder: str) -> None:
     tokenizer.write(folder)
 
 
-def _sizes(config: Any, before: Any) -> dict[str, Any]:
-    from tfnlp import models
-    from tfnlp.convert.albert import ALBERT_FILES
-    from tfnlp.convert.encoders.config import config_of
-    from tfnlp.families.albert import SIZES
-
-    old = None if before is None else config_of(ALBERT_FILES, before.encoder)
-    return sizes_of_config(config, getattr(models, SIZES[config.size]), old)
-
-
-def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
-    """Return the arguments of `albert_pretrainer`."""
-    if before is None:
-        return {
-            "masked_lm": True,
-            "sentence_order": True,
-            "initializer_range": config.initializer_range,
-        }
-    head = before.pretrainer.get_layer("masked_lm_head")
-    return {
-        "activation": head.activation,
-        "norm_epsilon": head.norm_epsilon,
-        "masked_lm": True,
-        "sentence_order": "sentence_order_logits" in before.pretrainer.output,
-        "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
-    }
-
-
 ALBERT_TEXT = MaskedText(
     title="ALBERT",
     subwords=SENTENCEPIECE,
     second="swapped",
-    sizes=_sizes,
-    heads=_heads,
+    sizes=functools.partial(encoder_sizes, "albert"),
+    heads=functools.partial(head_arguments, second="sentence_order"),
     copied=("masked_lm_head", "masked_lm_bias", "sentence_order_head"),
 )

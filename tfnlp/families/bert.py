@@ -1,11 +1,10 @@
 """BERT (Devlin et al. 2019) as a family."""
 
 import dataclasses
-import functools
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import defaults, encoders, fitting
+from tfnlp.families import defaults, encoders
 from tfnlp.families.bert_text import BERT_TEXT
 from tfnlp.families.config import (
     CHANGED_SIZES,
@@ -15,7 +14,7 @@ from tfnlp.families.config import (
     TrainingConfig,
 )
 from tfnlp.families.examples_config import BertExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting
+from tfnlp.families.family import Examples
 from tfnlp.families.masks import BERT_PREDICTION
 from tfnlp.families.plans import BERT_PLAN
 
@@ -88,13 +87,6 @@ def settle(config: BertConfig, before: Any) -> BertConfig:
     return config.replace(**changes)
 
 
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the BERT of Google's or Hugging Face's files."""
-    from tfnlp import convert
-
-    return convert.load_bert(path, dtype=dtype)
-
-
 def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     """Return whether a folder holds files of a BERT."""
     if model_type is not None:
@@ -102,49 +94,17 @@ def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     return "bert_config.json" in names or "config.json" in names and "params_0.npy" not in names
 
 
-def _files() -> Any:
-    from tfnlp.convert.bert import BERT_FILES
-
-    return BERT_FILES
-
-
-def _model_functions() -> tuple[Any, Any]:
-    from tfnlp import models
-
-    return models.bert, models.bert_pretrainer
-
-
-BERT = Family(
-    name="bert",
+BERT = encoders.encoder_family(
+    "bert",
+    BERT_TEXT,
     title="a BERT",
     summary="Pretrain a BERT: masked LM and next sentence.",
     config=BertConfig,
     sizes=SIZES,
-    sections=encoders.sections(_model_functions),
-    start=functools.partial(encoders.start, lambda: BERT),
     settle=settle,
-    build=functools.partial(encoders.build, _model_functions),
-    row=encoders.ROW,
-    prepare=BERT_TEXT.prepare,
-    restore=encoders.restore,
     recognise=recognise,
-    read=read,
     checkpoints="bert_config.json or config.json beside the weights of Google or Hugging Face",
-    saved=encoders.saved,
-    saved_layout="bert",
-    evaluate=functools.partial(encoders.evaluate, BERT_TEXT.batches),
-    evaluation=encoders.EVALUATION,
-    export=functools.partial(encoders.export, functools.partial(encoders.save, _files)),
-    exports=encoders.EXPORTS,
-    vectors=encoders.vectors,
-    fitting=Fitting(
-        reader=fitting.bert_reader,
-        fine_tuned=fitting.fine_tuned_encoder,
-        features=fitting.encoder_features,
-        keep_vocabulary=fitting.keep_wordpiece,
-        restore_tokenizer=fitting.restore_wordpiece,
-        task_files=functools.partial(encoders.task_files, _files),
-    ),
+    fitting=encoders.encoder_fitting("bert"),
     examples=Examples(
         "sentence pairs; masks are drawn when they are read",
         BertExamplesConfig,

@@ -16,10 +16,9 @@ from tfnlp.families.config import (
 )
 from tfnlp.families.distillation import DISTILBERT_TEXT
 from tfnlp.families.examples_config import ExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting
+from tfnlp.families.family import Examples
 from tfnlp.families.masks import PredictBert, mask_prediction
 from tfnlp.families.plans import masked_plan
-from tfnlp.families.use_config import ExportConfig
 
 SIZES = {name: f"DISTILBERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base")}
 
@@ -77,7 +76,7 @@ def start(config: DistilBertConfig) -> Any:
     distillation.check_teacher(config)
     if config.start is None and config.teacher is not None:
         return distillation.load_teacher(config)
-    return encoders.start(lambda: DISTILBERT, config)
+    return encoders.start("distilbert", config)
 
 
 def settle(config: DistilBertConfig, before: Any) -> DistilBertConfig:
@@ -112,83 +111,27 @@ class PredictDistilBert(PredictBert):
     """Arguments of `tfnlp predict distilbert`."""
 
 
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the DistilBERT of Hugging Face's files."""
-    from tfnlp import convert
-
-    return convert.load_distilbert(path, dtype=dtype)
-
-
-def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds files of a DistilBERT."""
-    return model_type == DISTILBERT.name
-
-
-def save(loaded: Any, config: ExportConfig) -> None:
-    """Write Hugging Face's files."""
-    from tfnlp import convert
-
-    model = loaded.pretrainer or loaded.encoder
-    tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
-    convert.save_distilbert(model, config.output, tokenizer, config.overwrite)
-
-
-def _files() -> Any:
-    from tfnlp.convert.distilbert import DISTILBERT_FILES
-
-    return DISTILBERT_FILES
-
-
-def _model_functions() -> tuple[Any, Any]:
-    from tfnlp import models
-
-    return models.distilbert, models.distilbert_pretrainer
-
-
-DISTILBERT = Family(
-    name="distilbert",
+DISTILBERT = encoders.encoder_family(
+    "distilbert",
+    DISTILBERT_TEXT,
     title="a DistilBERT",
     summary="Pretrain a DistilBERT: masked LM, with or without a teacher.",
     config=DistilBertConfig,
     sizes=SIZES,
-    sections=encoders.sections(_model_functions),
     start=start,
     settle=settle,
-    build=functools.partial(encoders.build, _model_functions),
-    row=encoders.ROW,
     prepare=distillation.prepare,
-    restore=encoders.restore,
-    recognise=recognise,
-    read=read,
     checkpoints="config.json beside Hugging Face's weights of a DistilBERT",
-    saved=encoders.saved,
-    saved_layout="bert",
-    evaluate=functools.partial(encoders.evaluate, DISTILBERT_TEXT.batches),
-    evaluation=encoders.EVALUATION,
-    export=functools.partial(encoders.export, save),
-    exports=encoders.EXPORTS,
-    vectors=encoders.vectors,
-    fitting=Fitting(
-        reader=fitting.bert_reader,
+    fitting=encoders.encoder_fitting(
+        "distilbert",
         fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="relu", drop_first=False),
-        features=fitting.encoder_features,
-        keep_vocabulary=fitting.keep_wordpiece,
-        restore_tokenizer=fitting.restore_wordpiece,
-        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "windows of sentences; masks are drawn when they are read",
         DistilBertExamplesConfig,
         DISTILBERT_TEXT.examples,
     ),
-    plan=masked_plan(
-        "distilbert",
-        "distilbert_pretrainer",
-        prefix="distilbert-",
-        sizes=tuple(SIZES),
-        vocab_size=30522,
-        label="",
-    ),
+    plan=masked_plan("distilbert", SIZES, vocab_size=30522),
     prediction=mask_prediction(
         "distilbert", "Fill in [MASK] with a DistilBERT.", PredictDistilBert, "[MASK]"
     ),

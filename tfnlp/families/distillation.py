@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 from tfnlp.families.config import CHANGED_SIZES, check_length, transformer_sizes
-from tfnlp.families.masked_text import MaskedText, sizes_of_config
+from tfnlp.families.masked_text import MaskedText, head_arguments, sizes_of_config
 from tfnlp.families.preparation import Preparation, same_folder
 from tfnlp.families.subwords import WORDPIECE
 
@@ -172,14 +172,9 @@ def _sizes(config: Any, before: Any) -> dict[str, Any]:
 
 def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
     """Return the arguments of `distilbert_pretrainer`."""
-    if before is None:
-        return {"initializer_range": config.initializer_range}
-    head = before.pretrainer.get_layer("masked_lm_head")
-    return {
-        "activation": head.activation,
-        "norm_epsilon": head.norm_epsilon,
-        "initializer_range": config.initializer_range,
-    }
+    # A student's new weights are its own, whatever its teacher began with.
+    own = {"initializer_range": config.initializer_range}
+    return {**head_arguments(config, before, batches), **own}
 
 
 DISTILBERT_TEXT = MaskedText(

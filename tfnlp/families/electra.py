@@ -16,7 +16,7 @@ from tfnlp.families.config import (
 )
 from tfnlp.families.electra_text import ELECTRA_TEXT, SIZES, objective, prepare
 from tfnlp.families.examples_config import BertExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting, Measured
+from tfnlp.families.family import Examples, Measured
 from tfnlp.families.plans import masked_plan
 from tfnlp.families.replaced import ELECTRA_PREDICTION
 from tfnlp.families.use_config import EvaluateConfig, ExportConfig
@@ -60,7 +60,7 @@ def start(config: ElectraConfig) -> Any:
     """
     if config.start is not None:
         refuse_with_start(config, ("generator_size",), "can't be changed with `start`")
-    before = encoders.start(lambda: ELECTRA, config)
+    before = encoders.start("electra", config)
     if before is not None and "replaced" not in before.pretrainer.output:
         raise ValueError(
             f"{config.start} is a generator alone; give a run, or a checkpoint of both"
@@ -73,11 +73,6 @@ def read(path: str, dtype: str | None = None) -> Any:
     from tfnlp import convert
 
     return convert.load_electra(path, dtype=dtype)
-
-
-def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds files of an ELECTRA."""
-    return model_type == ELECTRA.name
 
 
 def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
@@ -110,24 +105,13 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
         from tfnlp import convert
 
         model = loaded.pretrainer or loaded.encoder
-        convert.save_electra(model, config.output, loaded.tokenizer, config.overwrite)
+        tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
+        convert.save_electra(model, config.output, tokenizer, config.overwrite)
 
     alone = loaded
     if loaded.pretrainer is not None and "discriminator_logits" in loaded.pretrainer.output:
         alone = dataclasses.replace(loaded, pretrainer=discriminator(loaded))
     return encoders.export(save, alone, config)
-
-
-def _files() -> Any:
-    from tfnlp.convert.electra import ELECTRA_FILES
-
-    return ELECTRA_FILES
-
-
-def _model_functions() -> tuple[Callable, Callable]:
-    from tfnlp import models
-
-    return models.electra, models.electra_pretrainer
 
 
 def _plan_task(task: Callable, sizes: dict[str, Any], arguments: Any) -> Any:
@@ -136,39 +120,24 @@ def _plan_task(task: Callable, sizes: dict[str, Any], arguments: Any) -> Any:
     return ElectraPretraining(task(sizes, arguments).model)
 
 
-_PLAN = masked_plan(
-    "electra", "electra_pretrainer", prefix="electra-", sizes=tuple(SIZES), vocab_size=30522,
-    label="",
-)  # fmt: skip
-ELECTRA = Family(
-    name="electra",
+_PLAN = masked_plan("electra", SIZES, vocab_size=30522)
+ELECTRA = encoders.encoder_family(
+    "electra",
+    ELECTRA_TEXT,
     title="an ELECTRA",
     summary="Pretrain an ELECTRA: a small generator replaces tokens, the encoder finds them.",
     config=ElectraConfig,
     sizes=SIZES,
-    sections=encoders.sections(_model_functions),
     start=start,
-    build=functools.partial(encoders.build, _model_functions),
-    row=encoders.ROW,
     prepare=prepare,
-    restore=encoders.restore,
-    recognise=recognise,
     read=read,
     checkpoints="config.json beside Hugging Face's weights of an ELECTRA",
-    saved=encoders.saved,
-    saved_layout="bert",
     evaluate=evaluate,
-    evaluation=encoders.EVALUATION,
     export=export,
     exports=tuple(name for name in encoders.EXPORTS if name not in ("fill", "top")),
-    vectors=encoders.vectors,
-    fitting=Fitting(
-        reader=fitting.bert_reader,
+    fitting=encoders.encoder_fitting(
+        "electra",
         fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="gelu"),
-        features=fitting.encoder_features,
-        keep_vocabulary=fitting.keep_wordpiece,
-        restore_tokenizer=fitting.restore_wordpiece,
-        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "pairs of following segments; masks are drawn when they are read",

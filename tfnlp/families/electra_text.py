@@ -4,21 +4,13 @@ import dataclasses
 import functools
 from typing import Any
 
-from tfnlp.families.masked_text import MaskedText, sizes_of_config
+from tfnlp.families.encoders import encoder_sizes
+from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.preparation import Preparation
 from tfnlp.families.subwords import WORDPIECE
 
 SIZES = {name: f"ELECTRA_{name.upper()}" for name in ("tiny", "mini", "small", "base", "large")}
 GENERATOR_SIZES = {"base": 1 / 3}  # of other sizes 1/4: the paper, table 6
-
-
-def _sizes(config: Any, before: Any) -> dict[str, Any]:
-    from tfnlp import models
-    from tfnlp.convert.electra import ELECTRA_FILES
-    from tfnlp.convert.encoders.config import config_of
-
-    old = None if before is None else config_of(ELECTRA_FILES, before.encoder)
-    return sizes_of_config(config, getattr(models, SIZES[config.size]), old)
 
 
 def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
@@ -52,7 +44,7 @@ ELECTRA_TEXT = MaskedText(
     title="ELECTRA",
     subwords=WORDPIECE,
     second="following",
-    sizes=_sizes,
+    sizes=functools.partial(encoder_sizes, "electra"),
     heads=_heads,
     copy_weights=_copy_weights,
 )

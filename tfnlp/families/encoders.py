@@ -1,15 +1,19 @@
 """What BERT and the encoders after it share as families.
 
-The functions take a `Pretrained` and look at its family, its tokenizer and its models. What differs
-comes as an argument: a family's record holds `functools.partial`s of them.
+`encoder_family` fills a record with it. The family's name is that of its function in
+`tfnlp.models` and of its module in `tfnlp.convert`; both are imported when they are needed.
 """
 
+import functools
+import importlib
 import os
 from collections.abc import Callable
 from typing import Any
 
+from tfnlp.families import fitting
 from tfnlp.families.config import CHANGED_SIZES, refuse_with_start
-from tfnlp.families.family import Measured
+from tfnlp.families.family import Family, Fitting, Measured
+from tfnlp.families.masked_text import MaskedText, sizes_of_config
 from tfnlp.families.preparation import (
     BPE_VOCABULARY,
     SENTENCEPIECE_MODEL,
@@ -26,51 +30,124 @@ from tfnlp.families.use_config import (
 EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
 EXPORTS = ("seq_length", "format", "fill", "top", "weights", "litert")
 _VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
-ROW = ("seq_length", "num_layers", "hidden_size")  # see `Family.row`
 
 
-def sections(functions: Callable[[], tuple[Callable, Callable]]) -> dict[str, tuple]:
-    """Return `Family.sections` of an encoder.
+def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
+    """Return the record of an encoder.
 
     Args:
-        functions: Function without arguments to those that make encoder and pretrainer, which are
-            imported when they are needed.
+        name: The family's.
+        text: What it is pretrained on.
+        own: Fields of `Family` that are not shared, or differ.
     """
-    return {
-        "arguments": (lambda: functions()[0], frozenset({"name", "dtype"})),
-        "heads": (lambda: functions()[1], frozenset({"name", "encoder"})),
+    shared = {
+        "sections": {
+            "arguments": (lambda: _functions(name)[0], frozenset({"name", "dtype"})),
+            "heads": (lambda: _functions(name)[1], frozenset({"name", "encoder"})),
+        },
+        "build": functools.partial(build, name),
+        "start": functools.partial(start, name),
+        "row": ("seq_length", "num_layers", "hidden_size"),
+        "prepare": text.prepare,
+        "restore": restore,
+        "recognise": functools.partial(recognise, name),
+        "read": functools.partial(read, name),
+        "saved": saved,
+        "saved_layout": "bert",
+        "evaluate": functools.partial(evaluate, text.batches),
+        "evaluation": EVALUATION,
+        "export": functools.partial(export, functools.partial(save, name)),
+        "exports": EXPORTS,
+        "vectors": vectors,
     }
+    return Family(name=name, **{**shared, **own})
+
+
+def encoder_fitting(name: str, **own: Any) -> Fitting:
+    """Return how an encoder is fine-tuned.
+
+    Args:
+        name: The family's.
+        own: Fields of `Fitting` that differ: those of a BERT, which has WordPieces.
+    """
+    shared = {
+        "reader": fitting.bert_reader,
+        "fine_tuned": fitting.fine_tuned_encoder,
+        "features": fitting.encoder_features,
+        "keep_vocabulary": fitting.keep_wordpiece,
+        "restore_tokenizer": fitting.restore_wordpiece,
+        "task_files": functools.partial(task_files, name),
+    }
+    return Fitting(**{**shared, **own})
+
+
+def _functions(name: str) -> tuple[Callable, Callable]:
+    """Return the functions that make encoder and pretrainer, such as `bert, bert_pretrainer`."""
+    from tfnlp import models
+
+    return getattr(models, name), getattr(models, f"{name}_pretrainer")
+
+
+def _files(name: str) -> Any:
+    """Return the published files of a family, such as `tfnlp.convert.bert.BERT_FILES`."""
+    return getattr(importlib.import_module(f"tfnlp.convert.{name}"), f"{name.upper()}_FILES")
+
+
+def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
+    """Return the encoder's arguments: see `MaskedText.sizes`.
+
+    Args:
+        name: The family's.
+        config: With `size`, the name of a published size.
+        before: The `Pretrained` to go on from, or None.
+    """
+    from tfnlp import models
+    from tfnlp.convert.encoders.config import config_of
+
+    published = getattr(models, f"{name.upper()}_{config.size.upper()}")
+    old = None if before is None else config_of(_files(name), before.encoder)
+    return sizes_of_config(config, published, old)
 
 
 def build(
-    functions: Callable[[], tuple[Callable, Callable]],
-    arguments: dict[str, Any],
-    heads: dict[str, Any],
-    dtype: str | None,
+    name: str, arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None
 ) -> tuple[Any, Any]:
     """Return encoder and pretrainer with new weights.
 
     Args:
-        functions: As of `sections`.
+        name: The family's.
         arguments: Of the encoder.
         heads: Of the pretrainer.
         dtype: A Keras dtype policy, or None.
     """
-    make_encoder, make_pretrainer = functions()
+    make_encoder, make_pretrainer = _functions(name)
     encoder = make_encoder(**arguments, dtype=dtype)
     return encoder, make_pretrainer(encoder, **heads)
 
 
-def start(family: Callable[[], Any], config: Any) -> Any:
+def recognise(name: str, folder: str, names: list[str], model_type: str | None) -> bool:
+    """Return whether a folder holds files of the family `name`: see `Family.recognise`."""
+    return model_type == name
+
+
+def read(name: str, path: str, dtype: str | None = None) -> Any:
+    """Return the `Pretrained` of published files: see `Family.read`."""
+    from tfnlp.convert.encoders.loading import load_encoder
+
+    return load_encoder(_files(name), path, dtype=dtype)
+
+
+def start(name: str, config: Any) -> Any:
     """Return the model that `config.start` names, or None.
 
     Args:
-        family: Function without arguments to the family that it must be of.
+        name: Of the family that it must be of.
         config: With `start`, `output` and what contradicts a model to go on from.
 
     Raises:
         ValueError: if training can't go on from it, or arguments contradict it.
     """
+    from tfnlp.families import FAMILIES
     from tfnlp.families.recognition import load_pretrained
 
     if config.start is None:
@@ -83,7 +160,7 @@ def start(family: Callable[[], Any], config: Any) -> Any:
     refuse_with_start(config, sizes, "can't be changed with `start`")
     words = tuple(name for name in ("vocab", "cased") if hasattr(config, name))
     refuse_with_start(config, words, "can't be given with `start`, which has a vocabulary")
-    before, expected = load_pretrained(config.start), family()
+    before, expected = load_pretrained(config.start), FAMILIES[name]
     if before.family is not expected:
         raise ValueError(
             f"{config.start} is {before.family.title}; only {expected.title} fills masked words"
@@ -176,11 +253,11 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return string_vectors(loaded, BertPreprocessorModule, special=2)
 
 
-def save(files: Callable[[], Any], loaded: Any, config: ExportConfig) -> None:
+def save(name: str, loaded: Any, config: ExportConfig) -> None:
     """Write Hugging Face's files.
 
     Args:
-        files: Function without arguments to the `tfnlp.convert.encoders.files.EncoderFiles`.
+        name: The family's.
         loaded: A `Pretrained`.
         config: What to write.
     """
@@ -188,14 +265,14 @@ def save(files: Callable[[], Any], loaded: Any, config: ExportConfig) -> None:
 
     model = loaded.pretrainer or loaded.encoder
     tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
-    save_encoder(files(), model, config.output, tokenizer, config.overwrite)
+    save_encoder(_files(name), model, config.output, tokenizer, config.overwrite)
 
 
-def task_files(files: Callable[[], Any]) -> Any:
-    """Return how fine-tuned checkpoints are read and written; `files` as of `save`."""
+def task_files(name: str) -> Any:
+    """Return how fine-tuned checkpoints of the family `name` are read and written."""
     from tfnlp.convert.heads.encoders import encoder_task_files
 
-    return encoder_task_files(files())
+    return encoder_task_files(_files(name))
 
 
 def export(

@@ -15,6 +15,31 @@ def _pretraining(pretrainer: Any) -> Any:
     return BertPretraining(pretrainer)
 
 
+def head_arguments(
+    config: Any, before: Any, batches: Any, second: str | None = None
+) -> dict[str, Any]:
+    """Return the arguments of a pretrainer: see `MaskedText.heads`.
+
+    Args:
+        config: With `initializer_range`.
+        before: The `Pretrained` to go on from, whose masked-LM head goes on too, or None.
+        batches: Not used.
+        second: The name of a second head, which is there unless `before` lacks it.
+    """
+    asked = {} if second is None else {"masked_lm": True, second: True}
+    if before is None:
+        return {**asked, "initializer_range": config.initializer_range}
+    if second is not None:
+        asked[second] = f"{second}_logits" in before.pretrainer.output
+    head = before.pretrainer.get_layer("masked_lm_head")
+    return {
+        **asked,
+        "activation": head.activation,
+        "norm_epsilon": head.norm_epsilon,
+        "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
+    }
+
+
 @dataclasses.dataclass(frozen=True)
 class MaskedText:
     """How a family makes masked batches of its text, and what it learns from them.
@@ -36,7 +61,7 @@ class MaskedText:
     subwords: Subwords
     second: str | None
     sizes: Callable[[Any, Any], dict[str, Any]]
-    heads: Callable[[Any, Any, Any], dict[str, Any]]
+    heads: Callable[[Any, Any, Any], dict[str, Any]] = head_arguments
     copied: tuple[str, ...] = ("masked_lm_head", "masked_lm_bias")
     objective: Callable[[Any], Any] = _pretraining
     copy_weights: Callable[[Any, Any, Any], None] | None = None

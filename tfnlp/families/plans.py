@@ -14,15 +14,13 @@ def _rates(arguments: Any) -> dict[str, Any]:
     }
 
 
-def masked_plan(
-    encoder: str, pretrainer: str, *, prefix: str, sizes: Iterable[str], vocab_size: int, label: str
-) -> Plan:
+def masked_plan(name: str, sizes: Iterable[str], vocab_size: int, label: str = "") -> Plan:
     """Return the plan of a masked language model.
 
     Args:
-        encoder, pretrainer: names of their functions in `tfnlp.models`.
-        prefix, vocab_size: see `Plan`.
+        name: of the family, and of its function in `tfnlp.models`.
         sizes: names of the published sizes.
+        vocab_size: see `Plan`.
         label: of a pair of segments in the batch, such as "next_sentence_labels"; "" without one.
     """
 
@@ -30,8 +28,8 @@ def masked_plan(
         from tfnlp import models
         from tfnlp.tasks import BertPretraining
 
-        model = getattr(models, encoder)(**{**sizes, **_rates(arguments)})
-        return BertPretraining(getattr(models, pretrainer)(model))
+        model = getattr(models, name)(**{**sizes, **_rates(arguments)})
+        return BertPretraining(getattr(models, f"{name}_pretrainer")(model))
 
     def batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
         labels = {label: ((arguments.rows,), "int32")} if label else {}
@@ -39,7 +37,7 @@ def masked_plan(
 
     return Plan(
         lengths=dict.fromkeys(sizes, 128),
-        prefix=prefix,
+        prefix=f"{name}-",
         vocab_size=vocab_size,
         task=task,
         batch=batch,
@@ -129,12 +127,7 @@ def _elmo_bytes(sizes: dict[str, Any], arguments: Any) -> float:
 
 
 BERT_PLAN = masked_plan(
-    "bert",
-    "bert_pretrainer",
-    prefix="bert-",
-    sizes=("tiny", "mini", "small", "medium", "base", "large"),
-    vocab_size=30522,
-    label="next_sentence_labels",
+    "bert", ("tiny", "mini", "small", "medium", "base", "large"), 30522, "next_sentence_labels"
 )
 GPT_PLAN = Plan(
     lengths={

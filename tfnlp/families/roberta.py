@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import encoders, fitting
@@ -13,11 +12,10 @@ from tfnlp.families.config import (
     TrainingConfig,
 )
 from tfnlp.families.examples_config import ExamplesConfig
-from tfnlp.families.family import Examples, Family, Fitting
+from tfnlp.families.family import Examples
 from tfnlp.families.masks import PredictBert, mask_prediction
 from tfnlp.families.plans import masked_plan
 from tfnlp.families.roberta_text import ROBERTA_TEXT, restore_tokenizer
-from tfnlp.families.use_config import ExportConfig
 
 SIZES = {
     name: f"ROBERTA_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
@@ -61,75 +59,20 @@ class PredictRoberta(PredictBert):
     """Arguments of `tfnlp predict roberta`."""
 
 
-def read(path: str, dtype: str | None = None) -> Any:
-    """Return the RoBERTa of Hugging Face's files."""
-    from tfnlp import convert
-
-    return convert.load_roberta(path, dtype=dtype)
-
-
-def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds files of a RoBERTa."""
-    return model_type == ROBERTA.name
-
-
-def _files() -> Any:
-    from tfnlp.convert.roberta import ROBERTA_FILES
-
-    return ROBERTA_FILES
-
-
-def save(loaded: Any, config: ExportConfig) -> None:
-    """Write Hugging Face's files."""
-    from tfnlp import convert
-
-    model = loaded.pretrainer or loaded.encoder
-    convert.save_roberta(model, config.output, loaded.tokenizer, config.overwrite)
-
-
-def _model_functions() -> tuple[Any, Any]:
-    from tfnlp import models
-
-    return models.roberta, models.roberta_pretrainer
-
-
-_PLAN = masked_plan(
+_PLAN = masked_plan("roberta", SIZES, vocab_size=50265)
+ROBERTA = encoders.encoder_family(
     "roberta",
-    "roberta_pretrainer",
-    prefix="roberta-",
-    sizes=tuple(SIZES),
-    vocab_size=50265,
-    label="",
-)
-ROBERTA = Family(
-    name="roberta",
+    ROBERTA_TEXT,
     title="a RoBERTa",
     summary="Pretrain a RoBERTa: masked LM on windows of whole sentences.",
     config=RobertaConfig,
     sizes=SIZES,
-    sections=encoders.sections(_model_functions),
-    start=functools.partial(encoders.start, lambda: ROBERTA),
-    build=functools.partial(encoders.build, _model_functions),
-    row=encoders.ROW,
-    prepare=ROBERTA_TEXT.prepare,
-    restore=encoders.restore,
-    recognise=recognise,
-    read=read,
     checkpoints="config.json beside Hugging Face's weights of a RoBERTa",
-    saved=encoders.saved,
-    saved_layout="bert",
-    evaluate=functools.partial(encoders.evaluate, ROBERTA_TEXT.batches),
-    evaluation=encoders.EVALUATION,
-    export=functools.partial(encoders.export, save),
-    exports=encoders.EXPORTS,
-    vectors=encoders.vectors,
-    fitting=Fitting(
-        reader=fitting.bert_reader,
+    fitting=encoders.encoder_fitting(
+        "roberta",
         fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="tanh"),
-        features=fitting.encoder_features,
         keep_vocabulary=fitting.keep_bpe,
         restore_tokenizer=restore_tokenizer,
-        task_files=functools.partial(encoders.task_files, _files),
     ),
     examples=Examples(
         "windows of sentences; masks are drawn when they are read",

@@ -1,10 +1,12 @@
 """RoBERTa's pretraining text: masked windows of whole sentences, byte-level pairs."""
 
+import functools
 import os
 from collections.abc import Iterable
 from typing import Any
 
-from tfnlp.families.masked_text import MaskedText, sizes_of_config
+from tfnlp.families.encoders import encoder_sizes
+from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.preparation import BPE_VOCABULARY, write_bpe_folder
 from tfnlp.families.subwords import Subwords
 
@@ -47,28 +49,9 @@ BYTE_PAIRS = Subwords(
 )
 
 
-def _sizes(config: Any, before: Any) -> dict[str, Any]:
-    from tfnlp import models
-    from tfnlp.families.roberta import SIZES
-
-    old = None if before is None else {**before.config}
-    sizes = sizes_of_config(config, getattr(models, SIZES[config.size]), old)
-    sizes.pop("vocab_size", None)  # that of the tokenizer, or of the model to go on from
-    return sizes if before is None else {**sizes, "vocab_size": before.config["vocab_size"]}
-
-
-def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
-    """Return the arguments of `roberta_pretrainer`."""
-    if before is None:
-        return {"initializer_range": config.initializer_range}
-    head = before.pretrainer.get_layer("masked_lm_head")
-    return {
-        "activation": head.activation,
-        "norm_epsilon": head.norm_epsilon,
-        "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
-    }
-
-
 ROBERTA_TEXT = MaskedText(
-    title="RoBERTa", subwords=BYTE_PAIRS, second=None, sizes=_sizes, heads=_heads
+    title="RoBERTa",
+    subwords=BYTE_PAIRS,
+    second=None,
+    sizes=functools.partial(encoder_sizes, "roberta"),
 )

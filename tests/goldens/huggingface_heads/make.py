@@ -128,7 +128,24 @@ def others():
     write("roberta_choose", model_of("RobertaForMultipleChoice", config), tokenizer, folded)
 
 
+def alberts():
+    """Heads of an ALBERT, whose layers share their weights."""
+    tokenizer = transformers.AlbertTokenizer.from_pretrained(HERE.parent / "albert_huggingface")
+    # Without being asked this class gives no types, which ALBERT was trained with.
+    asked = dict(padding=True, return_tensors="pt", return_token_type_ids=True)
+    small = {**BERT, "vocab_size": 300, "hidden_size": 8, "intermediate_size": 12}
+    config = transformers.AlbertConfig(**small, embedding_size=6, num_labels=3)
+    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), **asked))
+    model = model_of("AlbertForSequenceClassification", config)
+    write("albert_classify", model, tokenizer, pairs)
+    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
+    flat = dict(tokenizer(*flat, **asked))
+    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
+    write("albert_choose", model_of("AlbertForMultipleChoice", config), tokenizer, folded)
+
+
 if __name__ == "__main__":
     berts()
     gpt2()
     others()
+    alberts()

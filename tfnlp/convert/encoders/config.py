@@ -64,7 +64,8 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     """Return the arguments that made `model` (an encoder, or one with pretraining heads).
 
     Raises:
-        ValueError: if `model` is not of the family.
+        ValueError: if `model` is not of the family, or has another value of what its published
+            classes have fixed.
     """
     layers = {layer.name: layer for layer in model.layers}
     block = next((each for each in model.layers if isinstance(each, TransformerBlock)), None)
@@ -95,6 +96,12 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
         "initializer_range": token.initializer.stddev,
         "activation": block.activation,
     }
+    for name, value in files.config.constants.items():
+        if found[name] != value:
+            raise ValueError(
+                f"the published {files.title} has {name}={value}; model {model.name!r} has "
+                f"{found[name]}"
+            )
     stated = [*files.config.sizes.values(), *(each[0] for each in files.config.numbers.values())]
     config = {name: found[name] for name in (*stated, "activation")}
     if files.huggingface.pooler is not None:

@@ -56,6 +56,7 @@ class ConfigNames:
         written: more that is written.
         surplus: arguments that are stated as more than they are, by how much: RoBERTa's
             `max_position_embeddings` is `max_positions` + 2.
+        constants: arguments that the file can't state, and the only value that they have.
     """
 
     model_type: str
@@ -69,6 +70,7 @@ class ConfigNames:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     written: Mapping[str, Any] = field(default_factory=dict)
     surplus: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
     def size_key(self, argument: str) -> str:
         """Return the name in the file of an argument that is a size."""
@@ -120,6 +122,31 @@ class TensorNames:
         return tuple(name for names in self.heads.values() for name in names)
 
 
+def heads_like_the_encoder(make: Callable[..., keras.Model]) -> Callable[..., keras.Model]:
+    """Return `EncoderFiles.pretrainer` for heads that have the encoder's activation and numbers.
+
+    Args:
+        make: function of `tfnlp.models` that makes the pretrainer.
+    """
+
+    def pretrainer(
+        encoder: keras.Model,
+        config: Mapping[str, Any],
+        heads: Mapping[str, bool],
+        max_predictions: int | None,
+    ) -> keras.Model:
+        shared = ("activation", "norm_epsilon", "initializer_range")
+        return make(
+            encoder,
+            **{name: config[name] for name in shared if name in config},
+            # A head that is the only one is always there, and no argument.
+            **(heads if len(heads) > 1 else {}),
+            max_predictions=max_predictions,
+        )
+
+    return pretrainer
+
+
 @dataclass(frozen=True)
 class EncoderFiles:
     """The checkpoints of a family of encoders.
@@ -129,7 +156,8 @@ class EncoderFiles:
         loader: the function that reads them, for messages.
         encoder: function of `tfnlp.models` that makes the encoder.
         pretrainer: function of (encoder, the encoder's arguments, dict of head to whether it is
-            there, static number of predictions or None) to the model with its pretraining heads.
+            there, static number of predictions or None) to the model with its pretraining heads;
+            see `heads_like_the_encoder`.
         config: names in `config.json`.
         formats: names of tensors in each format; the last one is Hugging Face's, which is written.
         classes: the heads that are there, in the order of `TensorNames.heads`, to the name of

@@ -124,25 +124,15 @@ def _draw_block(
     longest = seq_length - 3  # [CLS], [SEP], [SEP]
     target = np.where(short < short_seq_prob, 2 + (shorter * (longest - 1)).astype(int), longest)
 
-    sentence = np.arange(first, last)
-    document = np.searchsorted(documents, sentence, "right") - 1
-    here, end = documents[document], documents[document + 1]
-    # The chunk is the sentences i to j - 1, up to the target length or the document's end.
-    i = sentence
-    j = begin + np.searchsorted(starts, starts[first - begin : last - begin] + target)
-    j = np.clip(j, sentence + 1, end)
-    total = documents[-1]
-    possible = len(documents) > 2 or total > 2  # there is a place for a random B
     draws = second == "random"
-    is_random = (label < 0.5) & possible & draws
-    lone = (j - i == 1) & ~is_random
-    i = i - (lone & (j == end) & (i > here))
-    j = j + (lone & (j < end))
+    sentence, wanted = np.arange(first, last), (label < 0.5) & draws
+    document = np.searchsorted(documents, sentence, "right") - 1
+    i, j, is_random = _chunks(starts, begin, documents, document, sentence, target, wanted)
     a_end = i + 1 + (split * (j - i - 1)).astype(int)  # A is the sentences i to a_end - 1
     single = j - i == 1
     is_random |= single & draws
     if len(documents) == 2:
-        is_random &= total - (a_end - i) - 1 >= 1
+        is_random &= documents[-1] - (a_end - i) - 1 >= 1
     # With a random B, the next pair begins at the rest of the chunk.
     v, at = _visited(np.where(is_random, a_end, j), first, last, at)
     if not draws:
@@ -167,6 +157,37 @@ def _draw_block(
         space=np.maximum(1, target - (starts[a_end - begin] - starts[i - begin])),
     )
     return pairs, at
+
+
+def _chunks(
+    starts: np.ndarray,
+    begin: int,
+    documents: np.ndarray,
+    document: np.ndarray,
+    sentence: np.ndarray,
+    target: np.ndarray,
+    wanted: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the sentences that fill a pair, up to its target length or the document's end.
+
+    Args:
+        starts: int64, the starts of sentences from `begin` on among their tokens.
+        documents: int64 [D + 1], the starts of documents among the sentences.
+        document, sentence: int64 [n], where each pair begins: consecutive sentences.
+        target: int64 [n], tokens.
+        wanted: bool [n], whether a random B is to be drawn.
+
+    Returns:
+        the first sentence, the one after the last, and whether B is random. One sentence alone is
+        joined with its neighbour, unless B is random.
+    """
+    here, end = documents[document], documents[document + 1]
+    at = sentence - begin
+    j = np.clip(begin + np.searchsorted(starts, starts[at] + target), sentence + 1, end)
+    possible = len(documents) > 2 or documents[-1] > 2  # there is a place for a random B
+    is_random = wanted & possible
+    lone = (j - sentence == 1) & ~is_random
+    return sentence - (lone & (j == end) & (sentence > here)), j + (lone & (j < end)), is_random
 
 
 def _visited(follow: np.ndarray, first: int, last: int, at: int) -> tuple[np.ndarray, int]:
