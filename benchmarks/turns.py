@@ -109,7 +109,13 @@ def alternate(children):
             child.close()
 
 
-def rate(turns):
-    """Examples a second, without the first turn, which traces and warms up."""
-    counted = [turn for turn in turns[1:] if turn["examples"]] or turns[:1]
-    return sum(turn["examples"] for turn in counted) / sum(turn["seconds"] for turn in counted)
+def rounds(ours, theirs):
+    """Examples a second of both sides in each round of turns: a list of (ours, theirs).
+
+    The first round, which traces and warms up, and those with less steps than the second are left
+    out, unless there are no others.
+    """
+    found = [pair for pair in zip(ours, theirs, strict=False) if all(t["examples"] for t in pair)]
+    most = max(turn["steps"] for pair in found[1:] or found for turn in pair)
+    counted = [pair for pair in found[1:] if all(t["steps"] == most for t in pair)] or found[:1]
+    return [tuple(t["examples"] / t["seconds"] for t in pair) for pair in counted]

@@ -66,6 +66,10 @@ turns.report(done=True, name=sys.argv[3])
 """
 
 
+def turn(seconds, steps):
+    return {"seconds": seconds, "steps": steps, "examples": 2 * steps}
+
+
 def test_trainings_take_turns(tmp_path):
     children = [
         turns.Child(
@@ -82,8 +86,11 @@ def test_trainings_take_turns(tmp_path):
         turns.alternate([turns.Child(
             [sys.executable, "-c", "raise SystemExit(1)"], tmp_path / "log", None, None
         )])  # fmt: skip
-    some = [{"seconds": 9.0, "examples": 10}, *[{"seconds": 2.0, "examples": 10}] * 2]
-    assert turns.rate(some) == 5.0
+    ours, theirs = (
+        [turn(9.0, 5), turn(seconds, 5), turn(1.0, 2)] for seconds in (2.0, 4.0)
+    )  # the first turn warms up, the last one is short
+    assert turns.rounds(ours, theirs) == [(5.0, 2.5)]
+    assert turns.rounds(ours[:1], theirs) == [(10 / 9, 10 / 9)]
 
 
 def test_table_of_a_published_model():
@@ -91,7 +98,7 @@ def test_table_of_a_published_model():
         {
             "settings": {"set": "sst2", "epochs": 3, "seed": seed}, "train": 2000, "dev": 872,
             "scores": {"tfnlp": {"accuracy": ours}, "peer": {"accuracy": 0.8}},
-            "rates": {"tfnlp": rate, "peer": 20.0},
+            "turns": {"tfnlp": [turn(40 / rate, 20)], "peer": [turn(2.0, 20)]},
         }
         for seed, ours, rate in ((1, 0.80, 30.0), (2, 0.82, 24.0))
     ]  # fmt: skip
