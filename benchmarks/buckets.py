@@ -1,9 +1,10 @@
-"""What it saves that sentences of like length share a batch: the same training with and without.
+"""What it saves that sentences of like length are computed together: training with and without.
 
     python -m benchmarks.buckets classify --model DIR --train FILE --dev FILE [--dropout 0]
 
 writes nothing. Both trainings see the same
-examples in the same order; one pads all batches to the longest example. They run in turns. With
+examples in the same order; one pads all batches to the longest example, the other cuts each batch
+into parts of similar length. They run in turns. With
 `--dropout 0` their losses are equal, too: what is dropped depends on the shape of a batch.
 """
 
@@ -14,7 +15,7 @@ import tensorflow as tf
 
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_config import FILL, TASKS, settings_of
-from tfnlp.runs.finetune_trainer import make_trainer
+from tfnlp.runs.finetune_trainer import make_trainer, micro_batches
 from tfnlp.runs.finetuning import Finetuning
 
 TURN, TURNS = 20, 6  # steps of a turn, turns of each training
@@ -44,7 +45,7 @@ def main():
             losses[padded].append(_turn(*run))
             seconds[padded].append(time.monotonic() - started)
     ratios = sorted(a / b for a, b in zip(seconds[True], seconds[False], strict=True))
-    for padded, name in ((False, "buckets"), (True, "all padded")):
+    for padded, name in ((False, "in parts"), (True, "all padded")):
         rate = TURN * config.batch_size * TURNS / sum(seconds[padded])
         print(f"{name:12s}{rate:8.1f} examples/s, loss {sum(losses[padded]) / TURNS:.4f}")
     print(f"speed-up: {ratios[len(ratios) // 2]:.2f} (from {ratios[0]:.2f} to {ratios[-1]:.2f})")
@@ -55,6 +56,8 @@ def _run(work, padded):
     import keras
 
     settings = settings_of(work.config, work.backbone, work.features)
+    parts = micro_batches(work.config, work.strategy, work.features)
+    settings["accumulation"] = 1 if padded else parts
     keras.utils.set_random_seed(1)
     config = {
         "spec": work.spec.config(),
@@ -64,7 +67,9 @@ def _run(work, padded):
     dtype = "mixed_bfloat16" if work.config.bf16 else None
     model = task_folder.make_task_model(work.backbone, config, dtype=dtype)
     (train,) = model.prepare([work.train])
-    batches = model.batches(train, settings["batch_size"], work.train, seed=1, pad_all=padded)
+    batches = model.batches(
+        train, settings["batch_size"], work.train, seed=1, pad_all=padded, mixed=True
+    )
     steps = TURN * (TURNS + 1)
     shared = (work.config, work.strategy)
     trainer = make_trainer(*shared, model, settings, steps, batches.steps_per_epoch, None, 1)

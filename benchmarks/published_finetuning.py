@@ -13,9 +13,9 @@ end count. Predictions of both are scored by `tfnlp.tasks.scoring`.
 The two trainings are processes of their own, with as many threads, that take turns of 20 steps.
 Examples (windows of long texts) a second are of these steps alone: the median of the turns, without
 the first one and a shorter last one. The ratio is the median of those of turns that followed each
-other, which saw the same machine. Both shuffle in each epoch, tfnlp with sentences of similar
-length in a batch, the Trainer at random; it pads to the longest of a batch. With --pad-all both pad
-to the longest of all: the same shapes.
+other, which saw the same machine. Both draw random batches in each epoch. The Trainer pads a batch
+to its longest sentence; tfnlp computes it in parts of similar length. With --pad-all both pad to
+the longest of all: the same shapes.
 
 OUTPUT/results.jsonl gets a line for each pair of trainings; the same command goes on from there.
 Six sets with three seeds took about two hours on two cores.

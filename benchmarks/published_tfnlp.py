@@ -45,7 +45,7 @@ def prepare(settings):
     """The pieces of a `tfnlp finetune` with these settings."""
     from tfnlp.runs import task_folder
     from tfnlp.runs.finetune_config import TASKS, settings_of
-    from tfnlp.runs.finetune_trainer import make_trainer
+    from tfnlp.runs.finetune_trainer import make_trainer, micro_batches
     from tfnlp.runs.finetuning import Finetuning
 
     rows = {part: _rows(settings[part]) for part in ("train", "dev")}
@@ -55,13 +55,14 @@ def prepare(settings):
     )
     work = Finetuning(settings["task"], config, tf.distribute.get_strategy())
     numbers = settings_of(config, work.backbone, None)
+    numbers["accumulation"] = micro_batches(config, work.strategy, None)
     keras.utils.set_random_seed(settings["seed"])
     made = {"spec": work.spec.config(), "features": None, "head": {"dropout": numbers["dropout"]}}
     model = task_folder.make_task_model(work.backbone, made)
     (train,) = model.prepare([work.train])
     batches = model.batches(
         train, numbers["batch_size"], work.train, seed=settings["seed"],
-        pad_all=settings["pad_all"],
+        pad_all=settings["pad_all"], mixed=True,
     )  # fmt: skip
     steps = max(1, round(numbers["epochs"] * batches.steps_per_epoch))
     trainer = make_trainer(

@@ -203,3 +203,23 @@ TABLE = np.arange(6.0).reshape(3, 1, 2) * (np.arange(3) > 0)[:, None, None]
 def test_wrong_arguments(tokens, fixed, arguments, message):
     with pytest.raises(ValueError, match=message):
         TaskBatches(tokens, fixed, **{"batch_size": 2, **arguments})
+
+
+@pytest.mark.parametrize("choices", [False, True])
+def test_mixed_batches_have_all_lengths_the_longest_first(choices):
+    batches = make(choices, mixed=True)
+    assert batches.steps_per_epoch == 4
+    orders = []
+    for epoch in range(3):
+        taken = [batches.batch(step) for step in range(epoch * 4, epoch * 4 + 4)]
+        assert [int(batch["weights"].sum()) for batch in taken] == [3, 3, 3, 2]
+        orders.append(real_examples(taken, choices, training=True))
+        assert sorted(orders[-1]) == list(range(len(SIZES)))
+        for batch, first in zip(taken, range(0, 11, 3), strict=True):
+            sizes = [SIZES[n] for n in orders[-1][first : first + 3]]
+            assert sizes == sorted(sizes, reverse=True)
+            assert batch["ids"].shape[-1] == min(n for n in LENGTHS if n >= sizes[0])
+    assert orders[0] != orders[1] != orders[2]
+    held_out = numpy_batches(batches.evaluation_batches())
+    for one, other in zip(held_out, make(choices).evaluation_batches(), strict=True):
+        np.testing.assert_array_equal(one["ids"], other["ids"])

@@ -87,9 +87,10 @@ def check_batch(config: Any, strategy: Any) -> None:
         ValueError: if it does not.
     """
     replicas = strategy.num_replicas_in_sync
-    parts = replicas * config.accumulation
+    accumulation = config.accumulation or 1
+    parts = replicas * accumulation
     if config.batch_size % parts:
         raise ValueError(
             f"batch of {config.batch_size} does not divide by {replicas} devices x `accumulation` "
-            f"{config.accumulation}; let `batch_size` be a multiple of {parts}"
+            f"{accumulation}; let `batch_size` be a multiple of {parts}"
         )

@@ -68,7 +68,12 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
         None, "times through the data (default: 3; features 6)", above=0, group="optimisation"
     )
     batch_size: int = option(32, "examples an update", at_least=1, group="optimisation")
-    accumulation: int = option(1, "micro-batches an update", at_least=1, group="optimisation")
+    accumulation: int | None = option(
+        None,
+        "micro-batches an update, each of similar lengths (default: 4 on a CPU, of 8 examples or "
+        "more; otherwise 1)",
+        at_least=1, group="optimisation",
+    )  # fmt: skip
     learning_rate: float | None = option(
         None,
         "peak (default: BERT 3e-5, GPT 6.25e-5, of smaller models more: times "

@@ -25,7 +25,7 @@ from tfnlp.runs.finetune_examples import (
 )
 from tfnlp.runs.finetune_spec import metric_of, spec_of
 from tfnlp.runs.finetune_table import rows_as_json, table
-from tfnlp.runs.finetune_trainer import make_trainer, optimizer_of
+from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
 from tfnlp.runs.memory import check_batch_memory
 
 
@@ -212,6 +212,10 @@ class Finetuning:
         if self.config.learning_rate is None:
             before = recorded(self.config, folder, "training", "learning_rate")
             settings["learning_rate"] = before or settings["learning_rate"]
+        if self.config.accumulation is None:
+            before = recorded(self.config, folder, "training", "accumulation")
+            default = micro_batches(self.config, self.strategy, features)
+            settings["accumulation"] = default if before is None else int(before)
         if is_run(folder) and "optimizer" not in self.config.given:
             settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
         return settings
@@ -221,10 +225,14 @@ class Finetuning:
     ) -> tuple[Any, Any]:
         import tensorflow as tf
 
+        from tfnlp.data.labelled.batches import bucket_lengths
+
         # A TPU's programs have fixed shapes.
         fixed = self.config.no_buckets or isinstance(self.strategy, tf.distribute.TPUStrategy)
         size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
-        batches = model.batches(train, size, self.train, seed=seed, pad_all=fixed)
+        lengths = bucket_lengths(train.encoded.sizes) if self.config.jit else None  # few programs
+        options = {"seed": seed, "pad_all": fixed, "mixed": model.features is None}
+        batches = model.batches(train, size, self.train, lengths, **options)
         # Each step is traced for two lengths or more, so a set of one length pads less than that.
         return batches, model.batches(dev, -(-size // replicas) * replicas)
 

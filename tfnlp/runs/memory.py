@@ -64,7 +64,7 @@ def check_batch_memory(config: Any, values: dict[str, int], workers: int = 1) ->
     Raises:
         ValueError: if it does not.
     """
-    rows = config.batch_size // (config.accumulation * workers)
+    rows = config.batch_size // ((config.accumulation or 1) * workers)
     needed = rows * math.prod(values.values()) * (2 if config.bf16 else _BYTES)
     if needed > total_memory():
         factors = " x ".join(f"`{name}` {value:,}" for name, value in values.items())

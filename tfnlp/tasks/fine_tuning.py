@@ -13,6 +13,9 @@ KINDS = {
     "tag": ("tag_logits",),
     "span": ("start_logits", "end_logits"),
 }
+# Inputs with and without an axis of positions, the last one.
+_OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids"}
+_OF_ROWS = {"extract_positions"}
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
@@ -51,6 +54,18 @@ class FineTuning(Task):
                 f"{sorted(model.output)}; build it with bert_task, gpt_task or feature_task"
             )
         (self.kind,) = kinds
+
+    def trimmed(self, batch: Batch) -> Batch:
+        """Return a micro-batch without positions at its end that are padding in all of its rows."""
+        mask, inputs = batch.get("input_mask"), set(self.model.input)
+        if mask is None or mask.shape[-1] is not None or not inputs <= _OF_POSITIONS | _OF_ROWS:
+            return batch
+        names = inputs & _OF_POSITIONS
+        if self.kind == "tag":
+            names |= {"labels", "weights"}
+        places = tf.range(1, tf.shape(mask)[-1] + 1)
+        last = tf.reduce_max(tf.cast(mask, "int32") * places)  # of a real token, from 1 on
+        return {name: x[..., :last] if name in names else x for name, x in batch.items()}
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets: a dict with one float32 scalar."""

@@ -47,6 +47,13 @@ class Task:
         """Return the model's inputs from a batch (state included)."""
         return {name: batch[name] for name in self.model.input}
 
+    def trimmed(self, batch: Batch) -> Batch:
+        """Return a micro-batch without positions at its end that are padding in all of its rows.
+
+        Not called where shapes must be static. The base class returns the batch as it is.
+        """
+        return batch
+
     def tokens(self, batch: Batch) -> tf.Tensor | None:
         """Return the real tokens that the model reads of a batch, float32 scalar; None: not known.
 

@@ -58,6 +58,7 @@ class Step:
         self.optimizer, self.rate = optimizer, rate
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
         self.replicas, self.loss_scale = replicas, loss_scale
+        self.trims = accumulation > 1 and not jit_compile
         self.layer_rates = layer_rates
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
@@ -66,6 +67,13 @@ class Step:
             and not jit_compile
             and layer_rates is None
         )
+        self._part = self._micro_gradients
+        if self.trims:
+            # Inlined into two loops, TensorFlow's temporary sums of unknown shapes get in each
+            # other's way (AlreadyExistsError of a `tmp_var`).
+            self._part = tf.function(
+                self._part, autograph=False, experimental_attributes={"_noinline": True}
+            )
         # Communication between replicas can't be compiled; the arithmetic before it can.
         self._gradients, self._sums = self._all_gradients, self._evaluation_sums
         if jit_compile or replicas > 1:  # traced once for all replicas
@@ -174,7 +182,7 @@ class Step:
             index: tf.Tensor, gradients: list[tf.Tensor], sums: Tensors, state: Tensors
         ) -> tuple[Any, ...]:
             part = {k: v[index] for k, v in parts.items()}
-            more, more_sums, new = self._micro_gradients(part, counts, step, index, replica)
+            more, more_sums, new = self._part(part, counts, step, index, replica)
             return (
                 index + 1,
                 [a + b for a, b in zip(gradients, more, strict=True)],
@@ -183,7 +191,7 @@ class Step:
             )
 
         part = {k: v[0] for k, v in parts.items()}
-        gradients, sums, new = self._micro_gradients(part, counts, step, 0, replica)
+        gradients, sums, new = self._part(part, counts, step, tf.constant(0), replica)
         state = {k: _with_part(tf.zeros_like(parts[k]), 0, x) for k, x in new.items()}
         _, gradients, sums, state = tf.while_loop(
             lambda index, *_: index < self.accumulation,
@@ -198,6 +206,8 @@ class Step:
         self, batch: Tensors, counts: Tensors, step: tf.Tensor, micro_batch: Any, replica: tf.Tensor
     ) -> tuple[list[Gradient], Tensors, Tensors]:
         """Return gradients, sums and new state of one micro-batch."""
+        if self.trims:
+            batch = self.task.trimmed(batch)
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)

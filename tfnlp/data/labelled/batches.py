@@ -32,7 +32,7 @@ def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> l
 
 
 class TaskBatches(LengthBuckets):
-    """Batches of examples of similar length, see `LengthBuckets`.
+    """Batches of examples of similar length, or mixed ones; see `LengthBuckets`.
 
     A batch is a dict with B = batch_size, T one of `lengths`; integers are int32, other numbers
     float32:
@@ -56,6 +56,8 @@ class TaskBatches(LengthBuckets):
         pad_all: every batch is padded to the last of `lengths`; the examples of a batch and the
             order of batches stay the same.
         seed: int in [0, 2^31).
+        mixed: whether the batches of training have examples of all lengths, the longest first; T is
+            then the smallest of `lengths` that fits the longest.
 
     Raises:
         ValueError: no examples, an empty or a too long one, columns that don't match each other or
@@ -72,6 +74,7 @@ class TaskBatches(LengthBuckets):
         table: np.ndarray | None = None,
         pad_all: bool = False,
         seed: int = 0,
+        mixed: bool = False,
     ) -> None:
         first = next(iter(tokens), None)
         if first is None or not len(tokens[first]):
@@ -88,9 +91,9 @@ class TaskBatches(LengthBuckets):
             batch_size=batch_size,
             lengths=lengths,
             seed=seed,
+            mixed=mixed,
         )
         self.pad_all = pad_all
-        self._sizes = sizes
         self._starts = np.cumsum(sizes) - sizes
         # [total] or [C, total]: the examples of a column, one after the other
         self._tokens = {name: _join(name, column, sizes) for name, column in tokens.items()}

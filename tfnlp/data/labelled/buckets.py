@@ -6,6 +6,11 @@ left over when the batches of a length are full go to the next length, so that n
 the longest has fewer examples than others: in a mean over few examples each would weigh more. That
 batch, and in an evaluation the last of each length, is filled up with some of its examples a second
 time, with weight 0: every batch has the same size and every loss and score is exact.
+
+Mixed batches are drawn from examples of all lengths. In a mean over the tokens of a batch, those of
+short examples weigh more where a batch has no others, and of few updates each sees one kind of
+example: taggers learn more from mixed batches. Their examples come sorted, the longest first, so
+that micro-batches are of similar length and need little padding (see `tfnlp.tasks.Task.trimmed`).
 """
 
 import functools
@@ -31,6 +36,7 @@ class LengthBuckets:
         lengths: increasing; None: one length, that of the longest example. With one length, the
             shapes of all batches are static, which XLA needs.
         seed: int in [0, 2^31).
+        mixed: whether the batches of training are mixed; those of an evaluation never are.
 
     Raises:
         ValueError: an argument out of its range, an example longer than the last of `lengths`.
@@ -44,6 +50,7 @@ class LengthBuckets:
         batch_size: int,
         lengths: Sequence[int] | None,
         seed: int,
+        mixed: bool = False,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
@@ -65,7 +72,9 @@ class LengthBuckets:
             if (bucket == b).any()
         ]
         self.steps_per_epoch = -(-len(sizes) // batch_size)
-        self.plan = functools.lru_cache(maxsize=2)(self._draw)
+        self._sizes = sizes
+        draw = self._draw_mixed if mixed else self._draw
+        self.plan = functools.lru_cache(maxsize=2)(draw)
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
         """Return the batch of a step, see the class."""
@@ -94,6 +103,18 @@ class LengthBuckets:
             left = drawn[whole:]
         plan = self._cut(buckets)
         return [plan[index] for index in rng.permutation(len(plan))]
+
+    def _draw_mixed(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
+        """Return what `_draw` does, of examples of all lengths; the longest of a batch first."""
+        rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
+        order, size, plan = rng.permutation(len(self._sizes)), self.batch_size, []
+        for first in range(0, len(order), size):
+            drawn = order[first : first + size]
+            drawn = drawn[np.argsort(-self._sizes[drawn], kind="stable")]
+            fitting = np.searchsorted(self.lengths, self._sizes[drawn[0]])
+            rows = drawn[np.arange(size) % len(drawn)]
+            plan.append((self.lengths[fitting], rows, len(drawn)))
+        return plan
 
     def _cut(self, buckets: Sequence[np.ndarray]) -> list[tuple[int, np.ndarray, int]]:
         """Return the batches of each bucket: (length, examples [B], how many of them count)."""

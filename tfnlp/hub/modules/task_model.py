@@ -120,8 +120,9 @@ class TaskModel:
             prepared: from `prepare`.
             batch_size: rows.
             examples: the same examples, with their labels.
-            lengths: lengths that sequences are padded to; None: six lengths that fit them.
-            **options: `seed`, `pad_all`.
+            lengths: lengths that sequences are padded to; None: six lengths that fit them, of
+                mixed batches the multiples of eight.
+            **options: `seed`, `pad_all`, `mixed`.
         """
         encoded = prepared.encoded
         inputs = dict(encoded.inputs)
@@ -141,11 +142,12 @@ class TaskModel:
             more_tokens, more_fixed = targets(self.spec, encoded, examples)
             tokens.update(more_tokens)
             fixed.update(more_fixed)
+        count = len(encoded.sizes) if options.get("mixed") else 6
         return TaskBatches(
             tokens,
             fixed,
             batch_size=batch_size,
-            lengths=lengths or bucket_lengths(encoded.sizes),
+            lengths=lengths or bucket_lengths(encoded.sizes, count),
             table=prepared.table,
             **options,
         )
