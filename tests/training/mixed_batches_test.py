@@ -66,7 +66,7 @@ def test_trimming_takes_padding_alone(output):
     task = task_of(output)
     dataset = data_of(output, mixed=True).dataset().take(6)
     spec = {n: tf.TensorSpec([4, *x.shape[1:]], x.dtype) for n, x in dataset.element_spec.items()}
-    trim = tf.function(lambda batch: task.trimmed(batch), input_signature=[spec])
+    trim = tf.function(lambda batch: task.trimmed(batch), input_signature=[spec], autograph=False)
     taken = 0
     for batch in dataset:
         part = {name: x[12:] for name, x in batch.items()}  # the shortest ones
@@ -84,7 +84,9 @@ def test_padding_on_the_left_is_kept():
     task, mask = task_of("class"), np.array([[0, 0, 1, 1, 0], [0, 1, 1, 0, 0]], "int32")
     batch = {name: tf.constant(mask) for name in task.model.input}
     spec = {name: tf.TensorSpec([2, None], tf.int32) for name in batch}
-    trimmed = tf.function(lambda batch: task.trimmed(batch), input_signature=[spec])(batch)
+    trimmed = tf.function(
+        lambda batch: task.trimmed(batch), input_signature=[spec], autograph=False
+    )(batch)
     for x in trimmed.values():
         np.testing.assert_array_equal(x, mask[:, :4])
     assert task.trimmed(batch) is batch  # static shapes stay

@@ -45,6 +45,8 @@ class FineTuning(Task):
         ValueError: for a model that has the outputs of no kind, or of several.
     """
 
+    trims = True
+
     def __init__(self, model: keras.Model) -> None:
         super().__init__(model)
         kinds = [kind for kind, names in KINDS.items() if set(names) <= set(model.output)]

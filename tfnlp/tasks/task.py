@@ -24,7 +24,10 @@ class Task:
             batch: what a step passes on to the next. It is an input and an output of the model
             under that name, starts at zero, is kept in checkpoints, and is zero again at the start
             of each evaluation. Empty for most tasks.
+        trims: whether `trimmed` takes padding from micro-batches.
     """
+
+    trims = False
 
     def __init__(self, model: keras.Model) -> None:
         self.model = model

@@ -58,7 +58,7 @@ class Step:
         self.optimizer, self.rate = optimizer, rate
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
         self.replicas, self.loss_scale = replicas, loss_scale
-        self.trims = accumulation > 1 and not jit_compile
+        self.trims = task.trims and accumulation > 1 and not jit_compile
         self.layer_rates = layer_rates
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
