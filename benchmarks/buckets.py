@@ -67,9 +67,7 @@ def _run(work, padded):
     dtype = "mixed_bfloat16" if work.config.bf16 else None
     model = task_folder.make_task_model(work.backbone, config, dtype=dtype)
     (train,) = model.prepare([work.train])
-    batches = model.batches(
-        train, settings["batch_size"], work.train, seed=1, pad_all=padded, mixed=True
-    )
+    batches = model.batches(train, settings["batch_size"], work.train, seed=1, pad_all=padded)
     steps = TURN * (TURNS + 1)
     shared = (work.config, work.strategy)
     trainer = make_trainer(*shared, model, settings, steps, batches.steps_per_epoch, None, 1)

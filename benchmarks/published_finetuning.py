@@ -18,7 +18,6 @@ to its longest sentence; tfnlp computes it in parts of similar length. With --pa
 the longest of all: the same shapes.
 
 OUTPUT/results.jsonl gets a line for each pair of trainings; the same command goes on from there.
-Six sets with three seeds took about two hours on two cores.
 """
 
 import argparse

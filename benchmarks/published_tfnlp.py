@@ -62,7 +62,7 @@ def prepare(settings):
     (train,) = model.prepare([work.train])
     batches = model.batches(
         train, numbers["batch_size"], work.train, seed=settings["seed"],
-        pad_all=settings["pad_all"], mixed=True,
+        pad_all=settings["pad_all"],
     )  # fmt: skip
     steps = max(1, round(numbers["epochs"] * batches.steps_per_epoch))
     trainer = make_trainer(

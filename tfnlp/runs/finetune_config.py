@@ -70,8 +70,8 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
     batch_size: int = option(32, "examples an update", at_least=1, group="optimisation")
     accumulation: int | None = option(
         None,
-        "micro-batches an update, each of similar lengths (default: 4 on a CPU, of 8 examples or "
-        "more; otherwise 1)",
+        "micro-batches an update, each of similar lengths (default: on a CPU up to 4, of 8 "
+        "examples or more; otherwise 1)",
         at_least=1, group="optimisation",
     )  # fmt: skip
     learning_rate: float | None = option(

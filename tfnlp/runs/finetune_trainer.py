@@ -59,7 +59,7 @@ def make_trainer(
 def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -> int:
     """Return the micro-batches of an update where the config gives none.
 
-    A CPU gains from parts of 8 examples of similar length: less padding, less memory. Larger
+    A CPU gains from parts of 8 examples or more of similar length, which need less padding. Larger
     devices want large products, and networks on frozen features have batches of one length.
 
     Args:

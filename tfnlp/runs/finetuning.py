@@ -231,8 +231,7 @@ class Finetuning:
         fixed = self.config.no_buckets or isinstance(self.strategy, tf.distribute.TPUStrategy)
         size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
         lengths = bucket_lengths(train.encoded.sizes) if self.config.jit else None  # few programs
-        options = {"seed": seed, "pad_all": fixed, "mixed": model.features is None}
-        batches = model.batches(train, size, self.train, lengths, **options)
+        batches = model.batches(train, size, self.train, lengths, seed=seed, pad_all=fixed)
         # Each step is traced for two lengths or more, so a set of one length pads less than that.
         return batches, model.batches(dev, -(-size // replicas) * replicas)
 

@@ -116,13 +116,15 @@ class TaskModel:
     ) -> TaskBatches:
         """Return `TaskBatches` of prepared examples, with targets if `examples` are given.
 
+        Those with targets are mixed, but for features of a frozen backbone.
+
         Args:
             prepared: from `prepare`.
             batch_size: rows.
             examples: the same examples, with their labels.
             lengths: lengths that sequences are padded to; None: six lengths that fit them, of
                 mixed batches the multiples of eight.
-            **options: `seed`, `pad_all`, `mixed`.
+            **options: `seed`, `pad_all`.
         """
         encoded = prepared.encoded
         inputs = dict(encoded.inputs)
@@ -142,13 +144,15 @@ class TaskModel:
             more_tokens, more_fixed = targets(self.spec, encoded, examples)
             tokens.update(more_tokens)
             fixed.update(more_fixed)
-        count = len(encoded.sizes) if options.get("mixed") else 6
+        mixed = examples is not None and self.features is None
+        count = len(encoded.sizes) if mixed else 6
         return TaskBatches(
             tokens,
             fixed,
             batch_size=batch_size,
             lengths=lengths or bucket_lengths(encoded.sizes, count),
             table=prepared.table,
+            mixed=mixed,
             **options,
         )
 
