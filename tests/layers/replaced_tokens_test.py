@@ -50,6 +50,25 @@ def test_samples_are_the_softmaxs():
     assert chi < 37.7  # 0.999 of 15: the two positions are independent
 
 
+def test_samples_of_a_vocabulary_of_several_blocks():
+    """300 tokens: counts of 60,000 draws by chi-square, and none where the softmax is 0."""
+    rng = np.random.default_rng(3)
+    logits = rng.normal(size=300).astype("float32")
+    never = [0, 5, *range(128, 256), 299]  # a whole block of 128 among them
+    logits[never] = -200.0
+    ids = np.ones((2000, 30), "int32")
+    positions = np.tile(np.arange(30), (2000, 1)).astype("int32")
+    masked = (ids, positions, ids, np.ones((2000, 30), "float32"), np.tile(logits, (2000, 30, 1)))
+    text, _ = ReplacedTokens(seed=6)(*masked, training=True)
+    text = np.ravel(text)
+    counts = np.bincount(text, minlength=300)
+    p = np.exp(logits.astype("float64")) / np.exp(logits.astype("float64")).sum()
+    assert len(counts) == 300 and not counts[never].any()
+    drawn = np.delete(np.arange(300), never)
+    chi = ((counts - p * text.size) ** 2 / (p * text.size))[drawn].sum()
+    assert chi < 230.4  # 0.999 of 168 degrees of freedom
+
+
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_training_draws_anew_and_evaluation_does_not(jit_compile):
     layer = ReplacedTokens(seed=2)

@@ -8,16 +8,19 @@ from keras import ops
 from tfnlp.layers.types import Shape, Tensor
 
 _EVALUATION_SEED = 20  # any number: an evaluation draws the same samples each time
+_BLOCK = 128  # tokens of one block of the vocabulary: the lanes of a TPU's vector unit
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class ReplacedTokens(keras.layers.Layer):
     """Put a sample `x^_p ~ softmax(logits_p)` at each masked position p (ELECTRA, section 2).
 
-    The sample is `argmax_v logits_pv + g_pv` with g Gumbel noise, `g = -log(-log u)`, u uniform in
-    [0, 1) (Gumbel 1954; Maddison et al. 2014). There is no gradient through it. A token counts as
-    replaced if the sample differs from the token of the text: "if the generator happens to
-    generate the correct token, that token is considered real".
+    The sample is the inverse of the cumulative distribution at a uniform number, in two steps: the
+    vocabulary's block c of 128 tokens with probability `sum_{v in c} softmax(logits_p)_v`, then the
+    token of the block. So float32 sums stay short, and a position needs two random numbers. There
+    is no gradient through it. A token counts as replaced if the sample differs from the token of
+    the text: "if the generator happens to generate the correct token, that token is considered
+    real".
 
     While training the randomness comes from a `keras.random.SeedGenerator`, as in `Dropout`.
     Otherwise the noise is the same at every call.
@@ -50,13 +53,8 @@ class ReplacedTokens(keras.layers.Layer):
         logits: Tensor,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        logits = ops.cast(logits, "float32")
         seed = self.seed_generator if training else _EVALUATION_SEED
-        shape = tuple(
-            static or size for static, size in zip(logits.shape, ops.shape(logits), strict=True)
-        )
-        noise = -ops.log(-ops.log(keras.random.uniform(shape, dtype="float32", seed=seed)))
-        samples = ops.argmax(logits + noise, axis=-1)  # [B, P]
+        samples = _sample(logits, seed)  # [B, P]
         original = _put(inputs, positions, targets, weights)
         filled = _put(inputs, positions, samples, weights)
         return filled, ops.cast(ops.not_equal(filled, original), "float32")
@@ -75,6 +73,34 @@ class ReplacedTokens(keras.layers.Layer):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "seed": self.seed}
+
+
+def _sample(logits: Tensor, seed: Any) -> Tensor:
+    """Return a token for each position, int32 `[B, P]`, from logits `[B, P, V]`."""
+    logits = ops.stop_gradient(ops.cast(logits, "float32"))
+    batch, positions = ops.shape(logits)[:2]
+    # The softmax but for its denominator: `_inverse` divides.
+    weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
+    surplus = -logits.shape[-1] % _BLOCK
+    weights = ops.pad(weights, [(0, 0), (0, 0), (0, surplus)])
+    weights = ops.reshape(
+        weights, (batch, positions, (logits.shape[-1] + surplus) // _BLOCK, _BLOCK)
+    )  # [B, P, C, 128]
+    uniform = keras.random.uniform((2, batch, positions), dtype="float32", seed=seed)
+    block = _inverse(ops.sum(weights, axis=-1), uniform[0])  # [B, P]
+    chosen = ops.equal(block[..., None], ops.arange(weights.shape[2], dtype="int32"))  # [B, P, C]
+    inside = ops.sum(ops.where(chosen[..., None], weights, 0.0), axis=2)  # [B, P, 128]
+    return block * _BLOCK + _inverse(inside, uniform[1])
+
+
+def _inverse(weights: Tensor, uniform: Tensor) -> Tensor:
+    """Return the first i with `sum_{j <= i} weights_j > u * sum_j weights_j`, int32 `[B, P]`.
+
+    It exists, and its weight is not 0: u is at most 1 - 2^-23, so the product is less than the sum.
+    """
+    sums = ops.cumsum(weights, axis=-1)  # [B, P, N]
+    below = ops.less_equal(sums, uniform[..., None] * sums[..., -1:])
+    return ops.sum(ops.cast(below, "int32"), axis=-1)
 
 
 def _put(tokens: Tensor, positions: Tensor, values: Tensor, weights: Tensor) -> Tensor:
