@@ -9,7 +9,7 @@ from tests.models.electra_test import SMALL, masked_batch
 from tests.training.electra_toy import ElectraBatches, toy_trainer
 from tests.training.toy import assert_same, weights
 from tfnlp import models, tasks, training
-from tfnlp.training.randomness import seeded, step_seed
+from tfnlp.training.randomness import layer_seeds, seeded, step_seed
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,8 @@ def test_samples_follow_from_seed_step_and_replica():
     batch = made.inputs({k: tf.constant(v) for k, v in ElectraBatches().batch(0).items()})
 
     def draw(seed, step, replica=0):
-        with seeded(made.model, step_seed(seed, step, 0, replica)):
+        seeds = layer_seeds(made.model, step_seed(seed, step, 0, replica))
+        with seeded(made.model, seeds):
             return made.model(batch, training=True)["replaced"].numpy()
 
     first = draw(0, 3)

@@ -46,9 +46,10 @@ def test_windows_one_after_another_are_one_long_window(plain):
         for d in DIRECTIONS:
             losses[d].append(found[d])
     whole, last = run(plain, joined(parts))
-    np.testing.assert_allclose(state, last, atol=1e-6)
+    # The kernels of a CPU round other shapes otherwise, and each window carries that on.
+    np.testing.assert_allclose(state, last, rtol=0, atol=1e-5)
     for d in DIRECTIONS:
-        np.testing.assert_allclose(np.concatenate(losses[d], 1), whole[d], atol=2e-6)
+        np.testing.assert_allclose(np.concatenate(losses[d], 1), whole[d], rtol=1e-5, atol=2e-6)
         # Without the state the second window has other losses.
         fresh, _ = run(plain, parts[1])
         assert np.abs(fresh[d] - losses[d][1]).max() > 0.05
@@ -95,8 +96,8 @@ def test_distinct_words_and_all_words_give_the_same_vectors(plain):
     assert words.shape[1] == max(len(w.encode()) for w in used) + 2 + 3
     (one, state), (two, same) = run(plain, batch), run(other, batch)
     for d in DIRECTIONS:
-        np.testing.assert_allclose(one[d], two[d], atol=1e-6)
-    np.testing.assert_allclose(state, same, atol=1e-6)
+        np.testing.assert_allclose(one[d], two[d], rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(state, same, rtol=0, atol=1e-5)
 
 
 def sentence_losses(task, corpus):

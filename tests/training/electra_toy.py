@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from tests.training.toy import LENGTH, PREDICTIONS, VOCAB, ToyBatches
 from tfnlp import models, tasks, training
@@ -22,7 +21,7 @@ class ElectraBatches(ToyBatches):
 def toy_trainer(strategy=None, dropout=0.0, **arguments):
     """A trainer with the same initial weights at every call."""
     keras.utils.set_random_seed(1)
-    strategy = strategy or tf.distribute.get_strategy()
+    strategy = strategy or training.default_strategy()
     with strategy.scope():
         encoder = models.electra(
             vocab_size=VOCAB, embedding_size=8, num_layers=1, hidden_size=16, num_heads=2,

@@ -4,7 +4,6 @@ import functools
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from tfnlp import models, tasks, training
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
@@ -63,7 +62,7 @@ def toy_task(
 
 def toy_trainer(strategy=None, task=None, optimizer=None, **arguments):
     """A trainer of the toy model with one layer; `task` holds arguments of `toy_task`."""
-    strategy = strategy or tf.distribute.get_strategy()
+    strategy = strategy or training.default_strategy()
     with strategy.scope():
         task = toy_task(**{"num_layers": 1, **(task or {})})
     return training.Trainer(

@@ -61,7 +61,7 @@ def test_every_way_to_take_a_step_gives_the_same_numbers(one_device, name):
 def test_training_losses_are_those_of_the_carried_state():
     # With a rate of zero, training only reads: one long window must give the same.
     trainer = toy_trainer(steps_per_call=2)
-    trainer._body.rate = lambda step: tf.constant(0.0)
+    trainer.engine.body.rate = lambda step: tf.constant(0.0)
     history = trainer.fit(toy_windows(), STEPS, log_every=STEPS, progress=False)
     windows = toy_windows()
     parts = [windows.batch(step) for step in range(STEPS)]
@@ -78,11 +78,11 @@ def test_training_losses_are_those_of_the_carried_state():
 
 def test_state_before_an_epoch_is_reset_if_states_are():
     trainer = toy_trainer(task=dict(resets=True))
-    trainer._body.rate = lambda step: tf.constant(0.0)
+    trainer.engine.body.rate = lambda step: tf.constant(0.0)
     ends = []
     for before in (0.0, 0.7):
         trainer.task.state["state"].assign(tf.fill(state(trainer).shape, before))
-        trainer._step.assign(0)
+        trainer.engine._step.assign(0)
         trainer.fit(toy_windows(reset="sentence"), 1, progress=False)
         ends.append(state(trainer))
     np.testing.assert_array_equal(*ends)

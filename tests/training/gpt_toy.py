@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from tfnlp import models, tasks, training
 from tfnlp.data import TokenWindows
@@ -24,7 +23,7 @@ def held_out():
 
 def toy_trainer(strategy=None, dropout=0.0, **arguments):
     """A trainer of the same initial weights at every call."""
-    strategy = strategy or tf.distribute.get_strategy()
+    strategy = strategy or training.default_strategy()
     keras.utils.set_random_seed(1)
     with strategy.scope():
         encoder = models.gpt(

@@ -33,14 +33,19 @@ def run(optimizer, steps=3, scale=1.0):
     optimizer.build(variables)
     random = np.random.default_rng(1)
     before = [v.numpy() for v in variables]
-    gradients = []
+    gradients, pure, slots = [], before, {k: v.numpy() for k, v in optimizer.slots.items()}
     for step in range(steps):
         gradients.append([random.normal(0, scale, v.shape).astype("float32") for v in variables])
-        optimizer.apply(
-            [tf.constant(g) for g in gradients[-1]], tf.constant(RATE), tf.constant(step)
-        )
-    names = [v.path for v in variables]
-    return names, before, gradients, [v.numpy() for v in variables]
+        given = [tf.constant(g) for g in gradients[-1]], tf.constant(RATE), tf.constant(step)
+        pure, slots = optimizer.updated(pure, slots, *given)
+        optimizer.apply(*given)
+    names, after = [v.path for v in variables], [v.numpy() for v in variables]
+    # The kernels and the pure function, which other engines use, are the same formula.
+    for name, a, b in zip(names, after, pure, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-6, err_msg=name)
+    for name, slot in optimizer.slots.items():
+        np.testing.assert_allclose(slots[name], slot.numpy(), rtol=1e-5, atol=0, err_msg=name)
+    return names, before, gradients, after
 
 
 def adam_reference(w, gradients, decay, form="textbook", epsilon=1e-8, b1=0.9, b2=0.999):

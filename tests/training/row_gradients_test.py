@@ -125,7 +125,7 @@ def test_under_xla_cbow_is_the_same(by_rows):
 def test_a_step_updates_rows_and_copies_no_table():
     made = trainer()
     batch = blocks().batch(0)
-    step = tf.function(lambda b: made._body.train(b, tf.constant(0, tf.int64)))
+    step = tf.function(lambda b: made.engine.body.train(b, tf.constant(0, tf.int64)))
     before = [v.numpy() for v in made.task.model.trainable_variables]
     totals = step(batch)
     after = [v.numpy() for v in made.task.model.trainable_variables]

@@ -1,7 +1,7 @@
 """Training of toy models in a process: `python -m tests.training.scale_run OUTPUT [arguments]`.
 
-Prints a line a step. Writes OUTPUT/MODEL.json, a row a step and the held-out rows, and
-OUTPUT/MODEL.npz, the weights and the state.
+Keras's backend is that of KERAS_BACKEND. Prints a line a step. Writes OUTPUT/MODEL.json, a row a
+step and the held-out rows, and OUTPUT/MODEL.npz, the weights and the state.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.training import electra_toy, elmo_toy, gpt_toy, toy
+from tests.training import electra_toy, elmo_toy, gpt_toy, toy, transformer_toy
 from tfnlp import training
 from tfnlp.data import LanguageModelWindows
 
@@ -56,12 +56,26 @@ TOYS = {
         gpt_toy.toy_windows(),
         gpt_toy.held_out(),
     ),
+    "transformer": lambda strategy, **more: (
+        transformer_toy.toy_trainer(strategy, **more),
+        transformer_toy.PairBatches(),
+        [transformer_toy.PairBatches(seed=99).batch(0)],
+    ),
 }
 
 
-def train(name, strategy, output, steps=STEPS, directory=None, **arguments):
+def draw_weights(model):
+    """Assign the same weights on every backend, whose own random numbers differ."""
+    rng = np.random.default_rng(8)
+    for variable in model.trainable_variables:
+        variable.assign(variable.numpy() * 0 + rng.normal(0, 0.2, variable.shape))
+
+
+def train(name, strategy, output, steps=STEPS, directory=None, draw=False, **arguments):
     """Train one toy; it resumes if `directory` has a checkpoint."""
     trainer, data, held_out = TOYS[name](strategy, directory=directory, **arguments)
+    if draw:
+        draw_weights(trainer.task.model)
     history = trainer.fit(
         data,
         steps,
@@ -89,9 +103,13 @@ def main():
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--directory")
     parser.add_argument("--dropout", type=float)
+    parser.add_argument("--accumulation", type=int)
+    parser.add_argument("--steps-per-call", type=int)
+    parser.add_argument("--shard-optimizer", action="store_true")
+    parser.add_argument("--draw", action="store_true", help="weights from numpy")
     parser.add_argument("--wait", type=float, default=120.0)
     args = parser.parse_args()
-    if args.devices > 1:
+    if args.devices > 1 and keras.backend.backend() == "tensorflow":
         tf.config.set_logical_device_configuration(
             tf.config.list_physical_devices("CPU")[0],
             [tf.config.LogicalDeviceConfiguration()] * args.devices,
@@ -102,12 +120,14 @@ def main():
         workers=args.workers.split(",") if args.workers else None,
         index=args.index,
         wait=args.wait,
+        shard_optimizer=args.shard_optimizer,
     )
     args.output.mkdir(parents=True, exist_ok=True)
-    more = {} if args.dropout is None else {"dropout": args.dropout}
+    more = {name: getattr(args, name) for name in ("dropout", "accumulation", "steps_per_call")}
+    more = {name: value for name, value in more.items() if value is not None}
     for name in args.models:
         directory = args.directory and os.path.join(args.directory, name)
-        train(name, strategy, args.output, args.steps, directory, **more)
+        train(name, strategy, args.output, args.steps, directory, args.draw, **more)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def toy_trainer(
     strategy=None, dropout=0.0, optimizer=None, learning_rate=None, num_layers=1, **arguments
 ):
     """A trainer of the toy model; the gradient norm is above `clip_norm`, so clipping matters."""
-    strategy = strategy or tf.distribute.get_strategy()
+    strategy = strategy or training.default_strategy()
     with strategy.scope():
         model = toy_model(dropout, num_layers)
     arguments = {"clip_norm": 0.5, **arguments}

@@ -16,7 +16,7 @@ from tests.training.toy import (
     weights,
 )
 from tfnlp import tasks, training
-from tfnlp.training.randomness import seeded, step_seed
+from tfnlp.training.randomness import layer_seeds, seeded, step_seed
 
 STEPS = 4
 
@@ -137,7 +137,7 @@ def test_held_out_batches_of_many_lengths_share_a_trace(strategy):
     batches = [cut(number, length) for number, length in enumerate((12, 8, 10, 9))]
     trainer = toy_trainer(strategy())
     together = trainer.evaluate(batches)
-    assert trainer._evaluate_batch.experimental_get_tracing_count() == 2
+    assert trainer.engine.evaluate_batch.experimental_get_tracing_count() == 2
     weights = [batch["masked_lm_weights"].sum() for batch in batches]
     losses = [toy_trainer().evaluate([batch])["masked_lm_loss"] for batch in batches[:2]]
     losses += [trainer.evaluate([batch])["masked_lm_loss"] for batch in batches[2:]]
@@ -167,7 +167,7 @@ def test_replicas_drop_different_units():
     def masks():
         def one():
             replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-            with seeded(model, step_seed(0, 0, 0, replica)):
+            with seeded(model, layer_seeds(model, step_seed(0, 0, 0, replica))):
                 return model({"x": tf.ones((1, 4000))}, training=True)["y"]
 
         return strategy.experimental_local_results(strategy.run(one))

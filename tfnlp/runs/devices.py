@@ -41,7 +41,7 @@ def devices(config: Config) -> Iterator[Any]:
         wait=config.wait,
         secret_file=config.secret_file,
     )
-    group = training.Workers(strategy)
+    group = training.workers_of(strategy)
     try:
         with contextlib.ExitStack() as stack:
             if not group.chief:
@@ -63,7 +63,7 @@ def alone(config: Any, strategy: Any) -> Any:
     """
     from tfnlp import training
 
-    if not training.Workers(strategy).chief:
+    if not training.workers_of(strategy).chief:
         return contextlib.nullcontext()
     return locked(config.output)
 

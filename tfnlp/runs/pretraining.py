@@ -35,7 +35,7 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     import keras
 
-    from tfnlp.training import Workers
+    from tfnlp.training import workers_of
     from tfnlp.training.run import check_run
 
     check_batch(config, strategy)
@@ -45,7 +45,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     before = family.start(_as_begun(config))
     if family.settle is not None:
         config = family.settle(config, before)
-    check_rows(family, config, before, Workers(strategy).count)
+    check_rows(family, config, before, workers_of(strategy).count)
     prepared = family.prepare(config, before, strategy)
     steps = _steps(config, prepared.batches)
     config = config.replace(steps=steps)
@@ -133,10 +133,10 @@ def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any)
 
     from tfnlp.families.preparation import write_lines
     from tfnlp.files import local_copy, written_whole
-    from tfnlp.training import Workers
+    from tfnlp.training import workers_of
     from tfnlp.training.run import delete_run, record_files, write_config
 
-    if not Workers(strategy).chief:
+    if not workers_of(strategy).chief:
         return
     if config.restart:
         delete_run(config.output)

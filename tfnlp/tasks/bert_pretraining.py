@@ -1,8 +1,9 @@
 """Pretraining of masked language models, with a label of sentence pairs or without."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 _PAIR_LABELS = ("next_sentence", "sentence_order")
@@ -42,38 +43,34 @@ class BertPretraining(Task):
         """Return the number of real targets of each loss: dict of float32 scalars."""
         counts = {}
         if self.masked_lm:
-            counts["masked_lm"] = tf.reduce_sum(batch["masked_lm_weights"])
+            counts["masked_lm"] = ops.sum(batch["masked_lm_weights"])
         for name in self.pair_labels:
-            counts[name] = tf.cast(tf.shape(batch[f"{name}_labels"])[0], "float32")
+            counts[name] = ops.cast(ops.shape(batch[f"{name}_labels"])[0], "float32")
         return counts
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of each loss over its targets: dict of float32 scalars."""
         sums = {}
         if self.masked_lm:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=batch["masked_lm_ids"], logits=outputs["mlm_logits"]
-            )  # [B, P]
-            sums["masked_lm"] = tf.reduce_sum(losses * batch["masked_lm_weights"])
+            losses = cross_entropy(outputs["mlm_logits"], batch["masked_lm_ids"])  # [B, P]
+            sums["masked_lm"] = ops.sum(losses * batch["masked_lm_weights"])
         for name in self.pair_labels:
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-                labels=batch[f"{name}_labels"], logits=outputs[f"{name}_logits"]
-            )  # [B]
-            sums[name] = tf.reduce_sum(losses)
+            losses = cross_entropy(outputs[f"{name}_logits"], batch[f"{name}_labels"])  # [B]
+            sums[name] = ops.sum(losses)
         return sums
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return the numerators of the accuracies, each over the target count of that name."""
         hits = {}
         if self.masked_lm:
-            guess = tf.argmax(outputs["mlm_logits"], axis=-1, output_type="int32")  # [B, P]
-            right = tf.cast(guess == batch["masked_lm_ids"], "float32")
+            guess = best_class(outputs["mlm_logits"])  # [B, P]
+            right = ops.cast(guess == batch["masked_lm_ids"], "float32")
             hits["masked_lm_accuracy"] = (
                 "masked_lm",
-                tf.reduce_sum(right * batch["masked_lm_weights"]),
+                ops.sum(right * batch["masked_lm_weights"]),
             )
         for name in self.pair_labels:
-            guess = tf.argmax(outputs[f"{name}_logits"], axis=-1, output_type="int32")
-            right = tf.cast(guess == batch[f"{name}_labels"], "float32")
-            hits[f"{name}_accuracy"] = (name, tf.reduce_sum(right))
+            guess = best_class(outputs[f"{name}_logits"])
+            right = ops.cast(guess == batch[f"{name}_labels"], "float32")
+            hits[f"{name}_accuracy"] = (name, ops.sum(right))
         return hits

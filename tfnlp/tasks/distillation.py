@@ -1,8 +1,9 @@
 """DistilBERT's pretraining: masked LM and what a larger model, the teacher, says."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.bert_pretraining import BertPretraining
 from tfnlp.tasks.task import Batch, Sums, Tensors
 
@@ -79,13 +80,14 @@ class Distillation(BertPretraining):
         found = super().inputs(batch)
         if self.all_logits:
             ids = found["input_word_ids"]
-            found["masked_lm_positions"] = tf.zeros_like(ids) + tf.range(tf.shape(ids)[1])  # [B, T]
+            places = ops.arange(ops.shape(ids)[1], dtype="int32")
+            found["masked_lm_positions"] = ops.zeros_like(ids) + places  # [B, T]
         return found
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets of each loss: dict of float32 scalars."""
         counts = super().targets(batch)
-        real = tf.reduce_sum(_real(batch))
+        real = ops.sum(_real(batch))
         more = {"distillation": real if self.all_logits else counts["masked_lm"], "cosine": real}
         return {**counts, **{name: n for name, n in more.items() if self.weights[name]}}
 
@@ -96,12 +98,12 @@ class Distillation(BertPretraining):
         sums = super().losses(batch, self._at_masks(batch, outputs))
         if self.weights["distillation"]:
             weights = _real(batch) if self.all_logits else batch["masked_lm_weights"]
-            soft = tf.stop_gradient(taught["mlm_logits"])
+            soft = ops.stop_gradient(taught["mlm_logits"])
             losses = divergences(outputs["mlm_logits"], soft, self.temperature)  # [B, P or T]
-            sums["distillation"] = tf.reduce_sum(losses * weights)
+            sums["distillation"] = ops.sum(losses * weights)
         if self.weights["cosine"]:
-            distances = 1 - cosines(outputs[last], tf.stop_gradient(taught[last]))  # [B, T]
-            sums["cosine"] = tf.reduce_sum(distances * _real(batch))
+            distances = 1 - cosines(outputs[last], ops.stop_gradient(taught[last]))  # [B, T]
+            sums["cosine"] = ops.sum(distances * _real(batch))
         return {name: self.weights.get(name, 1.0) * value for name, value in sums.items()}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
@@ -118,11 +120,13 @@ class Distillation(BertPretraining):
         if not self.all_logits:
             return outputs
         positions = batch["masked_lm_positions"]  # [B, P]
-        logits = tf.gather(outputs["mlm_logits"], positions, batch_dims=1)  # [B, P, V]
+        logits = ops.take_along_axis(
+            outputs["mlm_logits"], positions[..., None], axis=1
+        )  # [B, P, V]
         return {**outputs, "mlm_logits": logits}
 
 
-def divergences(logits: tf.Tensor, soft: tf.Tensor, temperature: float) -> tf.Tensor:
+def divergences(logits: Tensor, soft: Tensor, temperature: float) -> Tensor:
     """Return `KL(softmax(soft / T) || softmax(logits / T)) T^2`.
 
     T^2 keeps the size of the gradient when T changes (Hinton et al. 2015, section 2).
@@ -135,20 +139,20 @@ def divergences(logits: tf.Tensor, soft: tf.Tensor, temperature: float) -> tf.Te
     Returns:
         float32 `[...]`.
     """
-    mine, theirs = (tf.nn.log_softmax(x / temperature) for x in (logits, soft))
-    return tf.reduce_sum(tf.exp(theirs) * (theirs - mine), -1) * temperature**2
+    mine, theirs = (ops.log_softmax(x / temperature) for x in (logits, soft))
+    return ops.sum(ops.exp(theirs) * (theirs - mine), -1) * temperature**2
 
 
-def cosines(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def cosines(x: Tensor, y: Tensor) -> Tensor:
     """Return the cosine of each pair of vectors `[..., H]`, float32 `[...]`."""
-    x, y = tf.cast(x, "float32"), tf.cast(y, "float32")
-    squares = (tf.reduce_sum(x * x, -1) + 1e-12) * (tf.reduce_sum(y * y, -1) + 1e-12)
-    return tf.reduce_sum(x * y, -1) * tf.math.rsqrt(squares)
+    x, y = ops.cast(x, "float32"), ops.cast(y, "float32")
+    squares = (ops.sum(x * x, -1) + 1e-12) * (ops.sum(y * y, -1) + 1e-12)
+    return ops.sum(x * y, -1) * ops.rsqrt(squares)
 
 
-def _real(batch: Batch) -> tf.Tensor:
+def _real(batch: Batch) -> Tensor:
     """Return 1.0 for each real token, float32 `[B, T]`."""
-    return tf.cast(tf.not_equal(batch["input_mask"], 0), "float32")
+    return ops.cast(ops.not_equal(batch["input_mask"], 0), "float32")
 
 
 def _check_equal(output: str, what: str, model: keras.Model, teacher: keras.Model) -> None:

@@ -1,8 +1,9 @@
 """ELECTRA's pretraining: a masked LM that replaces tokens, and a discriminator that finds them."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 
@@ -39,22 +40,20 @@ class ElectraPretraining(Task):
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets of each loss: dict of float32 scalars."""
         return {
-            "masked_lm": tf.reduce_sum(batch["masked_lm_weights"]),
-            "discriminator": tf.reduce_sum(tf.cast(batch["input_mask"], "float32")),
+            "masked_lm": ops.sum(batch["masked_lm_weights"]),
+            "discriminator": ops.sum(ops.cast(batch["input_mask"], "float32")),
         }
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of each loss over its targets, the discriminator's with its weight."""
-        generator = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=batch["masked_lm_ids"], logits=outputs["mlm_logits"]
-        )  # [B, P]
-        discriminator = tf.nn.sigmoid_cross_entropy_with_logits(
-            labels=outputs["replaced"], logits=outputs["discriminator_logits"]
+        generator = cross_entropy(outputs["mlm_logits"], batch["masked_lm_ids"])  # [B, P]
+        discriminator = ops.binary_crossentropy(
+            outputs["replaced"], outputs["discriminator_logits"], from_logits=True
         )  # [B, T]
-        real = tf.cast(batch["input_mask"], "float32")
+        real = ops.cast(batch["input_mask"], "float32")
         return {
-            "masked_lm": tf.reduce_sum(generator * batch["masked_lm_weights"]),
-            "discriminator": self.discriminator_weight * tf.reduce_sum(discriminator * real),
+            "masked_lm": ops.sum(generator * batch["masked_lm_weights"]),
+            "discriminator": self.discriminator_weight * ops.sum(discriminator * real),
         }
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
@@ -63,20 +62,20 @@ class ElectraPretraining(Task):
         `masked_lm_accuracy` of the generator and `discriminator_accuracy`; the shares of tokens
         that are `replaced`, that the discriminator calls `marked`, and that are both, `found`.
         """
-        guess = tf.argmax(outputs["mlm_logits"], axis=-1, output_type="int32")  # [B, P]
-        right = tf.cast(guess == batch["masked_lm_ids"], "float32") * batch["masked_lm_weights"]
-        real = tf.cast(batch["input_mask"], "float32")
+        guess = best_class(outputs["mlm_logits"])  # [B, P]
+        right = ops.cast(guess == batch["masked_lm_ids"], "float32") * batch["masked_lm_weights"]
+        real = ops.cast(batch["input_mask"], "float32")
         replaced = outputs["replaced"] * real  # [B, T]
-        marked = tf.cast(outputs["discriminator_logits"] > 0, "float32") * real
+        marked = ops.cast(outputs["discriminator_logits"] > 0, "float32") * real
         sums = {
-            "discriminator_accuracy": tf.cast(replaced == marked, "float32") * real,
+            "discriminator_accuracy": ops.cast(replaced == marked, "float32") * real,
             "replaced": replaced,
             "marked": marked,
             "found": replaced * marked,
         }
         return {
-            "masked_lm_accuracy": ("masked_lm", tf.reduce_sum(right)),
-            **{name: ("discriminator", tf.reduce_sum(value)) for name, value in sums.items()},
+            "masked_lm_accuracy": ("masked_lm", ops.sum(right)),
+            **{name: ("discriminator", ops.sum(value)) for name, value in sums.items()},
         }
 
     def report(self, means: dict[str, float]) -> dict[str, float]:

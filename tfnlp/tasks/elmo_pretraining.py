@@ -2,8 +2,9 @@
 
 import keras
 import numpy as np
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 _PADDING = 261  # the character that fills up a word
@@ -27,7 +28,8 @@ class ElmoPretraining(Task):
         batch_size: rows of the global batch; each has a state. Build the task in the scope of
             the strategy.
         distinct: run the character network on distinct words only. Shapes then depend on the
-            words; with False all shapes are static, as XLA requires.
+            words; with False all shapes are static, as XLA requires, and JAX, where it is always
+            False.
 
     Batch: see `tfnlp.data.LanguageModelWindows`.
     """
@@ -36,49 +38,49 @@ class ElmoPretraining(Task):
         self, model: keras.Model, characters: np.ndarray, batch_size: int, distinct: bool = True
     ) -> None:
         super().__init__(model)
-        self.characters = tf.constant(characters, "int16")
-        self.distinct = distinct
-        shape = model.input["state"].shape[1:]
-        self.state = {
-            "state": tf.Variable(tf.zeros((batch_size, *shape)), trainable=False, name="state")
-        }
+        self.characters = _constant(np.asarray(characters), "int16", "characters")
+        self.tables = [self.characters]
+        self.distinct = distinct and keras.backend.backend() == "tensorflow"
+        shape = (batch_size, *model.input["state"].shape[1:])
+        self.state = {"state": _constant("zeros", "float32", "state", shape)}
         # With this many characters after the longest word, no position of a filter is lost.
         self._margin = max(width for width, _ in model.get_layer("char_cnn").filters)
 
     def inputs(self, batch: Batch) -> Tensors:
         """Return the model's inputs: characters of words, and where each word is read."""
-        ids = tf.stack([batch["forward_ids"], batch["backward_ids"]])  # [2, B, T]
+        ids = ops.stack([batch["forward_ids"], batch["backward_ids"]])  # [2, B, T]
+        flat = ops.reshape(ids, (-1,))  # [2BT]
         if self.distinct:
-            words, places = tf.unique(tf.reshape(ids, [-1]))  # [N], [2BT]
-            characters = tf.gather(self.characters, words)
-            used = tf.reduce_any(characters != _PADDING, axis=0)  # [50]
-            length = tf.reduce_sum(tf.cast(used, "int32")) + self._margin
+            words, places = _unique(flat)  # [N], [2BT]
+            characters = ops.take(self.characters, words, axis=0)
+            used = ops.any(ops.not_equal(characters, _PADDING), axis=0)  # [50]
+            length = ops.sum(ops.cast(used, "int32")) + self._margin
             characters = characters[:, :length]
         else:
-            characters = tf.gather(self.characters, tf.reshape(ids, [-1]))
-            places = tf.range(tf.size(ids))
-        forward, backward = tf.unstack(tf.reshape(places, tf.shape(ids)))
+            characters = ops.take(self.characters, flat, axis=0)
+            places = ops.arange(ops.size(flat), dtype="int32")
+        forward, backward = ops.unstack(ops.reshape(places, ops.shape(ids)), 2)
         inputs = {
-            "word_characters": tf.cast(characters, "int32"),
+            "word_characters": ops.cast(characters, "int32"),
             "forward_words": forward,
             "backward_words": backward,
         }
         others = [name for name in self.model.input if name not in inputs]
         return {**inputs, **{name: batch[name] for name in others}}
 
-    def tokens(self, batch: Batch) -> tf.Tensor:
+    def tokens(self, batch: Batch) -> Tensor:
         """Return the words of the text: a float32 scalar."""
-        return tf.reduce_sum(batch["weights"])
+        return ops.sum(batch["weights"])
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the words to predict in each direction: dict of float32 scalars."""
-        count = tf.reduce_sum(batch["weights"])
+        count = ops.sum(batch["weights"])
         return {"forward": count, "backward": count}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return sums of `-log p`: dict of float32 scalars."""
         return {
-            direction: tf.reduce_sum(outputs[f"{direction}_losses"] * batch["weights"])
+            direction: ops.sum(outputs[f"{direction}_losses"] * batch["weights"])
             for direction in ("forward", "backward")
         }
 
@@ -98,3 +100,16 @@ class ElmoPretraining(Task):
             "perplexity": perplexity((forward + backward) / 2),
         }
         return {**means, **perplexities}
+
+
+def _constant(
+    value: np.ndarray | str, dtype: str, name: str, shape: tuple[int, ...] | None = None
+) -> keras.Variable:
+    return keras.Variable(value, shape=shape, dtype=dtype, trainable=False, name=name)
+
+
+def _unique(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distinct ids `[N]` and where each of `ids` is among them; TensorFlow alone."""
+    import tensorflow as tf
+
+    return tf.unique(ids)

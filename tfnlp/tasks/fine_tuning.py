@@ -1,8 +1,10 @@
 """Fine-tuning on classes, scores, choices, tags or spans."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
+from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 # The outputs of a model of each kind.
@@ -65,39 +67,36 @@ class FineTuning(Task):
         names = inputs & _OF_POSITIONS
         if self.kind == "tag":
             names |= {"labels", "weights"}
-        places = tf.range(1, tf.shape(mask)[-1] + 1)
-        last = tf.reduce_max(tf.cast(mask, "int32") * places)  # of a real token, from 1 on
+        places = ops.arange(1, ops.shape(mask)[-1] + 1, dtype="int32")
+        last = ops.max(ops.cast(mask, "int32") * places)  # of a real token, from 1 on
         return {name: x[..., :last] if name in names else x for name, x in batch.items()}
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets: a dict with one float32 scalar."""
-        return {self.kind: tf.reduce_sum(batch["weights"])}
+        return {self.kind: ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of the loss over the targets: a dict with one float32 scalar."""
         if self.kind == "score":
-            losses = tf.square(tf.cast(outputs["score"], "float32") - batch["labels"])  # [B]
+            losses = ops.square(ops.cast(outputs["score"], "float32") - batch["labels"])  # [B]
         else:
             parts = [
-                tf.nn.sparse_softmax_cross_entropy_with_logits(
-                    labels=labels, logits=tf.cast(logits, "float32")
-                )
-                for logits, labels in self._pairs(batch, outputs)
+                cross_entropy(logits, labels) for logits, labels in self._pairs(batch, outputs)
             ]
             losses = sum(parts) / len(parts)  # [B] or [B, T]
-        return {self.kind: tf.reduce_sum(losses * batch["weights"])}
+        return {self.kind: ops.sum(losses * batch["weights"])}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return numerators of the accuracies; for scores of the moments in Pearson's r."""
         if self.kind == "score":
-            x, y = tf.cast(outputs["score"], "float32"), batch["labels"]
+            x, y = ops.cast(outputs["score"], "float32"), batch["labels"]
             found = {
                 f"score_{name}": value
                 for name, value in zip(_MOMENTS, (x, y, x * x, y * y, x * y), strict=True)
             }
         else:
             right = [
-                tf.cast(tf.argmax(logits, axis=-1, output_type="int32") == labels, "float32")
+                ops.cast(best_class(logits) == labels, "float32")
                 for logits, labels in self._pairs(batch, outputs)
             ]
             if self.kind == "span":
@@ -107,7 +106,7 @@ class FineTuning(Task):
             else:
                 found = {f"{self.kind}_accuracy": right[0]}
         weights = batch["weights"]
-        return {name: (self.kind, tf.reduce_sum(value * weights)) for name, value in found.items()}
+        return {name: (self.kind, ops.sum(value * weights)) for name, value in found.items()}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return `score_pearson` in place of its moments; 0 if all scores or labels are equal."""
@@ -118,7 +117,7 @@ class FineTuning(Task):
             report["score_pearson"] = (xy - x * y) / variance**0.5 if variance else 0.0
         return report
 
-    def _pairs(self, batch: Batch, outputs: Batch) -> list[tuple[tf.Tensor, tf.Tensor]]:
+    def _pairs(self, batch: Batch, outputs: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return logits with their labels."""
         if self.kind == "span":
             return [

@@ -1,9 +1,11 @@
 """GPT's fine-tuning: a task with language modelling as auxiliary objective."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.fine_tuning import FineTuning
+from tfnlp.tasks.logits import cross_entropy
 from tfnlp.tasks.task import Batch, Tensors, perplexity
 
 
@@ -43,7 +45,7 @@ class GPTFineTuning(FineTuning):
         """Return the number of examples or tags and of tokens to predict: float32 scalars."""
         counts = super().targets(batch)
         if self.lm_weight:
-            counts["lm"] = tf.reduce_sum(_lm_weights(batch))
+            counts["lm"] = ops.sum(_lm_weights(batch))
         return counts
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
@@ -64,19 +66,17 @@ class GPTFineTuning(FineTuning):
             report["lm_perplexity"] = perplexity(report["lm_loss"])
         return report
 
-    def _lm_loss(self, batch: Batch, hidden: tf.Tensor) -> tf.Tensor:
+    def _lm_loss(self, batch: Batch, hidden: Tensor) -> Tensor:
         """Return the sum of `-log p` over all targets, `hidden` [B, C, T, H]."""
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=batch["input_word_ids"][:, :, 1:],
-            logits=self._table(hidden[:, :, :-1], reverse=True),  # [B, C, T-1, V]
-        )
-        return tf.reduce_sum(losses * _lm_weights(batch))
+        logits = self._table(hidden[:, :, :-1], reverse=True)  # [B, C, T-1, V]
+        losses = cross_entropy(logits, batch["input_word_ids"][:, :, 1:])
+        return ops.sum(losses * _lm_weights(batch))
 
 
-def _lm_weights(batch: Batch) -> tf.Tensor:
+def _lm_weights(batch: Batch) -> Tensor:
     """Return 1 for each token that is predicted, float32 [B, C, T-1]."""
-    real = tf.cast(batch["input_mask"][:, :, 1:], "float32")
+    real = ops.cast(batch["input_mask"][:, :, 1:], "float32")
     weights = batch["weights"]
-    if weights.shape.rank == 2:  # of tags: an example is real if one of its tags is
-        weights = tf.reduce_max(weights, axis=1)  # [B]
+    if len(weights.shape) == 2:  # of tags: an example is real if one of its tags is
+        weights = ops.max(weights, axis=1)  # [B]
     return real * weights[:, None, None]

@@ -1,8 +1,9 @@
 """GPT's pretraining: language modelling."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.tasks.logits import cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 
@@ -31,14 +32,12 @@ class GPTPretraining(Task):
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of tokens to predict: dict of a float32 scalar."""
-        return {"lm": tf.reduce_sum(batch["weights"])}
+        return {"lm": ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of `-log p`: dict of a float32 scalar."""
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=batch["targets"], logits=outputs["lm_logits"]
-        )  # [B, T]
-        return {"lm": tf.reduce_sum(losses * batch["weights"])}
+        losses = cross_entropy(outputs["lm_logits"], batch["targets"])  # [B, T]
+        return {"lm": ops.sum(losses * batch["weights"])}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return nothing: there is no metric besides the loss."""

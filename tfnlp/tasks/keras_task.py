@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.task import Task
 
 LossFunction = Callable[[Any, Any], Any]
@@ -68,43 +69,43 @@ class KerasTask(Task):
         if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
             raise ValueError(f"a batch must be {_FORMS}, not {type(batch).__name__}")
         inputs, targets, *weight = batch
-        if tf.nest.is_nested(targets):
+        if keras.tree.is_nested(targets):
             raise ValueError(
                 f"targets must be one tensor, not {type(targets).__name__}; for several losses "
                 "write a subclass of tfnlp.tasks.Task"
             )
-        self._structure = tf.nest.map_structure(lambda _: 0, inputs)
-        flat = {f"inputs:{i}": x for i, x in enumerate(tf.nest.flatten(inputs))}
+        self._structure = keras.tree.map_structure(lambda _: 0, inputs)
+        flat = {f"inputs:{i}": x for i, x in enumerate(keras.tree.flatten(inputs))}
         flat["targets"] = targets
         return {**flat, "sample_weight": weight[0]} if weight else flat
 
     def inputs(self, batch: Mapping[str, Any]) -> Any:
         if "inputs:0" not in batch:
             return {k: v for k, v in batch.items() if k not in ("targets", "sample_weight")}
-        count = len(tf.nest.flatten(self._structure))
-        return tf.nest.pack_sequence_as(
+        count = len(keras.tree.flatten(self._structure))
+        return keras.tree.pack_sequence_as(
             self._structure, [batch[f"inputs:{i}"] for i in range(count)]
         )
 
-    def targets(self, batch: Mapping[str, Any]) -> dict[str, tf.Tensor]:
+    def targets(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
         weights = batch.get("sample_weight")
         if weights is None:
-            return {"target": tf.cast(tf.shape(batch["targets"])[0], "float32")}
-        return {"target": tf.reduce_sum(tf.cast(weights, "float32"))}
+            return {"target": ops.cast(ops.shape(batch["targets"])[0], "float32")}
+        return {"target": ops.sum(ops.cast(weights, "float32"))}
 
-    def losses(self, batch: Mapping[str, Any], outputs: Any) -> dict[str, tf.Tensor]:
+    def losses(self, batch: Mapping[str, Any], outputs: Any) -> dict[str, Tensor]:
         return {"target": self._sum(self._loss, batch, outputs)}
 
-    def metrics(self, batch: Mapping[str, Any], outputs: Any) -> dict[str, tuple[str, tf.Tensor]]:
+    def metrics(self, batch: Mapping[str, Any], outputs: Any) -> dict[str, tuple[str, Tensor]]:
         return {
             name: ("target", self._sum(function, batch, outputs))
             for name, function in self._metrics.items()
         }
 
-    def _sum(self, function: LossFunction, batch: Mapping[str, Any], outputs: Any) -> tf.Tensor:
+    def _sum(self, function: LossFunction, batch: Mapping[str, Any], outputs: Any) -> Tensor:
         """Return the weighted sum of what `function` gives for each target, a float32 scalar."""
         weights = batch.get("sample_weight")
-        if tf.nest.is_nested(outputs):
+        if keras.tree.is_nested(outputs):
             raise ValueError(
                 f"model {self.model.name!r} returns a {type(outputs).__name__}; a loss function "
                 "takes one tensor: write a subclass of tfnlp.tasks.Task"
@@ -114,20 +115,20 @@ class KerasTask(Task):
                 f"the outputs of model {self.model.name!r} have a mask, which is not applied to "
                 "the loss; give batches a sample_weight that is 0 for masked targets"
             )
-        if outputs.dtype.is_floating:
-            outputs = tf.cast(outputs, "float32")
-        values = tf.cast(function(batch["targets"], outputs), "float32")
-        rank = 1 if weights is None else weights.shape.rank
-        if values.shape.rank < rank:
+        if keras.backend.is_float_dtype(keras.backend.standardize_dtype(outputs.dtype)):
+            outputs = ops.cast(outputs, "float32")
+        values = ops.cast(function(batch["targets"], outputs), "float32")
+        rank = 1 if weights is None else len(weights.shape)
+        if len(values.shape) < rank:
             raise ValueError(
                 f"loss function {getattr(function, '__name__', function)!r} returns the shape "
                 f"{values.shape}; it must return a loss for each "
                 + ("example, [B, ...]" if rank == 1 else f"sample_weight {weights.shape}")
             )
-        values = tf.reduce_mean(values, axis=list(range(rank, values.shape.rank)))
+        values = ops.mean(values, axis=list(range(rank, len(values.shape))))
         if weights is not None:
-            values *= tf.cast(weights, "float32")
-        return tf.reduce_sum(values)
+            values *= ops.cast(weights, "float32")
+        return ops.sum(values)
 
 
 def _unreduced(loss: str | keras.losses.Loss | LossFunction) -> LossFunction:

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 
-import tensorflow as tf
+import keras
+from keras import ops
+
+from tfnlp.layers.types import Tensor
 
 
-def smoothed_cross_entropy(logits: tf.Tensor, ids: tf.Tensor, epsilon: float = 0.1) -> tf.Tensor:
+def smoothed_cross_entropy(logits: Tensor, ids: Tensor, epsilon: float = 0.1) -> Tensor:
     """Return `-sum_v q_v log softmax(z)_v`, `q = (1 - epsilon) onehot(id) + epsilon / V`.
 
     Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4. With
@@ -26,12 +29,29 @@ def smoothed_cross_entropy(logits: tf.Tensor, ids: tf.Tensor, epsilon: float = 0
     """
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon={epsilon} must be at least 0 and below 1")
-    size = logits.shape[-1]
-    shape = tf.shape(ids)
-    ids = tf.reshape(ids, [-1])  # [N]
+    size, shape = logits.shape[-1], ops.shape(ids)
+    flat = ops.cast(ops.reshape(logits, (-1, size)), "float32")  # [N, V]
+    # XLA fuses the plain formula; TensorFlow's kernels make a pass for each of its operations.
+    losses = _in_place if keras.backend.backend() == "tensorflow" else plain_smoothed_losses
+    return ops.reshape(losses(flat, ops.reshape(ids, (-1,)), epsilon), shape)
+
+
+def plain_smoothed_losses(z: Tensor, ids: Tensor, epsilon: float) -> Tensor:
+    """Return the losses, float32 `[N]`, of logits float32 `[N, V]` and ids `[N]`."""
+    is_target = ops.equal(ops.arange(z.shape[-1], dtype="int32"), ops.cast(ids, "int32")[:, None])
+    of_target = ops.sum(ops.where(is_target, z, 0.0), -1)
+    loss = ops.logsumexp(z, -1) - (1 - epsilon) * of_target
+    return loss - epsilon * ops.mean(z, -1) if epsilon else loss
+
+
+def _in_place(z: Tensor, ids: Tensor, epsilon: float) -> Tensor:
+    """Return what `plain_smoothed_losses` returns, with TensorFlow's kernels."""
+    import tensorflow as tf
+
+    size = z.shape[-1]
 
     @tf.custom_gradient
-    def losses(z: tf.Tensor) -> tuple[tf.Tensor, Callable]:
+    def losses(z: Tensor) -> tuple[Tensor, Callable]:
         p = tf.nn.softmax(z)  # the fastest pass over [N, V]; the gradient needs it, too
         # The largest p is at least 1/V, so its logarithm loses no digits.
         log_z = tf.reduce_max(z, -1) - tf.math.log(tf.reduce_max(p, -1))  # [N]
@@ -39,7 +59,7 @@ def smoothed_cross_entropy(logits: tf.Tensor, ids: tf.Tensor, epsilon: float = 0
         if epsilon:
             loss -= epsilon * tf.reduce_mean(z, -1)
 
-        def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        def gradient(upstream: Tensor) -> Tensor:
             spread = p - epsilon / size if epsilon else p
             places = tf.stack([tf.range(tf.shape(ids)[0]), ids], 1)  # [N, 2]
             return tf.tensor_scatter_nd_sub(
@@ -48,5 +68,4 @@ def smoothed_cross_entropy(logits: tf.Tensor, ids: tf.Tensor, epsilon: float = 0
 
         return loss, gradient
 
-    flat = tf.cast(tf.reshape(logits, [-1, size]), "float32")  # [N, V]
-    return tf.reshape(losses(flat), shape)
+    return losses(z)

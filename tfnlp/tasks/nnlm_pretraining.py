@@ -1,8 +1,9 @@
 """Pretraining of an NNLM: language modelling."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
 
@@ -25,17 +26,17 @@ class NNLMPretraining(Task):
         if "losses" not in model.output:
             raise ValueError("model has no output `losses`; build it with nnlm_pretrainer")
 
-    def tokens(self, batch: Batch) -> tf.Tensor:
+    def tokens(self, batch: Batch) -> Tensor:
         """Return the words to predict: a float32 scalar."""
-        return tf.reduce_sum(batch["weights"])
+        return ops.sum(batch["weights"])
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of words to predict: dict of a float32 scalar."""
-        return {"lm": tf.reduce_sum(batch["weights"])}
+        return {"lm": ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of `-log p`: dict of a float32 scalar."""
-        return {"lm": tf.reduce_sum(outputs["losses"] * batch["weights"])}
+        return {"lm": ops.sum(outputs["losses"] * batch["weights"])}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return nothing: there is no metric besides the loss."""

@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
-Batch = Mapping[str, tf.Tensor]
-Tensors = dict[str, tf.Tensor]
-Sums = dict[str, tuple[str, tf.Tensor]]
+from tfnlp.layers.types import Tensor
+
+Batch = Mapping[str, Tensor]
+Tensors = dict[str, Tensor]
+Sums = dict[str, tuple[str, Tensor]]
 
 
 class Task:
@@ -20,10 +22,11 @@ class Task:
 
     Attributes:
         model: a Keras model with named inputs and outputs.
-        state: dict of name to `tf.Variable` `[B, ...]` with one row for each row of the global
+        state: dict of name to `keras.Variable` `[B, ...]` with one row for each row of the global
             batch: what a step passes on to the next. It is an input and an output of the model
             under that name, starts at zero, is kept in checkpoints, and is zero again at the start
             of each evaluation. Empty for most tasks.
+        tables: `keras.Variable`s that `inputs` reads and nothing changes; no checkpoint has them.
         trims: whether `trimmed` takes padding from micro-batches.
     """
 
@@ -31,7 +34,8 @@ class Task:
 
     def __init__(self, model: keras.Model) -> None:
         self.model = model
-        self.state: dict[str, tf.Variable] = {}
+        self.state: dict[str, keras.Variable] = {}
+        self.tables: list[keras.Variable] = []
 
     def as_dict(self, batch: Any) -> Batch:
         """Return a batch, as the data gives it, as a flat dict of tensors `[B, ...]`.
@@ -57,13 +61,13 @@ class Task:
         """
         return batch
 
-    def tokens(self, batch: Batch) -> tf.Tensor | None:
+    def tokens(self, batch: Batch) -> Tensor | None:
         """Return the real tokens that the model reads of a batch, float32 scalar; None: not known.
 
         Used only for the speed that is shown.
         """
         if "input_mask" in batch:
-            return tf.reduce_sum(tf.cast(batch["input_mask"], "float32"))
+            return ops.sum(ops.cast(batch["input_mask"], "float32"))
         return None
 
     def targets(self, batch: Batch) -> Tensors:

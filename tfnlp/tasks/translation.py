@@ -1,8 +1,9 @@
 """Training of an encoder-decoder on pairs of sentences."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
 
@@ -37,34 +38,31 @@ class Translation(Task):
             raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
         self.label_smoothing = label_smoothing
 
-    def tokens(self, batch: Batch) -> tf.Tensor:
+    def tokens(self, batch: Batch) -> Tensor:
         """Return the real tokens of source and target: a float32 scalar."""
-        source = tf.reduce_sum(tf.cast(batch["input_mask"], "float32"))
-        return source + tf.reduce_sum(batch["weights"])
+        source = ops.sum(ops.cast(batch["input_mask"], "float32"))
+        return source + ops.sum(batch["weights"])
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of tokens to predict: dict of a float32 scalar."""
-        return {"translation": tf.reduce_sum(batch["weights"])}
+        return {"translation": ops.sum(batch["weights"])}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of the smoothed losses: dict of a float32 scalar."""
         losses = smoothed_cross_entropy(
             outputs["lm_logits"], batch["target_ids"], self.label_smoothing
         )  # [B, T]
-        return {"translation": tf.reduce_sum(losses * batch["weights"])}
+        return {"translation": ops.sum(losses * batch["weights"])}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return numerators of accuracy and plain loss, over the number of tokens to predict."""
         logits, ids, weights = outputs["lm_logits"], batch["target_ids"], batch["weights"]
-        # In the same form as in the loss: the graph computes equal operations once.
-        flat = tf.reshape(logits, [-1, logits.shape[-1]])  # [B*T, V]
-        of_target = tf.gather(flat, tf.reshape(ids, [-1]), batch_dims=1)
-        right = tf.reshape(of_target >= tf.reduce_max(flat, -1), tf.shape(ids))  # [B, T]
-        right = tf.cast(right, "float32")
+        of_target = ops.take_along_axis(logits, ids[..., None], axis=-1)[..., 0]
+        right = ops.cast(of_target >= ops.max(logits, -1), "float32")  # [B, T]
         plain = smoothed_cross_entropy(logits, ids, 0.0)
         return {
-            "token_accuracy": ("translation", tf.reduce_sum(right * weights)),
-            "nll": ("translation", tf.reduce_sum(plain * weights)),
+            "token_accuracy": ("translation", ops.sum(right * weights)),
+            "nll": ("translation", ops.sum(plain * weights)),
         }
 
     def report(self, means: dict[str, float]) -> dict[str, float]:

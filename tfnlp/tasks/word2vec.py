@@ -1,9 +1,10 @@
 """Training of word2vec: negative sampling."""
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from tfnlp.layers import CBOWLoss
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 
@@ -30,22 +31,22 @@ class Word2Vec(Task):
         self.words_per_block = words_per_block
         self._cbow = isinstance(model.get_layer("loss"), CBOWLoss)
 
-    def tokens(self, batch: Batch) -> tf.Tensor | None:
+    def tokens(self, batch: Batch) -> Tensor | None:
         """Return the words of the text, see `words_per_block`."""
         if self.words_per_block is None:
             return None
-        return self.words_per_block * tf.cast(tf.shape(batch["left"])[0], "float32")
+        return self.words_per_block * ops.cast(ops.shape(batch["left"])[0], "float32")
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of pairs: dict of a float32 scalar."""
         pairs = batch["left"] + batch["right"]  # [B, L]
         if self._cbow:
-            pairs = tf.minimum(pairs, 1)
-        return {"pairs": tf.cast(tf.reduce_sum(pairs), "float32")}
+            pairs = ops.minimum(pairs, 1)
+        return {"pairs": ops.cast(ops.sum(pairs), "float32")}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum over pairs: dict of a float32 scalar."""
-        return {"pairs": tf.reduce_sum(outputs["losses"])}
+        return {"pairs": ops.sum(outputs["losses"])}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return nothing: there is no metric besides the loss."""

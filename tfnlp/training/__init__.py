@@ -4,6 +4,7 @@ from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.cluster.strategy import STRATEGIES, make_strategy
 from tfnlp.training.cluster.workers import WorkerLost, Workers, read_cluster
+from tfnlp.training.engines import default_strategy, workers_of
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import (
@@ -36,6 +37,7 @@ __all__ = [
     "average_checkpoints",
     "bert_adamw",
     "constant",
+    "default_strategy",
     "cosine",
     "inverse_sqrt",
     "layer_groups",
@@ -45,4 +47,5 @@ __all__ = [
     "optimizer",
     "read_cluster",
     "schedule",
+    "workers_of",
 ]

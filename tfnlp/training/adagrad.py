@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.training.optimizer_base import Gradient, Optimizer
 
 
@@ -37,6 +39,20 @@ class Adagrad(Optimizer):
         return self.initial_accumulator
 
     def update(
+        self,
+        weight: Tensor,
+        gradient: Tensor,
+        decays: bool,
+        accumulator: Tensor,
+        rate: Tensor,
+        decay: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        if decays:
+            weight -= decay * weight
+        accumulator += ops.square(gradient)
+        return weight - rate * gradient * ops.rsqrt(accumulator), accumulator
+
+    def assign(
         self,
         var: tf.Variable,
         gradient: Gradient,
@@ -88,6 +104,24 @@ class RowwiseAdagrad(Optimizer):
 
     def update(
         self,
+        weight: Tensor,
+        gradient: Tensor,
+        decays: bool,
+        accumulator: Tensor,
+        rate: Tensor,
+        decay: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        if decays:
+            weight -= decay * weight
+        squares = ops.square(gradient)
+        if len(gradient.shape) > 1:
+            axes = tuple(range(1, len(gradient.shape)))
+            squares = ops.mean(squares, axis=axes, keepdims=True)
+        accumulator += squares  # [rows, 1]
+        return weight - gradient * (rate * ops.rsqrt(accumulator)), accumulator
+
+    def assign(
+        self,
         var: tf.Variable,
         gradient: Gradient,
         decays: bool,
@@ -95,17 +129,13 @@ class RowwiseAdagrad(Optimizer):
         rate: tf.Tensor,
         decay: tf.Tensor | None,
     ) -> None:
+        if not isinstance(gradient, tf.IndexedSlices):
+            super().assign(var, gradient, decays, accumulator, rate=rate, decay=decay)
+            return
         if decays:
             var.assign_sub(decay * var)
-        rows = gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
-        squares = tf.square(rows)
-        if len(rows.shape) > 1:
-            squares = tf.reduce_mean(squares, axis=range(1, len(rows.shape)), keepdims=True)
-        if rows is gradient:
-            var.assign_sub(rate * rows * tf.math.rsqrt(accumulator.assign_add(squares)))
-            return
         # Every row is named once. To read it and write it back is faster than to subtract in place.
-        total = tf.gather(accumulator, gradient.indices) + squares  # [rows, 1]
-        new = tf.gather(var, gradient.indices) - rows * (rate * tf.math.rsqrt(total))
-        for variable, values in ((accumulator, total), (var, new)):
+        rows = [tf.gather(x, gradient.indices) for x in (var, accumulator)]
+        new = self.update(rows[0], gradient.values, False, rows[1], rate, decay)
+        for variable, values in zip((var, accumulator), new, strict=True):
             variable.scatter_update(tf.IndexedSlices(values, gradient.indices))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
+from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.training.optimizer_base import Optimizer
 
 
@@ -48,24 +51,47 @@ class AdamW(Optimizer):
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
 
-    def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
-        powers, epsilon = [tf.constant(0.0)] * 2, tf.constant(self.epsilon)
+    def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
+        constant = functools.partial(ops.convert_to_tensor, dtype="float32")
+        powers, epsilon = [constant(0.0)] * 2, constant(self.epsilon)
         if self.bias_correction:
-            updates = tf.cast(step, "float32") + 1.0
-            powers = [tf.pow(b, updates) for b in (self.beta_1, self.beta_2)]
+            updates = ops.cast(step, "float32") + 1.0
+            powers = [ops.power(constant(b), updates) for b in (self.beta_1, self.beta_2)]
             if not self.epsilon_hat:
-                epsilon *= tf.sqrt(1.0 - powers[1])
+                epsilon *= ops.sqrt(1.0 - powers[1])
         return {
             **super().scalars(rate, step),
-            # With these powers p the kernel computes rate sqrt(1 - p2) / (1 - p1) m / (sqrt v + e).
+            # With these powers p an update is rate sqrt(1 - p2) / (1 - p1) m / (sqrt v + epsilon).
             "beta1_power": powers[0],
             "beta2_power": powers[1],
-            "beta1": tf.constant(self.beta_1),
-            "beta2": tf.constant(self.beta_2),
+            "beta1": constant(self.beta_1),
+            "beta2": constant(self.beta_2),
             "epsilon": epsilon,
         }
 
     def update(
+        self,
+        weight: Tensor,
+        gradient: Tensor,
+        decays: bool,
+        m: Tensor,
+        v: Tensor,
+        rate: Tensor,
+        decay: Tensor | None,
+        beta1_power: Tensor,
+        beta2_power: Tensor,
+        beta1: Tensor,
+        beta2: Tensor,
+        epsilon: Tensor,
+    ) -> tuple[Tensor, ...]:
+        m += (gradient - m) * (1.0 - beta1)
+        v += (ops.square(gradient) - v) * (1.0 - beta2)
+        rate *= ops.sqrt(1.0 - beta2_power) / (1.0 - beta1_power)
+        if decays:
+            weight -= decay * weight
+        return weight - rate * m / (ops.sqrt(v) + epsilon), m, v
+
+    def assign(
         self,
         var: tf.Variable,
         gradient: tf.Tensor,
@@ -104,40 +130,42 @@ class LAMB(Optimizer):
         super().__init__(weight_decay, exclude)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
-    def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
-        updates = tf.cast(step, "float32") + 1.0
+    def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
+        constant = functools.partial(ops.convert_to_tensor, dtype="float32")
+        updates = ops.cast(step, "float32") + 1.0
         betas = self.beta_1, self.beta_2
         return {
             "rate": rate,
-            "decay": tf.constant(self.weight_decay),
-            "keep": [tf.constant(b) for b in betas],
-            "add": [tf.constant(1 - b) for b in betas],
-            "corrections": [1 - tf.pow(b, updates) for b in betas],
-            "epsilon": tf.constant(self.epsilon),
+            "decay": constant(self.weight_decay),
+            "keep": [constant(b) for b in betas],
+            "add": [constant(1 - b) for b in betas],
+            "corrections": [1 - ops.power(constant(b), updates) for b in betas],
+            "epsilon": constant(self.epsilon),
         }
 
     def update(
         self,
-        var: tf.Variable,
-        gradient: tf.Tensor,
+        weight: Tensor,
+        gradient: Tensor,
         decays: bool,
-        m: tf.Variable,
-        v: tf.Variable,
-        rate: tf.Tensor,
-        decay: tf.Tensor,
-        keep: list[tf.Tensor],
-        add: list[tf.Tensor],
-        corrections: list[tf.Tensor],
-        epsilon: tf.Tensor,
-    ) -> None:
-        new_m = m.assign(keep[0] * m + add[0] * gradient)
-        new_v = v.assign(keep[1] * v + add[1] * tf.square(gradient))
-        u = (new_m / corrections[0]) / (tf.sqrt(new_v / corrections[1]) + epsilon)
+        m: Tensor,
+        v: Tensor,
+        rate: Tensor,
+        decay: Tensor,
+        keep: list[Tensor],
+        add: list[Tensor],
+        corrections: list[Tensor],
+        epsilon: Tensor,
+    ) -> tuple[Tensor, ...]:
+        m = keep[0] * m + add[0] * gradient
+        v = keep[1] * v + add[1] * ops.square(gradient)
+        u = (m / corrections[0]) / (ops.sqrt(v / corrections[1]) + epsilon)
         if decays:
-            u += decay * var
-            w_norm, u_norm = tf.norm(var), tf.norm(u)
-            rate *= tf.where((w_norm > 0) & (u_norm > 0), w_norm / u_norm, 1.0)
-        var.assign_sub(rate * u)
+            u += decay * weight
+            w_norm, u_norm = ops.norm(weight), ops.norm(u)
+            trusted = ops.logical_and(w_norm > 0, u_norm > 0)
+            rate *= ops.where(trusted, w_norm / u_norm, 1.0)
+        return weight - rate * u, m, v
 
 
 def adam(weight_decay: float = 0.0) -> AdamW:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
+from keras import ops
 
 from tfnlp.training import optimizers
 from tfnlp.training.keras_optimizer import KerasOptimizer
@@ -46,13 +46,13 @@ def as_rate(learning_rate: Any) -> Rate | None:
     if learning_rate is None:
         return None
     if callable(learning_rate):
-        return lambda step: tf.cast(learning_rate(step), "float32")
+        return lambda step: ops.cast(learning_rate(step), "float32")
     if not isinstance(learning_rate, numbers.Real) or not 0 <= learning_rate < math.inf:
         raise ValueError(
             f"learning_rate={learning_rate!r} must be a finite float of at least 0, a "
             "function of the step or a Keras schedule"
         )
-    return lambda step: tf.constant(learning_rate, "float32")
+    return lambda step: ops.convert_to_tensor(learning_rate, "float32")
 
 
 def as_optimizer(optimizer: Any, rate: Rate | None) -> optimizers.Optimizer | KerasOptimizer:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tfnlp.checksums import checksums
@@ -30,7 +31,8 @@ class Checkpoints:
 
     Args:
         directory: any path that `tf.io.gfile` takes.
-        variables: dict of name to `tf.Variable`; what is saved and restored.
+        variables: what is saved and restored, by name: `tf.Variable`s, or with JAX objects that
+            have `shape`, `dtype`, `numpy()` and `assign(value)`.
         keep: how many of the last checkpoints to keep.
 
     Raises:
@@ -40,14 +42,13 @@ class Checkpoints:
     def __init__(
         self,
         directory: str | os.PathLike[str],
-        variables: Mapping[str, tf.Variable],
+        variables: Mapping[str, Any],
         keep: int = 3,
     ) -> None:
         if keep < 1:
             raise ValueError(f"keep={keep} must be at least 1")
         self.directory, self.keep = str(directory), keep
         self._variables = dict(variables)
-        self._checkpoint = tf.train.Checkpoint(variables=self._variables)
 
     def save(self, step: int, state: Mapping[str, Any], kind: str = "step") -> str:
         """Write the variables and the `state`, which JSON can hold; return the path.
@@ -63,7 +64,7 @@ class Checkpoints:
         try:
             _remove(partial)
             tf.io.gfile.makedirs(partial)
-            self._checkpoint.write(tf.io.gfile.join(partial, "variables"))
+            _bundle(_tensors(self._variables)).write(tf.io.gfile.join(partial, "variables"))
             text = json.dumps({"step": step, **state}, sort_keys=True)
             with tf.io.gfile.GFile(tf.io.gfile.join(partial, "state.json"), "w") as file:
                 record = {"crc32": zlib.crc32(text.encode()), "state": text}
@@ -101,13 +102,17 @@ class Checkpoints:
                 variable holds a number that is not finite.
         """
         state = read_state(path)
+        variables = _tensors(self._variables, values=False)
         try:
-            status = self._checkpoint.read(tf.io.gfile.join(path, "variables"))
+            status = _bundle(variables).read(tf.io.gfile.join(path, "variables"))
             # A model is also restored without its optimizer: unused values are no error.
             status.assert_existing_objects_matched().expect_partial()
         except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
             raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
-        check_finite(f"checkpoint {path}", self._variables)
+        check_finite(f"checkpoint {path}", variables)
+        for name, variable in self._variables.items():
+            if variables[name] is not variable:
+                variable.assign(variables[name].numpy())
         return state
 
     def restore_latest(self) -> dict[str, Any] | None:
@@ -186,13 +191,36 @@ def check_finite(source: str, variables: Mapping[str, tf.Variable]) -> None:
             raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
 
 
-def model_variables(model: keras.Model) -> dict[str, tf.Variable]:
+def _bundle(variables: dict[str, tf.Variable]) -> tf.train.Checkpoint:
+    return tf.train.Checkpoint(variables=variables)
+
+
+def _tensors(variables: Mapping[str, Any], values: bool = True) -> dict[str, tf.Variable]:
+    """Return `tf.Variable`s: the given ones, or copies of those that are JAX's.
+
+    Args:
+        variables: by name.
+        values: copy the values too; otherwise only the shapes.
+    """
+    found = {}
+    with tf.device("/cpu:0"):
+        for name, variable in variables.items():
+            if not isinstance(variable, tf.Variable):
+                empty = np.zeros(variable.shape, variable.dtype)
+                variable = tf.Variable(variable.numpy() if values else empty, trainable=False)
+            found[name] = variable
+    return found
+
+
+def model_variables(model: keras.Model) -> dict[str, Any]:
     """Return the variables of a Keras model that a checkpoint keeps, by name.
 
     Dropout seeds are not among them: they follow from the step (see `randomness`).
     """
     seeds = {id(v) for v in seed_variables(model)}
-    return {f"model/{v.path}": v.value for v in model.variables if id(v) not in seeds}
+    kept = [v for v in model.variables if id(v) not in seeds]
+    in_tensorflow = keras.backend.backend() == "tensorflow"
+    return {f"model/{v.path}": v.value if in_tensorflow else v for v in kept}
 
 
 def _move(partial: str, final: str) -> None:

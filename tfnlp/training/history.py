@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tfnlp.training.step import means
+from tfnlp.training.objective import means
 
 Row = dict[str, Any]
 

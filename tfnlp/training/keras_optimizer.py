@@ -34,7 +34,7 @@ class KerasOptimizer:
             the optimizer's own float or schedule.
 
     Attributes:
-        slots: dict of name to `tf.Variable`: all variables of the optimizer.
+        slots: dict of name to `keras.Variable`: all variables of the optimizer.
 
     Raises:
         ValueError: for an optimizer that scales the loss, accumulates or clips gradients, averages
@@ -66,7 +66,10 @@ class KerasOptimizer:
             ValueError: if the optimizer was made outside that scope.
         """
         strategy = tf.distribute.get_strategy()
-        if not strategy.extended.variable_created_in_scope(self.optimizer.iterations.value):
+        in_tensorflow = keras.backend.backend() == "tensorflow"
+        if in_tensorflow and not strategy.extended.variable_created_in_scope(
+            self.optimizer.iterations.value
+        ):
             raise ValueError(
                 f"optimizer {type(self.optimizer).__name__} was made outside the strategy's "
                 "scope; make it in `with strategy.scope():`"
@@ -75,7 +78,7 @@ class KerasOptimizer:
         self.optimizer.build(self.variables)
         # Keras numbers names within a process, so the place in the list identifies a variable.
         name = type(self.optimizer).__name__
-        self.slots = {f"{name}/{i}": v.value for i, v in enumerate(self.optimizer.variables)}
+        self.slots = {f"{name}/{i}": v for i, v in enumerate(self.optimizer.variables)}
 
     def rate(self, step: tf.Tensor) -> tf.Tensor:
         """Return the learning rate of the next update."""
@@ -87,6 +90,19 @@ class KerasOptimizer:
         if replicas > 1:  # Keras sums what each replica passes
             gradients = [g / replicas for g in gradients]
         self.optimizer.apply(gradients, self.variables)
+
+    def updated(
+        self,
+        weights: Sequence[Any],
+        slots: dict[str, Any],
+        gradients: Sequence[Any],
+        learning_rate: Any,
+        step: Any,
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Return the weights and slots after one update; a pure function."""
+        values = [slots[name] for name in self.slots]  # JAX sorts the names of a dict
+        weights, values = self.optimizer.stateless_apply(values, gradients, weights)
+        return list(weights), dict(zip(self.slots, values, strict=True))
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that the updates depend on, as JSON takes them."""
@@ -104,7 +120,7 @@ class _Schedule(keras.optimizers.schedules.LearningRateSchedule):
         self._rate = rate
 
     def __call__(self, step: Any) -> tf.Tensor:
-        return self._rate(tf.convert_to_tensor(step))
+        return self._rate(keras.ops.convert_to_tensor(step))
 
     def get_config(self) -> dict[str, Any]:
         return {}

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import keras
-import tensorflow as tf
+from keras import ops
+
+from tfnlp.layers.types import Tensor
 
 T = TypeVar("T")
 
@@ -87,30 +89,30 @@ class LayerRates:
         # G - g of each variable that the optimizer updates, in its order.
         self._above = [above[v.path] for v in model.trainable_variables]
 
-    def mask(self, gradients: list[tf.Tensor], step: tf.Tensor) -> list[tf.Tensor]:
+    def mask(self, gradients: list[Tensor], step: Tensor) -> list[Tensor]:
         """Return the gradients of the trainable variables, zero for groups still frozen."""
         if self.unfreeze_every is None:
             return gradients
         trains = self._by_group(lambda above: step >= above * self.unfreeze_every)
-        return [g * tf.cast(t, g.dtype) for g, t in zip(gradients, trains, strict=True)]
+        return [g * ops.cast(t, g.dtype) for g, t in zip(gradients, trains, strict=True)]
 
-    def rates(self, rate: tf.Tensor, step: tf.Tensor) -> list[tf.Tensor]:
+    def rates(self, rate: Tensor, step: Tensor) -> list[Tensor]:
         """Return the rate of each trainable variable, a list of float32 scalars.
 
         It is 0 while the group is frozen: weight decay does not depend on the gradient.
         """
-        rate = tf.cast(rate, "float32")
+        rate = ops.cast(rate, "float32")
         rates = self._by_group(lambda above: rate * self.decay**above)
         if self.unfreeze_every is None:
             return rates
         return self.mask(rates, step)
 
-    def steps(self, step: tf.Tensor) -> list[tf.Tensor]:
+    def steps(self, step: Tensor) -> list[Tensor]:
         """Return the number of updates that each trainable variable has had, a list of scalars."""
         if self.unfreeze_every is None:
             return [step] * len(self._above)
         return self._by_group(
-            lambda above: tf.maximum(step - above * self.unfreeze_every, tf.zeros_like(step))
+            lambda above: ops.maximum(step - above * self.unfreeze_every, ops.zeros_like(step))
         )
 
     def _by_group(self, function: Callable[[int], T]) -> list[T]:

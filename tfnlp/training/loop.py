@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
 from tfnlp.training.interrupt import StopSignal
 from tfnlp.training.monitor import Monitor
+from tfnlp.training.objective import means
 from tfnlp.training.profile import Profile
 from tfnlp.training.progress import Progress
-from tfnlp.training.step import means
 from tfnlp.training.summaries import Summaries
 
 if TYPE_CHECKING:
@@ -127,10 +126,9 @@ class Loop:
         end = min(self.steps, step + trainer.steps_per_call, self.intervals.next_stop(step))
         self.callbacks.on_train_batch_begin(step)
         with self._profile.of(step, end), self._speeds:
-            count = 1 if trainer.steps_per_call == 1 else tf.constant(end - step)
             try:
-                totals = trainer.train_steps(iterator, count)
-            except tf.errors.OutOfRangeError as error:
+                totals = trainer.train_steps(iterator, end - step)
+            except StopIteration as error:
                 raise ValueError(
                     f"data ended after step {trainer.step} of {self.steps}; it must have a batch "
                     "for every step"

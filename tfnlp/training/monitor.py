@@ -46,6 +46,35 @@ def _now() -> tf.Tensor:
         return tf.timestamp()
 
 
+class TensorFlowMachine:
+    """The devices of this process's replicas.
+
+    Attributes:
+        share: of all replicas.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy, model: keras.Model) -> None:
+        values = strategy.experimental_local_results(model.variables[0].value)
+        self._strategy, self._devices = strategy, tuple(value.device for value in values)
+        self.share = len(self._devices) / strategy.num_replicas_in_sync
+
+    def matmul_rate(self, dtype: str, again: bool) -> float | None:
+        """See `tfnlp.training.peak.matmul_rate`."""
+        return matmul_rate(self._strategy, self._devices, dtype, again=again)
+
+    def memory(self) -> int | None:
+        """Return the most bytes that a device has used; None: not known."""
+        return peak_memory(self._devices)
+
+
+def _machine(strategy: Any, model: keras.Model) -> Any:
+    if keras.backend.backend() == "jax":
+        from tfnlp.training.engines.jax_machine import JaxMachine
+
+        return JaxMachine(strategy)
+    return TensorFlowMachine(strategy, model)
+
+
 class Monitor:
     """Sums of the training steps of one start of a run, and figures computed from them.
 
@@ -60,7 +89,7 @@ class Monitor:
     evaluations and checkpoints, and not the first call, which traces and compiles.
 
     Args:
-        strategy: the `tf.distribute.Strategy`.
+        strategy: the `tf.distribute.Strategy` or `JaxDevices`.
         model: the Keras model that trains.
         peak: whether to measure the peak (a few tenths of a second, usually once in a process).
         clock: function without arguments to seconds.
@@ -68,14 +97,12 @@ class Monitor:
 
     def __init__(
         self,
-        strategy: tf.distribute.Strategy,
+        strategy: Any,
         model: keras.Model,
         peak: bool = True,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._strategy, self._model, self._clock = strategy, model, clock
-        values = strategy.experimental_local_results(model.variables[0].value)
-        self._devices = tuple(value.device for value in values)
+        self._machine, self._model, self._clock = _machine(strategy, model), model, clock
         self._measures_peak, self._peak, self._measured = peak, None, None
         self._row, self._recent = {}, {}
         self._started = self._taken = 0.0  # when the last call began, and its duration
@@ -119,8 +146,7 @@ class Monitor:
             and self._seconds - self._measured >= _AGAIN
         ):
             self._measured = self._seconds
-            dtype = matmul_dtype(self._model)
-            self._peak = matmul_rate(self._strategy, self._devices, dtype, again=not first)
+            self._peak = self._machine.matmul_rate(matmul_dtype(self._model), again=not first)
 
     def recent(self) -> dict[str, float]:
         """Return figures of the last seconds by name."""
@@ -139,11 +165,11 @@ class Monitor:
                 figures["tokens_per_second"] = sums["tokens"] / seconds
             figures["steps_per_second"] = sums["steps"] / seconds
             if "flops" in sums and self._peak:
-                here = len(self._devices) / self._strategy.num_replicas_in_sync
-                figures["share_of_peak"] = sums["flops"] * here / seconds / self._peak
+                here = sums["flops"] * self._machine.share
+                figures["share_of_peak"] = here / seconds / self._peak
             if "waited" in sums:
                 figures["input_wait"] = min(1.0, sums["waited"] / seconds)
-        memory = peak_memory(self._devices)
+        memory = self._machine.memory()
         if memory is not None:
             figures["memory_gb"] = memory / 1e9
         return figures
@@ -153,7 +179,7 @@ def peak_memory(devices: Sequence[str]) -> int | None:
     """Return the most bytes that a device, or on CPUs this process, has used; None: not known."""
     specs = [tf.DeviceSpec.from_string(device) for device in devices]
     if all(spec.device_type == "CPU" for spec in specs):
-        return _process_memory()
+        return process_memory()
     try:
         names = [f"{spec.device_type}:{spec.device_index}" for spec in specs]
         return max(tf.config.experimental.get_memory_info(name)["peak"] for name in names)
@@ -161,7 +187,8 @@ def peak_memory(devices: Sequence[str]) -> int | None:
         return None
 
 
-def _process_memory() -> int | None:
+def process_memory() -> int | None:
+    """Return the most bytes that this process has used; None: not known."""
     try:
         import resource
     except ImportError:  # Windows

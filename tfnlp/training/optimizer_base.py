@@ -1,4 +1,4 @@
-"""What all optimizers share: weight decay, slots, and one update on every replica.
+"""What all optimizers share: weight decay, slots, and one update, pure or on every replica.
 
 Keras's own optimizers sum gradients over replicas a second time and clip before they sum; these
 apply gradients that the trainer has already summed and clipped. `KerasOptimizer` adapts those of
@@ -13,6 +13,8 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+
+from tfnlp.layers.types import Tensor
 
 Gradient = tf.Tensor | tf.IndexedSlices
 Scalars = Any  # a scalar tensor or a list of them
@@ -33,7 +35,7 @@ class Optimizer:
     Attributes:
         takes_rows: whether a gradient may be a `tf.IndexedSlices` in which no row comes twice;
             without weight decay the rows that it does not name do not change.
-        slots: dict of name to `tf.Variable`.
+        slots: dict of name to `keras.Variable`.
 
     Raises:
         ValueError: for a weight_decay that is negative.
@@ -47,7 +49,7 @@ class Optimizer:
             raise ValueError(f"weight_decay={weight_decay} must not be negative")
         self.weight_decay = weight_decay
         self.exclude = exclude
-        self.slots = {}
+        self.slots: dict[str, keras.Variable] = {}
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         """Make the slots of `variables`; call it in the strategy's scope.
@@ -67,10 +69,12 @@ class Optimizer:
             for v in variables
         ]
         self.slots = {
-            f"{name}/{v.path}": tf.Variable(
-                tf.fill(self.slot_shape(v.shape), tf.cast(self.slot_value(name), v.dtype)),
+            f"{name}/{v.path}": keras.Variable(
+                keras.initializers.Constant(self.slot_value(name)),
+                shape=self.slot_shape(v.shape),
+                dtype=v.dtype,
                 trainable=False,
-                name=f"{name}/{v.path}",
+                name=name,
             )
             for v in variables
             for name in self.slot_names
@@ -84,7 +88,7 @@ class Optimizer:
         """Return the shape of the slots of a variable."""
         return shape
 
-    def scalars(self, rate: tf.Tensor, step: tf.Tensor) -> dict[str, Any]:
+    def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:
         """Return the arguments of `update` that variables of one rate and step share.
 
         In a graph every constant is an operation: one for each variable would be a fifth of the
@@ -93,6 +97,20 @@ class Optimizer:
         return {"rate": rate, "decay": rate * self.weight_decay if self.weight_decay else None}
 
     def update(
+        self, weight: Tensor, gradient: Tensor, decays: bool, *slots: Tensor, **scalars: Any
+    ) -> tuple[Tensor, ...]:
+        """Return the new values of one weight and its slots.
+
+        Args:
+            weight: its value.
+            gradient: of the same shape.
+            decays: whether weight decay applies to it.
+            slots: in the order of `slot_names`.
+            scalars: from `scalars`.
+        """
+        raise NotImplementedError
+
+    def assign(
         self,
         var: tf.Variable,
         gradient: Gradient,
@@ -100,19 +118,48 @@ class Optimizer:
         *slots: tf.Variable,
         **scalars: Any,
     ) -> None:
-        """Update one variable and its slots in place.
+        """Assign what `update` returns; TensorFlow alone, which may have a kernel for it."""
+        variables = (var, *slots)
+        weight, *values = (variable.read_value() for variable in variables)
+        new = self.update(weight, gradient, decays, *values, **scalars)
+        for variable, value in zip(variables, new, strict=True):
+            variable.assign(value)
+
+    def updated(
+        self,
+        weights: Sequence[Tensor],
+        slots: dict[str, Tensor],
+        gradients: Sequence[Tensor],
+        learning_rate: Scalars,
+        step: Scalars,
+    ) -> tuple[list[Tensor], dict[str, Tensor]]:
+        """Return the weights and slots after one update; a pure function.
 
         Args:
-            var: the variable.
-            gradient: of `var`.
-            decays: whether weight decay applies to it.
-            slots: in the order of `slot_names`.
-            scalars: from `scalars`.
+            weights: one for each variable.
+            slots: values by the names in `self.slots`.
+            gradients, learning_rate, step: as for `apply`, dense.
         """
-        raise NotImplementedError
+        found, new_slots, shared = [], {}, {}
+        for variable, weight, decay, gradient, rate, number in zip(
+            self.variables,
+            weights,
+            self.decays,
+            gradients,
+            *self._of_each(learning_rate, step),
+            strict=True,
+        ):
+            names = [f"{name}/{variable.path}" for name in self.slot_names]
+            scalars = self._shared_scalars(shared, rate, number)
+            new, *values = self.update(
+                weight, gradient, decay > 0, *(slots[name] for name in names), **scalars
+            )
+            found.append(new)
+            new_slots.update(zip(names, values, strict=True))
+        return found, new_slots
 
     def apply(self, gradients: Sequence[Gradient], learning_rate: Scalars, step: Scalars) -> None:
-        """Make one update, in replica context.
+        """Make one update with TensorFlow, in replica context.
 
         Args:
             gradients: one for each variable, summed over replicas; dense, unless `takes_rows`.
@@ -134,10 +181,8 @@ class Optimizer:
         learning_rate: Scalars,
         step: Scalars,
     ) -> None:
-        count = len(self.variables)
-        rates = learning_rate if isinstance(learning_rate, list) else [learning_rate] * count
-        steps = step if isinstance(step, list) else [step] * count
-        shared = {}
+        rates, steps = self._of_each(learning_rate, step)
+        shared = {}  # each replica has its own scalars
 
         def update(
             var: tf.Variable,
@@ -147,15 +192,13 @@ class Optimizer:
             *slots: tf.Variable,
             decays: bool,
         ) -> None:
-            key = id(rate), id(step)  # each replica has its own
-            if key not in shared:  # both are kept, so that no other object gets their ids
-                shared[key] = rate, step, self.scalars(rate, step)
-            self.update(var, gradient, decays, *slots, **shared[key][-1])
+            scalars = self._shared_scalars(shared, rate, step)
+            self.assign(var, gradient, decays, *slots, **scalars)
 
         for variable, decay, gradient, rate, step in zip(
             self.variables, self.decays, gradients, rates, steps, strict=True
         ):
-            slots = [self.slots[f"{name}/{variable.path}"] for name in self.slot_names]
+            slots = [self.slots[f"{name}/{variable.path}"].value for name in self.slot_names]
             args = (gradient, rate, step, *slots)
             if strategy is None:
                 update(variable.value, *args, decays=decay > 0)
@@ -163,3 +206,18 @@ class Optimizer:
                 strategy.extended.update(
                     variable.value, update, args=args, kwargs={"decays": decay > 0}, group=False
                 )
+
+    def _of_each(self, learning_rate: Scalars, step: Scalars) -> tuple[list[Tensor], list[Tensor]]:
+        """Return a rate and a step for each variable."""
+        count = len(self.variables)
+        rates = learning_rate if isinstance(learning_rate, list) else [learning_rate] * count
+        return rates, step if isinstance(step, list) else [step] * count
+
+    def _shared_scalars(
+        self, shared: dict[tuple[int, int], Any], rate: Tensor, step: Tensor
+    ) -> dict[str, Any]:
+        """Return `scalars(rate, step)`, computed once for all variables that share the two."""
+        key = id(rate), id(step)
+        if key not in shared:  # both are kept, so that no other object gets their ids
+            shared[key] = rate, step, self.scalars(rate, step)
+        return shared[key][-1]

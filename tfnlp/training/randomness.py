@@ -8,7 +8,7 @@ nothing needs to be saved and no two replicas share a mask.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -30,26 +30,40 @@ def step_seed(seed: int, step: Any, micro_batch: Any, replica: Any) -> tf.Tensor
     return root
 
 
-@contextlib.contextmanager
-def seeded(model: keras.Model, seed: tf.Tensor) -> Iterator[keras.StatelessScope]:
-    """Make the random layers of `model` draw from `seed` (int32 `[2]`) in this block.
-
-    Yields the Keras scope; its `losses` are those that layers pass to `add_loss` in the block.
-
-    Other state that a layer assigns in the block (running averages, for example) is written back
-    to its variable at the end.
-    """
-    variables = seed_variables(model)
+def layer_seeds(model: keras.Model, seed: tf.Tensor) -> list[tf.Tensor]:
+    """Return a seed for each random layer of `model`, drawn from `seed` (int32 `[2]`)."""
+    count = len(seed_variables(model))
     values = tf.random.stateless_uniform(
-        (max(1, len(variables)), 2), seed, minval=0, maxval=2**31 - 1, dtype="int32"
+        (max(1, count), 2), seed, minval=0, maxval=2**31 - 1, dtype="int32"
     )
-    mapping = [
-        (v, tf.cast(value, v.dtype))
-        for v, value in zip(variables, tf.unstack(values), strict=False)
-    ]
-    with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+    return tf.unstack(values)[:count]
+
+
+@contextlib.contextmanager
+def seeded(
+    model: keras.Model, seeds: Sequence[Any], values: Sequence[tuple[keras.Variable, Any]] = ()
+) -> Iterator[keras.StatelessScope]:
+    """Make the random layers of `model` draw from `seeds` in this block.
+
+    Args:
+        model: any Keras model.
+        seeds: int `[2]` of each of its `seed_variables`.
+        values: what other variables have in this block in place of their own values.
+
+    Yields:
+        the Keras scope. Its `losses` are those that layers pass to `add_loss` in the block, and it
+        has the values that they assign (running averages, for example), see `write_back`.
+    """
+    variables = zip(seed_variables(model), seeds, strict=True)
+    mapping = [(v, keras.ops.cast(seed, v.dtype)) for v, seed in variables]
+    with keras.StatelessScope(state_mapping=[*mapping, *values], collect_losses=True) as scope:
         yield scope
-    drawn = {id(v) for v in variables}
+
+
+def write_back(model: keras.Model, scope: keras.StatelessScope) -> None:
+    """Assign what the layers of `model` assigned in a scope of `seeded`, seeds left out."""
+    drawn = {id(v) for v in seed_variables(model)}
     for variable in model.non_trainable_variables:
-        if id(variable) not in drawn and scope.get_current_value(variable) is not None:
-            variable.assign(scope.get_current_value(variable))
+        value = scope.get_current_value(variable)
+        if id(variable) not in drawn and value is not None:
+            variable.assign(value)

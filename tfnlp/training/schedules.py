@@ -11,9 +11,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import tensorflow as tf
+from keras import ops
 
-Rate = Callable[[Any], tf.Tensor]
+from tfnlp.layers.types import Tensor
+
+Rate = Callable[[Any], Tensor]
 
 
 def constant(peak: float, warmup_steps: int = 0) -> Rate:
@@ -22,7 +24,7 @@ def constant(peak: float, warmup_steps: int = 0) -> Rate:
     Raises:
         ValueError: for a peak that is not positive and finite, or negative warmup_steps.
     """
-    return _schedule(peak, warmup_steps, lambda step: tf.ones_like(step))
+    return _schedule(peak, warmup_steps, lambda step: ops.ones_like(step))
 
 
 def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
@@ -34,9 +36,9 @@ def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.
     """
     _check(total_steps, warmup_steps)
 
-    def decay(step: tf.Tensor) -> tf.Tensor:
+    def decay(step: Tensor) -> Tensor:
         left = (total_steps - step) / max(1.0, total_steps - warmup_steps)
-        return end / peak + (1.0 - end / peak) * tf.clip_by_value(left, 0.0, 1.0)
+        return end / peak + (1.0 - end / peak) * ops.clip(left, 0.0, 1.0)
 
     return _schedule(peak, warmup_steps, decay)
 
@@ -50,9 +52,9 @@ def cosine(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.
     """
     _check(total_steps, warmup_steps)
 
-    def decay(step: tf.Tensor) -> tf.Tensor:
+    def decay(step: Tensor) -> Tensor:
         done = (step - warmup_steps) / max(1.0, total_steps - warmup_steps)
-        wave = 0.5 * (1.0 + tf.cos(math.pi * tf.clip_by_value(done, 0.0, 1.0)))
+        wave = 0.5 * (1.0 + ops.cos(math.pi * ops.clip(done, 0.0, 1.0)))
         return end / peak + (1.0 - end / peak) * wave
 
     return _schedule(peak, warmup_steps, decay)
@@ -68,7 +70,7 @@ def inverse_sqrt(peak: float, warmup_steps: int) -> Rate:
     """
     if warmup_steps < 1:
         raise ValueError(f"warmup_steps={warmup_steps} must be at least 1 for inverse_sqrt")
-    return _schedule(peak, warmup_steps, lambda step: tf.sqrt(warmup_steps / (step + 1.0)))
+    return _schedule(peak, warmup_steps, lambda step: ops.sqrt(warmup_steps / (step + 1.0)))
 
 
 def noam(hidden_size: int, warmup_steps: int, scale: float = 1.0) -> Rate:
@@ -108,15 +110,15 @@ def _check(total_steps: int, warmup_steps: int) -> None:
         )
 
 
-def _schedule(peak: float, warmup_steps: int, decay: Callable[[tf.Tensor], tf.Tensor]) -> Rate:
+def _schedule(peak: float, warmup_steps: int, decay: Callable[[Tensor], Tensor]) -> Rate:
     if not 0 < peak < math.inf:
         raise ValueError(f"learning rate {peak} must be positive and finite: peak={peak}")
     if warmup_steps < 0:
         raise ValueError(f"warmup_steps={warmup_steps} must be at least 0")
 
-    def rate(step: Any) -> tf.Tensor:
-        step = tf.cast(step, "float32")
+    def rate(step: Any) -> Tensor:
+        step = ops.cast(step, "float32")
         rise = (step + 1.0) / max(1, warmup_steps)
-        return peak * tf.where(step < warmup_steps, rise, decay(step))
+        return peak * ops.where(step < warmup_steps, rise, decay(step))
 
     return rate

@@ -8,7 +8,7 @@ clipped; only then is the update applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -16,8 +16,9 @@ import tensorflow as tf
 from tfnlp.training.flops import matmul_flops
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
+from tfnlp.training.objective import clip_scale, evaluation_sums, objective, target_counts
 from tfnlp.training.optimizer_base import Gradient, Optimizer
-from tfnlp.training.randomness import seeded, step_seed
+from tfnlp.training.randomness import layer_seeds, step_seed, write_back
 
 if TYPE_CHECKING:
     from tfnlp.tasks import Task
@@ -87,17 +88,17 @@ class Step:
         context = tf.distribute.get_replica_context()
         counts = self._reduce(self.task.targets(batch))
         replica = context.replica_id_in_sync_group
-        state = {name: v.read_value() for name, v in self.task.state.items()}
+        state = {name: v.value.read_value() for name, v in self.task.state.items()}
         batch = {**batch, **self._rows(state, batch)}
         gradients, sums, state = self._gradients(batch, counts, step, replica)
         gradients = self._reduce(gradients)
         if self.layer_rates is not None:
             gradients = self.layer_rates.mask(gradients, step)
-        totals = {**self._reduce(sums), **_count_keys(counts)}
+        totals = {**self._reduce(sums), **target_counts(counts)}
 
         norm = tf.linalg.global_norm(gradients)
         if self.clip_norm is not None:
-            scale = self.clip_norm / tf.maximum(norm, self.clip_norm)
+            scale = clip_scale(norm, self.clip_norm)
             gradients = [_scaled(g, tf.cast(scale, g.dtype)) for g in gradients]
         rate = self.rate(step)
         rates, steps = rate, step
@@ -118,7 +119,7 @@ class Step:
         Returns:
             Global sums and counts, and the new state.
         """
-        totals = _count_keys(self.task.targets(batch))
+        totals = target_counts(self.task.targets(batch))
         sums, state = self._sums({**batch, **self._rows(state, batch)})
         return self._reduce({**totals, **sums}), self._all_rows(state)
 
@@ -141,9 +142,9 @@ class Step:
         """Assign the state of all rows on every replica."""
         if self.replicas == 1:
             for name, value in state.items():
-                self.task.state[name].assign(value)
+                self.task.state[name].value.assign(value)
         elif state:
-            variables = [self.task.state[name] for name in state]
+            variables = [self.task.state[name].value for name in state]
             tf.distribute.get_replica_context().merge_call(
                 _assign, args=(variables, list(state.values()))
             )
@@ -154,21 +155,8 @@ class Step:
         context = tf.distribute.get_replica_context()
         return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
-    def _call_model(self, batch: Tensors, training: bool) -> Any:
-        return self.model(self.task.inputs(batch), training=training)
-
-    def _state(self, outputs: Any) -> Tensors:
-        return {name: outputs[name] for name in self.task.state}
-
-    def _task_sums(self, batch: Tensors, outputs: Any) -> Tensors:
-        sums = {f"loss/{k}": v for k, v in self.task.losses(batch, outputs).items()}
-        for name, (target, value) in self.task.metrics(batch, outputs).items():
-            sums[f"metric/{name}/{target}"] = value
-        return sums
-
     def _evaluation_sums(self, batch: Tensors) -> tuple[Tensors, Tensors]:
-        outputs = self._call_model(batch, training=False)
-        return self._task_sums(batch, outputs), self._state(outputs)
+        return evaluation_sums(self.task, batch)
 
     def _all_gradients(
         self, batch: Tensors, counts: Tensors, step: tf.Tensor, replica: tf.Tensor
@@ -208,26 +196,20 @@ class Step:
         """Return gradients, sums and new state of one micro-batch."""
         if self.trims:
             batch = self.task.trimmed(batch)
+        seeds = layer_seeds(self.model, step_seed(self.seed, step, micro_batch, replica))
+        parts = self.replicas * self.accumulation
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            with seeded(self.model, step_seed(self.seed, step, micro_batch, replica)) as scope:
-                outputs = self._call_model(batch, training=True)
-                sums = self._task_sums(batch, outputs)
-            penalties = scope.losses + [
-                v.regularizer(v) for v in self.model.trainable_variables if v.regularizer
-            ]
-            loss = tf.add_n(
-                [sums[f"loss/{name}"] / tf.maximum(n, 1.0) for name, n in counts.items()]
+            loss, sums, state, scope = objective(
+                self.task, batch, counts, seeds, parts, self.loss_scale
             )
-            if penalties:  # every share of the batch adds its part
-                loss += tf.add_n(penalties) / (self.replicas * self.accumulation)
-            loss *= self.loss_scale
+        write_back(self.model, scope)
         gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         # An embedding's gradient has rows, and the same row several times. The norm and the squares
         # must be those of the sum of equal rows: a dense tensor has it, and so has `sum_rows`.
         gradients = [sum_rows(g) if self.rows else tf.convert_to_tensor(g) for g in gradients]
-        return gradients, {**sums, **self._work(batch, gradients, sums)}, self._state(outputs)
+        return gradients, {**sums, **self._work(batch, gradients, sums)}, state
 
     def _work(self, batch: Tensors, gradients: list[Gradient], sums: Tensors) -> Tensors:
         """Return tokens read and operations computed, for `Monitor`: float32 scalars."""
@@ -270,23 +252,3 @@ def _assign(
 def _with_part(x: tf.Tensor, index: Any, part: tf.Tensor) -> tf.Tensor:
     """Return `x` `[A, ...]` with `part` at `index`."""
     return tf.tensor_scatter_nd_update(x, [[index]], part[None])
-
-
-def _count_keys(counts: Tensors) -> Tensors:
-    return {f"count/{name}": value for name, value in counts.items()}
-
-
-def means(totals: Mapping[str, float]) -> dict[str, float]:
-    """Return means from summed totals: `loss`, `NAME_loss`, metrics, `learning_rate`, ..."""
-    logs, loss = {}, 0.0
-    for key, value in totals.items():
-        kind, _, rest = key.partition("/")
-        if kind == "loss":
-            logs[f"{rest}_loss"] = value / max(1.0, totals[f"count/{rest}"])
-            loss += logs[f"{rest}_loss"]
-        elif kind == "metric":
-            name, _, target = rest.partition("/")
-            logs[name] = value / max(1.0, totals[f"count/{target}"])
-        elif kind == "sum":
-            logs[rest] = value / totals["steps"]
-    return {"loss": loss, **logs}

@@ -17,15 +17,15 @@ import tensorflow as tf
 from tfnlp.locks import locked
 from tfnlp.training.arguments import Rate, as_optimizer, as_rate, as_task
 from tfnlp.training.batches import Batches, StepData
-from tfnlp.training.checkpoints import Checkpoints, model_variables
+from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.cluster import mirrored
-from tfnlp.training.cluster.shares import distribute, split_batch
-from tfnlp.training.cluster.workers import Workers, raises_worker_lost
+from tfnlp.training.cluster.workers import raises_worker_lost
+from tfnlp.training.engines import StepSettings, default_strategy, make_engine
 from tfnlp.training.history import History
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
-from tfnlp.training.monitor import timed_next
+from tfnlp.training.objective import means
 from tfnlp.training.optimizer_base import Optimizer
 from tfnlp.training.settings import (
     check_settings,
@@ -34,10 +34,10 @@ from tfnlp.training.settings import (
     optimizer_settings,
     rate_settings,
 )
-from tfnlp.training.step import Step, means
 
 if TYPE_CHECKING:
     from tfnlp.tasks import Task
+    from tfnlp.training.engines.jax_devices import JaxDevices
 
 _NO_EXACT_RESUME = (
     "data is a tf.data.Dataset: when this run is resumed, it starts again at the first batch; for "
@@ -59,7 +59,8 @@ class Trainer:
         learning_rate: a float, a function of the step (see `tfnlp.training.schedules`) or a
             `keras.optimizers.schedules.LearningRateSchedule`. None: a Keras optimizer's own.
         loss: of a Keras model, see `tfnlp.tasks.KerasTask`.
-        strategy: a `tf.distribute.Strategy`; None takes the current one.
+        strategy: a `tf.distribute.Strategy`, under JAX a `JaxDevices`; None takes TensorFlow's
+            current one, or all devices of JAX.
         clip_norm: clip the gradient, summed over replicas, to this global norm; None: don't.
         accumulation: micro-batches a step on each replica, for batches too large for the memory.
         steps_per_call: steps that run in one call into TensorFlow.
@@ -83,7 +84,7 @@ class Trainer:
         learning_rate: float | Rate | None = None,
         *,
         loss: Any = None,
-        strategy: tf.distribute.Strategy | None = None,
+        strategy: tf.distribute.Strategy | JaxDevices | None = None,
         clip_norm: float | None = 1.0,
         accumulation: int = 1,
         steps_per_call: int = 1,
@@ -103,25 +104,26 @@ class Trainer:
         if not 0 < loss_scale < math.inf:
             raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
         self.task = as_task(task, loss)
-        self.strategy = strategy or tf.distribute.get_strategy()
+        self.strategy = strategy or default_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
-        self.workers, self.history = Workers(self.strategy), History()
+        self.history = History()
         self._rate = as_rate(learning_rate)
         self._build_optimizer(optimizer, layer_rates)
-        self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
-        self._body = Step(
+        settings = StepSettings(
             self.task,
             self.optimizer,
             self._rate or self.optimizer.rate,
             clip_norm,
             accumulation,
+            steps_per_call,
             jit_compile,
             seed,
-            self.strategy.num_replicas_in_sync,
             loss_scale,
             layer_rates,
         )
+        self.engine = make_engine(settings, self.strategy)
+        self.workers = self.engine.workers
         # What the numbers of a run depend on; the learning rate is added when it starts.
         self._settings = {
             "optimizer": optimizer_settings(self.optimizer),
@@ -134,7 +136,7 @@ class Trainer:
         self._checkpoints = None
         if self.directory is not None:
             folder = tf.io.gfile.join(self.directory, "checkpoints")
-            self._checkpoints = Checkpoints(folder, self._saved_variables(), keep)
+            self._checkpoints = Checkpoints(folder, self.engine.variables(), keep)
 
     def _build_optimizer(self, optimizer: Any, layer_rates: LayerRates | None) -> None:
         with self.strategy.scope():
@@ -149,12 +151,7 @@ class Trainer:
     @property
     def step(self) -> int:
         """Updates made so far."""
-        return int(self._step)
-
-    def _saved_variables(self) -> dict[str, tf.Variable]:
-        slots = {f"optimizer/{name}": v for name, v in self.optimizer.slots.items()}
-        state = {f"state/{name}": v for name, v in self.task.state.items()}
-        return {**model_variables(self.task.model), **slots, **state, "step": self._step}
+        return self.engine.step
 
     @raises_worker_lost
     def fit(
@@ -240,7 +237,7 @@ class Trainer:
             loop.callbacks.on_train_begin()
             iterator = None
             if loop.first < last:
-                iterator = iter(distribute(self.strategy, batches, loop.first))
+                iterator = self.engine.batches(batches, loop.first)
             interrupted = loop.run(iterator)
             loop.callbacks.on_train_end()
             if interrupted:
@@ -266,9 +263,7 @@ class Trainer:
             batch = self.task.as_dict(batch)
             size = next(iter(batch.values())).shape[0]
             self._check_batch(size, accumulation=1)
-            if state is None:
-                state = {k: tf.zeros((size, *v.shape[1:])) for k, v in self.task.state.items()}
-            sums, state = self._evaluate_batch(split_batch(self.strategy, batch), state)
+            sums, state = self.engine.evaluate(batch, state)
             for name, value in sums.items():
                 totals[name] = totals.get(name, 0.0) + float(value)
         if not totals:
@@ -325,7 +320,7 @@ class Trainer:
         return locked(self.directory, "directory")
 
     def _check_batch(self, size: int | None, accumulation: int | None = None) -> None:
-        replicas = self.strategy.num_replicas_in_sync
+        replicas = self.engine.replicas
         accumulation = self.accumulation if accumulation is None else accumulation
         parts = replicas * accumulation
         if parts > 1 and size is None:
@@ -339,49 +334,13 @@ class Trainer:
                 f"accumulated micro-batches; use a multiple of {parts}"
             )
 
-    @tf.function(autograph=False)
-    def train_steps(self, iterator: Iterator[Any], count: int | tf.Tensor) -> dict[str, tf.Tensor]:
-        """Run `count` steps on the next batches; return the sums over them.
+    def train_steps(self, iterator: Iterator[Any], count: Any) -> dict[str, Any]:
+        """Run `count` steps on the next batches, without checkpoints; return the sums over them.
+
+        StopIteration says that the data has ended.
 
         Args:
-            iterator: of distributed batches.
-            count: int tensor; or 1, for a graph without a loop.
+            iterator: from `engine.batches`.
+            count: an int, or under TensorFlow an int tensor.
         """
-        if isinstance(count, int) and count == 1:
-            return self._one_step(iterator, after=())
-        names = []
-
-        def body(index: tf.Tensor, totals: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            more = self._one_step(iterator, after=[totals])
-            names[:] = more
-            # At first `totals` is one zero: how many there are is known once a step is traced.
-            return index + 1, totals + tf.stack(list(more.values()))
-
-        # Written out: AutoGraph would first transform the source code of all functions that a step
-        # calls, which takes longer than tracing it.
-        _, totals = tf.while_loop(
-            lambda index, _: index < count,
-            body,
-            (tf.constant(0), tf.zeros([1])),
-            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None])),
-        )
-        return {name: totals[index] for index, name in enumerate(names)}
-
-    def _one_step(
-        self, iterator: Iterator[Any], after: Sequence[tf.Tensor]
-    ) -> dict[str, tf.Tensor]:
-        batch, waited = timed_next(iterator, after)
-        totals = self.strategy.run(self._body.train, args=(batch, self._step.read_value()))
-        self._step.assign_add(1)
-        # Every replica holds the same global sums.
-        totals = {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
-        return {**totals, "work/waited": waited}
-
-    # Without `reduce_retracing` there would be a trace for each length of its batches.
-    @tf.function(reduce_retracing=True, autograph=False)
-    def _evaluate_batch(self, batch: dict[str, Any], state: dict[str, tf.Tensor]) -> Any:
-        # Every replica returns the same global sums and states.
-        results = self.strategy.run(self._body.evaluate, args=(batch, state))
-        return tf.nest.map_structure(
-            lambda x: self.strategy.experimental_local_results(x)[0], results
-        )
+        return self.engine.train(iterator, count)

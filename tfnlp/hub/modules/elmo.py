@@ -16,7 +16,7 @@ from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models import elmo_lstm
 from tfnlp.text import BEGIN_OF_SENTENCE, END_OF_SENTENCE, character_ids
-from tfnlp.training.randomness import seeded
+from tfnlp.training.randomness import layer_seeds, seeded
 
 TRAINABLE = ("mix", "all")
 
@@ -140,7 +140,8 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         }
         if training:
             seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
-            with seeded(self._encoder.value, seed):
+            encoder = self._encoder.value
+            with seeded(encoder, layer_seeds(encoder, seed)):
                 outputs = dict(self._lstm.value(inputs, training=True))
         else:
             outputs = dict(self._lstm.value(inputs, training=False))

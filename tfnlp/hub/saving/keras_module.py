@@ -19,7 +19,7 @@ from tfnlp.hub.loading.dense_gradients import gradients_as_loaded
 from tfnlp.hub.saving.names import argument_names, leaf_names
 from tfnlp.hub.saving.resources import resources
 from tfnlp.hub.untracked import Untracked
-from tfnlp.training.randomness import seed_variables, seeded
+from tfnlp.training.randomness import layer_seeds, seed_variables, seeded, write_back
 
 if TYPE_CHECKING:
     from tfnlp.hub.saving.compact import CompactWeights
@@ -90,8 +90,9 @@ class KerasModule(tf.__internal__.tracking.AutoTrackable):
             outputs = self._inference(inputs)
         elif training:
             seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
-            with seeded(model, seed), gradients_as_loaded():
+            with seeded(model, layer_seeds(model, seed)) as scope, gradients_as_loaded():
                 outputs = model(inputs, training=True)
+            write_back(model, scope)
         else:
             outputs = model(inputs, training=False)
         if isinstance(outputs, dict):

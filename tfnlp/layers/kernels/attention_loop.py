@@ -11,6 +11,7 @@ from keras import ops
 
 from tfnlp.layers.kernels.attend import Fixed, Tensors, attend, attend_gradient, float32
 from tfnlp.layers.kernels.lstm_loop import cell, cell_gradient, matmul, outer, scan
+from tfnlp.layers.kernels.upstream import upstream_gradients
 from tfnlp.layers.types import DType, Tensor
 
 _NO_CLIPS = (None, None, 1.0)  # constants of the cells: no clips; 1 is added to the forget gate
@@ -52,7 +53,7 @@ def trainable_attention_loop(
         last, kept = _forward(inside, fixed)
 
         def gradient(*args: Tensor, upstream: Tensor | None = None) -> list[Tensor]:
-            d_output, d_attention, *d_last = args if upstream is None else upstream
+            d_output, d_attention, *d_last = upstream_gradients(args, upstream)
             half = len(d_last) // 2
             d_last = {"c": d_last[:half], "h": d_last[half:]}
             found = _backward(inside, fixed, kept, d_output, d_attention, d_last)

@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.upstream import upstream_gradients
 from tfnlp.layers.types import DType, Tensor
 
 Constants = tuple[float | None, float | None, float]  # cell_clip, projection_clip, forget_bias
@@ -73,7 +74,7 @@ def trainable_lstm_loop(
         (c, _, _), (cells, outputs, active) = scan(step, start, gates=gates, live=live, keep=keep)
 
         def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
-            d_outputs, d_c = args if upstream is None else upstream
+            d_outputs, d_c = upstream_gradients(args, upstream)
             before = [
                 ops.concatenate([first[None], all_steps[:-1]]) * (1.0 if keep is None else keep)
                 for first, all_steps in ((c_0, cells), (h_0, outputs))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import keras
 import tensorflow as tf
 
 from tfnlp import __version__
@@ -14,6 +16,9 @@ from tfnlp.training.cluster.mirrored import mirrored
 from tfnlp.training.cluster.rendezvous import rendezvous
 from tfnlp.training.cluster.tpu import tpu_here, tpu_strategy
 from tfnlp.training.cluster.workers import read_cluster
+
+if TYPE_CHECKING:
+    from tfnlp.training.engines.jax_devices import JaxDevices
 
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 
@@ -26,8 +31,9 @@ def make_strategy(
     index: int | None = None,
     wait: float = 300.0,
     secret_file: str | os.PathLike[str] | None = None,
-) -> tf.distribute.Strategy:
-    """Return the `tf.distribute` strategy called `name`.
+    shard_optimizer: bool = False,
+) -> tf.distribute.Strategy | JaxDevices:
+    """Return the `tf.distribute` strategy called `name`, or with Keras on JAX the `JaxDevices`.
 
     Args:
         name: "auto" (a TPU if there is one, else all GPUs if there are several, else the default
@@ -40,6 +46,8 @@ def make_strategy(
         wait: seconds to wait for other workers, or for the TPU.
         secret_file: with "multi_worker": a file with a secret, the same for all workers, which
             they prove to have before they train together.
+        shard_optimizer: with JAX: keep a part of each weight and of the optimizer's slots on every
+            device instead of all of them.
 
     Raises:
         ValueError: for another name, for arguments that the strategy does not have, for a secret
@@ -55,6 +63,16 @@ def make_strategy(
         raise ValueError(f"`secret_file` needs the strategy 'multi_worker', not {name!r}")
     if not wait > 0:
         raise ValueError(f"--wait {wait} must be a number of seconds above 0")
+    if name not in STRATEGIES:
+        raise ValueError(f"strategy={name!r} is unknown; choose one of {', '.join(STRATEGIES)}")
+    if keras.backend.backend() == "jax":
+        from tfnlp.training.engines.jax_strategy import jax_strategy
+
+        if tpu is not None:
+            raise ValueError(f"`tpu` {tpu} needs TensorFlow; JAX trains on the TPU of its machine")
+        return jax_strategy(name, workers, index, wait, secret_file, shard_optimizer)
+    if shard_optimizer:
+        raise ValueError("`shard_optimizer` needs the engine jax")
     if name == "multi_worker":
         return _multi_worker(workers, index, wait, secret_file)
     if name == "tpu" or (name == "auto" and (tpu or tpu_here())):
@@ -68,9 +86,7 @@ def make_strategy(
         if not gpus:
             raise ValueError("strategy='gpu', but TensorFlow sees no GPU; use 'cpu' or 'auto'")
         return tf.distribute.OneDeviceStrategy("/gpu:0")
-    if name == "mirrored":
-        return _mirrored(gpus or tf.config.list_logical_devices("CPU"))
-    raise ValueError(f"strategy={name!r} is unknown; choose one of {', '.join(STRATEGIES)}")
+    return _mirrored(gpus or tf.config.list_logical_devices("CPU"))
 
 
 def _mirrored(devices: Sequence[tf.config.LogicalDevice]) -> tf.distribute.Strategy:

@@ -1,0 +1,86 @@
+"""TensorFlow and JAX train alike, and a run goes from one to the other."""
+
+import json
+import subprocess
+
+import numpy as np
+import pytest
+
+from tests.support import start_python
+from tests.training.scale_test import finish
+
+MODELS = ("bert", "elmo", "gpt", "transformer")
+STEPS = 50
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def start(output, engine, *arguments, models=MODELS, devices=1, steps=STEPS):
+    """A process that trains the toys with an engine; its lines come through its `stdout`."""
+    output.mkdir(parents=True, exist_ok=True)
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    command = ["-m", "tests.training.scale_run", output, "--models", *models, "--steps", steps]
+    with open(output / "stderr.txt", "w") as stderr:
+        return start_python(
+            *command, "--devices", devices, *arguments,
+            stdout=subprocess.PIPE, stderr=stderr, env=env,
+        )  # fmt: skip
+
+
+def trained(output, *arguments, **settings):
+    """The folder of a run that is waited for."""
+    finish([start(output, *arguments, **settings)], [output])
+    return output
+
+
+def rows(folder, model):
+    return json.loads((folder / f"{model}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("engines")
+
+
+@pytest.fixture(scope="module")
+def in_tensorflow(folder):
+    return trained(folder / "tensorflow", "tensorflow", "--draw")
+
+
+# Arguments of a run, and how many devices it has.
+RUNS = {
+    "1 device, ten steps a call": (("--steps-per-call", 10), 1),
+    "4 devices, sharded": (("--shard-optimizer",), 4),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def in_jax(request, folder):
+    arguments, devices = RUNS[request.param]
+    return trained(folder / request.param, "jax", "--draw", *arguments, devices=devices)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_losses_and_weights_are_those_of_tensorflow(in_tensorflow, in_jax, model):
+    want, found = rows(in_tensorflow, model), rows(in_jax, model)
+    for part, count in (("train", STEPS), ("validation", STEPS // 2)):
+        assert len(found[part]) == len(want[part]) == count
+        for a, b in zip(found[part], want[part], strict=True):
+            assert a.keys() == b.keys()
+            np.testing.assert_allclose(a["loss"], b["loss"], rtol=0, atol=2e-5)
+            np.testing.assert_allclose(list(a.values()), list(b.values()), rtol=1e-3, atol=1e-3)
+            assert list(a) == list(b)  # the order in which measures are shown
+    assert np.ptp([row["loss"] for row in want["train"]]) > 0.05  # no two steps are alike
+
+
+@pytest.mark.parametrize("engines", [("tensorflow", "jax"), ("jax", "tensorflow")])
+def test_a_run_goes_on_with_the_other_engine(in_tensorflow, folder, engines):
+    first, second = engines
+    runs, output = folder / f"from {first}", folder / f"to {second}"
+    models = ("bert", "elmo")
+    trained(output, first, "--draw", "--directory", runs, models=models, steps=STEPS // 2)
+    trained(output, second, "--draw", "--directory", runs, models=models)
+    for model in models:
+        want, found = rows(in_tensorflow, model), rows(output, model)
+        losses = [[row["loss"] for row in run["train"]] for run in (found, want)]
+        np.testing.assert_allclose(*losses, rtol=0, atol=2e-5, err_msg=model)

@@ -1,0 +1,30 @@
+"""Cross-entropy and the best class of logits, on any backend of Keras."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+
+
+def cross_entropy(logits: Tensor, ids: Tensor) -> Tensor:
+    """Return `-log softmax(z)_id`.
+
+    Args:
+        logits: z, float `[..., V]`.
+        ids: int `[...]`.
+
+    Returns:
+        float32 `[...]`.
+    """
+    logits = ops.cast(logits, "float32")
+    return ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
+
+
+def best_class(logits: Tensor) -> Tensor:
+    """Return the first v with the largest `z_v` of logits `[..., V]`, int32 `[...]`."""
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # Keras's `argmax` first makes three passes over the logits, to tell -0.0 from 0.0.
+        return tf.argmax(logits, axis=-1, output_type="int32")
+    return ops.argmax(logits, axis=-1)

@@ -1,0 +1,104 @@
+"""The two engines of a `Trainer`: what runs its steps under each backend of Keras."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import keras
+
+if TYPE_CHECKING:
+    from tfnlp.tasks import Task
+    from tfnlp.training.batches import StepData
+    from tfnlp.training.cluster.workers import Workers
+    from tfnlp.training.layer_rates import LayerRates
+
+Totals = dict[str, Any]  # float32 scalars by name
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """What a training step is made of; see `Trainer` for each argument."""
+
+    task: Task
+    optimizer: Any
+    rate: Any
+    clip_norm: float | None
+    accumulation: int
+    steps_per_call: int
+    jit_compile: bool
+    seed: int
+    loss_scale: float
+    layer_rates: LayerRates | None
+
+
+class Engine(Protocol):
+    """What a `Trainer` asks of an engine.
+
+    Attributes:
+        workers: the processes that train together.
+        replicas: shares that a global batch is split into.
+        step: updates made so far.
+    """
+
+    workers: Workers
+    replicas: int
+
+    @property
+    def step(self) -> int: ...
+
+    def variables(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps, by name."""
+
+    def batches(self, data: StepData, first_step: int) -> Iterator[Any]:
+        """Return the global batches of the steps from `first_step` on, for `train`."""
+
+    def train(self, iterator: Iterator[Any], count: Any) -> Totals:
+        """Make `count` updates; return the sums over them. StopIteration says that data ended."""
+
+    def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
+        """Return the sums of a global held-out batch, and the state for the next one.
+
+        `state` is that after the batch before, None for the first one.
+        """
+
+
+def default_strategy() -> Any:
+    """Return TensorFlow's current strategy, or all devices of JAX."""
+    if keras.backend.backend() == "jax":
+        from tfnlp.training.engines.jax_devices import JaxDevices
+
+        return JaxDevices()
+    import tensorflow as tf
+
+    return tf.distribute.get_strategy()
+
+
+def workers_of(strategy: Any) -> Workers:
+    """Return the processes that train together with a strategy."""
+    if keras.backend.backend() == "jax":
+        from tfnlp.training.engines.jax_workers import JaxWorkers
+
+        return JaxWorkers()
+    from tfnlp.training.cluster.workers import Workers
+
+    return Workers(strategy)
+
+
+def make_engine(settings: StepSettings, strategy: Any) -> Engine:
+    """Return the engine of Keras's backend.
+
+    Raises:
+        ValueError: for a backend that is neither TensorFlow nor JAX.
+    """
+    backend = keras.backend.backend()
+    if backend == "tensorflow":
+        from tfnlp.training.engines.tensorflow import TensorFlowEngine
+
+        return TensorFlowEngine(settings, strategy)
+    if backend == "jax":
+        from tfnlp.training.engines.jax import JaxEngine
+
+        return JaxEngine(settings, strategy)
+    raise ValueError(f"the backend of Keras is {backend}; training needs tensorflow or jax")

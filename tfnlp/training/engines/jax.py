@@ -1,0 +1,163 @@
+"""Training steps in JAX: one compiled program over all devices."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+from jax.sharding import PartitionSpec
+
+from tfnlp.training.batches import StepData
+from tfnlp.training.engines import StepSettings, Totals
+from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
+from tfnlp.training.engines.jax_step import JaxStep, Values
+from tfnlp.training.engines.jax_workers import JaxWorkers
+
+
+class JaxEngine:
+    """See `tfnlp.training.engines.Engine`.
+
+    The Keras variables hold the values between calls; a call gives their memory to the program and
+    assigns its results.
+
+    Args:
+        settings: of the step; its optimizer is built.
+        devices: where it runs.
+
+    Raises:
+        ValueError: for devices that are no `JaxDevices`.
+    """
+
+    def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:
+        if not isinstance(devices, JaxDevices):
+            raise ValueError(
+                f"strategy must be a JaxDevices under JAX, not {type(devices).__name__}"
+            )
+        self.workers, self.replicas = JaxWorkers(), devices.num_replicas_in_sync
+        self.body, self._devices, self._task = JaxStep(settings, devices), devices, settings.task
+        self._variables = Values(
+            self.body.weights, self.body.others, settings.optimizer.slots, settings.task.state
+        )
+        of_weight = functools.partial(jax.tree.map, lambda v: devices.of_weight(v.shape))
+        specs = Values(
+            of_weight(self._variables.weights),
+            [SHARED for _ in self._variables.others],
+            of_weight(self._variables.slots),
+            {name: ROWS for name in self._variables.state},
+        )
+        self._specs = specs
+        shardings = jax.tree.map(
+            devices.sharding, specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
+        )
+        self._several = settings.steps_per_call
+        self._counter = Counter()
+        self._tables = [devices.place(np.asarray(v.value), SHARED) for v in self._task.tables]
+        results = (shardings, devices.sharding(SHARED))
+        self._train = jax.jit(self.body.train, donate_argnums=0, out_shardings=results)
+        self._train_several = jax.jit(self._scan, donate_argnums=0, out_shardings=results)
+        self._evaluate = jax.jit(self.body.evaluate)
+
+    @property
+    def step(self) -> int:
+        """Updates made so far."""
+        return self._counter.value
+
+    def variables(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps, by name."""
+        values = self._variables
+        model = {f"model/{v.path}": v for v in [*values.weights, *values.others]}
+        slots = {f"optimizer/{name}": v for name, v in values.slots.items()}
+        state = {f"state/{name}": v for name, v in values.state.items()}
+        return {**model, **slots, **state, "step": self._counter}
+
+    def batches(self, data: StepData, first_step: int) -> Iterator[dict[str, np.ndarray]]:
+        """Return the global batches from `first_step` on, in the memory of the host."""
+        return data.dataset(first_step).as_numpy_iterator()
+
+    def train(self, iterator: Iterator[Any], count: int) -> Totals:
+        """Make `count` updates; return the sums over them.
+
+        As many as `steps_per_call` run as one program; another number of them, one by one. The
+        iterator's StopIteration says that the data has ended.
+        """
+        values, sums, waited = self._values(), None, 0.0
+        one_call = count == self._several > 1
+        for _ in range(1 if one_call else count):
+            started = time.perf_counter()
+            if one_call:
+                batches = [next(iterator) for _ in range(count)]
+                batch = {k: np.stack([b[k] for b in batches]) for k in batches[0]}
+            else:
+                batch = next(iterator)
+            waited += time.perf_counter() - started
+            step = jnp.asarray(self._counter.value, "int32")
+            if one_call:
+                batch = {k: self._devices.place(x, ROWS_OF_STEPS) for k, x in batch.items()}
+                values, totals = self._train_several(values, self._tables, batch, step)
+            else:
+                batch = {k: self._devices.place(x, ROWS) for k, x in batch.items()}
+                values, totals = self._train(values, self._tables, batch, step)
+            # At once: the values before were given away.
+            self._assign(values)
+            self._counter.value += count if one_call else 1
+            sums = totals if sums is None else jax.tree.map(jnp.add, sums, totals)
+        # JAX sorts the names of a dict.
+        return {**{name: sums[name] for name in self.body.names}, "work/waited": waited}
+
+    def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
+        """Return the sums of a global held-out batch, and the state for the next one."""
+        batch = {k: np.asarray(x) for k, x in batch.items()}
+        if state is None:
+            size = len(next(iter(batch.values())))
+            state = {
+                k: self._devices.place(np.zeros((size, *v.shape[1:]), "float32"), ROWS)
+                for k, v in self._task.state.items()
+            }
+        batch = {k: self._devices.place(x, ROWS) for k, x in batch.items()}
+        sums, state = self._evaluate(self._values(), self._tables, batch, state)
+        return {name: sums[name] for name in self.body.held_out_names}, state
+
+    def _scan(
+        self, values: Values, tables: list[jax.Array], batches: Any, step: jax.Array
+    ) -> tuple[Values, Any]:
+        """Make a step with each of `batches` `[N, B, ...]`; return the values and summed totals."""
+
+        def body(carry: tuple[Values, jax.Array], batch: Any) -> tuple[Any, Any]:
+            values, step = carry
+            values, totals = self.body.train(values, tables, batch, step)
+            return (values, step + 1), totals
+
+        (values, _), totals = jax.lax.scan(body, (values, step), batches)
+        return values, jax.tree.map(lambda x: x.sum(0), totals)
+
+    def _values(self) -> Values:
+        """Return the values of all variables, on the devices."""
+        # A variable that was made or assigned elsewhere (by a checkpoint, say) is moved.
+        return jax.tree.map(
+            lambda v, spec: self._devices.placed(v.value, spec), self._variables, self._specs
+        )
+
+    def _assign(self, values: Values) -> None:
+        jax.tree.map(lambda v, x: v.assign(x), self._variables, values)
+
+
+class Counter:
+    """The number of updates, with the interface of a variable."""
+
+    dtype, shape = "int64", ()
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def numpy(self) -> np.ndarray:
+        """Return the number, int64."""
+        return np.asarray(self.value, self.dtype)
+
+    def assign(self, value: Any) -> None:
+        """Set the number."""
+        self.value = int(value)

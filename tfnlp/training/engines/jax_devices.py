@@ -1,0 +1,72 @@
+"""The devices on which JAX trains, in place of a `tf.distribute` strategy."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+AXIS = "batch"  # the mesh's only axis: rows of a batch are split over it
+SHARED = PartitionSpec()  # the same array on every device
+ROWS = PartitionSpec(AXIS)  # a share of the rows on each device
+ROWS_OF_STEPS = PartitionSpec(None, AXIS)  # of the batches of several steps
+
+
+class JaxDevices:
+    """Devices that each take a share of a batch.
+
+    Args:
+        devices: of JAX; None: all that this process and those it is connected with have.
+        shard_optimizer: keep a part of each weight and of each slot of the optimizer on every
+            device instead of all of them. The numbers are the same; a step also gathers the
+            weights.
+
+    Attributes:
+        num_replicas_in_sync: the number of devices.
+    """
+
+    def __init__(
+        self, devices: Sequence[jax.Device] | None = None, shard_optimizer: bool = False
+    ) -> None:
+        self.devices = list(jax.devices() if devices is None else devices)
+        self.shard_optimizer = shard_optimizer
+        self.num_replicas_in_sync = len(self.devices)
+        self.mesh = Mesh(np.array(self.devices), (AXIS,))
+
+    def scope(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which variables are made, as a `tf.distribute` strategy does."""
+        return contextlib.nullcontext()
+
+    def sharding(self, spec: PartitionSpec) -> NamedSharding:
+        """Return how an array lies on the devices."""
+        return NamedSharding(self.mesh, spec)
+
+    def of_weight(self, shape: Sequence[int]) -> PartitionSpec:
+        """Return how a weight, or a slot, lies on the devices.
+
+        With `shard_optimizer` its longest axis that the number of devices divides is split.
+        """
+        count = self.num_replicas_in_sync
+        fitting = [i for i, size in enumerate(shape) if size >= count and size % count == 0]
+        if not self.shard_optimizer or count == 1 or not fitting:
+            return SHARED
+        longest = max(fitting, key=lambda i: shape[i])
+        return PartitionSpec(*[AXIS if i == longest else None for i in range(len(shape))])
+
+    def place(self, value: Any, spec: PartitionSpec) -> jax.Array:
+        """Return a host array, all of which every process has, on the devices."""
+        sharding = self.sharding(spec)
+        if jax.process_count() == 1:
+            return jax.device_put(value, sharding)
+        value = np.asarray(value)
+        return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
+
+    def placed(self, value: jax.Array, spec: PartitionSpec) -> jax.Array:
+        """Return an array on the devices; the same one if it lies there already."""
+        if getattr(value, "sharding", None) == self.sharding(spec):
+            return value
+        return self.place(value, spec)

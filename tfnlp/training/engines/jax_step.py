@@ -1,0 +1,215 @@
+"""One training step as a pure function of arrays, for JAX.
+
+The order of `tfnlp.training.step`: targets are counted over the global batch; every device takes
+gradients of its share, micro-batch by micro-batch; they are summed over the devices, then clipped,
+then applied.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import keras
+from jax import lax
+from jax import numpy as jnp
+
+from tfnlp.training.engines import StepSettings
+from tfnlp.training.engines.jax_devices import AXIS, ROWS, SHARED, JaxDevices
+from tfnlp.training.objective import (
+    clip_scale,
+    evaluation_sums,
+    global_norm,
+    objective,
+    target_counts,
+)
+from tfnlp.training.randomness import seed_variables
+
+Arrays = dict[str, jax.Array]
+
+
+class Values(NamedTuple):
+    """The values of all variables that a step changes."""
+
+    weights: list[Any]  # of the trainable variables
+    others: list[Any]  # of the other variables of the model, seeds left out
+    slots: dict[str, Any]
+    state: dict[str, Any]  # [B, ...]
+
+
+class JaxStep:
+    """Training and evaluation of one global batch.
+
+    Args:
+        settings: of the step; its optimizer is built.
+        devices: where it runs.
+    """
+
+    def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:
+        self.settings, self.devices = settings, devices
+        self.task = settings.task
+        model = settings.task.model
+        seeds = {id(v) for v in seed_variables(model)}
+        self.weights = model.trainable_variables
+        self.others = [v for v in model.non_trainable_variables if id(v) not in seeds]
+        self._seeds = len(seeds)
+        self._sum_names: list[str] = []
+        self.names: list[str] = []  # of the totals of `train`, in the task's order
+        self.held_out_names: list[str] = []  # and of `evaluate`
+
+    def train(
+        self, values: Values, tables: list[jax.Array], batch: Arrays, step: jax.Array
+    ) -> tuple[Values, Arrays]:
+        """Return the new values, and global sums and counts as float32 scalars.
+
+        Args:
+            values: before the step.
+            tables: of the task.
+            batch: global.
+            step: updates made so far, an int32 scalar.
+        """
+        settings = self.settings
+        counts = self.task.targets(batch)
+        gradients, others, state, sums = jax.shard_map(
+            self._gradients,
+            mesh=self.devices.mesh,
+            in_specs=(SHARED, SHARED, ROWS, SHARED, ROWS, SHARED, SHARED),
+            out_specs=(SHARED, SHARED, ROWS, SHARED),
+            check_vma=False,
+        )(values.weights, values.others, values.state, tables, batch, counts, step)
+        if settings.layer_rates is not None:
+            gradients = settings.layer_rates.mask(gradients, step)
+        norm = global_norm(gradients)
+        if settings.clip_norm is not None:
+            scale = clip_scale(norm, settings.clip_norm)
+            gradients = [g * scale.astype(g.dtype) for g in gradients]
+        slots = [(v, values.slots[name]) for name, v in settings.optimizer.slots.items()]
+        with keras.StatelessScope(state_mapping=slots):  # a Keras optimizer may hold its own rate
+            rate = settings.rate(step)
+        rates, steps = rate, step
+        if settings.layer_rates is not None:
+            rates, steps = settings.layer_rates.rates(rate, step), settings.layer_rates.steps(step)
+        weights, slots = settings.optimizer.updated(
+            values.weights, values.slots, gradients, rates, steps
+        )
+        sums = {name: sums[name] for name in self._sum_names}  # the task's order; JAX sorts
+        totals = {**sums, **target_counts(counts)}
+        totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
+        tokens = self.task.tokens(batch)
+        if tokens is not None:
+            totals["work/tokens"] = tokens
+        self.names = list(totals)
+        totals = {name: jnp.asarray(value, "float32") for name, value in totals.items()}
+        return Values(weights, others, slots, state), totals
+
+    def evaluate(
+        self, values: Values, tables: list[jax.Array], batch: Arrays, state: Arrays
+    ) -> tuple[Arrays, Arrays]:
+        """Return global sums and counts of a held-out batch, and the new state."""
+        counts = target_counts(self.task.targets(batch))
+
+        def share(
+            weights: list[jax.Array],
+            others: list[jax.Array],
+            tables: list[jax.Array],
+            rows: Arrays,
+        ) -> tuple[Arrays, Arrays]:
+            with keras.StatelessScope(state_mapping=self._bound(weights, others, tables)):
+                sums, new = evaluation_sums(self.task, rows)
+            self._sum_names = list(sums)
+            return lax.psum(sums, AXIS), new
+
+        run = jax.shard_map(
+            share,
+            mesh=self.devices.mesh,
+            in_specs=(SHARED, SHARED, SHARED, ROWS),
+            out_specs=(SHARED, ROWS),
+            check_vma=False,
+        )
+        sums, new = run(values.weights, values.others, tables, {**batch, **state})
+        # The task's order of names, which JAX has sorted on the way.
+        self.held_out_names = [*counts, *self._sum_names]
+        return {**counts, **sums}, new
+
+    def _gradients(
+        self,
+        weights: list[jax.Array],
+        others: list[jax.Array],
+        state: Arrays,
+        tables: list[jax.Array],
+        batch: Arrays,
+        counts: Arrays,
+        step: jax.Array,
+    ) -> tuple[list[jax.Array], list[jax.Array], Arrays, Arrays]:
+        """Return gradients, other variables, state and sums of a share, summed over all shares."""
+        key = jax.random.key(self.settings.seed)
+        for number in (step, lax.axis_index(AXIS)):
+            key = jax.random.fold_in(key, number)
+        micro = functools.partial(self._micro, weights, tables, counts, key)
+        rows, parts = {**batch, **state}, self.settings.accumulation
+        if parts == 1:
+            gradients, sums, state, others = micro(others, rows, 0)
+        else:
+            gradients, sums, state, others = _accumulated(micro, others, rows, parts)
+        gradients, sums = lax.psum((gradients, sums), AXIS)
+        # Every device has seen other rows: running averages are averaged.
+        others = [
+            lax.pmean(x, AXIS) if jnp.issubdtype(x.dtype, jnp.floating) else x for x in others
+        ]
+        return gradients, others, state, sums
+
+    def _micro(
+        self,
+        weights: list[jax.Array],
+        tables: list[jax.Array],
+        counts: Arrays,
+        key: jax.Array,
+        others: list[jax.Array],
+        rows: Arrays,
+        index: Any,
+    ) -> tuple[list[jax.Array], Arrays, Arrays, list[jax.Array]]:
+        """Return gradients, sums, new state and other variables of one micro-batch."""
+        shape = (max(1, self._seeds), 2)
+        seeds = jax.random.randint(jax.random.fold_in(key, index), shape, 0, 2**31 - 1)
+
+        def loss(weights: list[jax.Array]) -> tuple[jax.Array, tuple[Any, ...]]:
+            total, sums, new, scope = objective(
+                self.task,
+                rows,
+                counts,
+                list(seeds[: self._seeds]),
+                self.devices.num_replicas_in_sync * self.settings.accumulation,
+                self.settings.loss_scale,
+                self._bound(weights, others, tables),
+            )
+            self._sum_names = list(sums)
+            return total, (sums, new, [scope.get_current_value(v) for v in self.others])
+
+        gradients, found = jax.grad(loss, has_aux=True)(weights)
+        return gradients, *found
+
+    def _bound(
+        self, weights: list[jax.Array], others: list[jax.Array], tables: list[jax.Array]
+    ) -> list[tuple[Any, jax.Array]]:
+        variables = [*self.weights, *self.others, *self.task.tables]
+        return list(zip(variables, [*weights, *others, *tables], strict=True))
+
+
+def _accumulated(
+    micro: Callable[..., tuple[Any, ...]], others: list[jax.Array], rows: Arrays, parts: int
+) -> tuple[Any, ...]:
+    """Return what `micro` returns, summed over the micro-batches that `rows` are cut into."""
+    rows = {k: x.reshape(parts, -1, *x.shape[1:]) for k, x in rows.items()}  # [P, B/P, ...]
+
+    def body(carry: tuple[Any, ...], part: tuple[Any, Arrays]) -> tuple[Any, Any]:
+        others, before = carry
+        gradients, sums, new, others = micro(others, part[1], part[0])
+        return (others, jax.tree.map(jnp.add, before, (gradients, sums))), new
+
+    first = {k: x[0] for k, x in rows.items()}
+    found = jax.eval_shape(micro, others, first, 0)[:2]
+    zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
+    (others, (gradients, sums)), state = lax.scan(body, (others, zeros), (jnp.arange(parts), rows))
+    return gradients, sums, {k: x.reshape(-1, *x.shape[2:]) for k, x in state.items()}, others
