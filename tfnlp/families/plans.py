@@ -150,6 +150,6 @@ ELMO_PLAN = Plan(
     row_bytes=_elmo_bytes,
     options=("samples",),
     loss_scale=lambda arguments: arguments.length / 2,
-    state=lambda task: (*task.tables, *task.state.values()),
+    state=lambda task: (task.characters, *task.state.values()),
     in_encoder=False,
 )

@@ -38,8 +38,11 @@ class ElmoPretraining(Task):
         self, model: keras.Model, characters: np.ndarray, batch_size: int, distinct: bool = True
     ) -> None:
         super().__init__(model)
-        self.characters = _constant(np.asarray(characters), "int16", "characters")
-        self.tables = [self.characters]
+        if keras.backend.backend() == "tensorflow":  # workers can't share a variable of int16
+            self.characters = ops.convert_to_tensor(characters, "int16")
+        else:
+            self.characters = _constant(np.asarray(characters), "int16", "characters")
+            self.tables = [self.characters]
         self.distinct = distinct and keras.backend.backend() == "tensorflow"
         shape = (batch_size, *model.input["state"].shape[1:])
         self.state = {"state": _constant("zeros", "float32", "state", shape)}
