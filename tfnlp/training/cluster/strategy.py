@@ -70,7 +70,7 @@ def make_strategy(
 
         if tpu is not None:
             raise ValueError(f"`tpu` {tpu} needs TensorFlow; JAX trains on the TPU of its machine")
-        return jax_strategy(name, workers, index, wait, secret_file, shard_optimizer)
+        return jax_strategy(name, shard_optimizer)
     if shard_optimizer:
         raise ValueError("`shard_optimizer` needs the engine jax")
     if name == "multi_worker":

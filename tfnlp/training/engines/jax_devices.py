@@ -20,7 +20,7 @@ class JaxDevices:
     """Devices that each take a share of a batch.
 
     Args:
-        devices: of JAX; None: all that this process and those it is connected with have.
+        devices: of JAX; None: all of this process.
         shard_optimizer: keep a part of each weight and of each slot of the optimizer on every
             device instead of all of them. The numbers are the same; a step also gathers the
             weights.
@@ -58,12 +58,8 @@ class JaxDevices:
         return PartitionSpec(*[AXIS if i == longest else None for i in range(len(shape))])
 
     def place(self, value: Any, spec: PartitionSpec) -> jax.Array:
-        """Return a host array, all of which every process has, on the devices."""
-        sharding = self.sharding(spec)
-        if jax.process_count() == 1:
-            return jax.device_put(value, sharding)
-        value = np.asarray(value)
-        return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
+        """Return an array on the devices."""
+        return jax.device_put(value, self.sharding(spec))
 
     def placed(self, value: jax.Array, spec: PartitionSpec) -> jax.Array:
         """Return an array on the devices; the same one if it lies there already."""

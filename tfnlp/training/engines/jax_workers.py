@@ -1,36 +1,18 @@
-"""The processes that `jax.distributed` connects."""
+"""The one process that trains with JAX."""
 
 from __future__ import annotations
 
-import jax
 import numpy as np
 
 
 class JaxWorkers:
-    """The interface of `tfnlp.training.Workers`, for the processes that JAX knows."""
+    """The interface of `tfnlp.training.Workers`, for one process."""
 
-    def __init__(self) -> None:
-        self.count, self.index = jax.process_count(), jax.process_index()
-
-    @property
-    def chief(self) -> bool:
-        """Whether this process writes checkpoints and shows progress."""
-        return self.index == 0
+    count, index, chief = 1, 0, True
 
     def gather(self, *numbers: int) -> np.ndarray:
-        """Return the integers that every worker passes: int64 `[count, len(numbers)]`.
+        """Return the integers that every worker passes: int64 `[1, len(numbers)]`."""
+        return np.asarray([numbers], "int64")
 
-        All workers must call it, and none returns before all have.
-        """
-        rows = np.asarray([numbers], "int64")
-        if self.count == 1:
-            return rows
-        from jax.experimental import multihost_utils
-
-        # JAX has 32-bit numbers alone: the halves go separately.
-        halves = rows.view("int32")
-        return np.asarray(multihost_utils.process_allgather(halves[0])).view("int64")
-
-    def lost(self, error: Exception) -> Exception | None:
-        """Return a clear error for one that a lost worker caused; None for any other."""
-        return None
+    def lost(self, error: Exception) -> None:
+        """Return None: there is no other worker to lose."""
