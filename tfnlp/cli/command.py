@@ -30,6 +30,7 @@ from tfnlp.cli import (
 from tfnlp.cli.options import HelpFormatter, with_flags
 from tfnlp.files import is_full, write_error
 from tfnlp.runs.devices import several_workers
+from tfnlp.runs.engine import use_engine
 
 _DEBUG = flags.DEFINE_bool("debug", False, "Show the traceback of an error.")
 _REJOINED = "TFNLP_REJOINED"  # set in a worker that was started again
@@ -70,6 +71,7 @@ def main(options: argparse.Namespace) -> int:
     logging.set_verbosity(logging.DEBUG if _DEBUG.value else logging.WARNING)
     warnings.showwarning = _show_warning
     try:
+        _choose_engine(options)
         _import_tensorflow(alone=not several_workers(options))
         from tfnlp.training import WorkerLost
 
@@ -135,6 +137,15 @@ def _local_model(options: argparse.Namespace) -> Iterator[None]:
         yield
 
 
+def _choose_engine(options: argparse.Namespace) -> None:
+    """Choose the backend of Keras before it is imported."""
+    if options.command not in ("pretrain", "finetune"):
+        os.environ["KERAS_BACKEND"] = "tensorflow"  # what modules and predictions are made with
+        return
+    given = {name: getattr(options, name, None) for name in ("engine", "strategy", "tpu")}
+    use_engine(given["engine"] or "auto", given["strategy"] or "auto", given["tpu"])
+
+
 def _import_tensorflow(alone: bool) -> None:
     """Import TensorFlow without the lines that its C++ side prints while it loads.
 
@@ -142,7 +153,6 @@ def _import_tensorflow(alone: bool) -> None:
         alone: Whether this process trains by itself; else its devices must wait for the others.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    os.environ["KERAS_BACKEND"] = "tensorflow"  # what training and export are written for
     with _silent_stderr():
         import keras  # noqa: F401
         import tensorflow as tf

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import keras
+
+from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
 
 @dataclass(eq=False)
@@ -80,7 +83,10 @@ class Pretrained:
         Raises:
             ValueError: if the model has no vectors of strings.
         """
-        return self._vectors([texts] if isinstance(texts, str) else list(texts))
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if is_elsewhere():
+            return self._in_tensorflow("__call__", texts)
+        return self._vectors(texts)
 
     @functools.cached_property
     def _vectors(self) -> Callable[[list[str]], Any]:
@@ -100,6 +106,8 @@ class Pretrained:
             ValueError: for a setting that the family does not have.
             OSError: if something can't be written, or is there already without `overwrite`.
         """
+        if is_elsewhere():
+            return self._in_tensorflow("export", os.path.abspath(directory), **settings)
         return self.family.exported(self, directory, settings)
 
     def save(self, directory: str, format: str = "huggingface", **settings: Any) -> dict[str, str]:
@@ -111,7 +119,7 @@ class Pretrained:
                 "word2vec-binary", "fasttext" or "glove" of word vectors.
             settings: As of `export`.
         """
-        return self.family.exported(self, directory, {**settings, "format": format})
+        return self.export(directory, **{**settings, "format": format})
 
     def predict(self, texts: str | list[str] = (), **settings: Any) -> list[Any]:
         """Return what `tfnlp predict` prints, as Python values: one for each text.
@@ -120,7 +128,10 @@ class Pretrained:
             texts: A string or a list of strings.
             settings: Those of `tfnlp predict` for the family, such as `top` or `max_new_tokens`.
         """
-        return self.family.predicted(self, [texts] if isinstance(texts, str) else texts, settings)
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        if is_elsewhere():
+            return self._in_tensorflow("predict", texts, **settings)
+        return self.family.predicted(self, texts, settings)
 
     def evaluate(self, text: Any = None, **settings: Any) -> dict[str, Any]:
         """Return what `tfnlp evaluate` measures on a text.
@@ -130,4 +141,9 @@ class Pretrained:
                 `target`.
             settings: Those of `tfnlp evaluate` that the family takes.
         """
+        if is_elsewhere():
+            return self._in_tensorflow("evaluate", text, **settings)
         return self.family.measured(self, text, settings).results
+
+    def _in_tensorflow(self, method: str, *arguments: Any, **settings: Any) -> Any:
+        return in_tensorflow(self.path, models_of(self), method, *arguments, **settings)

@@ -7,6 +7,7 @@ from tfnlp.configs import Config, option
 
 LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
+ENGINES = ("auto", "tensorflow", "jax")
 SCHEDULES = ("linear", "cosine", "inverse_sqrt", "constant")
 OPTIMIZERS = ("adam", "adamw", "bert_adamw", "roberta_adamw", "lamb", "adagrad", "rowwise_adagrad")
 OPTIMIZER_HELP = (
@@ -37,8 +38,12 @@ class OutputConfig(Config):
 
 @dataclasses.dataclass(kw_only=True)
 class DeviceConfig(Config):
-    """The devices that a run trains on."""
+    """The devices that a run trains on, and what runs it there."""
 
+    engine: str = option(
+        "auto", "what trains; auto: what can use this machine's TPU or GPU, else tensorflow",
+        choices=ENGINES, group="devices",
+    )  # fmt: skip
     strategy: str = option(
         "auto", "devices; auto: a TPU, else all GPUs, else the CPU",
         choices=STRATEGIES, group="devices",
@@ -60,6 +65,10 @@ class DeviceConfig(Config):
     secret_file: str | None = option(
         None, "a secret that all workers must have to take part", metavar="FILE", group="devices"
     )
+    shard_optimizer: bool = option(
+        False, "each device keeps a part of the weights and of the optimizer's slots (engine jax)",
+        group="devices",
+    )  # fmt: skip
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -106,7 +115,7 @@ class TrainingConfig(DeviceConfig):
         record="training",
     )  # fmt: skip
     jit: bool = option(False, "compile the step with XLA", group="devices")
-    steps_per_call: int = option(10, "steps a call into TensorFlow", at_least=1, group="devices")
+    steps_per_call: int = option(10, "steps in one call of the engine", at_least=1, group="devices")
     evaluate_every: int | None = option(
         None, "steps (default: ten times a run)", at_least=1, group="checkpoints"
     )

@@ -15,12 +15,11 @@ from tfnlp.families.preparation import (
 
 def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """Return what ELMo's pretraining needs: windows of running text, the losses of both LMs."""
-    import tensorflow as tf
-
     from tfnlp.data import LanguageModelWindows
     from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.tasks import ElmoPretraining
     from tfnlp.text import read_words, write_words
+    from tfnlp.training import is_compiled
 
     train_documents, valid_documents = (
         tokenized(part, config.tokenize) for part in documents(config)
@@ -39,8 +38,8 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     held_out = held_out_windows(
         valid, config.batch_size, config.window, config.reset, strategy.num_replicas_in_sync
     )
-    # A TPU's programs have fixed shapes.
-    compiled = config.jit or isinstance(strategy, tf.distribute.TPUStrategy)
+    # The number of distinct words would be another shape in each batch.
+    compiled = is_compiled(strategy, config.jit)
 
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
         width = encoder.get_layer("bilm").projection_size

@@ -18,7 +18,7 @@ def several_workers(config: Any) -> bool:
 
 @contextlib.contextmanager
 def devices(config: Config) -> Iterator[Any]:
-    """Yield the `tf.distribute` strategy that a config asks for.
+    """Yield the `tf.distribute` strategy, or the `JaxDevices`, that a config asks for.
 
     Only the first of several workers prints.
 
@@ -40,6 +40,7 @@ def devices(config: Config) -> Iterator[Any]:
         index=config.index,
         wait=config.wait,
         secret_file=config.secret_file,
+        shard_optimizer=config.shard_optimizer,
     )
     group = training.workers_of(strategy)
     try:
@@ -69,11 +70,14 @@ def alone(config: Any, strategy: Any) -> Any:
 
 
 def _report_memory(error: Exception) -> None:
-    """Raise a MemoryError in one line for TensorFlow's report that memory is full."""
+    """Raise a MemoryError in one line for an engine's report that memory is full."""
     import tensorflow as tf
 
-    if isinstance(error, tf.errors.ResourceExhaustedError) and "OOM" in str(error):
-        shape = re.search(r"shape\s*(\[[\d,]+\])", str(error))
+    said = str(error)
+    full = isinstance(error, tf.errors.ResourceExhaustedError) and "OOM" in said
+    # JAX's error, whose class can't be named where JAX is not installed.
+    if full or (isinstance(error, RuntimeError) and said.startswith("RESOURCE_EXHAUSTED")):
+        shape = re.search(r"shape\s*(\[[\d,]+\])", said)
         raise MemoryError(
             f"the memory of the device is full{f' (a tensor of {shape[1]})' if shape else ''}; "
             "choose a smaller batch, more `accumulation` or smaller sizes"

@@ -13,6 +13,7 @@ from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch, devices
+from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
@@ -44,6 +45,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
     Raises:
         ValueError, OSError: one line; nothing has been written then, or a run can go on.
     """
+    use_engine(config.engine, config.strategy, config.tpu)
     single = config.features != "all" and len(config.seeds) == 1
     table_of_runs = os.path.join(config.output, task_folder.RUNS)
     if single and not config.restart and os.path.exists(table_of_runs):
@@ -226,11 +228,13 @@ class Finetuning:
         import tensorflow as tf
 
         from tfnlp.data.labelled.batches import bucket_lengths
+        from tfnlp.training import is_compiled
 
         # A TPU's programs have fixed shapes.
         fixed = self.config.no_buckets or isinstance(self.strategy, tf.distribute.TPUStrategy)
         size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
-        lengths = bucket_lengths(train.encoded.sizes) if self.config.jit else None  # few programs
+        compiled = is_compiled(self.strategy, self.config.jit)
+        lengths = bucket_lengths(train.encoded.sizes) if compiled else None  # few programs
         batches = model.batches(train, size, self.train, lengths, seed=seed, pad_all=fixed)
         # Each step is traced for two lengths or more, so a set of one length pads less than that.
         return batches, model.batches(dev, -(-size // replicas) * replicas)

@@ -182,7 +182,10 @@ def export(
     directory = os.fspath(directory)
     if isinstance(model, keras.Model):
         from tfnlp.hub import export as export_keras
+        from tfnlp.in_tensorflow import export_in_tensorflow, is_elsewhere
 
+        if is_elsewhere():
+            return export_in_tensorflow(model, os.path.abspath(directory), **settings)
         return export_keras(model, directory, **settings)
     if isinstance(model, str | os.PathLike):
         model = load(model)

@@ -7,6 +7,7 @@ from tfnlp.families.defaults import with_initializer_range
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary
 from tfnlp.runs.devices import alone, check_batch, devices
+from tfnlp.runs.engine import use_engine
 from tfnlp.runs.memory import check_rows, check_weights
 
 
@@ -24,6 +25,7 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
         ValueError: for arguments that contradict each other, the text or the run in the folder.
         OSError: if the text can't be read, the run can't be written, or another process writes it.
     """
+    use_engine(config.engine, config.strategy, config.tpu)
     from tfnlp.families.examples import readable, with_examples
 
     if hasattr(config, "examples"):

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
 from tfnlp.runs.task_config import EvaluateTask, PredictTask
@@ -283,6 +284,9 @@ class TaskRun:
         if format == "huggingface":
             save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
             return {"checkpoint": os.fspath(directory)}
+        if is_elsewhere():
+            place = os.path.abspath(directory)
+            return in_tensorflow(self.path, models_of(self), "export", place, overwrite, format)
         return {"module": export_fine_tuned(os.fspath(directory), self.task_model, overwrite)}
 
     def save(

@@ -1,12 +1,14 @@
 """Outputs of a model for all examples, in the examples' order."""
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.batches import TaskBatches
+from tfnlp.tasks.forward import forward
 
 # Outputs of the models of tasks, and whether they have a time axis.
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
@@ -47,8 +49,8 @@ def predictor(
 ) -> Callable[[TaskBatches], Outputs]:
     """Return a function of batches that returns `predict(model, batches, names)`.
 
-    It is traced once for all calls with batches of one type, and uses the weights at the time of
-    each call.
+    TensorFlow traces it once for all calls with batches of one type, JAX once for each shape. It
+    uses the weights at the time of each call.
     """
     if names is None:
         names = [name for name in _OUTPUTS if name in model.output]
@@ -58,12 +60,8 @@ def predictor(
         raise ValueError(f"outputs {unknown or names} are not among {sorted(model.output)}")
     timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
 
-    @tf.function(autograph=False)
-    def next_outputs(iterator: Iterator) -> dict[str, tf.Tensor]:
-        # The type of an iterator leaves lengths open, so that one graph serves all of them.
-        batch = next(iterator)
-        outputs = model({name: batch[name] for name in model.input}, training=False)
-        return {name: outputs[name] for name in names}
+    outputs_of = _in_jax if keras.backend.backend() == "jax" else _in_tensorflow
+    next_outputs = outputs_of(model, names)
 
     def run(batches: TaskBatches) -> Outputs:
         dataset = batches.evaluation_batches()
@@ -77,8 +75,26 @@ def predictor(
         found = {name: [None] * sum(real for _, real in plan) for name in names}
         for rows, real in plan:
             for name, values in next_outputs(iterator).items():
-                for row, value in zip(rows[:real], values.numpy(), strict=False):
+                for row, value in zip(rows[:real], np.asarray(values), strict=False):
                     found[name][row] = value
         return {name: values if timed[name] else np.stack(values) for name, values in found.items()}
 
     return run
+
+
+def _in_tensorflow(model: keras.Model, names: list[str]) -> Callable[[Iterator], dict[str, Any]]:
+    """Return a function of an iterator over batches that returns the outputs of the next one."""
+
+    @tf.function(autograph=False)
+    def next_outputs(iterator: Iterator) -> dict[str, tf.Tensor]:
+        # The type of an iterator leaves lengths open, so that one graph serves all of them.
+        batch = next(iterator)
+        outputs = model({name: batch[name] for name in model.input}, training=False)
+        return {name: outputs[name] for name in names}
+
+    return next_outputs
+
+
+def _in_jax(model: keras.Model, names: list[str]) -> Callable[[Iterator], dict[str, Any]]:
+    call = forward(model, names)
+    return lambda iterator: call(next(iterator))

@@ -4,7 +4,7 @@ from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.cluster.strategy import STRATEGIES, make_strategy
 from tfnlp.training.cluster.workers import WorkerLost, Workers, read_cluster
-from tfnlp.training.engines import default_strategy, workers_of
+from tfnlp.training.engines import default_strategy, is_compiled, workers_of
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import (
@@ -40,6 +40,7 @@ __all__ = [
     "default_strategy",
     "cosine",
     "inverse_sqrt",
+    "is_compiled",
     "layer_groups",
     "linear",
     "make_strategy",

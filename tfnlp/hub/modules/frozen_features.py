@@ -15,9 +15,11 @@ from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo_layers import sentence_layers
 from tfnlp.hub.untracked import Untracked
 from tfnlp.tasks.encoding import EncodedExamples
+from tfnlp.tasks.forward import forward
 from tfnlp.training.randomness import seed_variables
 
 _BATCH_TOKENS = 4096  # per batch of an encoder
+_MULTIPLE = 32  # of lengths, where each is compiled
 
 
 class EncoderFeatures(tf.__internal__.tracking.AutoTrackable):
@@ -156,22 +158,17 @@ def sequence_table(
 
 def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterator[np.ndarray]:
     """Yield float32 `[n, L, D]` for each sequence of each example."""
-    shapes = [
-        tf.TensorSpec([None, None], "int32", name=name)
-        for name in ("input_word_ids", "input_mask", "input_type_ids")
-    ]
-
-    @tf.function(input_signature=shapes, autograph=False)
-    def run(ids: tf.Tensor, mask: tf.Tensor, types: tf.Tensor) -> tf.Tensor:
-        packed = {"input_word_ids": ids, "input_mask": mask, "input_type_ids": types}
-        return features.layers(packed)
-
-    columns = [encoded.inputs[spec.name] for spec in shapes]
+    names = ("input_word_ids", "input_mask", "input_type_ids")
+    columns = [encoded.inputs[name] for name in names]
     sequences = [
         tuple(np.atleast_2d(x)[c] for x in example)
         for example in zip(*columns, strict=True)
         for c in range(np.atleast_2d(example[0]).shape[0])
     ]
+    if keras.backend.backend() == "jax":
+        run = _in_jax(features, names, max(len(sequence[0]) for sequence in sequences))
+    else:
+        run = _in_tensorflow(features, names)
     first = 0
     while first < len(sequences):
         longest, last = 0, first
@@ -183,10 +180,42 @@ def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterat
         chunk = sequences[first:last]
         width = max(len(sequence[0]) for sequence in chunk)
         padded = [np.stack([np.pad(s[i], (0, width - len(s[i]))) for s in chunk]) for i in range(3)]
-        layers = run(*(tf.constant(x) for x in padded)).numpy()
-        for values, mask in zip(layers, padded[1], strict=True):
-            yield values[mask > 0]
+        layers = run(*padded)  # [n, T, L, D]
+        for values, mask in zip(layers, padded[1], strict=False):
+            yield values[: len(mask)][mask > 0]
         first = last
+
+
+def _in_tensorflow(features: EncoderFeatures, names: Sequence[str]) -> Callable[..., np.ndarray]:
+    """Return a function of arrays `[n, T]`, one for each name, to float32 `[n, T, L, D]`."""
+    shapes = [tf.TensorSpec([None, None], "int32", name=name) for name in names]
+
+    @tf.function(input_signature=shapes, autograph=False)
+    def run(*arrays: tf.Tensor) -> tf.Tensor:
+        return features.layers(dict(zip(names, arrays, strict=True)))
+
+    return lambda *arrays: run(*map(tf.constant, arrays)).numpy()
+
+
+def _in_jax(
+    features: EncoderFeatures, names: Sequence[str], longest: int
+) -> Callable[..., np.ndarray]:
+    """Return the same function, whose results may have more rows, and columns up to `longest`.
+
+    They are padded so that few shapes are compiled.
+    """
+    call = forward(features.encoder, ["embedding_output", "encoder_outputs"])
+
+    def run(*arrays: np.ndarray) -> np.ndarray:
+        rows, width = arrays[0].shape
+        wider = min(-width % _MULTIPLE, longest - width)
+        more = ((0, 2 ** (rows - 1).bit_length() - rows), (0, wider))
+        padded = dict(zip(names, (np.pad(x, more) for x in arrays), strict=True))
+        outputs = call({name: padded[name] for name in features.encoder.input})
+        every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+        return np.stack([every[i].astype("float32") for i in features._layers()], 2)
+
+    return run
 
 
 def feature_table(
@@ -211,7 +240,7 @@ def feature_table(
     path = None
     if cache is not None:
         for variable in features.variables:
-            key = zlib.crc32(np.ascontiguousarray(variable.numpy()), key)
+            key = zlib.crc32(np.ascontiguousarray(variable), key)
         key = zlib.crc32(str(features._layers()).encode(), key)
         path = os.path.join(cache, f"features-{key:08x}-{count}.npy")
         if os.path.exists(path):

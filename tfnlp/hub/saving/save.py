@@ -10,6 +10,7 @@ from tensorflow.python.saved_model import save_context
 
 from tfnlp.files import WriteError, named_errors, write_error, written_whole
 from tfnlp.hub.loading.checks import is_saved_model, write_record
+from tfnlp.in_tensorflow import is_elsewhere
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
 
@@ -118,7 +119,17 @@ def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[lis
 
 
 def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
-    """Raise FileExistsError if `save` would not write to `directory`; call it before slow work."""
+    """Check that `save` can write to `directory`; call it before slow work.
+
+    Raises:
+        FileExistsError: see `save`.
+        ValueError: if Keras runs on another backend than TensorFlow, whose models are no graphs.
+    """
+    if is_elsewhere():
+        raise ValueError(
+            "a SavedModel is a graph of TensorFlow, but Keras runs on another backend here; "
+            "`tfnlp.export` writes it from a process of its own"
+        )
     directory = os.path.abspath(os.fspath(directory))
     if os.path.exists(directory) and not _may_replace(directory, overwrite):
         raise FileExistsError(

@@ -11,6 +11,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp import __version__
+from tfnlp.accelerators import accelerator, unused
 from tfnlp.training.cluster.messages import read_secret
 from tfnlp.training.cluster.mirrored import mirrored
 from tfnlp.training.cluster.rendezvous import rendezvous
@@ -51,7 +52,8 @@ def make_strategy(
 
     Raises:
         ValueError: for another name, for arguments that the strategy does not have, for a secret
-            that can't be read or that others can read, and if TensorFlow sees no such device.
+            that can't be read or that others can read, and if the engine sees no such device. If
+            the name is not "cpu" and this machine has a TPU or GPU that the engine can't use.
         TimeoutError: if a worker or the TPU does not answer in time; names it.
         ConnectionError: if the workers belong to different clusters.
     """
@@ -73,6 +75,8 @@ def make_strategy(
         return jax_strategy(name, shard_optimizer)
     if shard_optimizer:
         raise ValueError("`shard_optimizer` needs the engine jax")
+    if name in ("auto", "mirrored", "multi_worker") and not tpu:
+        _check_used()
     if name == "multi_worker":
         return _multi_worker(workers, index, wait, secret_file)
     if name == "tpu" or (name == "auto" and (tpu or tpu_here())):
@@ -87,6 +91,13 @@ def make_strategy(
             raise ValueError("strategy='gpu', but TensorFlow sees no GPU; use 'cpu' or 'auto'")
         return tf.distribute.OneDeviceStrategy("/gpu:0")
     return _mirrored(gpus or tf.config.list_logical_devices("CPU"))
+
+
+def _check_used() -> None:
+    """Check that TensorFlow sees the TPU or GPU of this machine, if it has one."""
+    kind = accelerator()
+    if kind is not None and not tf.config.list_physical_devices(kind.upper()):
+        raise ValueError(unused(kind))
 
 
 def _mirrored(devices: Sequence[tf.config.LogicalDevice]) -> tf.distribute.Strategy:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import socket
 import threading
@@ -11,6 +10,7 @@ from typing import TypeVar
 
 import tensorflow as tf
 
+from tfnlp.accelerators import has_tpu
 from tfnlp.training.cluster.addresses import host_and_port
 
 T = TypeVar("T")
@@ -22,8 +22,7 @@ def tpu_here() -> str | None:
         return f"grpc://{os.environ['COLAB_TPU_ADDR']}"
     if os.environ.get("TPU_NAME"):
         return os.environ["TPU_NAME"]
-    chips = glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*")
-    return "local" if chips and tf.config.list_physical_devices("TPU") else None
+    return "local" if has_tpu() and tf.config.list_physical_devices("TPU") else None
 
 
 def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:

@@ -68,11 +68,27 @@ def default_strategy() -> Any:
     """Return TensorFlow's current strategy, or all devices of JAX."""
     if keras.backend.backend() == "jax":
         from tfnlp.training.engines.jax_devices import JaxDevices
+        from tfnlp.training.engines.jax_host import keep_tensorflow_on_cpu
 
+        keep_tensorflow_on_cpu()
         return JaxDevices()
     import tensorflow as tf
 
     return tf.distribute.get_strategy()
+
+
+def is_compiled(strategy: Any, jit: bool = False) -> bool:
+    """Return whether a step is compiled for each shape of its batches: by XLA, as JAX and TPUs do.
+
+    Args:
+        strategy: a `tf.distribute.Strategy` or `JaxDevices`.
+        jit: the `jit_compile` of the `Trainer`.
+    """
+    if keras.backend.backend() == "jax":
+        return True
+    import tensorflow as tf
+
+    return jit or isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def workers_of(strategy: Any) -> Workers:

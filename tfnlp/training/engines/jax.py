@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -86,28 +86,32 @@ class JaxEngine:
         iterator's StopIteration says that the data has ended.
         """
         values, sums, waited = self._values(), None, 0.0
-        one_call = count == self._several > 1
-        for _ in range(1 if one_call else count):
+        left = count
+        while left:
             started = time.perf_counter()
-            if one_call:
-                batches = [next(iterator) for _ in range(count)]
-                batch = {k: np.stack([b[k] for b in batches]) for k in batches[0]}
-            else:
-                batch = next(iterator)
+            batches = [next(iterator) for _ in range(count if count == self._several else 1)]
             waited += time.perf_counter() - started
-            step = jnp.asarray(self._counter.value, "int32")
-            if one_call:
-                batch = {k: self._devices.place(x, ROWS_OF_STEPS) for k, x in batch.items()}
-                values, totals = self._train_several(values, self._tables, batch, step)
-            else:
-                batch = {k: self._devices.place(x, ROWS) for k, x in batch.items()}
-                values, totals = self._train(values, self._tables, batch, step)
-            # At once: the values before were given away.
-            self._assign(values)
-            self._counter.value += count if one_call else 1
-            sums = totals if sums is None else jax.tree.map(jnp.add, sums, totals)
+            for group in _of_one_shape(batches, self._several):
+                values, totals = self._call(values, group)
+                # At once: the values before were given away.
+                self._assign(values)
+                self._counter.value += len(group)
+                sums = totals if sums is None else jax.tree.map(jnp.add, sums, totals)
+            left -= len(batches)
         # JAX sorts the names of a dict.
         return {**{name: sums[name] for name in self.body.names}, "work/waited": waited}
+
+    def _call(
+        self, values: Values, batches: Sequence[Mapping[str, np.ndarray]]
+    ) -> tuple[Values, Totals]:
+        """Make one step, or `steps_per_call` of them in one program."""
+        step = jnp.asarray(self._counter.value, "int32")
+        if len(batches) == 1:
+            batch = {k: self._devices.place(x, ROWS) for k, x in batches[0].items()}
+            return self._train(values, self._tables, batch, step)
+        stacked = {k: np.stack([b[k] for b in batches]) for k in batches[0]}  # [N, B, ...]
+        stacked = {k: self._devices.place(x, ROWS_OF_STEPS) for k, x in stacked.items()}
+        return self._train_several(values, self._tables, stacked, step)
 
     def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
         """Return the sums of a global held-out batch, and the state for the next one."""
@@ -144,6 +148,16 @@ class JaxEngine:
 
     def _assign(self, values: Values) -> None:
         jax.tree.map(lambda v, x: v.assign(x), self._variables, values)
+
+
+def _of_one_shape(
+    batches: Sequence[Mapping[str, np.ndarray]], count: int
+) -> list[Sequence[Mapping[str, np.ndarray]]]:
+    """Return `count` batches of the same shapes as one group, others in groups of one."""
+    shapes = {tuple(x.shape for x in batch.values()) for batch in batches}
+    if len(batches) == count and len(shapes) == 1:
+        return [batches]
+    return [[batch] for batch in batches]
 
 
 class Counter:
