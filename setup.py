@@ -15,8 +15,11 @@ NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
 HUGGINGFACE = ["huggingface_hub>=2.4"]
 KAGGLE = ["kagglehub>=1.0.2"]
 KERAS_HUB = ["keras-hub>=0.32", "keras-nlp>=0.32"]
+# The engine that trains on TPUs without TensorFlow's support for them, and on CPUs and GPUs.
+JAX = ["jax>=0.10"]
+TPU = ["jax[tpu]>=0.10; sys_platform == 'linux' and platform_machine == 'x86_64'"]
 # The TPU's compiler; it needs no TPU and runs on Linux with x86 only.
-TPU_PLAN = ["jax[tpu]>=0.10; sys_platform == 'linux' and platform_machine == 'x86_64'"]
+TPU_PLAN = TPU
 
 setup(
     name="tfnlp",
@@ -68,8 +71,10 @@ setup(
             "ruff",
             "tf-keras",
         ],
+        "jax": JAX,
+        "tpu": TPU,
         # tensorflow-tpu is TensorFlow under another name: install it where "tensorflow" is not.
-        "tpu": [
+        "tpu-tensorflow": [
             "tensorflow-tpu<2.21; sys_platform == 'linux'",
             # Newer ones lack functions that it calls.
             "libtpu==0.0.21; sys_platform == 'linux'",

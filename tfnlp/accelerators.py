@@ -10,8 +10,8 @@ _PJRT_CHIPS = ("0x0062", "0x0063", "0x006f", "0x0076")
 
 _INSTALL = {
     "tpu": (
-        "pip install 'tfnlp[tpu]' trains on it with `engine` jax; tensorflow-tpu==2.20.0 with "
-        "libtpu==0.0.21 with `engine` tensorflow"
+        "pip install 'jax[tpu]' trains on it with `engine` jax; tensorflow-tpu==2.20.0 with "
+        "libtpu==0.0.21, in place of tensorflow, with `engine` tensorflow"
     ),
     "gpu": (
         "pip install 'tensorflow[and-cuda]' trains on it with `engine` tensorflow; 'jax[cuda13]' "

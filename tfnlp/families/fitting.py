@@ -126,10 +126,22 @@ def elmo_features(backbone: Pretrained, choice: str) -> tuple[Any, int, int, boo
         count = sum(name.startswith("lstm_outputs") for name in found)
         size = found["lstm_outputs1"].shape[-1]
     else:
-        module, bilm = hub.ElmoModule(encoder), encoder.get_layer("bilm")
+        module, bilm = _elmo_module(encoder), encoder.get_layer("bilm")
         count, size = bilm.num_layers, 2 * bilm.projection_size
     layers, mix = models.select_layers(choice, count, embeddings=True)
     return ElmoFeatures(module, layers, size, encoder, loaded), len(layers), size, mix
+
+
+def _elmo_module(encoder: Any) -> Any:
+    import keras
+
+    if keras.backend.backend() == "jax":
+        from tfnlp.hub.modules.elmo_in_jax import ElmoInJax
+
+        return ElmoInJax(encoder)
+    from tfnlp.hub import ElmoModule
+
+    return ElmoModule(encoder)
 
 
 def _layers_of(backbone: Pretrained, encoder: Any, choice: str) -> tuple[Any, int, int, bool]:

@@ -38,8 +38,12 @@ def use_engine(engine: str, strategy: str = "auto", tpu: str | None = None) -> s
         return _imported(engine)
     name = _choice(strategy, tpu) if engine == "auto" else engine
     if name == "jax" and importlib.util.find_spec("jax") is None:
-        raise ImportError("`engine` jax needs JAX; pip install 'tfnlp[jax]', on a TPU 'tfnlp[tpu]'")
+        raise ImportError("`engine` jax needs JAX; pip install jax, on a TPU 'jax[tpu]'")
     os.environ[_BACKEND] = name
+    if name == "jax" and (strategy == "cpu" or accelerator() is None):
+        # Else JAX looks for a TPU where its library is installed, and says at length that there
+        # is none.
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
     if name == "tensorflow" and strategy != "cpu" and has_tpu() and needs_pjrt():
         _set_pjrt_variables()
     return name

@@ -1,16 +1,18 @@
-"""A TensorFlow profile of a few steps: the time of each operation."""
+"""A profile of a few steps: the time of each operation."""
 
 from __future__ import annotations
 
 import contextlib
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 
 class Profile:
-    """A profile of whole calls into TensorFlow, which does not change the results.
+    """A profile of whole calls into TensorFlow or JAX, which does not change the results.
 
     It is written to `directory/logs/plugins/profile`, where TensorBoard's Profile tab (the package
     tensorboard-plugin-profile) finds it. A call of several steps is one step there.
@@ -45,9 +47,9 @@ class Profile:
             yield
             return
         if not self._running:
-            tf.profiler.experimental.start(self._logs)
+            _start(self._logs)
             self._running = True
-        with tf.profiler.experimental.Trace("train", step_num=step, _r=1):
+        with _marked(step):
             yield
         if end >= self._end:
             self._stop()
@@ -66,5 +68,33 @@ class Profile:
             )
 
     def _stop(self) -> None:
-        tf.profiler.experimental.stop()
+        _stop()
         self._running, self._done = False, True
+
+
+# JAX writes what TensorFlow writes, into the same folder.
+def _start(logs: str) -> None:
+    if keras.backend.backend() == "jax":
+        import jax
+
+        jax.profiler.start_trace(logs)
+    else:
+        tf.profiler.experimental.start(logs)
+
+
+def _marked(step: int) -> Any:
+    """Return a context whose operations count as one step."""
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.profiler.StepTraceAnnotation("train", step_num=step)
+    return tf.profiler.experimental.Trace("train", step_num=step, _r=1)
+
+
+def _stop() -> None:
+    if keras.backend.backend() == "jax":
+        import jax
+
+        jax.profiler.stop_trace()
+    else:
+        tf.profiler.experimental.stop()

@@ -123,20 +123,12 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         self, tokens: tf.Tensor, lengths: tf.Tensor, training: bool
     ) -> dict[str, tf.Tensor]:
         # One graph for strings and tokens; without dropout also for both values of `training`.
-        batch, time = tf.shape(tokens)[0], tf.shape(tokens)[1]
-        lengths = tf.clip_by_value(lengths, 0, time)
-        places = tf.range(time + 2)[None]  # [1, T + 2]
-        mask = places < lengths[:, None] + 2
-        # Padding is read as `<S>`: each batch holds that word already.
-        words = tf.pad(tokens, [[0, 0], [1, 1]], constant_values=BEGIN_OF_SENTENCE)
-        words = tf.where(mask, words, BEGIN_OF_SENTENCE)
-        words = tf.where(places == lengths[:, None] + 1, END_OF_SENTENCE, words)  # [B, T + 2]
-        distinct, index = tf.unique(tf.reshape(words, [-1]))  # [N]
+        distinct, index, mask = bounded_words(tokens, lengths)
         vectors = self._word_vectors(distinct)  # [N, P]
         inputs = {
-            "word_embeddings": tf.gather(vectors, tf.reshape(index, tf.shape(words))),
+            "word_embeddings": tf.gather(vectors, index),
             "word_mask": mask,
-            "state": tf.zeros((batch, *self._state_shape)),
+            "state": tf.zeros((tf.shape(tokens)[0], *self._state_shape)),
         }
         if training:
             seed = tf.random.uniform([2], maxval=2**31 - 1, dtype="int32")
@@ -172,6 +164,31 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
 
     def _from_characters(self, words: tf.Tensor) -> tf.Tensor:
         return self._char_cnn.value(character_ids(words, trim=self._margin))
+
+
+def bounded_words(
+    tokens: tf.Tensor, lengths: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return the words that an ELMo reads of sentences, each one once.
+
+    Args:
+        tokens: strings `[B, T]`.
+        lengths: int32 `[B]`, clipped to 0..T.
+
+    Returns:
+        N distinct strings; their numbers, int32 `[B, T + 2]`, with the words that begin and end a
+        sentence; and the mask of real ones, `[B, T + 2]`.
+    """
+    time = tf.shape(tokens)[1]
+    lengths = tf.clip_by_value(lengths, 0, time)
+    places = tf.range(time + 2)[None]  # [1, T + 2]
+    mask = places < lengths[:, None] + 2
+    # Padding is read as `<S>`: each batch holds that word already.
+    words = tf.pad(tokens, [[0, 0], [1, 1]], constant_values=BEGIN_OF_SENTENCE)
+    words = tf.where(mask, words, BEGIN_OF_SENTENCE)
+    words = tf.where(places == lengths[:, None] + 1, END_OF_SENTENCE, words)  # [B, T + 2]
+    distinct, index = tf.unique(tf.reshape(words, [-1]))  # [N]
+    return distinct, tf.reshape(index, tf.shape(words)), mask
 
 
 _TEXT = tf.TensorSpec([None], "string", name="text")

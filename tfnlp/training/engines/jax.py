@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec
 from tfnlp.training.batches import StepData
 from tfnlp.training.engines import StepSettings, Totals
 from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
+from tfnlp.training.engines.jax_flops import matmul_flops
 from tfnlp.training.engines.jax_step import JaxStep, Values
 from tfnlp.training.engines.jax_workers import JaxWorkers
 
@@ -56,6 +57,7 @@ class JaxEngine:
         )
         self._several = settings.steps_per_call
         self._counter = Counter()
+        self._flops: dict[tuple[Any, ...], float | None] = {}  # of a call, by the batch's shapes
         self._tables = [devices.place(np.asarray(v.value), SHARED) for v in self._task.tables]
         results = (shardings, devices.sharding(SHARED))
         self._train = jax.jit(self.body.train, donate_argnums=0, out_shardings=results)
@@ -99,19 +101,26 @@ class JaxEngine:
                 sums = totals if sums is None else jax.tree.map(jnp.add, sums, totals)
             left -= len(batches)
         # JAX sorts the names of a dict.
-        return {**{name: sums[name] for name in self.body.names}, "work/waited": waited}
+        names = [*self.body.names, *(name for name in sums if name == "work/flops")]
+        return {**{name: sums[name] for name in names}, "work/waited": waited}
 
     def _call(
         self, values: Values, batches: Sequence[Mapping[str, np.ndarray]]
     ) -> tuple[Values, Totals]:
         """Make one step, or `steps_per_call` of them in one program."""
-        step = jnp.asarray(self._counter.value, "int32")
-        if len(batches) == 1:
-            batch = {k: self._devices.place(x, ROWS) for k, x in batches[0].items()}
-            return self._train(values, self._tables, batch, step)
-        stacked = {k: np.stack([b[k] for b in batches]) for k in batches[0]}  # [N, B, ...]
-        stacked = {k: self._devices.place(x, ROWS_OF_STEPS) for k, x in stacked.items()}
-        return self._train_several(values, self._tables, stacked, step)
+        run, spec, batch = self._train, ROWS, batches[0]
+        if len(batches) > 1:
+            run, spec = self._train_several, ROWS_OF_STEPS
+            batch = {k: np.stack([b[k] for b in batches]) for k in batch}  # [N, B, ...]
+        batch = {k: self._devices.place(x, spec) for k, x in batch.items()}
+        arguments = values, self._tables, batch, jnp.asarray(self._counter.value, "int32")
+        shapes = tuple((name, x.shape) for name, x in batch.items())
+        if shapes not in self._flops:
+            self._flops[shapes] = matmul_flops(run.trace(*arguments).jaxpr)
+        values, totals = run(*arguments)
+        if self._flops[shapes] is not None:
+            totals["work/flops"] = self._flops[shapes]
+        return values, totals
 
     def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
         """Return the sums of a global held-out batch, and the state for the next one."""

@@ -1,0 +1,81 @@
+"""Toys of each family trained with JAX, and what is done with them: `engine_run.py FOLDER`."""
+
+import json
+import pathlib
+import sys
+
+import tfnlp
+from tfnlp import books
+
+FAMILIES = ("word2vec", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert", "roberta",
+            "distilbert", "albert", "electra")  # fmt: skip
+_BLOCKS = dict(num_layers=1, hidden_size=8, num_heads=2, seq_length=16, vocab_size=300)
+_PAIRS = dict(vocab_size=300, num_layers=1, hidden_size=8)
+_SIZES = {
+    "word2vec": dict(dimension=8, min_count=2, layout="lines", steps_per_call=2),
+    "nnlm": dict(layout="lines"),
+    "seq2seq": _PAIRS,
+    "transformer": {**_PAIRS, "num_heads": 2, "size": "mini"},
+    "elmo": dict(size="mini", projection_size=8, units=16, samples=32, layout="lines"),
+    "gpt": {**_BLOCKS, "size": "mini", "layout": "lines"},
+    "distilbert": {**_BLOCKS, "size": "tiny", "layout": "lines"},
+    "albert": {**_BLOCKS, "layout": "lines"},
+}
+_ENCODER = {**_BLOCKS, "size": "tiny", "layout": "lines"}
+_ROWS = 40
+
+
+def write_texts(folder):
+    """Write a text, pairs of sentences and labelled rows."""
+    words = books.path().read_text(encoding="utf-8")[:40_000].split()
+    lines = [" ".join(words[i : i + 9]) for i in range(0, len(words), 9)]
+    documents = ["\n".join(lines[i : i + 6]) for i in range(0, len(lines), 6)]
+    (folder / "text.txt").write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    for name, part in (("source", lines[:200]), ("target", lines[200:400])):
+        (folder / f"{name}.txt").write_text("\n".join(part) + "\n", encoding="utf-8")
+    rows = [f"the {'good' if i % 2 else 'bad'} book {i}\t{i % 2}" for i in range(_ROWS)]
+    table = ["sentence\tlabel", *rows]
+    (folder / "dev.tsv").write_text("\n".join(table) + "\n", encoding="utf-8")
+
+
+def settings(family, folder):
+    """Return the keywords of `tfnlp.pretrain`."""
+    if family in ("seq2seq", "transformer"):
+        text = {side: str(folder / f"{side}.txt") for side in ("source", "target")}
+        text["held_out"] = 0.1
+    else:
+        text = {"text": str(folder / "text.txt")}
+    sizes = _SIZES.get(family, _ENCODER)
+    shared = dict(batch_size=8, steps=4, evaluate_every=2)
+    return {**text, **shared, **sizes, "output": str(folder / family)}
+
+
+def main(folder):
+    results = {}
+    for family in FAMILIES:
+        run = tfnlp.pretrain(family, engine="jax", **settings(family, folder))
+        results[family] = run.results
+    bert = tfnlp.load(folder / "bert")
+    use = results["use"] = {"pooled": bert(["the garden"])["pooled_output"].tolist()}
+    use["filled"] = bert.predict(["the [MASK] garden"])
+    bert.export(folder / "exported")
+    try:
+        bert.export(folder / "exported")
+    except FileExistsError as error:
+        use["refused"] = str(error)
+    more = dict(dev=folder / "dev.tsv", epochs=1, batch_size=8, max_length=16)
+    task = tfnlp.finetune("classify", bert, folder / "dev.tsv", output=folder / "task", **more)
+    use["predicted"] = task.predict(["good book"])
+    task.export(folder / "module")
+    for family in ("bert", "elmo"):
+        output = folder / f"{family}_features"
+        more["features"] = "sum-all"
+        task = tfnlp.finetune(
+            "classify", str(folder / family), folder / "dev.tsv", output=output, **more
+        )
+        use[output.name] = task.results["metrics"]
+    (folder / "results.json").write_text(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
