@@ -52,7 +52,9 @@ def test_auto_takes_what_can_use_the_device(machine, kind, packages, sees, chose
 @pytest.mark.parametrize("kind, said", [("tpu", "jax[tpu]"), ("gpu", "and-cuda")])
 def test_auto_stops_where_nothing_can_use_the_device(machine, kind, said):
     machine(kind, ("tensorflow", "jax"))
-    with pytest.raises(ValueError, match=f"a {kind.upper()} that no installed package can use") as e:
+    with pytest.raises(
+        ValueError, match=f"a {kind.upper()} that no installed package can use"
+    ) as e:
         engine._choice("auto", None)
     assert said in str(e.value) and "`strategy` cpu" in str(e.value)
     assert engine._choice("cpu", None) == "tensorflow"

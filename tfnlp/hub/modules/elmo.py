@@ -166,9 +166,7 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         return self._char_cnn.value(character_ids(words, trim=self._margin))
 
 
-def bounded_words(
-    tokens: tf.Tensor, lengths: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+def bounded_words(tokens: tf.Tensor, lengths: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return the words that an ELMo reads of sentences, each one once.
 
     Args:
