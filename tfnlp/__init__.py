@@ -17,14 +17,22 @@ from typing import TYPE_CHECKING, Any
 from tfnlp.keras_registration import register_layers
 
 if TYPE_CHECKING:
-    from tfnlp.runs.front_door import export, finetune, inspect, load, pretrain, settings
+    from tfnlp.runs.front_door import (
+        export,
+        finetune,
+        inspect,
+        load,
+        pretrain,
+        settings,
+        use_engine,
+    )
 
 __version__ = "0.1.0"
 
-_FRONT_DOOR = ("export", "finetune", "inspect", "load", "pretrain", "settings")
+_FRONT_DOOR = ("export", "finetune", "inspect", "load", "pretrain", "settings", "use_engine")
 _PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
 
-__all__ = ["__version__", "export", "finetune", "inspect", "load", "pretrain", "settings"]
+__all__ = ["__version__", *_FRONT_DOOR]
 
 
 def __getattr__(name: str) -> Any:

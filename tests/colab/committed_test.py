@@ -82,13 +82,3 @@ def test_has_the_toy_switch_and_the_one_installation(notebook):
     assert cell(notebook, "install").outputs == []  # it does nothing where tfnlp can be imported
 
 
-def test_installation_has_what_setup_asks_for():
-    """What the TPU's branch lists by hand is what tfnlp needs, but for what TensorFlow brings."""
-    source = cell(read("pretrain_bert_tpu"), "install").source
-    setup = (HERE.parent / "setup.py").read_text()
-    required = re.search(r"install_requires=\[(.*?)\]", setup, re.S)[1]
-    required = set(re.findall(r'"([a-z0-9-]+)[<>=!",]', required))
-    brought = {"tensorflow", "keras", "absl-py", "numpy", "tensorboard"}
-    left_out = {"sacrebleu"}  # needed by none of the notebooks
-    listed = set(re.findall(r'[\s"]([a-z][a-z0-9-]+)', source))
-    assert required - brought - left_out <= listed

@@ -26,10 +26,11 @@ def guesses(folder, vocabulary, question):
     return [vocabulary[i] for i in np.argsort(-logits.numpy(), kind="stable")[:5]]
 
 
-def test_bert_is_pretrained_pictured_and_exported(tmp_path):
-    notebook = run_notebook("pretrain_bert_tpu", tmp_path)
+@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+def test_bert_is_pretrained_pictured_and_exported(engine, tmp_path):
+    notebook = run_notebook("pretrain_bert_tpu", tmp_path, KERAS_BACKEND=engine)
 
-    assert "2 replica" not in text(notebook, "devices") and "CPU" in text(notebook, "devices")
+    assert f"CPU, {engine}, 1 replica" in text(notebook, "devices")
     first, last = numbers(notebook, "training", r"loss ([\d.]+)")
     assert last < first - 0.2
     assert numbers(notebook, "training", r"after +(\d+) steps") == [4, 40]

@@ -108,3 +108,8 @@ def test_auto_takes_the_tpu_that_is_there(monkeypatch):
     monkeypatch.delenv("TPU_NAME")
     monkeypatch.setenv("COLAB_TPU_ADDR", "10.0.0.2:8470")
     assert tpu.tpu_here() == "grpc://10.0.0.2:8470"
+
+
+@pytest.mark.parametrize("name", ["auto", "cpu", "mirrored"])
+def test_kind_of_device(name):
+    assert training.device_kind(training.make_strategy(name)) == "cpu"

@@ -107,7 +107,7 @@ class Pretrained:
             OSError: if something can't be written, or is there already without `overwrite`.
         """
         if is_elsewhere():
-            return self._in_tensorflow("export", os.path.abspath(directory), **settings)
+            return self._in_tensorflow("export", os.fspath(directory), **settings)
         return self.family.exported(self, directory, settings)
 
     def save(self, directory: str, format: str = "huggingface", **settings: Any) -> dict[str, str]:

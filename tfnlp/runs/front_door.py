@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.runs.engine import use_engine
+
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.hub import Inspection
@@ -185,7 +187,7 @@ def export(
         from tfnlp.in_tensorflow import export_in_tensorflow, is_elsewhere
 
         if is_elsewhere():
-            return export_in_tensorflow(model, os.path.abspath(directory), **settings)
+            return export_in_tensorflow(model, directory, **settings)
         return export_keras(model, directory, **settings)
     if isinstance(model, str | os.PathLike):
         model = load(model)

@@ -285,7 +285,7 @@ class TaskRun:
             save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
             return {"checkpoint": os.fspath(directory)}
         if is_elsewhere():
-            place = os.path.abspath(directory)
+            place = os.fspath(directory)
             return in_tensorflow(self.path, models_of(self), "export", place, overwrite, format)
         return {"module": export_fine_tuned(os.fspath(directory), self.task_model, overwrite)}
 

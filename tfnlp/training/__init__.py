@@ -4,7 +4,7 @@ from tfnlp.training.averaging import average_checkpoints
 from tfnlp.training.checkpoints import Checkpoints
 from tfnlp.training.cluster.strategy import STRATEGIES, make_strategy
 from tfnlp.training.cluster.workers import WorkerLost, Workers, read_cluster
-from tfnlp.training.engines import default_strategy, is_compiled, workers_of
+from tfnlp.training.engines import default_strategy, device_kind, is_compiled, workers_of
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
 from tfnlp.training.optimizers import (
@@ -38,6 +38,7 @@ __all__ = [
     "bert_adamw",
     "constant",
     "default_strategy",
+    "device_kind",
     "cosine",
     "inverse_sqrt",
     "is_compiled",

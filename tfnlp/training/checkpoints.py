@@ -187,7 +187,8 @@ def check_finite(source: str, variables: Mapping[str, tf.Variable]) -> None:
         ValueError: names the `source` and the first variable with a number that is not finite.
     """
     for name, variable in variables.items():
-        if variable.dtype.is_floating and not tf.reduce_all(tf.math.is_finite(variable)):
+        value = variable.numpy()
+        if tf.as_dtype(value.dtype).is_floating and not np.isfinite(value).all():
             raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
 
 

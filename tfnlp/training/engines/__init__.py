@@ -91,6 +91,21 @@ def is_compiled(strategy: Any, jit: bool = False) -> bool:
     return jit or isinstance(strategy, tf.distribute.TPUStrategy)
 
 
+def device_kind(strategy: Any) -> str:
+    """Return what a `tf.distribute.Strategy` or `JaxDevices` trains on: "tpu", "gpu" or "cpu"."""
+    if keras.backend.backend() == "jax":
+        return strategy.devices[0].platform
+    import tensorflow as tf
+
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return "tpu"
+    try:
+        names = strategy.extended.worker_devices
+    except RuntimeError:  # the default one, with which TensorFlow takes a GPU if there is one
+        names = [device.name for device in tf.config.list_logical_devices("GPU")]
+    return "gpu" if any("GPU" in name for name in names) else "cpu"
+
+
 def workers_of(strategy: Any) -> Workers:
     """Return the processes that train together with a strategy."""
     if keras.backend.backend() == "jax":
