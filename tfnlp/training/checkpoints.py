@@ -180,15 +180,15 @@ def read_state(path: str) -> dict[str, Any]:
         raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
 
 
-def check_finite(source: str, variables: Mapping[str, tf.Variable]) -> None:
+def check_finite(source: str, variables: Mapping[str, Any]) -> None:
     """Check variables that were read from a file.
 
     Raises:
         ValueError: names the `source` and the first variable with a number that is not finite.
     """
     for name, variable in variables.items():
-        value = variable.numpy()
-        if tf.as_dtype(value.dtype).is_floating and not np.isfinite(value).all():
+        value = variable if isinstance(variable, tf.Variable) else variable.numpy()
+        if tf.as_dtype(value.dtype).is_floating and not tf.reduce_all(tf.math.is_finite(value)):
             raise ValueError(f"{source} holds numbers that are not finite in {name!r}")
 
 
