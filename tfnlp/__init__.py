@@ -32,7 +32,16 @@ __version__ = "0.1.0"
 _FRONT_DOOR = ("export", "finetune", "inspect", "load", "pretrain", "settings", "use_engine")
 _PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
 
-__all__ = ["__version__", *_FRONT_DOOR]
+__all__ = [
+    "__version__",
+    "export",
+    "finetune",
+    "inspect",
+    "load",
+    "pretrain",
+    "settings",
+    "use_engine",
+]
 
 
 def __getattr__(name: str) -> Any:

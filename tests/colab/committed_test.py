@@ -80,5 +80,3 @@ def test_has_the_toy_switch_and_the_one_installation(notebook):
     same = cell(read(names()[0]), "install")
     assert cell(notebook, "install").source == same.source
     assert cell(notebook, "install").outputs == []  # it does nothing where tfnlp can be imported
-
-

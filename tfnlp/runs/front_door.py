@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.runs.engine import use_engine
+from tfnlp.runs.engine import use_engine as use_engine
 
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
