@@ -198,7 +198,7 @@ def compiler_is(monkeypatch):
     popen = subprocess.Popen
 
     def replace(program):
-        monkeypatch.setattr(compiler, "_versions", lambda: {"jax": "0"})
+        monkeypatch.setattr(compiler, "compiler_versions", lambda: {"jax": "0"})
         monkeypatch.setattr(
             subprocess, "Popen", lambda _, **more: popen([sys.executable, "-c", program], **more)
         )

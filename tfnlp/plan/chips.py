@@ -72,6 +72,11 @@ class Topology:
         return f"{self.chip.name}:{'x'.join(map(str, self.shape))}"
 
     @property
+    def chips(self) -> int:
+        """Chips of the whole topology."""
+        return math.prod(self.shape)
+
+    @property
     def devices(self) -> int:
         """Replicas that the whole topology runs."""
         return math.prod(self.shape) * self.chip.cores

@@ -1,9 +1,10 @@
 """`python -m tfnlp.plan.compile_hlo REQUEST RESULT`: StableHLO through the TPU's compiler.
 
-It runs in a process of its own, without TensorFlow, which does not work with jax in one process;
-and a process can be killed. REQUEST is a JSON file with `stablehlo` (a path), `topology`
-("v5e:1x1"), `options` of the topology, and `program`, the path to write the compiled program to,
-as text. RESULT is written as JSON: the dict of `_figures`, or `error`, the compiler's message.
+It runs in a process of its own, which can be killed. REQUEST is a JSON file with `stablehlo` (a
+path), `topology` ("v5e:1x1"), `options` of the topology, and `program`, the path to write the
+compiled program to, as text. The program runs on as many devices of the topology as it says that
+it has partitions. RESULT is written as JSON: the dict of `_figures`, or `error`, the compiler's
+message.
 """
 
 import json
@@ -27,6 +28,7 @@ def _compile(
     stablehlo: str, topology: str, options: Mapping[str, Any], program: str
 ) -> dict[str, dict[str, float]]:
     # jax's public compile-only interface takes programs that jax has traced itself.
+    import numpy as np
     from jax._src import compiler
     from jax._src.interpreters import mlir
     from jax.experimental import topologies
@@ -34,14 +36,23 @@ def _compile(
     from jaxlib.mlir import ir
 
     chips = topologies.get_topology_desc(platform="tpu", topology_name=topology, **options)
-    device = chips.devices[0]
     with mlir.make_ir_context():
         module = ir.Module.parse(pathlib.Path(stablehlo).read_text())
         _drop_copies(module.operation)
-        executable = device.client.compile(
+        attributes = module.operation.attributes
+        name = "mhlo.num_partitions"
+        partitions = int(attributes[name]) if name in attributes else 1
+        devices = tuple(chips.devices[:partitions])
+        if len(devices) < partitions:
+            raise ValueError(f"{partitions} partitions are more than the devices of {topology}")
+        executable = devices[0].client.compile(
             module,
-            xla_client.DeviceList((device,)),
-            compiler.get_compile_options(num_replicas=1, num_partitions=1),
+            xla_client.DeviceList(devices),
+            compiler.get_compile_options(
+                num_replicas=1,
+                num_partitions=partitions,
+                device_assignment=np.array([[device.id for device in devices]]),
+            ),
         )
     pathlib.Path(program).write_text(executable.hlo_modules()[0].to_string())
     return _figures(executable)

@@ -9,16 +9,14 @@ import json
 import os
 import pathlib
 import re
-import signal
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 from tfnlp.files import written_whole
-from tfnlp.plan.chips import Chip
+from tfnlp.plan.chips import Chip, Topology
 from tfnlp.plan.hlo import program_costs
+from tfnlp.plan.processes import run_module
 
 # The compiler's messages for a program that is too big.
 _TOO_BIG = (
@@ -30,7 +28,7 @@ CACHE = os.path.join("~", ".cache", "tfnlp", "plan")
 
 @dataclasses.dataclass(frozen=True)
 class Compiled:
-    """The compiler's result for one program on one device.
+    """The compiler's result for one program: what it takes of each device.
 
     Args:
         usable: bytes of HBM that a program may use.
@@ -78,15 +76,17 @@ def compile_for(
     chip: Chip,
     stablehlo: str,
     *,
+    topology: Topology | None = None,
     cache: str | os.PathLike | None = CACHE,
     time_limit: float = 3600,
     keep: str | os.PathLike | None = None,
 ) -> Compiled:
-    """Compile `stablehlo` for one device of `chip`.
+    """Compile `stablehlo` for one device of `chip`, or for all devices of a topology.
 
     Args:
         chip: a `tfnlp.plan.chips.Chip`.
         stablehlo: the program, text.
+        topology: the devices that a program of several partitions runs on; None: one device.
         cache: folder of earlier results and compiled programs; None: neither read nor written.
         time_limit: seconds after which the compiler is stopped.
         keep: file to write the compiled program to.
@@ -99,15 +99,15 @@ def compile_for(
         TimeoutError: past the time limit.
         ChildProcessError: if the compiler dies.
     """
-    versions = _versions()
+    versions = compiler_versions()
     entry = None
     if cache is not None:
-        name = _key(chip, stablehlo, versions)
+        name = _key(chip, topology, stablehlo, versions)
         entry = pathlib.Path(os.path.expanduser(cache)) / f"{name}.json.gz"
     if entry is not None and entry.exists():
         answer, program = json.loads(gzip.decompress(entry.read_bytes()))
     else:
-        answer, program = _run(chip, stablehlo, time_limit)
+        answer, program = _run(chip, topology, stablehlo, time_limit)
         # A refusal is not cached: its cause may be temporary, and it takes little time.
         if entry is not None and not _compiled(chip, answer, program).refusal:
             entry.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,12 @@ def compile_for(
     return _compiled(chip, answer, program)
 
 
-def _versions() -> dict[str, str]:
+def compiler_versions() -> dict[str, str]:
+    """Return the versions of jax and its TPU compiler.
+
+    Raises:
+        ImportError: without them.
+    """
     for package in ("jax", "libtpu"):
         if importlib.util.find_spec(package) is None:
             raise ImportError(
@@ -130,81 +135,47 @@ def _versions() -> dict[str, str]:
     return {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "libtpu")}
 
 
-def _key(chip: Chip, stablehlo: str, versions: Mapping[str, str]) -> str:
-    """Return a hash of all that the result depends on, without names that TensorFlow numbers."""
+def _key(
+    chip: Chip, topology: Topology | None, stablehlo: str, versions: Mapping[str, str]
+) -> str:
+    """Return a hash of all that the result depends on, without names that TensorFlow numbers.
+
+    The engine is in the program: its text.
+    """
     text = re.sub(r"(?m)^#loc.*$| loc\([^)]*\)+|^module @\S+", "", stablehlo)
-    parts = json.dumps([_target(chip), sorted(versions.items()), text])
+    parts = json.dumps([compile_target(chip, topology), sorted(versions.items()), text])
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
-def _target(chip: Chip) -> dict[str, Any]:
-    """Return the smallest topology of `chip` as a part of the request."""
-    options = {"chips_per_host_bounds": [1, 1, 1], **dict(chip.options)}
-    return {"topology": f"{chip.name}:{'x'.join('1' * chip.axes)}", "options": options}
+def compile_target(chip: Chip, topology: Topology | None) -> dict[str, Any]:
+    """Return a topology of the compiler and its options, as a part of a request.
+
+    Args:
+        chip: a chip.
+        topology: all whose devices run the program; None: one device of `chip`.
+    """
+    options = dict(chip.options)
+    if topology is None or topology.chips == 1:
+        one = f"{chip.name}:{'x'.join('1' * chip.axes)}"
+        return {"topology": one, "options": {"chips_per_host_bounds": [1, 1, 1], **options}}
+    return {"topology": str(topology), "options": options}
 
 
-def _run(chip: Chip, stablehlo: str, time_limit: float) -> tuple[dict[str, Any], str]:
+def _run(
+    chip: Chip, topology: Topology | None, stablehlo: str, time_limit: float
+) -> tuple[dict[str, Any], str]:
     """Return what the process wrote: its result, a dict, and the compiled program."""
-    with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as folder:
-        folder = pathlib.Path(folder)
+    with tempfile.TemporaryDirectory(prefix="tfnlp_plan_") as name:
+        folder = pathlib.Path(name)
         (folder / "step.mlir").write_text(stablehlo)
+        program = folder / "program"
         request = {
             "stablehlo": str(folder / "step.mlir"),
-            **_target(chip),
-            "program": str(folder / "program"),
+            **compile_target(chip, topology),
+            "program": str(program),
         }
-        (folder / "request.json").write_text(json.dumps(request))
-        command = [sys.executable, "-m", "tfnlp.plan.compile_hlo", "request.json", "result.json"]
-        with open(folder / "stderr", "wb") as stderr:
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env={**os.environ, **_environment(folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=stderr,
-                stderr=stderr,
-            )
-            try:
-                code = process.wait(time_limit)
-            except subprocess.TimeoutExpired:
-                raise TimeoutError(
-                    f"the TPU's compiler was stopped after {time_limit:g} s; give it more with "
-                    "--time-limit, or plan a smaller model"
-                ) from None
-            finally:
-                process.kill()
-                process.wait()
-        if code or not (folder / "result.json").exists():
-            raise ChildProcessError(_death(code, (folder / "stderr").read_text("utf8", "replace")))
-        program = folder / "program"
-        return (
-            json.loads((folder / "result.json").read_text()),
-            program.read_text() if program.exists() else "",
-        )
-
-
-def _environment(folder: pathlib.Path) -> dict[str, str]:
-    """Return variables that stop the search for a TPU and allow several compilers at a time."""
-    package = str(pathlib.Path(__file__).parents[2])
-    path = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {
-        "PYTHONPATH": os.pathsep.join(path),
-        "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",
-        "TPU_WORKER_HOSTNAMES": "localhost",
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-        "TPU_LOG_DIR": str(folder),
-    }
-
-
-def _death(code: int, stderr: str) -> str:
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    how = f"ended with code {code}"
-    if code < 0:
-        how = f"was ended by signal {-code} ({signal.Signals(-code).name})"
-        if -code == signal.SIGKILL:
-            how += ", perhaps because this machine is out of memory"
-    return f"the TPU's compiler {how}: {lines[-1] if lines else 'it wrote no message'}"
+        answer = run_module("tfnlp.plan.compile_hlo", request, folder, time_limit)
+        return answer, program.read_text() if program.exists() else ""
 
 
 def _compiled(chip: Chip, answer: Mapping[str, Any], program: str) -> Compiled:

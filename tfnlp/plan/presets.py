@@ -26,7 +26,7 @@ class PlanArguments:
     """What a family's `Plan` is asked for.
 
     Attributes:
-        rows: Of the batch on one device.
+        rows: Of the batch: on one device, or of all devices where one program runs on them.
         length: Tokens or words a row.
         vocab_size: Of the softmax.
         predictions: Masked positions a row; None: 15 %.
@@ -104,6 +104,15 @@ class Preset:
         self.predictions, self.samples = predictions, samples
         self.dropout, self.dtype = dropout, "mixed_bfloat16" if bf16 else "float32"
         self.optimizer, self.accumulation = optimizer, accumulation
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments that make the same preset, ready for JSON."""
+        same = ("name", "length", "vocab_size", "predictions", "samples", "dropout")
+        return {
+            **{name: getattr(self, name) for name in (*same, "optimizer", "accumulation")},
+            "bf16": self.dtype != "float32",
+        }
 
     def arguments(self, rows: int) -> PlanArguments:
         """Return what the family's `Plan` is asked for."""

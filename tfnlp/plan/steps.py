@@ -1,4 +1,4 @@
-"""The training steps of the families as `tfnlp pretrain` runs them, without values.
+"""The training steps of TensorFlow as `tfnlp pretrain` runs them, without values.
 
 Only shapes matter to a compiler: weights and optimizer slots are made without being filled, so a
 model of a billion weights takes neither time nor the host's memory.
@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp import training
+from tfnlp.plan.recipes import recipe_optimizer, step_settings
 from tfnlp.training.step import Step
 
 
@@ -64,34 +64,30 @@ def _bytes(x: Any) -> int:
 def planned_step(preset: Any, arguments: Any) -> PlannedStep:
     """Return `Step.train` of one replica as a function of tensors alone.
 
-    Optimizer, schedule and clipping are those of the family's recipe, the defaults of
-    `tfnlp pretrain`.
-
     Args:
         preset: A `tfnlp.plan.presets.Preset`.
         arguments: Its `PlanArguments` for one batch.
     """
-    plan, recipe = preset.plan, preset.family.config
+    plan = preset.plan
     with _no_values():
         task = plan.task(preset.sizes, arguments)
     batch = {
         name: tf.TensorSpec(shape, dtype)
         for name, (shape, dtype) in plan.batch(preset.sizes, arguments).items()
     }
-    built = training.optimizer(preset.optimizer or recipe.optimizer, recipe.weight_decay)
     with _no_values():
-        built.build(task.model.trainable_variables)
-    steps = 1_000_000  # of the schedule; any number: it is a constant of the program
+        built = recipe_optimizer(preset, task.model)
+    settings = step_settings(preset, arguments, task, built)
     step = Step(
-        task,
-        built,
-        training.schedule(recipe.schedule, recipe.learning_rate, steps, steps // 100),
-        recipe.clip_norm,
-        preset.accumulation,
-        jit_compile=False,  # what calls it is compiled
-        seed=0,
+        settings.task,
+        settings.optimizer,
+        settings.rate,
+        settings.clip_norm,
+        settings.accumulation,
+        settings.jit_compile,
+        settings.seed,
         replicas=1,
-        loss_scale=plan.loss_scale(arguments),
+        loss_scale=settings.loss_scale,
     )
     names = list(batch)
 

@@ -58,7 +58,6 @@ class JaxEngine:
         self._several = settings.steps_per_call
         self._counter = Counter()
         self._flops: dict[tuple[Any, ...], float | None] = {}  # of a call, by the batch's shapes
-        self._tables = [devices.place(np.asarray(v.value), SHARED) for v in self._task.tables]
         results = (shardings, devices.sharding(SHARED))
         self._train = jax.jit(self.body.train, donate_argnums=0, out_shardings=results)
         self._train_several = jax.jit(self._scan, donate_argnums=0, out_shardings=results)
@@ -68,6 +67,25 @@ class JaxEngine:
     def step(self) -> int:
         """Updates made so far."""
         return self._counter.value
+
+    @functools.cached_property
+    def _tables(self) -> list[jax.Array]:
+        """The task's tables on the devices; placed when a step first needs them."""
+        return [self._devices.place(np.asarray(v.value), SHARED) for v in self._task.tables]
+
+    def lower(self, batch: Mapping[str, jax.ShapeDtypeStruct]) -> jax.stages.Lowered:
+        """Return the program of one step before it is compiled, for a global batch of these shapes.
+
+        Only shapes are read: neither the devices nor the values of variables need to be there.
+        """
+
+        def shape(x: Any, spec: PartitionSpec) -> jax.ShapeDtypeStruct:
+            return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=self._devices.sharding(spec))
+
+        values = jax.tree.map(shape, self._variables, self._specs)
+        tables = [shape(v, SHARED) for v in self._task.tables]
+        rows = {k: shape(x, ROWS) for k, x in batch.items()}
+        return self._train.lower(values, tables, rows, jax.ShapeDtypeStruct((), "int32"))
 
     def variables(self) -> dict[str, Any]:
         """Return what a checkpoint keeps, by name."""
