@@ -12,26 +12,19 @@ from tfnlp.plan.config import PlanConfig
 def add_to(commands: Any) -> None:
     """Add the sub-command."""
     summary = (
-        "Compile a training step for a TPU, without one: its memory, its work, the batch that fits."
+        "Compile a training step for a TPU, without one: its memory, its time, the batch that fits."
     )
     add_command(commands, "plan", summary, PlanConfig)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print a table for the batch that was asked for, or for the largest that fits."""
-    from tfnlp.plan.figures import table
+    """Print the plan of the batch that was asked for, or of the largest that fits."""
     from tfnlp.plan.planning import make_plan
+    from tfnlp.plan.report import report
 
     config = config_of(options)
     result = make_plan(config)
-    largest = result.pop("largest", None)
-    if largest is not None:
-        print(
-            f"largest batch that fits: {largest} a replica, {largest * result['replicas']} in all"
-            if largest
-            else "not even one row a replica fits"
-        )
-    print(table(result))
+    print(report(config, result))
     if config.json:
         with written_whole(config.json) as path, open(path, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=1)

@@ -105,6 +105,7 @@ class Plan:
         loss_scale: Function of the arguments to the trainer's `loss_scale`.
         state: Function of the task to tensors that it keeps on the device.
         in_encoder: Whether the vocabulary's size is an argument of the encoder.
+        pretrain: Arguments of `tfnlp plan` to the options of `tfnlp pretrain` that say the same.
     """
 
     lengths: Mapping[str, int]
@@ -117,6 +118,9 @@ class Plan:
     loss_scale: Callable[..., float] = lambda arguments: 1.0
     state: Callable[..., tuple] = lambda task: ()
     in_encoder: bool = True
+    pretrain: Mapping[str, str] = dataclasses.field(
+        default_factory=lambda: {"length": "--seq-length", "predictions": "--max-predictions"}
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -152,4 +152,5 @@ ELMO_PLAN = Plan(
     loss_scale=lambda arguments: arguments.length / 2,
     state=lambda task: (task.characters, *task.state.values()),
     in_encoder=False,
+    pretrain={"length": "--window", "samples": "--samples"},
 )

@@ -21,6 +21,7 @@ class Chip:
         flops: peak bfloat16 FLOP per second.
         bandwidth: bytes per second to and from HBM.
         axes: of the torus, 2 or 3.
+        units: matrix units of 128 x 128; one of 256 x 256 counts as four.
         cores: devices per chip.
         options: further options of the compiler's topology.
     """
@@ -30,6 +31,7 @@ class Chip:
     flops: float
     bandwidth: float
     axes: int
+    units: int
     cores: int = 1
     options: tuple[tuple[str, str], ...] = ()
 
@@ -38,25 +40,31 @@ class Chip:
         """FLOP per byte above which a step is bound by arithmetic, below by memory."""
         return self.flops / self.bandwidth
 
+    @property
+    def clock(self) -> float:
+        """Cycles per second, from the peak: a unit multiplies and adds 128 x 128 pairs a cycle."""
+        return self.flops / (2 * 128 * 128 * self.units)
+
 
 # Peak bf16 and HBM of v5e, v5p, v6e: "System architecture" in Google Cloud's TPU documentation;
 # of v4 Jouppi et al. 2023, table 4; of v2 and v3 Jouppi et al. 2020, table 2 (half a chip each).
 CHIPS = {
     chip.name: chip
     for chip in (
-        Chip("v2", int(7.48 * GIB), 23e12, 350e9, 2, cores=2),
-        Chip("v3", int(15.48 * GIB), 61.5e12, 450e9, 2, cores=2),
+        Chip("v2", int(7.48 * GIB), 23e12, 350e9, 2, 1, cores=2),
+        Chip("v3", int(15.48 * GIB), 61.5e12, 450e9, 2, 2, cores=2),
         Chip(
             "v4",
             int(30.75 * GIB),
             275e12,
             1200e9,
             3,
+            8,
             options=(("chip_config_name", "megacore"),),
         ),
-        Chip("v5e", int(15.75 * GIB), 197e12, 819e9, 2),
-        Chip("v5p", int(95.74 * GIB), 459e12, 2765e9, 3),
-        Chip("v6e", int(31.25 * GIB), 918e12, 1638e9, 2),
+        Chip("v5e", int(15.75 * GIB), 197e12, 819e9, 2, 4),
+        Chip("v5p", int(95.74 * GIB), 459e12, 2765e9, 3, 8),
+        Chip("v6e", int(31.25 * GIB), 918e12, 1638e9, 2, 16),
     )
 }
 
@@ -79,7 +87,7 @@ class Topology:
     @property
     def devices(self) -> int:
         """Replicas that the whole topology runs."""
-        return math.prod(self.shape) * self.chip.cores
+        return self.chips * self.chip.cores
 
 
 def parse_topology(text: str) -> Topology:

@@ -135,9 +135,7 @@ def compiler_versions() -> dict[str, str]:
     return {p: importlib.metadata.version(p) for p in ("jax", "jaxlib", "libtpu")}
 
 
-def _key(
-    chip: Chip, topology: Topology | None, stablehlo: str, versions: Mapping[str, str]
-) -> str:
+def _key(chip: Chip, topology: Topology | None, stablehlo: str, versions: Mapping[str, str]) -> str:
     """Return a hash of all that the result depends on, without names that TensorFlow numbers.
 
     The engine is in the program: its text.

@@ -7,6 +7,8 @@ from tfnlp.families.config import OPTIMIZERS
 from tfnlp.plan.compiler import CACHE
 from tfnlp.plan.presets import MODELS
 
+ENGINES = ("tensorflow", "jax")
+
 
 @dataclasses.dataclass(kw_only=True)
 class PlanConfig(Config):
@@ -15,6 +17,7 @@ class PlanConfig(Config):
     model: str = option(
         help=f"published size: {', '.join(MODELS)}", choices=tuple(MODELS), metavar="MODEL"
     )
+    engine: str = option("tensorflow", "whose step; both: compare them", choices=(*ENGINES, "both"))
     topology: str = option("v5e:2x4", "CHIP:SHAPE; v2, v3, v4, v5e, v5p, v6e")
     batch: int | None = option(None, "rows of the global batch (default: --search)", at_least=1)
     search: bool = option(False, "find the largest that fits")
@@ -29,7 +32,28 @@ class PlanConfig(Config):
     float32: bool = option(False, "no bfloat16")
     optimizer: str | None = option(None, "instead of the recipe's", choices=OPTIMIZERS)
     accumulation: int = option(1, "micro-batches an update", at_least=1)
+    shard_optimizer: bool = option(False, "jax: each device keeps a part of the weights and slots")
+    steps: int | None = option(
+        None, "updates of the run, to say its hours and chip-hours", at_least=1
+    )
+    tokens: int | None = option(
+        None,
+        "tokens of the run (words of ELMo's), padding included, instead of --steps",
+        at_least=1,
+    )
     time_limit: float = option(3600, "seconds a compilation", above=0)
     cache: str = option(CACHE, "earlier answers", metavar="DIR")
     json: str | None = option(None, "write all figures there", metavar="FILE")
     hlo: str | None = option(None, "write the compiled program there, as text", metavar="FILE")
+
+    def check(self) -> None:
+        """Check each field, and those that go together.
+
+        Raises:
+            ValueError: one line with the argument's name in backticks.
+        """
+        super().check()
+        if self.steps is not None and self.tokens is not None:
+            raise ValueError("`steps` and `tokens` both say how long the run is; give one of them")
+        if self.shard_optimizer and self.engine != "jax":
+            raise ValueError("`shard_optimizer` is for `engine` jax alone")

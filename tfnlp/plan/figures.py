@@ -1,45 +1,51 @@
-"""Figures of a plan from the compiler's result, as a dict and as a table."""
+"""Figures of a plan from the compiler's result, as a dict."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.plan.chips import GIB, Topology
+from tfnlp.plan.chips import Topology
 from tfnlp.plan.compiler import Compiled
 
 if TYPE_CHECKING:
+    from tfnlp.plan.jax_lowering import LoweredStep
+    from tfnlp.plan.presets import Preset
     from tfnlp.plan.steps import PlannedStep
 
 
 def figures(
-    name: str,
-    length: int,
+    preset: Preset,
     batch: int,
-    step: PlannedStep,
+    step: PlannedStep | LoweredStep,
     compiled: Compiled,
     topology: Topology,
+    engine: str,
 ) -> dict[str, Any]:
     """Return all figures of one step, numbers and strings, ready for JSON.
 
     Args:
-        name: of the model.
-        length: tokens or words per row.
+        preset: the model.
         batch: rows per device.
-        step: the `PlannedStep`.
+        step: what was compiled.
         compiled: the `Compiled`.
         topology: the `Topology`.
+        engine: "tensorflow" or "jax".
     """
     chip, count = topology.chip, topology.devices
     result = {
-        "model": name,
-        "length": length,
+        "model": preset.name,
+        "engine": engine,
+        "length": preset.length,
         "topology": str(topology),
+        "chips": topology.chips,
         "replicas": count,
         "batch_per_replica": batch,
         "global_batch": batch * count,
+        "accumulation": preset.accumulation,
         "parameters": step.parameters,
         "expected_argument_bytes": step.argument_bytes,
+        "gradient_bytes": step.gradient_bytes,
         "verdict": "fits" if compiled.fits else "out of memory",
         "hbm_needed": compiled.total,
         "hbm_usable": chip.usable,
@@ -49,6 +55,7 @@ def figures(
         return result
     intensity = compiled.flops / compiled.hbm_bytes
     compute, memory = compiled.flops / chip.flops, compiled.hbm_bytes / chip.bandwidth
+    floor = max(compute, memory)
     return {
         **result,
         "memory": compiled.memory,
@@ -60,67 +67,34 @@ def figures(
         "flops_per_byte": intensity,
         "ridge": chip.ridge,
         "bound_by": "compute" if intensity >= chip.ridge else "memory",
-        "floor_seconds": max(compute, memory),
+        "floor_seconds": floor,
+        # The compiler has no estimate for some operations: their sum may be below the bound.
+        "expected_seconds": max(floor, compiled.cycles / chip.clock),
     }
 
 
-def table(result: Mapping[str, Any]) -> str:
-    """Return `figures` as a table to print."""
-    rows = [
-        ("model", f"{result['model']}, {result['parameters'] / 1e6:.2f} M weights"),
-        (
-            "batch",
-            f"{result['global_batch']} x {result['length']} on {result['topology']}: "
-            f"{result['batch_per_replica']} on each of {result['replicas']} replicas",
-        ),
-    ]
-    needed, usable = _gib(result["hbm_needed"]), _gib(result["hbm_usable"])
-    if result["verdict"] == "fits":
-        rows.append(("verdict", f"fits: {needed} of {usable}"))
-    else:
-        needed = needed if "memory" in result else f"at least {needed}"
-        rows.append(("verdict", f"OUT OF MEMORY: {needed}, available are {usable}"))
-    if "memory" in result:
-        rows += _work(result)
-    rows.append(
-        (
-            "all-reduce",
-            f"{result['all_reduce_bytes'] / 1e6:,.0f} MB to and from each replica for the "
-            "gradients (an estimate: one replica is compiled)",
-        )
-    )
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+def run_hours(
+    result: dict[str, Any], steps: int | None = None, tokens: int | None = None
+) -> dict[str, float]:
+    """Return the length of a run in steps, hours and chip-hours.
 
+    Args:
+        result: figures of its step.
+        steps: updates, or
+        tokens: of all rows, padding included.
 
-def _work(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    m = result["memory"]
-    kinds = (
-        ("weights, slots, batch", m["argument"]),
-        ("results, beside those in place", m["output"] - m["alias"]),
-        ("temporaries", m["temp"]),
-        ("program", m["generated_code"]),
-    )
-    parts = ", ".join(f"{name} {_gib(size)}" for name, size in kinds if size >= GIB / 1000)
-    intensity, ridge = result["flops_per_byte"], result["ridge"]
-    return [
-        ("HBM", parts),
-        ("a step", f"{_short(result['flops'])}FLOP, {_short(result['hbm_bytes'])}B through HBM"),
-        (
-            "bound by",
-            f"{result['bound_by']}: {intensity:,.0f} FLOP/byte, the chip's ridge is at "
-            f"{ridge:,.0f}",
-        ),
-        ("at least", f"{1e3 * result['floor_seconds']:,.2f} ms a step"),
-    ]
-
-
-def _gib(size: float) -> str:
-    return f"{size / GIB:.2f} GiB"
-
-
-def _short(number: float) -> str:
-    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
-        if number >= size:
-            return f"{number / size:,.2f} {unit}"
-    return f"{number:,.0f} "
+    Returns:
+        dict: `steps`, `tokens`; and `hours` and `chip_hours`, expected, with their lower bounds
+        `floor_hours` and `floor_chip_hours`.
+    """
+    a_step = result["global_batch"] * result["length"]
+    count = steps or math.ceil(tokens / a_step)
+    hours, floor = (count * result[k] / 3600 for k in ("expected_seconds", "floor_seconds"))
+    return {
+        "steps": count,
+        "tokens": count * a_step,
+        "hours": hours,
+        "chip_hours": hours * result["chips"],
+        "floor_hours": floor,
+        "floor_chip_hours": floor * result["chips"],
+    }

@@ -41,17 +41,21 @@ def lower_function(function: Callable, specs: Sequence[tf.TensorSpec]) -> str:
         return compiled.experimental_get_compiler_ir(*specs)(stage="stablehlo")
 
 
-def refused(message: str, model: keras.Model) -> Refused:
+def refused(message: str, model: keras.Model | None) -> Refused:
     """Return a `Refused` that names the place in `message`, from TensorFlow or the compiler.
 
     TensorFlow's bridge writes `{{node a/b/Op}}`, the compiler `op_name="a/b/Op"` or `loc("...")`.
+    Without a model the place is given as it stands there.
     """
     places = re.findall(r"\{\{node ([^}]+)\}\}", message)
     places += re.findall(r'op_name=\\?"([^"\\]+)', message) + re.findall(r'loc\("([^"]+)"', message)
     operations = re.findall(r"'(\w+)' OpKernel", message) + re.findall(r"\bop[: ]+(\w+)", message)
-    place = next((p for p in places if layer_of(p, model)), places[0] if places else None)
-    layer = layer_of(place, model) if place else None
-    where = layer or (f"outside the layers, at {place}" if place else "the training step")
+    if model is None:
+        where = places[0] if places else "the training step"
+    else:
+        place = next((p for p in places if layer_of(p, model)), places[0] if places else None)
+        layer = layer_of(place, model) if place else None
+        where = layer or (f"outside the layers, at {place}" if place else "the training step")
     what = f"operation {operations[0]}" if operations else "it"
     return Refused(f"{where}: a TPU's compiler refuses {what}: {_short(message)}")
 

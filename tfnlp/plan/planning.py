@@ -1,101 +1,168 @@
-"""Plans of one batch and of the largest batch that fits."""
+"""A plan: the figures of one batch, of the largest that fits, or of one that is cut to fit."""
 
 import sys
 import time
 from typing import Any
 
-from tfnlp.plan.chips import Topology, parse_topology
-from tfnlp.plan.config import PlanConfig
+from tfnlp.plan.chips import parse_topology
+from tfnlp.plan.config import ENGINES, PlanConfig
 from tfnlp.plan.presets import Preset
+
+Figures = dict[str, Any]
 
 
 def make_plan(config: PlanConfig) -> dict[str, Any]:
     """Compile the batch that a config asks for, or search for the largest that fits.
 
     Returns:
-        the figures of that batch, with "compiled", those of all batches that were compiled, and
-        "largest", the largest batch a replica that fits (0: none), where it was searched for.
+        the figures of that batch, with "compiled", those of all batches that were compiled;
+        "proposal", those of a step that fits and has the global batch that was asked for, or None;
+        and "largest", the largest batch a replica that fits (0: none), where it was searched for.
+        For the engine "both" a dict of "engines", such a plan by the engine's name.
 
     Raises:
         ValueError: for what can't be planned.
     """
-    topology = parse_topology(config.topology)
-    preset = _checked(config, topology)
-    plans: dict[int, dict[str, Any]] = {}
-
-    def plan(batch: int) -> dict[str, Any]:
-        plans[batch] = _compile(config, preset, topology, batch)
-        return plans[batch]
-
-    shown, found = None, {}
-    if config.batch is not None:
-        shown = plan(config.batch // topology.devices)
-    if config.search or shown is None:
-        largest = _search(config, preset, topology, plan)
-        if largest:
-            shown = plans[largest]
-        found = {"largest": largest}
-    shown = shown or plans[min(plans)]
-    return {**shown, "compiled": [plans[b] for b in sorted(plans)], **found}
+    if config.engine != "both":
+        return _Planner(config, config.engine).plan()
+    planners = [_Planner(config, engine) for engine in ENGINES]
+    return {"engines": {planner.engine: planner.plan() for planner in planners}}
 
 
-def _checked(config: PlanConfig, topology: Topology) -> Preset:
-    """Return the `Preset`, checked before anything is built."""
-    parts = topology.devices * config.accumulation
-    if config.batch is not None and config.batch % parts:
-        raise ValueError(
-            f"`batch` {config.batch} does not divide by the {topology.devices} replicas of "
-            f"{topology} x `accumulation` {config.accumulation}; give a multiple of {parts}"
+class _Planner:
+    """Plans of one engine.
+
+    Args:
+        config: what to plan.
+        engine: "tensorflow" or "jax".
+
+    Raises:
+        ValueError: for what can't be planned, before anything is built.
+    """
+
+    def __init__(self, config: PlanConfig, engine: str) -> None:
+        self.config, self.engine = config, engine
+        self.topology = parse_topology(config.topology)
+        self.known: dict[tuple[int, int], Figures] = {}  # by rows a replica and accumulation
+        parts = self.topology.devices * config.accumulation
+        if config.batch is not None and config.batch % parts:
+            raise ValueError(
+                f"`batch` {config.batch} does not divide by the {self.topology.devices} replicas "
+                f"of {self.topology} x `accumulation` {config.accumulation}; give a multiple of "
+                f"{parts}"
+            )
+        self._preset(config.accumulation)
+
+    def plan(self) -> dict[str, Any]:
+        """Return what `make_plan` does."""
+        config, shown, found = self.config, None, {}
+        asked = None
+        if config.batch is not None:
+            asked = shown = self._figures(
+                config.batch // self.topology.devices, config.accumulation
+            )
+        if config.search or shown is None:
+            largest = self._search()
+            if largest:
+                shown = self.known[largest, config.accumulation]
+            found = {"largest": largest}
+        shown = shown or self.known[min(self.known)]
+        proposal = self._proposal(asked or shown)
+        compiled = [self.known[key] for key in sorted(self.known)]
+        return {**shown, "compiled": compiled, "proposal": proposal, **found}
+
+    def _preset(self, accumulation: int) -> Preset:
+        config = self.config
+        return Preset(
+            config.model,
+            config.length,
+            config.vocab_size,
+            config.predictions,
+            config.samples,
+            dropout=config.dropout,
+            bf16=not config.float32,
+            optimizer=config.optimizer,
+            accumulation=accumulation,
         )
-    return Preset(
-        config.model,
-        config.length,
-        config.vocab_size,
-        config.predictions,
-        config.samples,
-        dropout=config.dropout,
-        bf16=not config.float32,
-        optimizer=config.optimizer,
-        accumulation=config.accumulation,
-    )
+
+    def _figures(self, rows: int, accumulation: int) -> Figures:
+        """Return the figures of `rows` on each replica."""
+        if (rows, accumulation) not in self.known:
+            self.known[rows, accumulation] = self._compile(rows, accumulation)
+        return self.known[rows, accumulation]
+
+    def _compile(self, rows: int, accumulation: int) -> Figures:
+        from tfnlp.plan.compiler import compile_for
+        from tfnlp.plan.figures import figures
+        from tfnlp.plan.jax_lowering import lower_jax
+        from tfnlp.plan.lowering import lower, refused
+
+        config, topology, preset = self.config, self.topology, self._preset(accumulation)
+        start = time.time()
+        parts = f" in {accumulation} micro-batches" if accumulation > 1 else ""
+        what = (
+            f"{preset.name}, {rows} x {preset.length}{parts} on one replica of {topology}, "
+            f"{self.engine}"
+        )
+        print(f"compiling {what}: this takes minutes", file=sys.stderr, flush=True)
+        if self.engine == "jax":
+            step, model = lower_jax(preset, rows, topology, config.shard_optimizer), None
+            text, devices = step.text, {"topology": topology}
+        else:
+            step = preset.step(rows)
+            text, model, devices = lower(step), step.model, {}
+        compiled = compile_for(
+            topology.chip,
+            text,
+            **devices,
+            cache=config.cache,
+            time_limit=config.time_limit,
+            keep=config.hlo,
+        )
+        if compiled.refusal is not None:
+            raise refused(compiled.refusal, model)
+        result = figures(preset, rows, step, compiled, topology, self.engine)
+        size = f"{compiled.total / 2**30:.2f} GiB"
+        verdict = f"fits with {size}" if compiled.fits else f"does not fit, needs {size}"
+        print(f"{what}: {verdict} ({time.time() - start:.0f} s)", file=sys.stderr, flush=True)
+        return result
+
+    def _search(self) -> int:
+        """Return the largest batch a replica that fits, a multiple of the micro-batches, or 0."""
+        from tfnlp.plan.search import largest_batch, power_of_two
+
+        accumulation, usable = self.config.accumulation, self.topology.chip.usable
+        preset = self._preset(accumulation)
+        fixed = sum(preset.step(accumulation).argument_bytes.values())
+        guess = power_of_two(self.config.guess or preset.guess(usable, fixed))
+
+        def needed(batch: int) -> tuple[bool, int]:
+            return _memory(self._figures(batch * accumulation, accumulation))
+
+        return largest_batch(needed, guess, fixed, usable) * accumulation
+
+    def _proposal(self, asked: Figures) -> Figures | None:
+        """Return the figures of a step with the rows of `asked` that fits, or None.
+
+        Where `asked` itself does not fit, it is that of the fewest micro-batches.
+        """
+        from tfnlp.plan.search import largest_fitting, predicted
+
+        if _memory(asked)[0]:
+            return asked
+        rows, usable = asked["batch_per_replica"], asked["hbm_usable"]
+        most = rows // asked["accumulation"]  # rows of a micro-batch
+        smaller = [n for n in range(1, most) if rows % n == 0]
+        # The sums over the micro-batches are as large as the gradients.
+        fixed = sum(asked["expected_argument_bytes"].values()) + asked["gradient_bytes"]
+
+        def needed(part: int) -> tuple[bool, int]:
+            return _memory(self._figures(rows, rows // part))
+
+        guess = predicted({most: asked["hbm_needed"]}, fixed, usable)
+        part = largest_fitting(needed, smaller, guess, fixed, usable)
+        return self.known[rows, rows // part] if part else None
 
 
-def _compile(config: PlanConfig, preset: Preset, topology: Topology, batch: int) -> dict[str, Any]:
-    """Return the figures of `batch` rows on each replica."""
-    from tfnlp.plan.compiler import compile_for
-    from tfnlp.plan.figures import figures
-    from tfnlp.plan.lowering import lower, refused
-
-    start = time.time()
-    what = f"{preset.name}, {batch} x {preset.length} on one replica of {topology}"
-    print(f"compiling {what}: this takes minutes", file=sys.stderr, flush=True)
-    step = preset.step(batch)
-    compiled = compile_for(
-        topology.chip,
-        lower(step),
-        cache=config.cache,
-        time_limit=config.time_limit,
-        keep=config.hlo,
-    )
-    if compiled.refusal is not None:
-        raise refused(compiled.refusal, step.model)
-    result = figures(preset.name, preset.length, batch, step, compiled, topology)
-    size = f"{compiled.total / 2**30:.2f} GiB"
-    verdict = f"fits with {size}" if compiled.fits else f"does not fit, needs {size}"
-    print(f"{what}: {verdict} ({time.time() - start:.0f} s)", file=sys.stderr, flush=True)
-    return result
-
-
-def _search(config: PlanConfig, preset: Preset, topology: Topology, plan: Any) -> int:
-    """Return the largest batch a replica that fits, a multiple of the micro-batches, or 0."""
-    from tfnlp.plan.search import largest_batch, power_of_two
-
-    fixed = sum(preset.step(config.accumulation).argument_bytes.values())
-    usable = topology.chip.usable
-    guess = power_of_two(config.guess or preset.guess(usable, fixed))
-
-    def needed(batch: int) -> tuple[bool, int]:
-        result = plan(batch * config.accumulation)
-        return result["verdict"] == "fits", result["hbm_needed"]
-
-    return largest_batch(needed, guess, fixed, usable) * config.accumulation
+def _memory(result: Figures) -> tuple[bool, int]:
+    return result["verdict"] == "fits", result["hbm_needed"]

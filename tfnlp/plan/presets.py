@@ -79,14 +79,14 @@ class Preset:
 
         if name not in MODELS:
             raise ValueError(f"`model` {name} is unknown; choose one of {', '.join(MODELS)}")
-        self.name, (self.family, size) = name, MODELS[name]
+        self.name, (self.family, self.size) = name, MODELS[name]
         self.plan = self.family.plan
         for option, value in (("predictions", predictions), ("samples", samples)):
             if value is not None and option not in self.plan.options:
                 takes = [f.name for f in FAMILIES.values() if f.plan and option in f.plan.options]
                 raise ValueError(f"`{option}` is for {' and '.join(takes)}, not for {name}")
-        self.length = self.plan.lengths[size] if length is None else length
-        self.sizes = dict(getattr(models, self.family.sizes[size]))
+        self.length = self.plan.lengths[self.size] if length is None else length
+        self.sizes = dict(getattr(models, self.family.sizes[self.size]))
         published = self.sizes.get("vocab_size", self.plan.vocab_size)
         self.vocab_size = vocab_size or published
         if self.plan.in_encoder:

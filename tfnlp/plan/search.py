@@ -1,6 +1,7 @@
 """Search for the largest batch that fits, with few compilations: each takes minutes."""
 
-from collections.abc import Callable, Mapping
+import bisect
+from collections.abc import Callable, Mapping, Sequence
 
 _LARGEST = 2**20
 
@@ -23,30 +24,54 @@ def largest_batch(
     Returns:
         The batch, or 0 if not even 1 fits.
     """
+    powers = [2**n for n in range(_LARGEST.bit_length())]
+    return largest_fitting(needed, powers, guess, fixed, usable)
+
+
+def largest_fitting(
+    needed: Callable[[int], tuple[bool, int]],
+    sizes: Sequence[int],
+    guess: float,
+    fixed: float,
+    usable: float,
+) -> int:
+    """Return the largest of `sizes` that fits, see `largest_batch`, or 0.
+
+    Args:
+        needed: as there.
+        sizes: ascending.
+        guess: near the first to try.
+        fixed, usable: as there.
+    """
     known = {}
-    low, high = 0, 2 * _LARGEST  # fits, does not
-    batch = guess
-    while high > max(1, 2 * low):
-        fits, size = needed(batch)
-        known[batch] = size
+    low, high = -1, len(sizes)  # places in `sizes`: fits, does not
+    place = bisect.bisect_right(sizes, guess) - 1
+    while high - low > 1:
+        place = min(max(place, low + 1), high - 1)
+        fits, known[sizes[place]] = needed(sizes[place])
         if fits:
-            low = max(low, batch)
+            low = place
         else:
-            high = min(high, batch)
-        batch = _predicted(known, fixed, usable)
-        batch = min(max(batch, 2 * low, 1), max(high // 2, 1))
-    return low
+            high = place
+        place = bisect.bisect_right(sizes, predicted(known, fixed, usable)) - 1
+    return sizes[low] if low >= 0 else 0
 
 
-def _predicted(known: Mapping[int, int], fixed: float, usable: float) -> int:
-    """Return the largest power of two that should fit, by the line through two known sizes."""
+def predicted(known: Mapping[int, int], fixed: float, usable: float) -> float:
+    """Return the batch that should fill the memory, by the line through two known sizes.
+
+    Args:
+        known: batches and the bytes that they need, at least one.
+        fixed: bytes without any batch, roughly.
+        usable: bytes that are available.
+    """
     (batch, size), *others = sorted(known.items(), key=lambda item: abs(item[1] - usable))
     slope = (size - fixed) / batch
     if others and others[0][1] != size:
         slope = (size - others[0][1]) / (batch - others[0][0])
     if slope <= 0:
         return _LARGEST if size < usable else 1
-    return power_of_two(batch + (usable - size) / slope)
+    return batch + (usable - size) / slope
 
 
 def power_of_two(number: float) -> int:

@@ -1,0 +1,214 @@
+"""What `tfnlp plan` prints: a table for a step, the options of a run, and the better engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tfnlp.plan.chips import GIB
+from tfnlp.plan.config import PlanConfig
+from tfnlp.plan.figures import run_hours
+from tfnlp.plan.presets import MODELS
+
+Figures = Mapping[str, Any]
+
+
+def report(config: PlanConfig, result: Figures) -> str:
+    """Return the text for what `make_plan` returned."""
+    if "engines" not in result:
+        return _plan(config, result)
+    plans = [_plan(config, plan) for plan in result["engines"].values()]
+    return "\n\n".join([*plans, "\n".join(comparison(*result["engines"].values()))])
+
+
+def comparison(one: Figures, other: Figures) -> list[str]:
+    """Return lines that say which of two engines needs less memory and less time.
+
+    Both are compared at the largest batch that was compiled for both and fits both.
+    """
+    plans = (one, other)
+    fitting = [{_batch(r): r for r in p["compiled"] if r["verdict"] == "fits"} for p in plans]
+    both = max(fitting[0].keys() & fitting[1].keys(), default=None)
+    lines = []
+    if both is None:
+        lines.append("no batch was compiled that fits both engines")
+    else:
+        pair = [found[both] for found in fitting]
+        rows, parts = both
+        cut = f" in {parts} micro-batches" if parts > 1 else ""
+        lines += [
+            f"with {rows} rows a replica{cut}:",
+            "  memory: " + _less(pair, lambda r: r["hbm_needed"], _gib),
+            "  expected time: " + _less(pair, lambda r: r["expected_seconds"], _milliseconds),
+        ]
+        if one["replicas"] > 1:
+            lines.append(
+                "  (jax with the sum of the gradients over the replicas, tensorflow without)"
+            )
+    if all("largest" in p for p in plans):
+        found = " and ".join(f"{p['engine']} {p['largest']}" for p in plans)
+        lines.append(f"largest batch a replica that fits: {found}")
+    return lines
+
+
+def _batch(result: Figures) -> tuple[int, int]:
+    return result["batch_per_replica"], result["accumulation"]
+
+
+def _less(pair: list[Figures], value: Any, text: Any) -> str:
+    less, more = sorted(pair, key=value)
+    if value(less) == value(more):
+        return f"equal, {text(value(less))}"
+    share = 100 * (1 - value(less) / value(more))
+    return (
+        f"{less['engine']} needs less, {text(value(less))}; {more['engine']} "
+        f"{text(value(more))} ({share:.1f} % less)"
+    )
+
+
+def _plan(config: PlanConfig, result: Figures) -> str:
+    """Return the text of one engine's plan."""
+    lines = []
+    if "largest" in result:
+        largest = result["largest"]
+        lines.append(
+            f"largest batch that fits: {largest} a replica, {largest * result['replicas']} in all"
+            if largest
+            else "not even one row a replica fits"
+        )
+    lines.append(table(config, result))
+    proposal = result["proposal"]
+    if proposal is None:
+        if config.batch is not None:
+            lines.append(
+                "no number of micro-batches makes this batch fit; give it more chips, or plan a "
+                "shorter length"
+            )
+        return "\n".join(lines)
+    if _batch(proposal) != _batch(result):
+        parts = proposal["accumulation"]
+        lines += ["", f"the batch asked for, in {parts} micro-batches:", table(config, proposal)]
+    lines.append(f"to run it: {pretrain_command(config, proposal)}")
+    return "\n".join(lines)
+
+
+def pretrain_command(config: PlanConfig, result: Figures) -> str:
+    """Return the command line that trains with the step of a plan, text and output left out.
+
+    Args:
+        config: the plan's.
+        result: figures of a step.
+    """
+    family, size = MODELS[config.model]
+    values = {name: getattr(config, name) for name in ("predictions", "samples")}
+    values["length"] = result["length"]
+    options = {
+        "--engine": result["engine"],
+        "--strategy": "tpu",
+        "--size": size,
+        **{flag: values[name] for name, flag in family.plan.pretrain.items()},
+        "--batch-size": result["global_batch"],
+        "--accumulation": result["accumulation"] if result["accumulation"] > 1 else None,
+        "--optimizer": config.optimizer,
+        "--dropout": config.dropout if "dropout" in config.given else None,
+        "--steps": _run_steps(config, result),
+    }
+    words = ["tfnlp pretrain", family.name]
+    words += [f"{flag} {value}" for flag, value in options.items() if value is not None]
+    words += [] if config.float32 else ["--bf16"]
+    words += ["--shard-optimizer"] if config.shard_optimizer else []
+    return " ".join(words)
+
+
+def _run_steps(config: PlanConfig, result: Figures) -> int | None:
+    if config.steps is None and config.tokens is None:
+        return None
+    return run_hours(result, config.steps, config.tokens)["steps"]
+
+
+def table(config: PlanConfig, result: Figures) -> str:
+    """Return the figures of one step as a table."""
+    parts = result["accumulation"]
+    rows = [
+        ("model", f"{result['model']}, {result['parameters'] / 1e6:.2f} M weights"),
+        ("engine", result["engine"]),
+        (
+            "batch",
+            f"{result['global_batch']} x {result['length']} on {result['topology']}: "
+            f"{result['batch_per_replica']} on each of {result['replicas']} replicas"
+            + (f", in {parts} micro-batches" if parts > 1 else ""),
+        ),
+    ]
+    needed, usable = _gib(result["hbm_needed"]), _gib(result["hbm_usable"])
+    if result["verdict"] == "fits":
+        rows.append(("verdict", f"fits: {needed} of {usable}"))
+    else:
+        needed = needed if "memory" in result else f"at least {needed}"
+        rows.append(("verdict", f"OUT OF MEMORY: {needed}, available are {usable}"))
+    if "memory" in result:
+        rows += _work(result)
+        if config.steps is not None or config.tokens is not None:
+            rows += _run(run_hours(result, config.steps, config.tokens))
+    compiled = "one replica is compiled"
+    if result["engine"] == "jax" and result["replicas"] > 1:
+        compiled = "the sum itself is in the compiled program"
+    rows.append(
+        (
+            "all-reduce",
+            f"{result['all_reduce_bytes'] / 1e6:,.0f} MB to and from each replica for the "
+            f"gradients (an estimate: {compiled})",
+        )
+    )
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
+
+
+def _work(result: Figures) -> Iterator[tuple[str, str]]:
+    m = result["memory"]
+    kinds = (
+        ("weights, slots, batch", m["argument"]),
+        ("results, beside those in place", m["output"] - m["alias"]),
+        ("temporaries", m["temp"]),
+        ("program", m["generated_code"]),
+    )
+    parts = ", ".join(f"{name} {_gib(size)}" for name, size in kinds if size >= GIB / 1000)
+    intensity, ridge = result["flops_per_byte"], result["ridge"]
+    yield "HBM", parts
+    yield "a step", f"{_short(result['flops'])}FLOP, {_short(result['hbm_bytes'])}B through HBM"
+    yield (
+        "bound by",
+        f"{result['bound_by']}: {intensity:,.0f} FLOP/byte, the chip's ridge is at {ridge:,.0f}",
+    )
+    for name, key in (("at least", "floor_seconds"), ("expected", "expected_seconds")):
+        seconds = result[key]
+        most = "at most " if key == "floor_seconds" else ""
+        tokens = result["global_batch"] * result["length"] / seconds
+        yield (
+            name,
+            f"{_milliseconds(seconds)} a step: {most}{1 / seconds:,.2f} steps/s, "
+            f"{tokens:,.0f} tokens/s",
+        )
+
+
+def _run(run: Mapping[str, float]) -> Iterator[tuple[str, str]]:
+    yield (
+        "the run",
+        f"{run['steps']:,} steps, {run['tokens']:,} tokens: expected {run['hours']:,.2f} hours, "
+        f"{run['chip_hours']:,.2f} chip-hours; at least {run['floor_hours']:,.2f} and "
+        f"{run['floor_chip_hours']:,.2f}",
+    )
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:.2f} GiB"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.2f} ms"
+
+
+def _short(number: float) -> str:
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6)):
+        if number >= size:
+            return f"{number / size:,.2f} {unit}"
+    return f"{number:,.0f} "
