@@ -30,3 +30,15 @@ def test_errors(text, message):
     with pytest.raises(ValueError, match=message) as error:
         parse_topology(text)
     assert text in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("chip, megahertz", [("v2", 700), ("v3", 940), ("v4", 1050)])
+def test_clocks_are_the_published_ones(chip, megahertz):
+    """Jouppi et al. 2023, table 4."""
+    assert CHIPS[chip].clock == pytest.approx(1e6 * megahertz, rel=0.01)
+
+
+def test_chips_and_replicas():
+    topology = parse_topology("v3:2x2")  # two cores a chip
+    assert (topology.chips, topology.devices) == (4, 8)
+    assert parse_topology("v5p:2x2x2").chips == 8

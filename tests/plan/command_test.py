@@ -22,7 +22,7 @@ def fake_compiler(monkeypatch):
     """A fake compiler for which a row needs 1 GiB; returns the rows of each program."""
     given = []
 
-    def compile_for(chip, stablehlo, *, cache, time_limit, keep):
+    def compile_for(chip, stablehlo, *, cache, time_limit, keep, topology=None):
         rows = int(stablehlo.split("s32[")[1].split(",")[0])
         given.append(rows)
         if rows > 15:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfnlp.plan.search import largest_batch, power_of_two
+from tfnlp.plan.search import largest_batch, largest_fitting, power_of_two
 
 
 @pytest.mark.parametrize("guess", [1, 4, 64, 1024])
@@ -40,3 +40,20 @@ def test_a_size_that_does_not_grow():
 @pytest.mark.parametrize("number, power", [(0.3, 1), (1, 1), (3.9, 2), (4, 4), (1000, 512)])
 def test_power_of_two(number, power):
     assert power_of_two(number) == power
+
+
+@pytest.mark.parametrize("usable", [50, 105, 130, 290, 1000])
+def test_it_finds_the_largest_of_some_sizes(usable):
+    sizes, calls = [1, 2, 3, 4, 6, 8, 12, 16, 24], []
+
+    def needed(rows):
+        calls.append(rows)
+        return 100 + 7 * rows <= usable, 100 + 7 * rows
+
+    largest = max((n for n in sizes if 100 + 7 * n <= usable), default=0)
+    assert largest_fitting(needed, sizes, 12, fixed=100, usable=usable) == largest
+    assert len(calls) == len(set(calls)) <= 4
+
+
+def test_no_sizes():
+    assert largest_fitting(None, [], 1, fixed=0, usable=1) == 0

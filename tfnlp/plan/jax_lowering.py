@@ -157,7 +157,7 @@ def _sizes(engine: JaxEngine, batch: Mapping[str, Any], devices: JaxDevices) -> 
             "slots": sum(size(v, devices.of_weight(v.shape)) for v in slots),
             "state": sum(size(v, SHARED) for v in [*body.others, *task.tables])
             + sum(size(v, ROWS) for v in task.state.values()),
-            "batch": sum(size(x, ROWS) for x in batch.values()),
+            "batch": sum(size(x, ROWS) for x in batch.values()) + 4,  # the step's number, int32
         },
         "gradient_bytes": sum(size(v, SHARED) for v in body.weights),
     }

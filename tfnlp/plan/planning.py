@@ -18,7 +18,8 @@ def make_plan(config: PlanConfig) -> dict[str, Any]:
         the figures of that batch, with "compiled", those of all batches that were compiled;
         "proposal", those of a step that fits and has the global batch that was asked for, or None;
         and "largest", the largest batch a replica that fits (0: none), where it was searched for.
-        For the engine "both" a dict of "engines", such a plan by the engine's name.
+        For the engine "both" a dict of "engines", such a plan by the engine's name, and "compared",
+        the figures of the largest batch that both propose, or None.
 
     Raises:
         ValueError: for what can't be planned.
@@ -26,7 +27,13 @@ def make_plan(config: PlanConfig) -> dict[str, Any]:
     if config.engine != "both":
         return _Planner(config, config.engine).plan()
     planners = [_Planner(config, engine) for engine in ENGINES]
-    return {"engines": {planner.engine: planner.plan() for planner in planners}}
+    plans = {planner.engine: planner.plan() for planner in planners}
+    proposals = [plan["proposal"] for plan in plans.values()]
+    compared = None
+    if None not in proposals:
+        same = min((p["batch_per_replica"] / p["accumulation"], _key(p)) for p in proposals)[1]
+        compared = {planner.engine: planner.figures(*same) for planner in planners}
+    return {"engines": plans, "compared": compared}
 
 
 class _Planner:
@@ -58,9 +65,7 @@ class _Planner:
         config, shown, found = self.config, None, {}
         asked = None
         if config.batch is not None:
-            asked = shown = self._figures(
-                config.batch // self.topology.devices, config.accumulation
-            )
+            asked = shown = self.figures(config.batch // self.topology.devices, config.accumulation)
         if config.search or shown is None:
             largest = self._search()
             if largest:
@@ -85,7 +90,7 @@ class _Planner:
             accumulation=accumulation,
         )
 
-    def _figures(self, rows: int, accumulation: int) -> Figures:
+    def figures(self, rows: int, accumulation: int) -> Figures:
         """Return the figures of `rows` on each replica."""
         if (rows, accumulation) not in self.known:
             self.known[rows, accumulation] = self._compile(rows, accumulation)
@@ -137,7 +142,7 @@ class _Planner:
         guess = power_of_two(self.config.guess or preset.guess(usable, fixed))
 
         def needed(batch: int) -> tuple[bool, int]:
-            return _memory(self._figures(batch * accumulation, accumulation))
+            return _memory(self.figures(batch * accumulation, accumulation))
 
         return largest_batch(needed, guess, fixed, usable) * accumulation
 
@@ -157,11 +162,15 @@ class _Planner:
         fixed = sum(asked["expected_argument_bytes"].values()) + asked["gradient_bytes"]
 
         def needed(part: int) -> tuple[bool, int]:
-            return _memory(self._figures(rows, rows // part))
+            return _memory(self.figures(rows, rows // part))
 
         guess = predicted({most: asked["hbm_needed"]}, fixed, usable)
         part = largest_fitting(needed, smaller, guess, fixed, usable)
         return self.known[rows, rows // part] if part else None
+
+
+def _key(result: Figures) -> tuple[int, int]:
+    return result["batch_per_replica"], result["accumulation"]
 
 
 def _memory(result: Figures) -> tuple[bool, int]:

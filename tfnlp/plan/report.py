@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tfnlp.plan.chips import GIB
@@ -18,30 +18,25 @@ def report(config: PlanConfig, result: Figures) -> str:
     if "engines" not in result:
         return _plan(config, result)
     plans = [_plan(config, plan) for plan in result["engines"].values()]
-    return "\n\n".join([*plans, "\n".join(comparison(*result["engines"].values()))])
+    return "\n\n".join([*plans, "\n".join(comparison(result))])
 
 
-def comparison(one: Figures, other: Figures) -> list[str]:
-    """Return lines that say which of two engines needs less memory and less time.
-
-    Both are compared at the largest batch that was compiled for both and fits both.
-    """
-    plans = (one, other)
-    fitting = [{_batch(r): r for r in p["compiled"] if r["verdict"] == "fits"} for p in plans]
-    both = max(fitting[0].keys() & fitting[1].keys(), default=None)
+def comparison(result: Figures) -> list[str]:
+    """Return lines that say which of two engines needs less memory and less time."""
+    plans, pair = result["engines"].values(), result["compared"]
     lines = []
-    if both is None:
-        lines.append("no batch was compiled that fits both engines")
+    if pair is None:
+        lines.append("there is no batch that fits with both engines")
     else:
-        pair = [found[both] for found in fitting]
-        rows, parts = both
+        pair = list(pair.values())
+        rows, parts = _batch(pair[0])
         cut = f" in {parts} micro-batches" if parts > 1 else ""
         lines += [
             f"with {rows} rows a replica{cut}:",
-            "  memory: " + _less(pair, lambda r: r["hbm_needed"], _gib),
-            "  expected time: " + _less(pair, lambda r: r["expected_seconds"], _milliseconds),
+            "  memory: " + _less(pair, "hbm_needed", _gib),
+            "  expected time: " + _less(pair, "expected_seconds", _milliseconds),
         ]
-        if one["replicas"] > 1:
+        if pair[0]["replicas"] > 1:
             lines.append(
                 "  (jax with the sum of the gradients over the replicas, tensorflow without)"
             )
@@ -55,14 +50,13 @@ def _batch(result: Figures) -> tuple[int, int]:
     return result["batch_per_replica"], result["accumulation"]
 
 
-def _less(pair: list[Figures], value: Any, text: Any) -> str:
-    less, more = sorted(pair, key=value)
-    if value(less) == value(more):
-        return f"equal, {text(value(less))}"
-    share = 100 * (1 - value(less) / value(more))
+def _less(pair: list[Figures], name: str, text: Callable[[float], str]) -> str:
+    less, more = sorted(pair, key=lambda r: r[name])
+    if less[name] == more[name]:
+        return f"equal, {text(less[name])}"
     return (
-        f"{less['engine']} needs less, {text(value(less))}; {more['engine']} "
-        f"{text(value(more))} ({share:.1f} % less)"
+        f"{less['engine']} needs less, {text(less[name])}; {more['engine']} {text(more[name])} "
+        f"({100 * (1 - less[name] / more[name]):.1f} % less)"
     )
 
 
@@ -200,7 +194,7 @@ def _run(run: Mapping[str, float]) -> Iterator[tuple[str, str]]:
 
 
 def _gib(size: float) -> str:
-    return f"{size / GIB:.2f} GiB"
+    return f"{size / GIB:.2f} GiB" if size >= GIB / 10 else f"{size / 2**20:.2f} MiB"
 
 
 def _milliseconds(seconds: float) -> str:

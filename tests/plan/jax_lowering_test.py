@@ -1,0 +1,168 @@
+"""The JAX engine's step, lowered for devices that are not here and compiled for a TPU."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support import start_python
+from tfnlp.plan.chips import parse_topology
+from tfnlp.plan.compiler import compile_for
+from tfnlp.plan.jax_lowering import lower_jax
+from tfnlp.plan.lowering import lower
+from tfnlp.plan.presets import Preset
+
+pytestmark = [
+    pytest.mark.timeout(1200),
+    pytest.mark.skipif(
+        not all(importlib.util.find_spec(p) for p in ("jax", "libtpu")),
+        reason="needs the TPU's compiler: pip install -e '.[tpu-plan]'",
+    ),
+]
+ONE, EIGHT = parse_topology("v5e:1x1"), parse_topology("v5e:2x4")
+ROWS, LENGTH = 8, 16
+SIZES = {
+    "bert-tiny": dict(
+        vocab_size=256, num_layers=1, hidden_size=128, num_heads=2, intermediate_size=256
+    ),
+    "elmo-mini": dict(
+        num_layers=1, units=128, projection_size=128, num_highway=1, filters=((1, 64), (2, 64))
+    ),
+}  # fmt: skip
+
+
+def toy(name, **more):
+    preset = Preset(name, LENGTH, vocab_size=256, **more)
+    preset.sizes = SIZES[name]
+    return preset
+
+
+@pytest.fixture(scope="module")
+def lowered():
+    """Function that returns a `LoweredStep`, made once."""
+    made = {}
+
+    def lowered(name, topology, shard_optimizer=False, **more):
+        key = (name, topology, shard_optimizer, *more.items())
+        if key not in made:
+            made[key] = lower_jax(toy(name, **more), ROWS, topology, shard_optimizer)
+        return made[key]
+
+    return lowered
+
+
+def arguments(text):
+    """The shapes of the program's arguments, and which of them are given away."""
+    main = next(line for line in text.splitlines() if "func.func public @main" in line)
+    main = main.split(") -> ")[0]
+    found = re.findall(r"%arg\d+: tensor<([^>]*)> (.*?)(?=, %arg|$)", main)
+    return [
+        (shape, "tf.aliasing_output" in rest or "buffer_donor" in rest) for shape, rest in found
+    ]
+
+
+def test_a_step_over_eight_devices(lowered):
+    step, preset = lowered("bert-tiny", EIGHT), toy("bert-tiny")
+    in_tensorflow = preset.step(ROWS)
+    # The arguments of one device are those of TensorFlow's replica; the step's number is int32.
+    want = dict(in_tensorflow.argument_bytes)
+    assert step.argument_bytes == {**want, "batch": want["batch"] - 4}
+    assert step.parameters == in_tensorflow.parameters
+    assert step.gradient_bytes == in_tensorflow.gradient_bytes == 4 * step.parameters
+    assert "mhlo.num_partitions = 8" in step.text and "stablehlo.all_reduce" in step.text
+    # Weights and two slots are given away, the global batch is not.
+    weights = len(in_tensorflow.model.trainable_variables)
+    given_away = [shape for shape, donated in arguments(step.text) if donated]
+    assert len(given_away) == 3 * weights
+    kept = [shape for shape, donated in arguments(step.text) if not donated]
+    assert sorted(kept) == sorted(
+        ["i32", f"{8 * ROWS}xi32", *3 * [f"{8 * ROWS}x{LENGTH}xi32"]]
+        + [f"{8 * ROWS}x3x{dtype}" for dtype in ("i32", "i32", "f32")]
+    )
+    # Without an empty name in it: the layers can be told from the program.
+    assert "layer_0" in step.text
+
+
+@pytest.mark.slow
+def test_parts_of_weights_and_slots(lowered):
+    whole, part = lowered("bert-tiny", EIGHT), lowered("bert-tiny", EIGHT, True)
+    for kind in ("weights", "slots"):  # only the table of two segments and small ones stay whole
+        assert whole.argument_bytes[kind] / part.argument_bytes[kind] == pytest.approx(8, rel=0.1)
+    assert part.argument_bytes["batch"] == whole.argument_bytes["batch"]
+    assert part.gradient_bytes == whole.gradient_bytes
+    compiled = [compile_for(EIGHT.chip, s.text, topology=EIGHT, cache=None) for s in (whole, part)]
+    assert compiled[1].memory["argument"] < 0.3 * compiled[0].memory["argument"]
+
+
+@pytest.mark.slow
+def test_micro_batches_are_a_loop(lowered):
+    one, four = lowered("bert-tiny", ONE), lowered("bert-tiny", ONE, accumulation=4)
+    costs = [compile_for(ONE.chip, s.text, topology=ONE, cache=None) for s in (one, four)]
+    assert costs[0].loop_flops == 0
+    assert costs[1].loop_flops == pytest.approx(0.75 * costs[1].matrix_flops, rel=0.05)
+    assert costs[1].matrix_flops == pytest.approx(costs[0].matrix_flops, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(SIZES))
+def test_the_work_is_that_of_tensorflows_step(name, lowered):
+    step, in_tensorflow = lowered(name, ONE), toy(name).step(ROWS)
+    found = compile_for(ONE.chip, step.text, topology=ONE, cache=None)
+    want = compile_for(ONE.chip, lower(in_tensorflow), cache=None)
+    assert found.fits and want.fits
+    assert found.matrix_flops == pytest.approx(want.matrix_flops, rel=0.02)
+    assert found.memory["argument"] == pytest.approx(want.memory["argument"], rel=0.02)
+    # Weights and slots are updated in place.
+    least = step.argument_bytes["weights"] + step.argument_bytes["slots"]
+    assert found.memory["alias"] >= least
+
+
+COMPILE = """
+import json, sys
+from jax.experimental import topologies
+from tfnlp.plan.compiler import compile_target
+from tfnlp.plan.jax_lowering import planned_engine
+from tfnlp.plan.chips import parse_topology
+from tfnlp.training.engines.jax_devices import JaxDevices
+from tests.plan.jax_lowering_test import ROWS, toy
+
+topology = parse_topology(sys.argv[1])
+target = compile_target(topology.chip, topology)
+chips = topologies.get_topology_desc(
+    platform="tpu", topology_name=target["topology"], **target["options"]
+)
+engine, batch = planned_engine(toy("bert-tiny"), ROWS * topology.devices, JaxDevices(chips.devices))
+compiled = engine.lower(batch).compile()
+stats, cost = compiled.memory_analysis(), compiled.cost_analysis()
+kinds = ("argument", "output", "alias", "temp", "generated_code")
+memory = {kind: getattr(stats, f"{kind}_size_in_bytes") for kind in kinds}
+print(json.dumps({"memory": memory, "flops": cost["flops"], "bytes": cost["bytes accessed"]}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", [ONE, EIGHT], ids=str)
+def test_it_is_the_program_that_jax_compiles(topology, lowered):
+    """JAX's own ahead-of-time compilation has the same figures as that of the text."""
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+    env.update(ALLOW_MULTIPLE_LIBTPU_LOAD="1", TPU_WORKER_HOSTNAMES="localhost")
+    process = start_python("-c", COMPILE, topology, stdout=subprocess.PIPE, env=env)
+    line = process.communicate()[0]
+    assert process.returncode == 0
+    want = json.loads(line)
+    text = lowered("bert-tiny", topology).text
+    found = compile_for(topology.chip, text, topology=topology, cache=None)
+    assert found.memory == want["memory"]
+    assert found.analysis == {"flops": want["flops"], "bytes": want["bytes"]}
+
+
+def test_a_process_that_dies(monkeypatch):
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda _, **more: popen([sys.executable, "-c", "1/0"], **more)
+    )
+    with pytest.raises(ChildProcessError, match="with code 1: ZeroDivisionError"):
+        lower_jax(toy("bert-tiny"), ROWS, ONE)

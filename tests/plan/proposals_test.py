@@ -1,0 +1,191 @@
+"""Both engines side by side, micro-batches that fit, and hours; with fake compilers."""
+
+import dataclasses
+import json
+import shlex
+
+import pytest
+
+from tests.plan.command_test import TINY, tfnlp
+from tfnlp.cli import parse
+from tfnlp.configs import Config
+from tfnlp.families import FAMILIES
+from tfnlp.plan import compiler, jax_lowering, lowering
+from tfnlp.plan.chips import CHIPS, GIB
+from tfnlp.plan.compiler import Compiled
+from tfnlp.plan.config import PlanConfig
+from tfnlp.plan.jax_lowering import LoweredStep
+from tfnlp.plan.planning import make_plan
+from tfnlp.plan.presets import MODELS, Preset
+from tfnlp.plan.report import pretrain_command
+
+SIZES = {"weights": 0, "slots": GIB, "state": 0, "batch": 0}
+
+
+@pytest.fixture
+def fake_engines(monkeypatch):
+    """Fake compilers: 1 GiB, and for each row of a micro-batch 1 GiB, in JAX three quarters.
+
+    A micro-batch takes 0.1 s and a row 0.01 s more, in JAX 0.02 s. Returns the (engine, rows of a
+    replica, accumulation) of each program.
+    """
+    given, texts, kept_step = [], {}, Preset.step
+
+    def lower_jax(preset, rows, topology, shard_optimizer):
+        text = f"jax {rows} {preset.accumulation} {topology.devices}"
+        return LoweredStep(text, 1000, SIZES, 4000)
+
+    def step(preset, rows):
+        made = kept_step(preset, rows)
+        texts[made.function] = f"tensorflow {rows} {preset.accumulation} 1"
+        return made
+
+    def compile_for(chip, text, *, cache, time_limit, keep, topology=None):
+        engine, rows, parts, devices = text.split()
+        assert (topology.devices if topology else 1) == int(devices)
+        rows, parts, in_jax = int(rows), int(parts), engine == "jax"
+        given.append((engine, rows, parts))
+        needed = GIB + (0.75 if in_jax else 1.0) * GIB * rows / parts
+        seconds = 0.1 * parts + (0.02 if in_jax else 0.01) * rows
+        memory = dict.fromkeys(("output", "alias", "generated_code"), 0)
+        return Compiled(
+            chip.usable,
+            memory={**memory, "argument": GIB, "temp": int(needed - GIB)},
+            hbm_bytes=10**6,
+            cycles=int(seconds * chip.clock),
+            analysis={"flops": 1e6, "bytes": 1e6},
+        )
+
+    monkeypatch.setattr(compiler, "compile_for", compile_for)
+    monkeypatch.setattr(Preset, "step", step)
+    monkeypatch.setattr(lowering, "lower", lambda step: texts[step.function])
+    monkeypatch.setattr(jax_lowering, "lower_jax", lower_jax)
+    return given
+
+
+def plan(**arguments):
+    return PlanConfig.make(
+        model="bert-tiny", vocab_size=100, length=16, topology="v5e:1x1", **arguments
+    )
+
+
+def command(text):
+    """The options of the line that `tfnlp plan` says to type."""
+    (line,) = [x for x in text.splitlines() if x.startswith("to run it: ")]
+    return line.removeprefix("to run it: ")
+
+
+def test_a_batch_that_does_not_fit_is_cut(fake_engines, capsys):
+    assert tfnlp(*TINY, "--engine", "jax", "--batch", 192, "--topology", "v5e:2x4") == 0
+    # 24 rows a replica: 19 GiB. 12 rows are 10 GiB; between 12 and 24 no number divides 24.
+    assert fake_engines == [("jax", 24, 1), ("jax", 24, 2)]
+    out = capsys.readouterr().out
+    assert "OUT OF MEMORY: 19.00 GiB, available are 15.75 GiB" in out
+    assert "the batch asked for, in 2 micro-batches" in out and "fits: 10.00 GiB" in out
+    assert command(out) == (
+        "tfnlp pretrain bert --engine jax --strategy tpu --size tiny --seq-length 16 "
+        "--batch-size 192 --accumulation 2 --bf16"
+    )
+
+
+def test_the_fewest_micro_batches(fake_engines):
+    result = make_plan(plan(batch=60))  # 61 GiB; 15 rows are 16 GiB, 12 rows 13 GiB
+    assert result["verdict"] == "out of memory"
+    proposal = result["proposal"]
+    assert (proposal["global_batch"], proposal["accumulation"]) == (60, 5)
+    assert {("tensorflow", 60, 4), ("tensorflow", 60, 5)} <= set(fake_engines)
+    assert len(fake_engines) <= 4
+
+
+def test_a_batch_that_can_not_be_cut(fake_engines, capsys):
+    assert make_plan(plan(batch=17))["proposal"]["accumulation"] == 17
+    arguments = ("--batch", 17, "--accumulation", 17, "--topology", "v5e:1x1")
+    assert tfnlp(*TINY, *arguments) == 0
+    assert "--batch-size 17 --accumulation 17" in command(capsys.readouterr().out)
+
+
+def test_nothing_fits(fake_engines, monkeypatch, capsys):
+    chip = dataclasses.replace(CHIPS["v5e"], usable=GIB)
+    monkeypatch.setitem(CHIPS, "v5e", chip)
+    assert tfnlp(*TINY, "--batch", 4, "--topology", "v5e:1x1") == 0
+    out = capsys.readouterr().out
+    assert "no number of micro-batches makes this batch fit" in out and "to run it" not in out
+
+
+def test_a_search_proposes_what_it_found(fake_engines, capsys):
+    assert tfnlp(*TINY, "--engine", "jax", "--topology", "v5e:1x1", "--dropout", 0.2) == 0
+    out = capsys.readouterr().out  # 16 rows are 13 GiB
+    assert "largest batch that fits: 16 a replica, 16 in all" in out
+    assert "--batch-size 16 --dropout 0.2 --bf16" in command(out)
+
+
+def test_both_engines(fake_engines, capsys, tmp_path):
+    file = tmp_path / "both.json"
+    arguments = ("--engine", "both", "--batch", 8, "--topology", "v5e:1x1", "--json", file)
+    assert tfnlp(*TINY, *arguments) == 0
+    out = capsys.readouterr().out
+    assert "memory: jax needs less, 7.00 GiB; tensorflow 9.00 GiB (22.2 % less)" in out
+    assert "time: tensorflow needs less, 180.00 ms; jax 260.00 ms (30.8 % less)" in out
+    engines = json.loads(file.read_text())["engines"]
+    assert [engines[e]["hbm_needed"] / GIB for e in ("tensorflow", "jax")] == [9, 7]
+    # After searches the largest batch that fits both is compared.
+    fake_engines.clear()
+    assert tfnlp(*TINY, "--engine", "both", "--topology", "v5e:1x1") == 0
+    out = capsys.readouterr().out
+    assert "with 8 rows a replica:" in out and "7.00 GiB; tensorflow 9.00 GiB" in out
+    assert "largest batch a replica that fits: tensorflow 8 and jax 16" in out
+
+
+def test_hours(fake_engines, capsys):
+    arguments = ("--engine", "jax", "--batch", 64, "--topology", "v5e:2x4")
+    assert tfnlp(*TINY, *arguments, "--steps", 36_000) == 0
+    # 0.1 s + 8 rows of 0.02 s are 0.26 s; 36,000 of them are 2.6 hours of 8 chips.
+    out = capsys.readouterr().out
+    assert "260.00 ms a step: 3.85 steps/s, 3,938 tokens/s" in out
+    tokens = 36_000 * 64 * 16
+    assert f"36,000 steps, {tokens:,} tokens: expected 2.60 hours, 20.80 chip-hours" in out
+    assert "--steps 36000" in command(out)
+    assert tfnlp(*TINY, *arguments, "--tokens", tokens - 1) == 0
+    assert "--steps 36000" in command(capsys.readouterr().out)  # the last batch is whole, too
+    # Two cores are one chip.
+    arguments = ("--engine", "jax", "--batch", 8, "--topology", "v3:2x2")
+    assert tfnlp(*TINY, *arguments, "--steps", 36_000) == 0
+    assert "expected 1.20 hours, 4.80 chip-hours" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--steps", 5, "--tokens", 5), "--steps and --tokens both say how long the run is"),
+        (("--shard-optimizer",), "--shard-optimizer is for --engine jax alone"),
+        (("--shard-optimizer", "--engine", "both"), "--shard-optimizer is for --engine jax"),
+        (("--tokens", 0), "--tokens 0 must be at least 1"),
+    ],
+)
+def test_errors(arguments, message, capsys):
+    assert tfnlp(*TINY, *arguments) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_options_are_those_of_pretrain(model):
+    """Each is an option of the family's config that takes the value."""
+    family, _ = MODELS[model]
+    values = {"predictions": 3, "samples": 64}
+    given = {name: values[name] for name in values if name in family.plan.options}
+    config = PlanConfig.make(model=model, optimizer="adam", dropout=0.2, tokens=10**9, **given)
+    result = {"engine": "jax", "length": 20, "global_batch": 48, "accumulation": 2, "chips": 8}
+    result.update(expected_seconds=1.0, floor_seconds=0.5)
+    line = shlex.split(pretrain_command(config, result))
+    parsed = vars(parse([*line, "--output", "run", "--input", "text"]))
+    fields = {field.name for field in dataclasses.fields(family.config)}
+    made: Config = family.config.make(**{k: v for k, v in parsed.items() if k in fields})
+    assert (made.batch_size, made.accumulation, made.steps) == (48, 2, 1041667)
+    assert (made.bf16, made.optimizer, made.dropout) == (True, "adam", 0.2)
+    assert family.sizes[made.size] == family.sizes[MODELS[model][1]]
+    assert 20 in (getattr(made, "seq_length", None), getattr(made, "window", None))
+    assert set(family.plan.pretrain) == {"length", *family.plan.options}
+    for name, value in given.items():
+        assert getattr(made, {"predictions": "max_predictions"}.get(name, name)) == value
+    assert FAMILIES[family.name] is family
