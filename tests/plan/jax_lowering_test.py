@@ -113,7 +113,10 @@ def test_the_work_is_that_of_tensorflows_step(name, lowered):
     found = compile_for(ONE.chip, step.text, topology=ONE, cache=None)
     want = compile_for(ONE.chip, lower(in_tensorflow), cache=None)
     assert found.fits and want.fits
-    assert found.matrix_flops == pytest.approx(want.matrix_flops, rel=0.02)
+    # The compiler makes a product with one-hot vectors of TensorFlow's gather of the 16 numbers of
+    # each of 50 characters a word, of 262.
+    gathered = {"elmo-mini": 2 * (2 * ROWS * LENGTH) * 50 * 262 * 16}.get(name, 0)
+    assert found.matrix_flops == pytest.approx(want.matrix_flops - gathered, rel=0.01)
     assert found.memory["argument"] == pytest.approx(want.memory["argument"], rel=0.02)
     # Weights and slots are updated in place.
     least = step.argument_bytes["weights"] + step.argument_bytes["slots"]

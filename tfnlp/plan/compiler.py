@@ -152,11 +152,13 @@ def compile_target(chip: Chip, topology: Topology | None) -> dict[str, Any]:
         chip: a chip.
         topology: all whose devices run the program; None: one device of `chip`.
     """
-    options = dict(chip.options)
-    if topology is None or topology.chips == 1:
-        one = f"{chip.name}:{'x'.join('1' * chip.axes)}"
-        return {"topology": one, "options": {"chips_per_host_bounds": [1, 1, 1], **options}}
-    return {"topology": str(topology), "options": options}
+    shape = topology.shape if topology else (1,) * chip.axes
+    # All chips at one host: what one process runs is lowered.
+    host = [*shape, *[1] * (3 - len(shape))]
+    return {
+        "topology": f"{chip.name}:{'x'.join(map(str, shape))}",
+        "options": {"chips_per_host_bounds": host, **dict(chip.options)},
+    }
 
 
 def _run(

@@ -54,9 +54,10 @@ def _less(pair: list[Figures], name: str, text: Callable[[float], str]) -> str:
     less, more = sorted(pair, key=lambda r: r[name])
     if less[name] == more[name]:
         return f"equal, {text(less[name])}"
+    share = 100 * (1 - less[name] / more[name])
     return (
-        f"{less['engine']} needs less, {text(less[name])}; {more['engine']} {text(more[name])} "
-        f"({100 * (1 - less[name] / more[name]):.1f} % less)"
+        f"{less['engine']} needs {'hardly ' if share < 1 else ''}less, {text(less[name])}; "
+        f"{more['engine']} {text(more[name])} ({share:.1f} % less)"
     )
 
 
@@ -143,16 +144,16 @@ def table(config: PlanConfig, result: Figures) -> str:
         rows += _work(result)
         if config.steps is not None or config.tokens is not None:
             rows += _run(run_hours(result, config.steps, config.tokens))
-    compiled = "one replica is compiled"
-    if result["engine"] == "jax" and result["replicas"] > 1:
-        compiled = "the sum itself is in the compiled program"
-    rows.append(
-        (
-            "all-reduce",
-            f"{result['all_reduce_bytes'] / 1e6:,.0f} MB to and from each replica for the "
-            f"gradients (an estimate: {compiled})",
+    if result["replicas"] > 1:
+        in_it = result["engine"] == "jax"
+        compiled = "the sum is in the compiled program" if in_it else "one replica is compiled"
+        rows.append(
+            (
+                "all-reduce",
+                f"{result['all_reduce_bytes'] / 1e6:,.0f} MB to and from each replica for the "
+                f"gradients (an estimate: {compiled})",
+            )
         )
-    )
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in rows)
 

@@ -1,5 +1,7 @@
 """ELMo's pretraining: language models for the next and for the previous word."""
 
+from collections.abc import Callable
+
 import keras
 import numpy as np
 from keras import ops
@@ -41,7 +43,9 @@ class ElmoPretraining(Task):
         if keras.backend.backend() == "tensorflow":  # workers can't share a variable of int16
             self.characters = ops.convert_to_tensor(characters, "int16")
         else:
-            self.characters = _constant(np.asarray(characters), "int16", "characters")
+            table = np.asarray(characters, "int16")
+            # A function, so that the variable can be made where no values are (`tfnlp plan`).
+            self.characters = _constant(lambda *_, **__: table, "int16", "characters", table.shape)
             self.tables = [self.characters]
         self.distinct = distinct and keras.backend.backend() == "tensorflow"
         shape = (batch_size, *model.input["state"].shape[1:])
@@ -106,7 +110,7 @@ class ElmoPretraining(Task):
 
 
 def _constant(
-    value: np.ndarray | str, dtype: str, name: str, shape: tuple[int, ...] | None = None
+    value: Callable[..., np.ndarray] | str, dtype: str, name: str, shape: tuple[int, ...]
 ) -> keras.Variable:
     return keras.Variable(value, shape=shape, dtype=dtype, trainable=False, name=name)
 
