@@ -211,8 +211,9 @@ def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -
             raise ValueError(f"`{name}` {one!r} must be {_KINDS.get(kind, kind.__name__)}")
         if kind is float and not math.isfinite(one):
             raise ValueError(f"`{name}` {one} must be a finite number")
-        if kind is int and abs(one) > _LARGEST:
-            raise ValueError(f"`{name}` {one} must be at most {_LARGEST}")
+        largest = max(_LARGEST, metadata.get("limits", {}).get("at most") or 0)
+        if kind is int and abs(one) > largest:
+            raise ValueError(f"`{name}` {one} must be at most {largest}")
     choices = metadata.get("choices")
     for one in values:
         if choices and one not in choices:

@@ -147,6 +147,8 @@ def test_hours(fake_engines, capsys):
     assert "--steps 36000" in command(out)
     assert tfnlp(*TINY, *arguments, "--tokens", tokens - 1) == 0
     assert "--steps 36000" in command(capsys.readouterr().out)  # the last batch is whole, too
+    assert tfnlp(*TINY, *arguments, "--tokens", 10**13) == 0  # more than any seed may be
+    assert "9,765,625,000 steps" in capsys.readouterr().out
     # Two cores are one chip.
     arguments = ("--engine", "jax", "--batch", 8, "--topology", "v3:2x2")
     assert tfnlp(*TINY, *arguments, "--steps", 36_000) == 0
@@ -159,7 +161,8 @@ def test_hours(fake_engines, capsys):
         (("--steps", 5, "--tokens", 5), "--steps and --tokens both say how long the run is"),
         (("--shard-optimizer",), "--shard-optimizer is for --engine jax alone"),
         (("--shard-optimizer", "--engine", "both"), "--shard-optimizer is for --engine jax"),
-        (("--tokens", 0), "--tokens 0 must be at least 1"),
+        (("--tokens", 0), "--tokens 0 must be between 1 and 1e+16"),
+        (("--tokens", 10**17), "--tokens 100000000000000000 must be at most 10000000000000000"),
     ],
 )
 def test_errors(arguments, message, capsys):

@@ -119,7 +119,7 @@ class Plan:
     state: Callable[..., tuple] = lambda task: ()
     in_encoder: bool = True
     pretrain: Mapping[str, str] = dataclasses.field(
-        default_factory=lambda: {"length": "--seq-length", "predictions": "--max-predictions"}
+        default_factory=lambda: {"length": "--seq-length"}
     )
 
 

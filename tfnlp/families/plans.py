@@ -43,6 +43,7 @@ def masked_plan(name: str, sizes: Iterable[str], vocab_size: int, label: str = "
         batch=batch,
         row_bytes=lambda sizes, a: transformer_bytes(sizes, a, a.length * 0.15),
         options=("predictions",),
+        pretrain={"length": "--seq-length", "predictions": "--max-predictions"},
     )
 
 

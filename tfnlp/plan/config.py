@@ -37,10 +37,9 @@ class PlanConfig(Config):
         None, "updates of the run, to say its hours and chip-hours", at_least=1
     )
     tokens: int | None = option(
-        None,
-        "tokens of the run (words of ELMo's), padding included, instead of --steps",
-        at_least=1,
-    )
+        None, "tokens of the run (ELMo's: words), padding included, instead of --steps",
+        at_least=1, at_most=10**16,
+    )  # fmt: skip
     time_limit: float = option(3600, "seconds a compilation", above=0)
     cache: str = option(CACHE, "earlier answers", metavar="DIR")
     json: str | None = option(None, "write all figures there", metavar="FILE")
