@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.plan.recipes import recipe_optimizer, step_settings
-from tfnlp.training.step import Step
+from tfnlp.training.engines.tensorflow import make_step
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,18 +77,7 @@ def planned_step(preset: Any, arguments: Any) -> PlannedStep:
     }
     with _no_values():
         built = recipe_optimizer(preset, task.model)
-    settings = step_settings(preset, arguments, task, built)
-    step = Step(
-        settings.task,
-        settings.optimizer,
-        settings.rate,
-        settings.clip_norm,
-        settings.accumulation,
-        settings.jit_compile,
-        settings.seed,
-        replicas=1,
-        loss_scale=settings.loss_scale,
-    )
+    step = make_step(step_settings(preset, arguments, task, built), replicas=1)
     names = list(batch)
 
     def train(number: tf.Tensor, *tensors: tf.Tensor) -> dict[str, tf.Tensor]:

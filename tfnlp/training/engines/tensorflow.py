@@ -30,18 +30,7 @@ class TensorFlowEngine:
         self._task, self._optimizer = settings.task, settings.optimizer
         self._one_a_call = settings.steps_per_call == 1
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
-        self.body = Step(
-            settings.task,
-            settings.optimizer,
-            settings.rate,
-            settings.clip_norm,
-            settings.accumulation,
-            settings.jit_compile,
-            settings.seed,
-            self.replicas,
-            settings.loss_scale,
-            settings.layer_rates,
-        )
+        self.body = make_step(settings, self.replicas)
 
     @property
     def step(self) -> int:
@@ -121,3 +110,19 @@ class TensorFlowEngine:
         return tf.nest.map_structure(
             lambda x: self.strategy.experimental_local_results(x)[0], results
         )
+
+
+def make_step(settings: StepSettings, replicas: int) -> Step:
+    """Return the step of one of so many replicas."""
+    return Step(
+        settings.task,
+        settings.optimizer,
+        settings.rate,
+        settings.clip_norm,
+        settings.accumulation,
+        settings.jit_compile,
+        settings.seed,
+        replicas,
+        settings.loss_scale,
+        settings.layer_rates,
+    )
