@@ -34,7 +34,7 @@ def test_errors(text, message):
 
 @pytest.mark.parametrize("chip, megahertz", [("v2", 700), ("v3", 940), ("v4", 1050)])
 def test_clocks_are_the_published_ones(chip, megahertz):
-    """Jouppi et al. 2023, table 4."""
+    """The published ones, in MHz."""
     assert CHIPS[chip].clock == pytest.approx(1e6 * megahertz, rel=0.01)
 
 
