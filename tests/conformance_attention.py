@@ -67,10 +67,9 @@ def decoder_row(name, args, **kwargs):
         {"units": C, **args},
         {**tokens, **memory},
         time=memory_time,
-        padded=("memory",),
         keep=weights_at_real,
         bf16=("bfloat16", "float32", "float32"),
-        **kwargs,
+        **{"padded": ("memory",), **kwargs},
     )
 
 
@@ -159,4 +158,24 @@ ATTENTION_ROWS = [
         )
         for norm_first, scores in ((False, False), (True, False), (False, True))
     ],
+]
+
+DOT_ROW = score_row(layers.DotAttention, {}, C)
+DROPOUT_ROWS = [
+    decoder_row(
+        "dropout",
+        {"num_layers": 2, "input_feeding": True, "dropout": 0.3},
+        options={"training": True},
+        padded=(),
+    ),
+    attention_row(
+        "dropout", {"dropout": 0.3}, masked_tokens, options={"training": True}, padded=()
+    ),
+    block_row(
+        "dropout",
+        {"dropout": 0.3, "attention_dropout": 0.2},
+        masked_tokens,
+        options={"training": True},
+        padded=(),
+    ),
 ]

@@ -1,6 +1,6 @@
 """Tiny instances of every layer, one `Row` each, for `conformance_test.py`."""
 
-from tests.conformance_attention import ATTENTION_ROWS
+from tests.conformance_attention import ATTENTION_ROWS, DOT_ROW, DROPOUT_ROWS
 from tests.conformance_row import (
     Array,
     B,
@@ -279,3 +279,73 @@ ROWS = [
 
 
 LEARNING = [row for row in ROWS if row.gradient]
+
+# Of layers without weights most of the table says nothing: dropout_test.py, boundaries_test.py,
+# attention_scores_test.py and replaced_tokens_test.py in tests/layers have their own checks.
+UNWEIGHTED = [
+    Row(
+        "Dropout training",
+        layers.Dropout,
+        {"rate": 0.3},
+        tokens,
+        options={"training": True},
+        padded=(),
+    ),
+    Row(
+        "SentenceBoundaries",
+        layers.SentenceBoundaries,
+        {"begin": [7, 8, 9], "end": [7, 5, 9]},
+        {"inputs": Array((B, T, 3), "int32", V)},
+        padded=(),
+        bf16=("int32",),
+        gradient=False,
+    ),
+    DOT_ROW,
+    *[
+        Row(
+            f"ReplacedTokens{' training' if training else ''}",
+            layers.ReplacedTokens,
+            {},
+            {
+                **words,
+                "positions": Array((B, P), "int32", T),
+                "targets": Array((B, P), "int32", V),
+                "weights": Array((B, P)),
+                "logits": Array((B, P, V)),
+            },
+            options={"training": training},
+            padded=(),
+            bf16=("int32", "float32"),
+            gradient=False,
+        )
+        for training in (False, True)
+    ],
+]
+
+# Layers that draw random numbers: their values can be compared where the draws are the same.
+DRAWING = [
+    Row(
+        "SampledSoftmax training",
+        layers.SampledSoftmax,
+        {"vocab_size": V, "num_samples": 4},
+        {"inputs": Array((B, T, H)), "targets": Array((B, T), "int32", V)},
+        options={"training": True},
+        padded=(),
+        bf16=("float32",),
+    ),
+    Row(
+        "BiLM dropout",
+        layers.BiLM,
+        {**bilm_args, "dropout": 0.3},
+        tokens,
+        options={"training": True},
+        padded=(),
+        bf16=bilm_dtypes,
+    ),
+    *DROPOUT_ROWS,
+]
+
+# What the package registers with Keras and JAX cannot run, and why.
+NOT_ON_JAX = {
+    "tfnlp.hub.Layer": "calls the functions of a SavedModel, which are graphs of TensorFlow",
+}

@@ -12,9 +12,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.conformance_calls import (
+    arrays,
+    build,
+    built,
+    cotangents,
+    functional,
+    lengthened,
+    rng_of,
+)
 from tests.conformance_row import B, numbers_at_real, scores_at_real, weights_at_real
-from tests.conformance_table import LEARNING, ROWS
-from tests.layers.reference import randomize
+from tests.conformance_table import LEARNING, ROWS, UNWEIGHTED
 from tests.training import toy
 from tfnlp import layers
 
@@ -28,50 +36,12 @@ def two_replicas():
     return toy.two_replicas()
 
 
-def built(row, rng, **kwargs):
-    """A layer with random weights, and inputs for it; the weights depend on `rng` alone."""
-    layer, inputs = row.make(**kwargs), row.draw(rng)
-    build(row, layer)
-    randomize(layer, rng)
-    return layer, inputs
-
-
-def build(row, layer):
-    """`layer.build` with the shapes of the inputs that it asks for by name."""
-    wanted = inspect.signature(layer.build).parameters
-    first, others = row.split({name: spec.shape for name, spec in row.inputs.items()})
-    named = {f"{n}_shape": shape for n, shape in others.items() if f"{n}_shape" in wanted}
-    layer.build(first, **named)
-
-
-def functional(row, layer, unknown_time):
-    """A functional model around the layer: any batch size and, if asked, any length."""
-    shapes = {name: list(spec.shape) for name, spec in row.inputs.items()}
-    if unknown_time:
-        for name, axis in row.time.items():
-            shapes[name][axis] = None
-    inputs = {
-        name: keras.Input(shapes[name][1:], dtype=spec.dtype, name=name)
-        for name, spec in row.inputs.items()
-    }
-    return keras.Model(inputs, row.call(layer, inputs))
-
-
-def arrays(outputs):
-    return [np.asarray(y).astype("float32") for y in outputs]
-
-
 def assert_close(got, expected, tolerance=1e-5):
     got, expected = arrays(keras.tree.flatten(got)), arrays(keras.tree.flatten(expected))
     assert len(got) == len(expected)
     for g, e in zip(got, expected, strict=True):
         assert g.shape == e.shape
         np.testing.assert_allclose(g, e, rtol=tolerance, atol=tolerance)
-
-
-def cotangents(row, outputs, rng):
-    """Random numbers to weigh outputs with, one set for each example (`[1, ...]` is shared)."""
-    return [rng.standard_normal((B, *y.shape[1:])).astype("float32") for y in outputs]
 
 
 def outputs_and_gradients(row, layer, inputs, weights_of_outputs):
@@ -95,19 +65,11 @@ def test_every_layer_has_a_row():
         for value in (getattr(layers, name) for name in layers.__all__)
         if inspect.isclass(value) and issubclass(value, keras.layers.Layer)
     }
-    # Of layers without weights most of the table says nothing: dropout_test.py, boundaries_test.py,
-    # attention_scores_test.py and replaced_tokens_test.py in tests/layers have their own checks.
-    unweighted = {
-        layers.Dropout,
-        layers.SentenceBoundaries,
-        layers.DotAttention,
-        layers.ReplacedTokens,
-    }
-    assert public - unweighted == {row.layer for row in ROWS}
+    assert public == {row.layer for row in [*ROWS, *UNWEIGHTED]}
 
 
 @table()
-def test_build_makes_all_weights(row, rng_of):
+def test_build_makes_all_weights(row):
     layer = row.make()
     assert layer.weights == []
     build(row, layer)
@@ -119,7 +81,7 @@ def test_build_makes_all_weights(row, rng_of):
 
 
 @table()
-def test_config_round_trip(row, rng_of):
+def test_config_round_trip(row):
     layer, inputs = built(row, rng_of(row))
     config = layer.get_config()
     named = set(inspect.signature(row.layer.__init__).parameters) - {"self", "kwargs"}
@@ -140,7 +102,7 @@ def test_config_round_trip(row, rng_of):
 
 
 @table()
-def test_keras_file_round_trip(row, rng_of, tmp_path):
+def test_keras_file_round_trip(row, tmp_path):
     layer, inputs = built(row, rng_of(row))
     model = functional(row, layer, unknown_time=True)
     model.save(tmp_path / "model.keras")
@@ -150,7 +112,7 @@ def test_keras_file_round_trip(row, rng_of, tmp_path):
 
 @pytest.mark.slow
 @table()
-def test_saved_model_gives_the_same(row, rng_of, tmp_path):
+def test_saved_model_gives_the_same(row, tmp_path):
     layer, inputs = built(row, rng_of(row))
     functional(row, layer, unknown_time=True).export(tmp_path / "module", verbose=False)
     module = tf.saved_model.load(str(tmp_path / "module"))
@@ -160,10 +122,10 @@ def test_saved_model_gives_the_same(row, rng_of, tmp_path):
 
 @pytest.mark.slow
 @table()
-def test_xla_equals_eager(row, rng_of):
+def test_xla_equals_eager(row):
     rng = rng_of(row)
     layer, inputs = built(row, rng)
-    weights = cotangents(row, row.call(layer, inputs), rng)
+    weights = cotangents(row.call(layer, inputs), rng)
 
     def run(inputs):
         if row.xla_gradient:
@@ -175,7 +137,7 @@ def test_xla_equals_eager(row, rng_of):
 
 
 @table()
-def test_bf16_policy(row, rng_of):
+def test_bf16_policy(row):
     layer, inputs = built(row, rng_of(row))
     half, _ = built(row, rng_of(row), dtype="mixed_bfloat16")
     trained = {w.dtype for w in half.weights if w.trainable}
@@ -190,47 +152,27 @@ def test_bf16_policy(row, rng_of):
     for g, e in zip(arrays(got), arrays(expected), strict=True):
         assert np.abs(g - e).max() < 0.03 * max(1, np.abs(e).max())  # bf16 has 8 bits: 0.004
 
-    weights = cotangents(row, expected, rng_of(row))
+    weights = cotangents(expected, rng_of(row))
     for gradient in outputs_and_gradients(row, half, inputs, weights)[1]:
         assert gradient is not None
         assert gradient.dtype == tf.float32 and np.isfinite(gradient).all()
 
 
 @table([row for row in ROWS if row.padded])
-def test_padding_changes_nothing(row, rng_of):
+def test_padding_changes_nothing(row):
     rng = rng_of(row)
     layer, inputs = built(row, rng)
-    axes = {name: row.time[name] for name in row.padded}
-    some, axis = next(iter(axes.items()))
-    real = inputs.get(row.mask, np.ones((B, inputs[some].shape[axis]), bool))
+    real, other, longer, more = lengthened(row, inputs, rng)
     expected = row.keep(arrays(row.call(layer, inputs)), real)
-
-    def along(array, flags, axis):  # [B, T] flags beside `[B, ..., T, ...]`
-        shape = [1] * array.ndim
-        shape[0], shape[axis] = flags.shape
-        return flags.reshape(shape)
-
-    noise = row.draw(rng)
-    other = dict(inputs)
-    for name, axis in axes.items():
-        other[name] = np.where(along(inputs[name], real, axis), inputs[name], noise[name])
     assert_close(row.keep(arrays(row.call(layer, other)), real), expected)
-
-    longer = dict(other)
-    for name, axis in axes.items():
-        tail = np.take(noise[name], [0, 1], axis=axis)
-        longer[name] = np.concatenate([other[name], tail], axis=axis)
-    more = np.pad(real, [(0, 0), (0, 2)])
-    for name in {row.mask, "resets"} & set(inputs):
-        longer[name] = np.pad(inputs[name], [(0, 0), (0, 2)])
     assert_close(row.keep(arrays(row.call(layer, longer)), more), expected)
 
 
 @table(LEARNING)
-def test_gradients_reach_every_weight(row, rng_of):
+def test_gradients_reach_every_weight(row):
     rng = rng_of(row)
     layer, inputs = built(row, rng)
-    weights = cotangents(row, row.call(layer, inputs), rng)
+    weights = cotangents(row.call(layer, inputs), rng)
     _, gradients = outputs_and_gradients(row, layer, inputs, weights)
     assert len(gradients) == len(layer.trainable_variables) > 0
     for variable, gradient in zip(layer.trainable_variables, gradients, strict=True):
@@ -241,10 +183,10 @@ def test_gradients_reach_every_weight(row, rng_of):
 
 @pytest.mark.slow
 @table(LEARNING)
-def test_two_replicas_equal_one(row, rng_of, two_replicas):
+def test_two_replicas_equal_one(row, two_replicas):
     rng = rng_of(row)
     layer, inputs = built(row, rng)
-    weights = cotangents(row, row.call(layer, inputs), rng)
+    weights = cotangents(row.call(layer, inputs), rng)
     _, expected = outputs_and_gradients(row, layer, inputs, weights)
     with two_replicas.scope():
         mirrored, _ = built(row, rng_of(row))
@@ -270,7 +212,7 @@ def test_two_replicas_equal_one(row, rng_of, two_replicas):
 
 
 @table()
-def test_static_shapes_stay_static(row, rng_of):
+def test_static_shapes_stay_static(row):
     layer, inputs = built(row, rng_of(row))
     expected = row.call(layer, inputs)
     symbolic = row.call(
@@ -291,7 +233,7 @@ def test_static_shapes_stay_static(row, rng_of):
 
 
 @table([row for row in ROWS if row.time])
-def test_unknown_length(row, rng_of):
+def test_unknown_length(row):
     layer, inputs = built(row, rng_of(row))
     expected = row.call(layer, inputs)
     model = functional(row, layer, unknown_time=True)
@@ -316,9 +258,3 @@ def test_unknown_length(row, rng_of):
         assert unknown[-1:] == [False] or row.keep in (
             numbers_at_real, scores_at_real, weights_at_real
         )  # fmt: skip
-
-
-@pytest.fixture
-def rng_of():
-    """A generator for a row, the same each time it is asked for."""
-    return lambda row: np.random.default_rng(sum(row.name.encode()))

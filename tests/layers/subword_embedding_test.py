@@ -1,9 +1,11 @@
 """Word vectors out of n-grams against a loop over words."""
 
+import keras
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.layers import SubwordEmbedding
+from tfnlp.layers.subword_embedding import plain_sums, sums_of_existing
 
 V, H, BUCKETS = 5, 4, 6
 SUBWORDS = [[0, 3, 3], [], [5], [1, 2], [4, 0, 2]]  # of each word; one comes twice
@@ -50,3 +52,18 @@ def test_words_have_no_subwords_until_they_are_said():
     layer = SubwordEmbedding(V, H, BUCKETS, most_subwords=3)
     layer.build()
     np.testing.assert_allclose(layer(IDS), layer.embeddings.numpy()[IDS], atol=1e-7)
+
+
+def test_sums_of_all_places_equal_those_of_existing_ones():
+    rng = np.random.default_rng(2)
+    table = keras.Variable(rng.standard_normal((9, H)).astype("float32"))
+    rows = tf.constant([[3, -1, 8, 3], [0, -1, -1, -1], [8, 7, 0, -1]])
+    upstream = rng.standard_normal((3, H)).astype("float32")
+    found = []
+    for add_up in (plain_sums, sums_of_existing):
+        with tf.GradientTape() as tape:
+            sums = add_up(table, rows)
+            loss = tf.reduce_sum(sums * upstream)
+        found.append((sums, tf.convert_to_tensor(tape.gradient(loss, table.value))))
+    for plain, existing in zip(*found, strict=True):
+        np.testing.assert_allclose(plain, existing, rtol=1e-6, atol=1e-6)

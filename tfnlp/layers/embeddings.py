@@ -142,8 +142,8 @@ class PositionEmbedding(keras.layers.Layer):
         if start is None:
             rows = self.embeddings[self.offset : self.offset + length]  # [T, H]
         else:
-            hidden = self.embeddings.shape[-1]
-            rows = ops.slice(self.embeddings, (self.offset + start, 0), (length, hidden))
+            table = ops.convert_to_tensor(self.embeddings)  # JAX slices no variable
+            rows = ops.slice(table, (self.offset + start, 0), (length, table.shape[-1]))
         return ops.cast(rows[None], self.compute_dtype)  # [1, T, H]
 
     def compute_output_spec(

@@ -103,12 +103,9 @@ class SubwordEmbedding(keras.layers.Layer):
         ids = ops.reshape(inputs, (-1,))  # [N]
         rows = ops.take(self.subword_rows, ids, axis=0)
         rows = ops.concatenate([ops.cast(ids, "int32")[:, None], rows], 1)  # [N, 1 + G]
-        # Most words have far fewer n-grams than G: only existing ones are read.
-        owners, places = ops.nonzero(rows >= 0)  # [M] each, owners rising
-        width = self.most_subwords + 1
-        places = ops.cast(owners, "int32") * width + ops.cast(places, "int32")
-        found = look_up(self.embeddings, ops.take(ops.reshape(rows, (-1,)), places))  # [M, H]
-        sums = ops.segment_sum(found, owners, num_segments=ops.shape(ids)[0])  # [N, H]
+        # Only TensorFlow has arrays whose size depends on values.
+        add_up = sums_of_existing if keras.backend.backend() == "tensorflow" else plain_sums
+        sums = add_up(self.embeddings, rows)
         counts = ops.sum(ops.cast(rows >= 0, "float32"), 1, keepdims=True)
         # The value is the mean, the gradient that of the sum.
         vectors = ops.stop_gradient(sums / counts - sums) + sums  # [N, H]
@@ -126,3 +123,21 @@ class SubwordEmbedding(keras.layers.Layer):
             "buckets": self.buckets,
             "most_subwords": self.most_subwords,
         }
+
+
+def plain_sums(table: Tensor, rows: Tensor) -> Tensor:
+    """Return `sum_g E[rows_ng]`, without rows of -1: `[R, H]` and `[N, G]` to `[N, H]`."""
+    found = look_up(table, ops.maximum(rows, 0))  # [N, G, H]
+    return ops.sum(ops.where((rows >= 0)[..., None], found, 0.0), axis=1)
+
+
+def sums_of_existing(table: Tensor, rows: Tensor) -> Tensor:
+    """Return what `plain_sums` returns, but read only the rows that there are.
+
+    Most words have far fewer n-grams than G. Needs a backend whose arrays may have a size that is
+    known only from values.
+    """
+    owners, places = ops.nonzero(rows >= 0)  # [M] each, owners rising
+    places = ops.cast(owners, "int32") * rows.shape[1] + ops.cast(places, "int32")
+    found = look_up(table, ops.take(ops.reshape(rows, (-1,)), places))  # [M, H]
+    return ops.segment_sum(found, owners, num_segments=ops.shape(rows)[0])
