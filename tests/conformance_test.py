@@ -137,20 +137,23 @@ def test_xla_equals_eager(row):
 
 
 @table()
-def test_bf16_policy(row):
+@pytest.mark.parametrize("kind, error", [("bfloat16", 0.03), ("float16", 0.004)])
+def test_16_bit_policies(row, kind, error):
     layer, inputs = built(row, rng_of(row))
-    half, _ = built(row, rng_of(row), dtype="mixed_bfloat16")
+    half, _ = built(row, rng_of(row), dtype=f"mixed_{kind}")
+    dtypes = tuple(dtype.replace("bfloat16", kind) for dtype in row.bf16)
     trained = {w.dtype for w in half.weights if w.trainable}
     assert trained == ({"float32"} if row.weights else set())
     expected, got = row.call(layer, inputs), row.call(half, inputs)
     assert tuple(keras.backend.standardize_dtype(y.dtype) for y in expected) == (
         ("float32",) * len(row.bf16)
     )
-    assert tuple(keras.backend.standardize_dtype(y.dtype) for y in got) == row.bf16
+    assert tuple(keras.backend.standardize_dtype(y.dtype) for y in got) == dtypes
     model = functional(row, half, unknown_time=False)  # what is promised before any number flows
-    assert tuple(y.dtype for y in model.outputs) == row.bf16
+    assert tuple(y.dtype for y in model.outputs) == dtypes
     for g, e in zip(arrays(got), arrays(expected), strict=True):
-        assert np.abs(g - e).max() < 0.03 * max(1, np.abs(e).max())  # bf16 has 8 bits: 0.004
+        # bfloat16 has 8 bits, 0.004; float16 11, 0.0005.
+        assert np.abs(g - e).max() < error * max(1, np.abs(e).max())
 
     weights = cotangents(expected, rng_of(row))
     for gradient in outputs_and_gradients(row, half, inputs, weights)[1]:

@@ -105,6 +105,13 @@ TRAINING = {
             ("`layer_0`", lambda: training.layer_groups(other().variables)),
         ],
     },
+    "LossScaling": {
+        "factors that are no powers of two or in another order, or an interval below 1": [
+            *calls(training.LossScaling, {}, initial=1000.0, least=0.0, most=INF, interval=0),
+            *calls(training.LossScaling, {}, initial=NAN, most=2.0**14),
+            ("initial=0.5", lambda: training.LossScaling(initial=0.5)),
+        ],
+    },
     "Checkpoints": {"`keep` < 1": [("keep=0", lambda: training.Checkpoints("nowhere", {}, 0))]},
     "Trainer": {
         "arguments out of range or of another type": [
@@ -112,6 +119,7 @@ TRAINING = {
             *calls(trainer, {}, clip_norm=NAN, loss_scale=NAN, learning_rate=INF, keep=0),
             *calls(trainer, {}, learning_rate="x", optimizer="sgdd"),
             ("optimizer must", lambda: trainer(optimizer=3)),
+            ("a fixed factor of the loss is loss_scale", lambda: trainer(loss_scaling=2.0)),
             ("task must", lambda: trainer(task=3)),
             ("without loss", lambda: trainer(loss=None)),
         ],

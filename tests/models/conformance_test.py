@@ -207,20 +207,21 @@ def test_dropout_only_while_training(name):
         assert any(np.abs(first[path] - second[path]).max() > 1e-3 for path in first)
 
 
+# 0.10 of the pooled output was seen in bfloat16 on a CPU with AVX2 alone.
 @table
-def test_bf16_is_near_float32(name):
+@pytest.mark.parametrize("dtype, error", [("bfloat16", 0.12), ("float16", 0.015)])
+def test_16_bits_are_near_float32(name, dtype, error):
     model, inputs = made(name)
-    half = MODELS[name][0](dtype="mixed_bfloat16")
+    half = MODELS[name][0](dtype=f"mixed_{dtype}")
     half.set_weights(model.get_weights())
     assert {w.dtype for w in half.trainable_variables} == {"float32"}
     want, outputs = run(model, inputs), half(inputs)
     got = run(half, inputs)
     for path, y in keras.tree.flatten_with_path(outputs):
-        kind = "float32" if path[0] in FLOAT32 or path[0].endswith("logits") else "bfloat16"
+        kind = "float32" if path[0] in FLOAT32 or path[0].endswith("logits") else dtype
         assert keras.backend.standardize_dtype(y.dtype) == kind, path
         if name == "electra" and path[0] in SAMPLED:
             continue
         real = np.abs(want[path]) < 1e8
         distance = np.abs(got[path] - want[path])[real].max()
-        # 0.10 of the pooled output was seen on a CPU with AVX2 alone.
-        assert distance < 0.12 * max(1, np.abs(want[path][real]).max()), path
+        assert distance < error * max(1, np.abs(want[path][real]).max()), path

@@ -199,14 +199,16 @@ def test_fine_tuned_model(task, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_measures_of_a_bf16_training_are_those_of_evaluate(run, tmp_path):
+@pytest.mark.parametrize("kind", ["bf16", "fp16"])
+def test_the_measures_of_a_16_bit_training_are_those_of_evaluate(run, tmp_path, kind):
     rows = [(f"{text} and {i * 7}", f"the book {i}", i / 7) for i, (text, _) in enumerate(ROWS)]
     task = tfnlp.finetune(
         "similarity", run, train=rows, output=tmp_path / "task", epochs=1, batch_size=8,
-        held_out=0.5, bf16=True,
+        held_out=0.5, **{kind: True},
     )  # fmt: skip
     assert task.evaluate(task.dev) == task.results["metrics"]
-    assert task.config["training"]["bf16"] is True
+    found = {name: task.config["training"][name] for name in ("bf16", "fp16")}
+    assert found == {"bf16": kind == "bf16", "fp16": kind == "fp16"}
 
 
 @pytest.mark.slow
@@ -260,6 +262,11 @@ def test_runs_of_the_version_before_still_work(tmp_path, capsys):
         (lambda: tfnlp.pretrain("bert", "x", "y", steps=0), "`steps` 0 must be at least 1"),
         (lambda: tfnlp.pretrain("bert", "x", "y", steps="9"), "`steps` '9' must be a whole number"),
         (lambda: tfnlp.pretrain("bert", "x", "y", bf16=1), "`bf16` 1 must be True or False"),
+        (lambda: tfnlp.pretrain("bert", "x", "y", bf16=True, fp16=True), "give `bf16` or `fp16`"),
+        (
+            lambda: tfnlp.finetune("tag", "x", [], output="y", bf16=True, fp16=True),
+            "give `bf16` or `fp16`",
+        ),
         (lambda: tfnlp.pretrain("gpt", "x", "y", size="big"), "`size` 'big' must be one of mini"),
         (lambda: tfnlp.settings("bart"), "name='bart' must be one of word2vec"),
     ],

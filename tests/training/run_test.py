@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp.runs.task_folder import delete_task
-from tfnlp.training.run import delete_run
+from tfnlp.training.run import delete_run, write_config
 
 RUN = ["config.json", "curve.png", "vocab.txt", "logs/events", "checkpoints/best-0000000001/x"]
 PRETRAINING = [*RUN, "counts.txt", "vocab/merges.txt"]
@@ -29,6 +29,14 @@ def test_a_deletion_that_was_cut_short_is_finished_by_the_next(delete, files, tm
         assert len(os.listdir(folder)) > 1
         delete(folder)
         assert os.listdir(folder) == ["of_the_user.txt"]
+
+
+def test_a_switch_that_an_earlier_version_did_not_have_was_off(tmp_path):
+    write_config(tmp_path, {"tfnlp": "0.1.0", "training": {"bf16": True}})
+    write_config(tmp_path, {"tfnlp": "0.1.0", "training": {"bf16": True, "fp16": False}})
+    for changed, said in (({"bf16": True, "fp16": True}, "fp16"), ({"bf16": False}, "bf16")):
+        with pytest.raises(ValueError, match=f"training.{said} was"):
+            write_config(tmp_path, {"tfnlp": "0.1.0", "training": changed})
 
 
 def _stop_at_deletion(number, patch):

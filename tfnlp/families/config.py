@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 from tfnlp.configs import Config, option
+from tfnlp.families.precision import PrecisionConfig
 
 LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
@@ -72,7 +73,7 @@ class DeviceConfig(Config):
 
 
 @dataclasses.dataclass(kw_only=True)
-class TrainingConfig(DeviceConfig):
+class TrainingConfig(PrecisionConfig, DeviceConfig):
     """Optimisation, evaluations and checkpoints; the defaults are a family's recipe."""
 
     epochs: float | None = option(10, "times through the text", above=0, group="optimisation")
@@ -107,9 +108,6 @@ class TrainingConfig(DeviceConfig):
         1.0, "largest norm of the gradient; 0 for no clipping",
         at_least=0, group="optimisation", record="training",
     )  # fmt: skip
-    bf16: bool = option(
-        False, "matrix products in bfloat16", group="optimisation", record="training"
-    )
     seed: int = option(
         0, "of weights, dropout and the batches", at_least=0, group="optimisation",
         record="training",

@@ -50,7 +50,7 @@ def load_teacher(config: Any) -> Any:
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.text import WordPieceTokenizer
 
-    teacher = load_pretrained(config.teacher, dtype="mixed_bfloat16" if config.bf16 else None)
+    teacher = load_pretrained(config.teacher, dtype=config.dtype_policy())
     if teacher.pretrainer is None or "mlm_logits" not in teacher.pretrainer.output:
         raise ValueError(f"`teacher` {teacher.path} has no masked-LM head; give one that has")
     if not isinstance(teacher.tokenizer, WordPieceTokenizer):

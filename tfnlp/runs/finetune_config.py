@@ -6,6 +6,7 @@ from typing import Any
 from tfnlp.configs import Config, option, redefine
 from tfnlp.families.bert import FillConfig
 from tfnlp.families.config import DeviceConfig, OutputConfig
+from tfnlp.families.precision import PrecisionConfig
 from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
 
 FEATURES = (
@@ -26,7 +27,7 @@ FEATURES = (
     secret_file={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
-class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
+class FinetuneConfig(PrecisionConfig, DeviceConfig, ColumnConfig, OutputConfig):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
     model: Any = option(
@@ -111,7 +112,6 @@ class FinetuneConfig(DeviceConfig, ColumnConfig, OutputConfig):
         None, "train the head alone, then a layer more every so often",
         above=0, metavar="EPOCHS", group="optimisation",
     )  # fmt: skip
-    bf16: bool = option(False, "matrix products in bfloat16", group="optimisation")
     seeds: list[int] = option(
         [1], "one run each; several give a mean", at_least=0, group="optimisation"
     )

@@ -156,8 +156,9 @@ class Finetuning:
         config = self._run_config(settings, features, seed, words)
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
-            dtype = "mixed_bfloat16" if self.config.bf16 else None
-            model = task_folder.make_task_model(self.backbone, config, words, dtype)
+            model = task_folder.make_task_model(
+                self.backbone, config, words, self.config.dtype_policy()
+            )
         write_config(folder, config)
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
@@ -191,7 +192,7 @@ class Finetuning:
             patience=self.config.patience,
         )
         trainer.restore(best=True)
-        if self.config.bf16 and features is None:
+        if self.config.dtype_policy() and features is None:
             model = self._in_float32(model, config, words)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
@@ -200,7 +201,7 @@ class Finetuning:
         return results
 
     def _in_float32(self, trained: Any, config: dict[str, Any], words: list[str] | None) -> Any:
-        """Return a model with the weights of a bfloat16 one: what the other commands load."""
+        """Return a model with the weights of one of 16 bits: what the other commands load."""
         model = task_folder.make_task_model(self.backbone, config, words)
         model.model.set_weights(trained.model.get_weights())
         return model
@@ -299,7 +300,13 @@ class Finetuning:
             "features": features,
             "head": head,
             "columns": {"text": config.text_columns, "label": config.label},
-            "training": {**settings, "metric": self.metric, "bf16": config.bf16, "seed": seed},
+            "training": {
+                **settings,
+                "metric": self.metric,
+                "bf16": config.bf16,
+                "fp16": config.fp16,
+                "seed": seed,
+            },
             "optimizer": optimizer_settings(optimizer_of(settings)),
             "data": {
                 "examples": len(self.train),

@@ -31,7 +31,8 @@ def check_rows(family: Family, config: Any, before: Any, workers: int = 1) -> No
     """Check that the hidden states of one batch fit into memory.
 
     A training step keeps the output of every layer for the backward pass: `rows x tokens x layers x
-    width` numbers of 4 bytes, or 2 in bfloat16. `family.row` names the arguments of that product.
+    width` numbers of 4 bytes, or 2 in bfloat16 and float16. `family.row` names the arguments of
+    that product.
 
     Args:
         family: What is trained.
@@ -57,7 +58,7 @@ def check_batch_memory(config: Any, values: dict[str, int], workers: int = 1) ->
     """Check that a micro-batch of rows of `values` numbers each fits into memory.
 
     Args:
-        config: With `batch_size`, `accumulation` and `bf16`.
+        config: With `batch_size`, `accumulation` and a `PrecisionConfig`'s fields.
         values: The factors of a row, by name.
         workers: How many machines share a batch.
 
@@ -65,7 +66,7 @@ def check_batch_memory(config: Any, values: dict[str, int], workers: int = 1) ->
         ValueError: if it does not.
     """
     rows = config.batch_size // ((config.accumulation or 1) * workers)
-    needed = rows * math.prod(values.values()) * (2 if config.bf16 else _BYTES)
+    needed = rows * math.prod(values.values()) * (2 if config.dtype_policy() else _BYTES)
     if needed > total_memory():
         factors = " x ".join(f"`{name}` {value:,}" for name, value in values.items())
         raise ValueError(

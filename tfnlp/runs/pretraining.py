@@ -62,8 +62,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
 
     keras.utils.set_random_seed(config.seed)
     with strategy.scope():
-        dtype = "mixed_bfloat16" if config.bf16 else None
-        encoder, pretrainer = family.build(prepared.arguments, heads, dtype)
+        encoder, pretrainer = family.build(prepared.arguments, heads, config.dtype_policy())
         trained = encoder if pretrainer is None else pretrainer
         if prepared.copy_weights is not None:
             prepared.copy_weights(encoder, pretrainer)

@@ -7,6 +7,7 @@ from tfnlp.training.cluster.workers import WorkerLost, Workers, read_cluster
 from tfnlp.training.engines import default_strategy, device_kind, is_compiled, workers_of
 from tfnlp.training.history import History
 from tfnlp.training.layer_rates import LayerRates, layer_groups
+from tfnlp.training.loss_scaling import LossScaling
 from tfnlp.training.optimizers import (
     LAMB,
     Adagrad,
@@ -28,6 +29,7 @@ __all__ = [
     "History",
     "LAMB",
     "LayerRates",
+    "LossScaling",
     "Optimizer",
     "RowwiseAdagrad",
     "STRATEGIES",

@@ -16,7 +16,7 @@ _REPLACED = {
     "clipvalue": "give the Trainer clip_norm, which clips the gradient summed over replicas",
     "global_clipnorm": "give the Trainer clip_norm, which clips the gradient summed over replicas",
     "gradient_accumulation_steps": "give the Trainer accumulation",
-    "loss_scale_factor": "train in float32 or bfloat16, which need no loss scaling",
+    "loss_scale_factor": "give the Trainer loss_scaling, which divides before it clips",
     "use_ema": "average checkpoints with tfnlp.training.average_checkpoints",
 }
 

@@ -135,11 +135,18 @@ class Loop:
                 ) from error
             totals = {name: float(value) for name, value in totals.items()}
         totals = self._speeds.take(totals)
+        failed = totals.pop("failed", 0.0)
         logs = trainer.task.report(means(totals))
         if not math.isfinite(logs["loss"]) or not math.isfinite(logs["gradient_norm"]):
             raise FloatingPointError(
                 f"loss is {logs['loss']} and gradient norm {logs['gradient_norm']} at step {end}; "
                 "lower the learning rate or lengthen the warm-up"
+            )
+        if failed:
+            raise FloatingPointError(
+                f"gradients are not finite at step {end} although the loss is no longer scaled up "
+                f"({logs['skipped']:.0%} of the last updates were skipped); lower the learning "
+                "rate, lengthen the warm-up or train without float16"
             )
         self.callbacks.on_train_batch_end(end - 1, logs)
         self._bar.update(end, {**logs, **self._speeds.recent()})

@@ -209,6 +209,8 @@ def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> 
     found = []
     for key in sorted(set(old) | set(new)):
         a, b = old.get(key), new.get(key)
+        if key not in old and b is False:
+            continue  # an earlier version did not have it yet
         if isinstance(a, dict) and isinstance(b, dict):
             found += _differences(a, b, f"{prefix}{key}.")
         elif a != b:

@@ -16,9 +16,11 @@ import tensorflow as tf
 from tfnlp.training.flops import matmul_flops
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
+from tfnlp.training.loss_scaling import LossScaling
 from tfnlp.training.objective import clip_scale, evaluation_sums, objective, target_counts
 from tfnlp.training.optimizer_base import Gradient, Optimizer
 from tfnlp.training.randomness import layer_seeds, step_seed, write_back
+from tfnlp.training.skipping import assign, layer_variables, restore, update_if
 
 if TYPE_CHECKING:
     from tfnlp.tasks import Task
@@ -40,6 +42,7 @@ class Step:
         replicas: number of replicas in sync.
         loss_scale: what the loss is multiplied by before its gradient is taken.
         layer_rates: a `LayerRates`, built, or None: one rate for all.
+        loss_scaling: a `LossScaling`, or None: the loss has no other factor than `loss_scale`.
     """
 
     def __init__(
@@ -54,13 +57,14 @@ class Step:
         replicas: int,
         loss_scale: float,
         layer_rates: LayerRates | None = None,
+        loss_scaling: LossScaling | None = None,
     ) -> None:
         self.task, self.model = task, task.model
         self.optimizer, self.rate = optimizer, rate
         self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
         self.replicas, self.loss_scale = replicas, loss_scale
         self.trims = task.trims and accumulation > 1 and not jit_compile
-        self.layer_rates = layer_rates
+        self.layer_rates, self.loss_scaling = layer_rates, loss_scaling
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
             optimizer.takes_rows
@@ -83,31 +87,77 @@ class Step:
                 for part in (self._gradients, self._sums)
             )
 
-    def train(self, batch: Tensors, step: tf.Tensor) -> Tensors:
-        """Update the weights; return global sums and counts as a dict of float32 scalars."""
+    def train(self, batch: Tensors, step: tf.Tensor, scaling: Tensors | None = None) -> Tensors:
+        """Update the weights; return global sums and counts as a dict of float32 scalars.
+
+        Args:
+            batch: this replica's share.
+            step: of the run.
+            scaling: the state of the `LossScaling`, if there is one.
+        """
+        if self.loss_scaling is not None:
+            return self._scaled_step(batch, step, scaling)
+        gradients, totals, state = self._summed(batch, step, self.loss_scale)
+        norm, rate, update = self._prepared(gradients, step, step)
+        update()
+        self._keep(state)
+        totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
+        return {name: tf.cast(value, "float32") for name, value in totals.items()}
+
+    def _scaled_step(self, batch: Tensors, step: tf.Tensor, scaling: Tensors) -> Tensors:
+        """Do as `train`, with a scaled loss; change nothing where a gradient is not finite."""
+        scale = scaling["scale"]
+        layers = layer_variables(self.model)
+        before = [v.read_value() for v in layers]
+        state_before = {name: v.value.read_value() for name, v in self.task.state.items()}
+        gradients, totals, state = self._summed(batch, step, self.loss_scale * scale)
+        gradients = [_scaled(g, tf.cast(1.0 / scale, g.dtype)) for g in gradients]
+        # Updates that were skipped count for the data and the learning rate alone.
+        updates = step - tf.cast(scaling["skipped"], step.dtype)
+        norm, rate, update = self._prepared(gradients, step, updates)
+        finite = tf.math.is_finite(norm)
+        update_if(finite, update, self.optimizer, self.replicas)
+        restore(tf.logical_not(finite), layers, before, self.replicas)
+        self._keep({name: tf.where(finite, x, state_before[name]) for name, x in state.items()})
+        totals.update(self.loss_scaling.totals(scaling, finite, norm))
+        totals.update({"sum/learning_rate": rate, "steps": 1.0})
+        return {name: tf.cast(value, "float32") for name, value in totals.items()}
+
+    def _summed(
+        self, batch: Tensors, step: tf.Tensor, scale: float | tf.Tensor
+    ) -> tuple[list[Gradient], Tensors, Tensors]:
+        """Return gradients, sums and counts over all replicas, and the state of all rows."""
         context = tf.distribute.get_replica_context()
         counts = self._reduce(self.task.targets(batch))
         replica = context.replica_id_in_sync_group
         state = {name: v.value.read_value() for name, v in self.task.state.items()}
         batch = {**batch, **self._rows(state, batch)}
-        gradients, sums, state = self._gradients(batch, counts, step, replica)
+        gradients, sums, state = self._gradients(batch, counts, step, replica, scale)
         gradients = self._reduce(gradients)
-        if self.layer_rates is not None:
-            gradients = self.layer_rates.mask(gradients, step)
         totals = {**self._reduce(sums), **target_counts(counts)}
+        return gradients, totals, self._all_rows(state)
 
+    def _prepared(
+        self, gradients: list[Gradient], step: tf.Tensor, updates: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, Callable[[], None]]:
+        """Return the global norm, the learning rate and a function that updates the weights.
+
+        Args:
+            gradients: summed over replicas.
+            step: of the run.
+            updates: made before this one.
+        """
+        if self.layer_rates is not None:
+            gradients = self.layer_rates.mask(gradients, updates)
         norm = tf.linalg.global_norm(gradients)
         if self.clip_norm is not None:
             scale = clip_scale(norm, self.clip_norm)
             gradients = [_scaled(g, tf.cast(scale, g.dtype)) for g in gradients]
         rate = self.rate(step)
-        rates, steps = rate, step
+        rates, steps = rate, updates
         if self.layer_rates is not None:
-            rates, steps = self.layer_rates.rates(rate, step), self.layer_rates.steps(step)
-        self.optimizer.apply(gradients, rates, steps)
-        self._keep(self._all_rows(state))
-        totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
-        return {name: tf.cast(value, "float32") for name, value in totals.items()}
+            rates, steps = self.layer_rates.rates(rate, updates), self.layer_rates.steps(updates)
+        return norm, rate, lambda: self.optimizer.apply(gradients, rates, steps)
 
     def evaluate(self, batch: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Compute the sums of one batch, without dropout and without an update.
@@ -146,7 +196,7 @@ class Step:
         elif state:
             variables = [self.task.state[name].value for name in state]
             tf.distribute.get_replica_context().merge_call(
-                _assign, args=(variables, list(state.values()))
+                assign, args=(variables, list(state.values()))
             )
 
     def _reduce(self, values: Any) -> Any:
@@ -159,18 +209,23 @@ class Step:
         return evaluation_sums(self.task, batch)
 
     def _all_gradients(
-        self, batch: Tensors, counts: Tensors, step: tf.Tensor, replica: tf.Tensor
+        self,
+        batch: Tensors,
+        counts: Tensors,
+        step: tf.Tensor,
+        replica: tf.Tensor,
+        scale: float | tf.Tensor,
     ) -> tuple[list[Gradient], Tensors, Tensors]:
         """Return gradients, sums and new state of this replica's share, all micro-batches."""
         if self.accumulation == 1:
-            return self._micro_gradients(batch, counts, step, 0, replica)
+            return self._micro_gradients(batch, counts, step, 0, replica, scale)
         parts = {k: split_rows(v, self.accumulation) for k, v in batch.items()}  # [A, B/A, ...]
 
         def body(
             index: tf.Tensor, gradients: list[tf.Tensor], sums: Tensors, state: Tensors
         ) -> tuple[Any, ...]:
             part = {k: v[index] for k, v in parts.items()}
-            more, more_sums, new = self._part(part, counts, step, index, replica)
+            more, more_sums, new = self._part(part, counts, step, index, replica, scale)
             return (
                 index + 1,
                 [a + b for a, b in zip(gradients, more, strict=True)],
@@ -179,7 +234,7 @@ class Step:
             )
 
         part = {k: v[0] for k, v in parts.items()}
-        gradients, sums, new = self._part(part, counts, step, tf.constant(0), replica)
+        gradients, sums, new = self._part(part, counts, step, tf.constant(0), replica, scale)
         state = {k: _with_part(tf.zeros_like(parts[k]), 0, x) for k, x in new.items()}
         _, gradients, sums, state = tf.while_loop(
             lambda index, *_: index < self.accumulation,
@@ -191,7 +246,13 @@ class Step:
         return gradients, sums, state
 
     def _micro_gradients(
-        self, batch: Tensors, counts: Tensors, step: tf.Tensor, micro_batch: Any, replica: tf.Tensor
+        self,
+        batch: Tensors,
+        counts: Tensors,
+        step: tf.Tensor,
+        micro_batch: Any,
+        replica: tf.Tensor,
+        scale: float | tf.Tensor,
     ) -> tuple[list[Gradient], Tensors, Tensors]:
         """Return gradients, sums and new state of one micro-batch."""
         if self.trims:
@@ -201,9 +262,7 @@ class Step:
         variables = [v.value for v in self.model.trainable_variables]
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            loss, sums, state, scope = objective(
-                self.task, batch, counts, seeds, parts, self.loss_scale
-            )
+            loss, sums, state, scope = objective(self.task, batch, counts, seeds, parts, scale)
         write_back(self.model, scope)
         gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         # An embedding's gradient has rows, and the same row several times. The norm and the squares
@@ -240,13 +299,6 @@ def _scaled(gradient: Gradient, scale: tf.Tensor) -> Gradient:
     if isinstance(gradient, tf.IndexedSlices):
         return tf.IndexedSlices(gradient.values * scale, gradient.indices, gradient.dense_shape)
     return gradient * scale
-
-
-def _assign(
-    strategy: tf.distribute.Strategy, variables: list[tf.Variable], values: list[tf.Tensor]
-) -> None:
-    for variable, value in zip(variables, values, strict=True):
-        strategy.extended.update(variable, lambda v, x: v.assign(x), args=(value,), group=False)
 
 
 def _with_part(x: tf.Tensor, index: Any, part: tf.Tensor) -> tf.Tensor:

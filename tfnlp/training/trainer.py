@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -25,8 +26,10 @@ from tfnlp.training.history import History
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
+from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling
 from tfnlp.training.objective import means
 from tfnlp.training.optimizer_base import Optimizer
+from tfnlp.training.peak import matmul_dtype
 from tfnlp.training.settings import (
     check_settings,
     jsonable,
@@ -71,6 +74,8 @@ class Trainer:
         loss_scale: the gradient is that of `loss_scale * loss`. This changes only the clipping and
             optimizers whose step depends on the gradient's size (Adagrad's first ones).
         layer_rates: a `LayerRates`: rates by layer and frozen layers; None: one rate for all.
+        loss_scaling: a `LossScaling`, which follows the range of float16; True for the usual one;
+            None: that one if layers of the model compute in float16.
 
     Raises:
         ValueError: for arguments out of range or of another type, and for a Keras optimizer that
@@ -94,6 +99,7 @@ class Trainer:
         keep: int = 3,
         loss_scale: float = 1.0,
         layer_rates: LayerRates | None = None,
+        loss_scaling: LossScaling | bool | None = None,
     ) -> None:
         counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
         for name, value in counts.items():
@@ -110,6 +116,7 @@ class Trainer:
         self.history = History()
         self._rate = as_rate(learning_rate)
         self._build_optimizer(optimizer, layer_rates)
+        scaling = as_loss_scaling(loss_scaling, matmul_dtype(self.task.model))
         settings = StepSettings(
             self.task,
             self.optimizer,
@@ -121,6 +128,7 @@ class Trainer:
             seed,
             loss_scale,
             layer_rates,
+            scaling,
         )
         self.engine = make_engine(settings, self.strategy)
         self.workers = self.engine.workers
@@ -131,6 +139,7 @@ class Trainer:
             "clip_norm": clip_norm,
             "accumulation": accumulation,
             "loss_scale": loss_scale,
+            "loss_scaling": scaling and dataclasses.asdict(scaling),
             "seed": seed,
         }
         self._checkpoints = None
@@ -200,7 +209,8 @@ class Trainer:
             ValueError: for other data; for a batch that does not divide by replicas times
                 accumulation; if the directory holds a run with other settings or more steps; if
                 the process has trained with another `MirroredStrategy`.
-            FloatingPointError: if the loss is no longer a number; the last checkpoint is from
+            FloatingPointError: if the loss is no longer a number, or gradients are not finite
+                although the loss is scaled as little as it may be; the last checkpoint is from
                 before that.
             BlockingIOError: if another process trains in the directory.
             KeyboardInterrupt: after SIGINT or SIGTERM, with a checkpoint.

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tfnlp.training.batches import StepData
     from tfnlp.training.cluster.workers import Workers
     from tfnlp.training.layer_rates import LayerRates
+    from tfnlp.training.loss_scaling import LossScaling
 
 Totals = dict[str, Any]  # float32 scalars by name
 
@@ -31,6 +32,7 @@ class StepSettings:
     seed: int
     loss_scale: float
     layer_rates: LayerRates | None
+    loss_scaling: LossScaling | None = None
 
 
 class Engine(Protocol):

@@ -41,8 +41,13 @@ class JaxEngine:
             )
         self.workers, self.replicas = JaxWorkers(), devices.num_replicas_in_sync
         self.body, self._devices, self._task = JaxStep(settings, devices), devices, settings.task
+        loss_scaling = settings.loss_scaling
         self._variables = Values(
-            self.body.weights, self.body.others, settings.optimizer.slots, settings.task.state
+            self.body.weights,
+            self.body.others,
+            settings.optimizer.slots,
+            settings.task.state,
+            {} if loss_scaling is None else loss_scaling.variables(),
         )
         of_weight = functools.partial(jax.tree.map, lambda v: devices.of_weight(v.shape))
         specs = Values(
@@ -50,6 +55,7 @@ class JaxEngine:
             [SHARED for _ in self._variables.others],
             of_weight(self._variables.slots),
             {name: ROWS for name in self._variables.state},
+            {name: SHARED for name in self._variables.scaling},
         )
         self._specs = specs
         shardings = jax.tree.map(
@@ -91,9 +97,10 @@ class JaxEngine:
         """Return what a checkpoint keeps, by name."""
         values = self._variables
         model = {f"model/{v.path}": v for v in [*values.weights, *values.others]}
-        slots = {f"optimizer/{name}": v for name, v in values.slots.items()}
+        slots = {f"optimizer/{name}": _in_64_bits(v) for name, v in values.slots.items()}
         state = {f"state/{name}": v for name, v in values.state.items()}
-        return {**model, **slots, **state, "step": self._counter}
+        scaling = {f"loss_scaling/{name}": v for name, v in values.scaling.items()}
+        return {**model, **slots, **state, **scaling, "step": self._counter}
 
     def batches(self, data: StepData, first_step: int) -> Iterator[dict[str, np.ndarray]]:
         """Return the global batches from `first_step` on, in the memory of the host."""
@@ -185,6 +192,31 @@ def _of_one_shape(
     if len(batches) == count and len(shapes) == 1:
         return [batches]
     return [[batch] for batch in batches]
+
+
+def _in_64_bits(variable: Any) -> Any:
+    """Return a variable; an int32 one, such as a Keras optimizer's count of its updates, as int64.
+
+    TensorFlow's Keras counts in int64, and a checkpoint is read by both.
+    """
+    return Int64(variable) if variable.dtype == "int32" else variable
+
+
+class Int64:
+    """An int32 variable that a checkpoint keeps as int64."""
+
+    dtype = "int64"
+
+    def __init__(self, variable: Any) -> None:
+        self._variable, self.shape = variable, variable.shape
+
+    def numpy(self) -> np.ndarray:
+        """Return the value, int64."""
+        return np.asarray(self._variable.numpy(), self.dtype)
+
+    def assign(self, value: Any) -> None:
+        """Set the value."""
+        self._variable.assign(np.asarray(value, "int32"))
 
 
 class Counter:

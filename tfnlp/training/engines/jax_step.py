@@ -37,6 +37,7 @@ class Values(NamedTuple):
     others: list[Any]  # of the other variables of the model, seeds left out
     slots: dict[str, Any]
     state: dict[str, Any]  # [B, ...]
+    scaling: dict[str, Any]  # of the loss, see `LossScaling`; empty without one
 
 
 class JaxStep:
@@ -71,16 +72,22 @@ class JaxStep:
             step: updates made so far, an int32 scalar.
         """
         settings = self.settings
+        loss_scaling, scaling = settings.loss_scaling, values.scaling
+        scale = settings.loss_scale * scaling.get("scale", 1.0)
         counts = self.task.targets(batch)
         gradients, others, state, sums = jax.shard_map(
             self._gradients,
             mesh=self.devices.mesh,
-            in_specs=(SHARED, SHARED, ROWS, SHARED, ROWS, SHARED, SHARED),
+            in_specs=(SHARED, SHARED, ROWS, SHARED, ROWS, SHARED, SHARED, SHARED),
             out_specs=(SHARED, SHARED, ROWS, SHARED),
             check_vma=False,
-        )(values.weights, values.others, values.state, tables, batch, counts, step)
+        )(values.weights, values.others, values.state, tables, batch, counts, step, scale)
+        updates = step  # made before this one
+        if loss_scaling is not None:
+            gradients = [g * (1.0 / scaling["scale"]).astype(g.dtype) for g in gradients]
+            updates = step - scaling["skipped"]
         if settings.layer_rates is not None:
-            gradients = settings.layer_rates.mask(gradients, step)
+            gradients = settings.layer_rates.mask(gradients, updates)
         norm = global_norm(gradients)
         if settings.clip_norm is not None:
             scale = clip_scale(norm, settings.clip_norm)
@@ -88,21 +95,30 @@ class JaxStep:
         slots = [(v, values.slots[name]) for name, v in settings.optimizer.slots.items()]
         with keras.StatelessScope(state_mapping=slots):  # a Keras optimizer may hold its own rate
             rate = settings.rate(step)
-        rates, steps = rate, step
+        rates, steps = rate, updates
         if settings.layer_rates is not None:
-            rates, steps = settings.layer_rates.rates(rate, step), settings.layer_rates.steps(step)
+            rates = settings.layer_rates.rates(rate, updates)
+            steps = settings.layer_rates.steps(updates)
         weights, slots = settings.optimizer.updated(
             values.weights, values.slots, gradients, rates, steps
         )
         sums = {name: sums[name] for name in self._sum_names}  # the task's order; JAX sorts
         totals = {**sums, **target_counts(counts)}
-        totals.update({"sum/gradient_norm": norm, "sum/learning_rate": rate, "steps": 1.0})
+        new = Values(weights, others, slots, state, scaling)
+        if loss_scaling is None:
+            totals["sum/gradient_norm"] = norm
+        else:
+            finite = jnp.isfinite(norm)
+            new = jax.tree.map(lambda a, b: jnp.where(finite, a, b), new, values)
+            new = new._replace(scaling=loss_scaling.following(scaling, finite))
+            totals.update(loss_scaling.totals(scaling, finite, norm))
+        totals.update({"sum/learning_rate": rate, "steps": 1.0})
         tokens = self.task.tokens(batch)
         if tokens is not None:
             totals["work/tokens"] = tokens
         self.names = list(totals)
         totals = {name: jnp.asarray(value, "float32") for name, value in totals.items()}
-        return Values(weights, others, slots, state), totals
+        return new, totals
 
     def evaluate(
         self, values: Values, tables: list[jax.Array], batch: Arrays, state: Arrays
@@ -142,12 +158,13 @@ class JaxStep:
         batch: Arrays,
         counts: Arrays,
         step: jax.Array,
+        scale: Any,
     ) -> tuple[list[jax.Array], list[jax.Array], Arrays, Arrays]:
         """Return gradients, other variables, state and sums of a share, summed over all shares."""
         key = jax.random.key(self.settings.seed)
         for number in (step, lax.axis_index(AXIS)):
             key = jax.random.fold_in(key, number)
-        micro = functools.partial(self._micro, weights, tables, counts, key)
+        micro = functools.partial(self._micro, weights, tables, counts, key, scale)
         rows, parts = {**batch, **state}, self.settings.accumulation
         if parts == 1:
             gradients, sums, state, others = micro(others, rows, 0)
@@ -166,6 +183,7 @@ class JaxStep:
         tables: list[jax.Array],
         counts: Arrays,
         key: jax.Array,
+        scale: Any,
         others: list[jax.Array],
         rows: Arrays,
         index: Any,
@@ -181,7 +199,7 @@ class JaxStep:
                 counts,
                 list(seeds[: self._seeds]),
                 self.devices.num_replicas_in_sync * self.settings.accumulation,
-                self.settings.loss_scale,
+                scale,
                 self._bound(weights, others, tables),
             )
             self._sum_names = list(sums)

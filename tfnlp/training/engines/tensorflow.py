@@ -31,6 +31,11 @@ class TensorFlowEngine:
         self._one_a_call = settings.steps_per_call == 1
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
         self.body = make_step(settings, self.replicas)
+        self._loss_scaling = settings.loss_scaling
+        self._scaling = {}
+        if self._loss_scaling is not None:
+            state = self._loss_scaling.variables()
+            self._scaling = {name: v.value for name, v in state.items()}
 
     @property
     def step(self) -> int:
@@ -41,7 +46,9 @@ class TensorFlowEngine:
         """Return what a checkpoint keeps, by name."""
         slots = {f"optimizer/{name}": v.value for name, v in self._optimizer.slots.items()}
         state = {f"state/{name}": v.value for name, v in self._task.state.items()}
-        return {**model_variables(self._task.model), **slots, **state, "step": self._step}
+        scaling = {f"loss_scaling/{name}": v for name, v in self._scaling.items()}
+        model = model_variables(self._task.model)
+        return {**model, **slots, **state, **scaling, "step": self._step}
 
     def batches(self, data: StepData, first_step: int) -> Iterator[Any]:
         """Return the batches from `first_step` on, each split into one value a replica."""
@@ -95,10 +102,16 @@ class TensorFlowEngine:
 
     def _one_step(self, iterator: Iterator[Any], after: Sequence[tf.Tensor]) -> Totals:
         batch, waited = timed_next(iterator, after)
-        totals = self.strategy.run(self.body.train, args=(batch, self._step.read_value()))
+        scaling = {name: v.read_value() for name, v in self._scaling.items()}
+        args = (batch, self._step.read_value(), *([scaling] if scaling else []))
+        totals = self.strategy.run(self.body.train, args=args)
         self._step.assign_add(1)
         # Every replica holds the same global sums.
         totals = {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
+        if scaling:
+            state = self._loss_scaling.following(scaling, totals["count/updates"] > 0)
+            for name, value in state.items():
+                self._scaling[name].assign(value)
         return {**totals, "work/waited": waited}
 
     # Without `reduce_retracing` there would be a trace for each length of its batches.
@@ -125,4 +138,5 @@ def make_step(settings: StepSettings, replicas: int) -> Step:
         replicas,
         settings.loss_scale,
         settings.layer_rates,
+        settings.loss_scaling,
     )

@@ -1,0 +1,326 @@
+"""Dynamic scaling of the loss: the rule, skipped updates, both engines, checkpoints, float16."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import start_python
+from tests.training import elmo_toy, gpt_toy, toy
+from tests.training.loss_scaling_run import (
+    BATCH,
+    FAR,
+    SCALING,
+    STEPS,
+    batch,
+    make_trainer,
+    train,
+)
+from tests.training.toy import assert_same, two_replicas, weights
+from tfnlp import training
+from tfnlp.training.objective import objective
+
+SCALE = [f"loss_scaling/{name}" for name in ("scale", "finite", "skipped")]
+
+
+def rule(flags, initial=2.0**15, interval=2000, least=1.0, most=2.0**24):
+    """`(S, updates in a row, skipped)` after each step, from whether its gradients were finite."""
+    scale, row, skipped, found = initial, 0, 0, []
+    for finite in flags:
+        if not finite:
+            scale, row, skipped = max(scale / 2, least), 0, skipped + 1
+        else:
+            row += 1
+            if row == interval:
+                scale, row = min(scale * 2, most), 0
+        found.append((scale, row, skipped))
+    return found
+
+
+@pytest.mark.parametrize("interval, finite_share", [(1, 0.5), (3, 0.8), (2000, 0.999)])
+def test_the_rule(interval, finite_share):
+    flags = np.random.default_rng(0).random(500 if interval < 10 else 5000) < finite_share
+    scaling = training.LossScaling(interval=interval, least=2.0**12, most=2.0**17)
+    state, found = {k: v.numpy() for k, v in scaling.variables().items()}, []
+    for finite in flags:
+        state = {k: np.asarray(v) for k, v in scaling.following(state, finite).items()}
+        found.append(tuple(state[name].item() for name in ("scale", "finite", "skipped")))
+    expected = rule(flags, interval=interval, least=2.0**12, most=2.0**17)
+    assert found == expected
+    assert len({scale for scale, _, _ in expected}) > 2
+
+
+def reference(optimizer, steps=STEPS):
+    """The toy in numpy: a row for each step, with what the step left behind."""
+    w, m, v, updates, calls = np.zeros(2), np.zeros(2), np.zeros(2), 0, 0
+    scale, row, rows = SCALING.initial, 0, []
+    for step in range(steps):
+        x, y = batch(step)["x"].astype("float64"), batch(step)["targets"]
+        error = (x @ w).astype("float16").astype("float64") - y
+        with np.errstate(over="ignore", invalid="ignore"):
+            upstream = (scale * error / BATCH).astype("float16").astype("float64")
+            gradient = (x * upstream[:, None]).sum(0) / scale  # inf times 0 is not a number
+        finite = np.isfinite(gradient).all()
+        rows.append({"loss": (error**2).mean() / 2, "loss_scale": scale, "skipped": 1.0 - finite})
+        rows[-1]["gradient_norm"] = np.sqrt((gradient**2).sum()) if finite else 0.0
+        if finite:
+            updates, calls, row = updates + 1, calls + 1, row + 1
+            if optimizer == "sgd":
+                m = 0.5 * m - 0.125 * gradient
+                w = w + m
+            else:
+                m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+                first, second = m / (1 - 0.9**updates), v / (1 - 0.999**updates)
+                w = w - 0.125 * first / (np.sqrt(second) + 1e-8)
+            if row == SCALING.interval:
+                scale, row = 2 * scale, 0
+        else:
+            scale, row = scale / 2, 0
+        state = dict(zip(SCALE, (scale, row, step + 1 - updates), strict=True))
+        rows[-1]["variables"] = {"model/half/kernel": w, "model/half/calls": calls, **state}
+    return rows
+
+
+def compare(found, expected, counts=True, tolerance=1e-5):
+    assert [row["step"] for row in found] == list(range(len(expected)))
+    for a, b in zip(found, expected, strict=True):
+        for name in ("loss", "gradient_norm", "loss_scale", "skipped"):
+            np.testing.assert_allclose(a[name], b[name], rtol=tolerance, atol=tolerance)
+        for name, value in b["variables"].items():
+            if counts or not name.endswith("calls"):
+                got = a["variables"][name]
+                np.testing.assert_allclose(got, value, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_skipped_updates_change_nothing(optimizer):
+    expected = reference(optimizer)
+    skipped = [i for i, row in enumerate(expected) if row["skipped"]]
+    assert set(FAR) <= set(skipped) and len(skipped) < STEPS / 2
+    assert max(row["loss_scale"] for row in expected) > SCALING.initial  # it grew, too
+    found = train(optimizer=optimizer)
+    compare(found["rows"], expected)
+    for step in skipped:  # to the bit: weights, slots, running state
+        before, after = (found["rows"][i]["variables"] for i in (step - 1, step))
+        kept = [name for name in after if name not in SCALE and name != "step"]
+        assert len(kept) > 3
+        assert {name: before[name] for name in kept} == {name: after[name] for name in kept}
+    # A row of the history averages the norms of the updates that were made.
+    for i, row in enumerate(found["history"]):
+        steps = [r for r in expected[4 * i : 4 * i + 4] if not r["skipped"]]
+        norms = [r["gradient_norm"] for r in steps] or [0.0]
+        np.testing.assert_allclose(row["gradient_norm"], np.mean(norms), rtol=1e-5)
+
+
+SPLITS = {
+    "accumulated": dict(accumulation=2),
+    "XLA": dict(jit_compile=True),
+    "two replicas": dict(strategy=two_replicas),
+}
+
+
+@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_every_split_of_the_batch_skips_the_same(name, optimizer):
+    arguments = dict(SPLITS[name])
+    if "strategy" in arguments:
+        arguments["strategy"] = arguments["strategy"]()
+    found = train(optimizer=optimizer, **arguments)
+    compare(found["rows"], reference(optimizer), counts=name == "XLA")
+
+
+def test_several_steps_a_call_change_nothing():
+    one, many = train(), train(steps_per_call=4)
+    assert (len(one["rows"]), len(many["rows"])) == (STEPS, STEPS / 4)
+    assert many["rows"][-1]["variables"] == one["rows"][-1]["variables"]
+    for a, b in zip(many["history"], one["history"], strict=True):  # sums in float32 and float64
+        np.testing.assert_allclose(list(a.values()), list(b.values()), rtol=1e-6)
+
+
+def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
+    whole = train()["rows"]
+    middle = max(FAR) + 2  # S and the updates in a row differ from those of a new run
+    train(steps=middle, directory=tmp_path)
+    resumed = train(directory=tmp_path)["rows"]
+    assert resumed == whole[middle:]
+    state = whole[middle - 1]["variables"]
+    assert state[SCALE[0]] != SCALING.initial and state[SCALE[1]] and state[SCALE[2]]
+
+
+def test_a_run_is_not_resumed_with_another_scaling(tmp_path):
+    train(steps=2, directory=tmp_path)
+    with pytest.raises(ValueError, match="loss_scaling.interval was 3, now 4"):
+        train(directory=tmp_path, scaling=training.LossScaling(interval=4))
+    with pytest.raises(ValueError, match="loss_scaling"):
+        train(directory=tmp_path, scaling=False)
+
+
+def test_gradients_that_no_scale_helps_are_an_error():
+    class Far:
+        batch_size = BATCH
+
+        def dataset(self, first_step=0):
+            x, y = np.ones((50, BATCH, 2), "float32"), np.full((50, BATCH), 1e6, "float32")
+            return tf.data.Dataset.from_tensor_slices({"x": x, "targets": y})
+
+    trainer = make_trainer(steps_per_call=10)
+    with pytest.raises(FloatingPointError, match="although the loss is no longer scaled"):
+        trainer.fit(Far(), 50, progress=False)
+    assert not np.any(weights(trainer)[0])
+
+
+def test_a_loss_that_is_no_number_is_an_error_at_once():
+    class Broken:
+        batch_size = BATCH
+
+        def dataset(self, first_step=0):
+            x, y = np.ones((5, BATCH, 2), "float32"), np.full((5, BATCH), np.nan, "float32")
+            return tf.data.Dataset.from_tensor_slices({"x": x, "targets": y})
+
+    trainer = make_trainer()
+    with pytest.raises(FloatingPointError, match="loss is nan"):
+        trainer.fit(Broken(), 5, progress=False)
+    assert trainer.step == 1 and not np.any(weights(trainer)[0])
+
+
+def test_scaling_is_on_for_float16_alone():
+    assert toy.toy_trainer()._settings["loss_scaling"] is None
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    assert toy.toy_trainer()._settings["loss_scaling"] is None
+    keras.config.set_dtype_policy("mixed_float16")
+    assert toy.toy_trainer()._settings["loss_scaling"]["initial"] == 2.0**15
+    assert toy.toy_trainer(loss_scaling=False)._settings["loss_scaling"] is None
+    keras.config.set_dtype_policy("float32")
+    assert toy.toy_trainer(loss_scaling=True)._settings["loss_scaling"]["interval"] == 2000
+
+
+TOYS = {
+    "bert": (lambda **more: toy.toy_trainer(**more), toy.ToyBatches),
+    "elmo": (lambda **more: elmo_toy.toy_trainer(**more), elmo_toy.toy_windows),
+    "gpt": (lambda **more: gpt_toy.toy_trainer(**more), gpt_toy.toy_windows),
+}
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_float32_is_the_same_to_the_bit_with_a_scaled_loss(name):
+    """Powers of two cancel: what is scaled and divided again is what it was."""
+    make, data = TOYS[name]
+    found = []
+    for scaling in (False, training.LossScaling(interval=2)):
+        trainer = make(loss_scaling=scaling)
+        trainer.fit(data(), 6, progress=False)
+        found.append(weights(trainer))
+    assert_same(*found)
+
+
+class Copies(toy.ToyBatches):
+    """Batches whose masked tokens are those of the text: a task that a small BERT learns."""
+
+    def batch(self, step):
+        batch = super().batch(step)
+        ids = np.take_along_axis(batch["input_word_ids"], batch["masked_lm_positions"], 1)
+        return {**batch, "masked_lm_ids": ids}
+
+
+def learn(name, dtype):
+    """The rows of the history, each a mean of 20 steps."""
+    make, data = TOYS[name]
+    keras.config.set_dtype_policy(dtype)
+    trainer, steps = make(), 100
+    if name == "bert":
+        steps, data = 200, Copies
+        trainer = make(learning_rate=training.linear(1e-2, steps, 5))
+    if name == "elmo":  # Adagrad's first steps are too large for a comparison
+        trainer = training.Trainer(trainer.task, training.bert_adamw(), 5e-3, clip_norm=0.5)
+    return trainer.fit(data(), steps, log_every=20, progress=False).train
+
+
+@pytest.mark.parametrize("name", TOYS)
+def test_scaled_gradients_of_float16_are_near_those_of_float32(name):
+    """Closer than 8 bits would be, for every weight; 0.009 was seen."""
+    make, data = TOYS[name]
+    trainer = make()
+    trainer.fit(data(), 10, progress=False)
+    found = {}
+    for dtype, scale in (("float32", 1.0), ("mixed_float16", 2.0**10)):
+        keras.config.set_dtype_policy(dtype)
+        task = make().task
+        for variable, value in zip(task.model.trainable_variables, weights(trainer), strict=True):
+            variable.assign(value)
+        batch = next(iter(data().dataset(3)))
+        batch = {**batch, **{name: v.value for name, v in task.state.items()}}
+        variables = [v.value for v in task.model.trainable_variables]
+        with tf.GradientTape() as tape:
+            loss, *_ = objective(task, batch, task.targets(batch), [], 1, scale)
+        gradients = tape.gradient(loss, variables)
+        found[dtype] = [tf.convert_to_tensor(g).numpy() / scale for g in gradients]
+    for variable, half, full in zip(
+        task.model.trainable_variables, found["mixed_float16"], found["float32"], strict=True
+    ):
+        error = np.linalg.norm(half - full) / np.linalg.norm(full)
+        assert error < 0.03, f"{variable.path}: {error}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, falls", [("bert", 1.0), ("elmo", 1.0), ("gpt", 0.05)])
+def test_float16_learns_as_float32_does(name, falls):
+    full, half = learn(name, "float32"), learn(name, "mixed_float16")
+    assert full[0]["loss"] - full[-1]["loss"] > falls
+    assert half[-1]["loss"] == pytest.approx(full[-1]["loss"], rel=0.03)
+    assert half[-1]["loss_scale"] >= 2.0**10  # nothing overflows steadily
+    assert np.mean([row["skipped"] for row in half]) < 0.1
+
+
+# ---- JAX
+
+
+def in_jax(folder, *arguments, **env):
+    """What the toy's process with JAX wrote."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "stderr.txt", "w") as stderr:
+        env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", **env}
+        command = ["-m", "tests.training.loss_scaling_run", folder / "run.json", *arguments]
+        process = start_python(*command, stderr=stderr, env=env)
+        assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]
+    return json.loads((folder / "run.json").read_text())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_jax_is_the_same(tmp_path, optimizer):
+    found = in_jax(tmp_path, "--optimizer", optimizer)
+    compare(found["rows"], reference(optimizer))
+    ours = train(optimizer=optimizer)
+    compare(found["rows"], ours["rows"], tolerance=1e-6)
+    for a, b in zip(found["history"], ours["history"], strict=True):
+        assert a.keys() == b.keys()
+        np.testing.assert_allclose(list(a.values()), list(b.values()), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_jax_on_four_devices_is_the_same(tmp_path):
+    flags = "--xla_force_host_platform_device_count=4"
+    found = in_jax(tmp_path, "--accumulation", 2, "--steps-per-call", 4, XLA_FLAGS=flags)
+    expected = reference("sgd")[3::4]
+    for a, b in zip(found["rows"], expected, strict=True):  # a row a call
+        for name in SCALE:
+            assert a["variables"][name] == b["variables"][name]
+        kernel = "model/half/kernel"
+        np.testing.assert_allclose(a["variables"][kernel], b["variables"][kernel], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_runs_go_on_with_the_other_engine_and_resume_to_the_bit(tmp_path):
+    whole = in_jax(tmp_path / "whole")["rows"]
+    middle = max(FAR) + 2
+    runs = tmp_path / "runs"
+    in_jax(tmp_path / "first", "--steps", middle, "--directory", runs / "jax")
+    rest = in_jax(tmp_path / "rest", "--directory", runs / "jax")["rows"]
+    assert rest == whole[middle:]
+    train(steps=middle, directory=runs / "tensorflow")
+    other = in_jax(tmp_path / "other", "--directory", runs / "tensorflow")["rows"]
+    assert [row["loss_scale"] for row in other] == [row["loss_scale"] for row in rest]
+    a, b = (rows[-1]["variables"]["model/half/kernel"] for rows in (other, rest))
+    np.testing.assert_allclose(a, b, rtol=1e-6)

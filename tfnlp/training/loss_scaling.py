@@ -1,0 +1,130 @@
+"""Dynamic scaling of the loss, which keeps gradients inside the range of float16.
+
+The smallest float16 is 6e-8, the largest 65504. Micikevicius et al. 2018 ("Mixed Precision
+Training"), section 3.2: the loss is multiplied by S before its gradient is taken, so that small
+gradients do not become zero, and the gradient of the weights is divided by S.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+
+
+@dataclass(frozen=True)
+class LossScaling:
+    """The factor S of the loss: what it is at first, and how it follows the gradients.
+
+    Gradients are divided by S after they are summed over replicas and micro-batches. If their norm
+    is not finite, the update is skipped: weights, slots and state stay as they are, and S is
+    halved. After `interval` updates without a skipped one between them S is doubled.
+
+    Args:
+        initial: S of the first step. This and the other two are powers of two, so that the
+            multiplication and the division cancel without rounding.
+        interval: updates in a row after which S is doubled.
+        least: the smallest S; gradients that are not finite with it are an error.
+        most: the largest S.
+
+    Raises:
+        ValueError: for factors that are no powers of two or in another order, or an interval below
+            1.
+    """
+
+    initial: float = 2.0**15
+    interval: int = 2000
+    least: float = 1.0
+    most: float = 2.0**24
+
+    def __post_init__(self) -> None:
+        for name in ("initial", "least", "most"):
+            value = getattr(self, name)
+            if not 0 < value < math.inf or math.frexp(value)[0] != 0.5:
+                raise ValueError(f"{name}={value} must be a power of two, as 32768.0 is")
+        if not self.least <= self.initial <= self.most:
+            raise ValueError(
+                f"initial={self.initial} must be from least={self.least} to most={self.most}"
+            )
+        if self.interval < 1:
+            raise ValueError(f"interval={self.interval} must be at least 1")
+
+    def variables(self) -> dict[str, keras.Variable]:
+        """Return new variables by name, the state before the first step.
+
+        `scale` is S, `finite` the updates since it changed or one was skipped, and `skipped` the
+        updates skipped in all.
+        """
+
+        def variable(name: str, value: float, dtype: str) -> keras.Variable:
+            initializer = keras.initializers.Constant(value)
+            return keras.Variable(initializer, (), dtype, trainable=False, name=name)
+
+        return {
+            "scale": variable("scale", self.initial, "float32"),
+            "finite": variable("finite", 0, "int32"),
+            "skipped": variable("skipped", 0, "int32"),
+        }
+
+    def following(self, state: dict[str, Tensor], finite: Tensor) -> dict[str, Tensor]:
+        """Return the state after a step; a pure function.
+
+        Args:
+            state: before it, scalars by the names of `variables`.
+            finite: whether its gradients were finite, a bool scalar.
+        """
+        scale, updates = state["scale"], state["finite"] + 1
+        grows = updates >= self.interval
+        grown = ops.where(grows, ops.minimum(scale * 2, self.most), scale)
+        return {
+            "scale": ops.where(finite, grown, ops.maximum(scale / 2, self.least)),
+            "finite": ops.where(ops.logical_and(finite, ops.logical_not(grows)), updates, 0),
+            "skipped": state["skipped"] + ops.cast(ops.logical_not(finite), "int32"),
+        }
+
+    def totals(self, state: dict[str, Tensor], finite: Tensor, norm: Tensor) -> dict[str, Tensor]:
+        """Return a step's totals: the norms of gradients that were applied, S, skipped updates.
+
+        `failed` is not 0 where the gradients were not finite although S was the least.
+
+        Args:
+            state: before the step.
+            finite: whether its gradients were finite.
+            norm: their global norm.
+        """
+        failed = ops.logical_and(ops.logical_not(finite), state["scale"] <= self.least)
+        applied = ops.cast(finite, "float32")
+        return {
+            "metric/gradient_norm/updates": ops.where(finite, norm, 0.0),
+            "count/updates": applied,
+            "sum/loss_scale": state["scale"],
+            "sum/skipped": 1.0 - applied,
+            "failed": ops.cast(failed, "float32"),
+        }
+
+
+def as_loss_scaling(loss_scaling: Any, dtype: str) -> LossScaling | None:
+    """Return the scaling of a `Trainer`.
+
+    Args:
+        loss_scaling: a `LossScaling`; True or False; or None, which is True for float16.
+        dtype: of most matrix products of the model.
+
+    Raises:
+        ValueError: for anything else.
+    """
+    if isinstance(loss_scaling, LossScaling):
+        return loss_scaling
+    if loss_scaling is None:
+        loss_scaling = dtype == "float16"
+    if not isinstance(loss_scaling, bool):
+        raise ValueError(
+            f"loss_scaling={loss_scaling!r} must be a LossScaling, True, False or None; a fixed "
+            "factor of the loss is loss_scale"
+        )
+    return LossScaling() if loss_scaling else None
