@@ -11,7 +11,7 @@ from tests.conformance_table import NOT_ON_JAX
 from tests.conformance_values import COMPARED, differentiated, same_draws
 from tests.support import ROOT, start_python
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 table = pytest.mark.parametrize(
     "row", COMPARED, ids=[row.name.replace(" ", "-") for row in COMPARED]
 )

@@ -1,0 +1,89 @@
+"""Every model with plain Keras under JAX: `compile`, `fit`, `predict`, `save`, and TensorFlow's
+predictions with the same weights."""
+
+import inspect
+import re
+
+import keras
+import numpy as np
+import pytest
+
+from tests.models import keras_fit
+from tests.models.keras_fit import MODELS, OTHERS, made, predicted
+from tests.support import ROOT, start_python
+from tfnlp import models
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+table = pytest.mark.parametrize("name", MODELS)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where a process with JAX wrote its predictions and its models."""
+    folder = tmp_path_factory.mktemp("jax")
+    with open(folder / "stderr.txt", "w") as stderr:
+        env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+        process = start_python("-m", "tests.models.keras_fit", folder, stderr=stderr, env=env)
+        assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def computed(folder):
+    with np.load(folder / "values.npz") as values:
+        return dict(values)
+
+
+@pytest.fixture
+def in_jax(request, computed):
+    """The values of the model of this test by key."""
+    prefix = request.getfixturevalue("name") + "|"
+    found = {k.removeprefix(prefix): v for k, v in computed.items() if k.startswith(prefix)}
+    if "error" in found:
+        pytest.fail(str(found["error"]))
+    return found
+
+
+def part(values, name):
+    return {
+        key.removeprefix(f"{name}/"): y for key, y in values.items() if key.startswith(f"{name}/")
+    }
+
+
+def assert_close(found, expected, tolerance=1e-4):
+    assert found.keys() == expected.keys() and found
+    for path, y in expected.items():
+        size = max(1.0, np.abs(y[np.abs(y) < 1e8]).max(initial=0))
+        np.testing.assert_allclose(found[path], y, rtol=tolerance, atol=tolerance * size)
+
+
+@table
+def test_predictions_are_those_of_tensorflow(name, in_jax):
+    assert_close(part(in_jax, "before"), predicted(*made(name)))
+
+
+@table
+def test_fit_trains(name, in_jax):
+    assert np.isfinite(in_jax["loss"])
+    assert in_jax["moved"].max() > 1e-4
+    before, after = part(in_jax, "before"), part(in_jax, "after")
+    assert any(np.abs(after[path] - y).max() > 1e-4 for path, y in before.items())
+    assert all(np.isfinite(y).all() for y in after.values())
+
+
+@table
+def test_files_are_read_under_both_backends(name, in_jax, folder):
+    after = part(in_jax, "after")
+    assert_close(part(in_jax, "loaded"), after, 1e-6)
+    model = keras.models.load_model(folder / f"{name}.keras")
+    assert_close(predicted(model, made(name)[1]), after)
+
+
+def test_every_function_that_returns_a_model_is_there():
+    functions = {
+        name for name in models.__all__ if inspect.isfunction(getattr(models, name))
+    } - OTHERS
+    assert OTHERS < set(models.__all__)
+    source = inspect.getsource(keras_fit)
+    source += (ROOT / "tests" / "models" / "conformance_test.py").read_text()
+    assert functions <= set(re.findall(r"models\.(\w+)\(", source))

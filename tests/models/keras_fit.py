@@ -1,0 +1,160 @@
+"""Every model with plain `compile`, `fit`, `predict` and `save`.
+
+`python -m tests.models.keras_fit FOLDER` writes there, under the backend of Keras, what each model
+predicts before and after `fit`, and MODEL.keras.
+"""
+
+import pathlib
+import sys
+import traceback
+
+import keras
+import numpy as np
+
+from tests.layers.reference import randomize
+from tests.models import conformance_test as table
+from tests.models import elmo_pretrainer_test, elmo_test
+from tfnlp import models
+
+BATCH = table.B
+rng = np.random.default_rng(5)
+
+
+def elmo_lstm():
+    return models.elmo_lstm(elmo_test.small())
+
+
+def elmo_pretrainer():
+    return models.elmo_pretrainer(elmo_test.small(), vocab_size=11, num_samples=4)
+
+
+def copied_bert():
+    return models.bert_for_tasks(models.bert(**table.BERT), table.BERT, dropout=0.3)
+
+
+def copied_roberta():
+    encoder = models.roberta(**table.BERT)
+    return models.encoder_for_tasks(models.roberta, encoder, table.BERT, dropout=0.3)
+
+
+def longer_gpt():
+    return models.gpt_with_extra_tokens(models.gpt(**table.GPT), table.GPT)
+
+
+LSTM = {
+    "word_embeddings": rng.standard_normal((BATCH, 6, elmo_test.P)).astype("float32"),
+    "word_mask": np.arange(6) < [[6], [4], [5]],
+    "state": rng.uniform(-0.5, 0.5, (BATCH, 2 * elmo_test.L, elmo_test.U + elmo_test.P)).astype(
+        "float32"
+    ),
+}
+# Those of the conformance table, and functions that return a part or a copy of another model.
+MODELS = {
+    **table.MODELS,
+    "elmo pretrainer": (elmo_pretrainer, elmo_pretrainer_test.pretraining_batch()),
+    "elmo lstm": (elmo_lstm, LSTM),
+    "nnlm encoder": (lambda: models.nnlm(9, 4, 5, 6), {"input_word_ids": table.ids(BATCH, 4)}),
+    "bert copied": (copied_bert, table.ONE),
+    "roberta copied": (copied_roberta, table.ONE),
+    "gpt with extra tokens": (longer_gpt, table.TEXT),
+}
+# Public functions of `tfnlp.models` that return no model.
+OTHERS = {"beam_search", "copy_teacher", "generate", "greedy", "sample", "select_layers"}
+
+
+def made(name):
+    """A model with random weights, and its inputs."""
+    make, inputs = MODELS[name]
+    model = make()
+    randomize(model, np.random.default_rng(1), 0.3)
+    return model, {key: inputs[key] for key in model.input}
+
+
+def predicted(model, inputs):
+    """The outputs by path; without ELECTRA's samples, which each backend draws otherwise."""
+    outputs = keras.tree.flatten_with_path(model.predict_on_batch(inputs))
+    sampled = "replaced" in model.output
+    return {
+        "/".join(map(str, path)): np.asarray(y)
+        for path, y in outputs
+        if not (sampled and path[0] in table.SAMPLED)
+    }
+
+
+@keras.saving.register_keras_serializable(package="tests")
+def given(targets, outputs):
+    """The loss of outputs that are losses: their mean."""
+    return keras.ops.mean(outputs)
+
+
+def learnt(model):
+    """Losses by output: of logits, else of scores and losses, else of all arrays."""
+    outputs = [name for name, y in model.output.items() if not isinstance(y, list)]
+    found = {}
+    for name in outputs:
+        if name == "discriminator_logits":
+            found[name] = keras.losses.BinaryCrossentropy(from_logits=True)
+        elif name.endswith("logits"):
+            found[name] = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        elif name.endswith("losses"):
+            found[name] = given
+        elif name == "score":
+            found[name] = "mse"
+    return found or dict.fromkeys(outputs, "mse")
+
+
+def targets_of(losses, outputs):
+    """Random targets for a batch of outputs."""
+    found = {}
+    for name, loss in losses.items():
+        y = outputs[name]
+        if isinstance(loss, keras.losses.SparseCategoricalCrossentropy):
+            found[name] = rng.integers(0, y.shape[-1], y.shape[:-1]).astype("int32")
+        elif isinstance(loss, keras.losses.BinaryCrossentropy):
+            found[name] = rng.integers(0, 2, y.shape).astype("float32")
+        else:
+            found[name] = rng.standard_normal(y.shape).astype("float32")
+    return found
+
+
+def fit(model, inputs, targets):
+    """Train with two batches; return the mean loss."""
+    if len({len(x) for x in inputs.values()}) > 1:  # `fit` cuts arrays of equal lengths only
+        batches = ((inputs, targets) for _ in range(2))
+        return model.fit(batches, steps_per_epoch=2, verbose=0).history["loss"][-1]
+    both = [{k: np.concatenate([x, x]) for k, x in part.items()} for part in (inputs, targets)]
+    size = len(next(iter(inputs.values())))
+    return model.fit(*both, batch_size=size, verbose=0).history["loss"][-1]
+
+
+def values(name, folder):
+    """What one model predicts before and after `fit`, and from its file."""
+    model, inputs = made(name)
+    before, losses = model.get_weights(), learnt(model)
+    model.compile("adam", loss=losses)
+    found = {f"before/{path}": y for path, y in predicted(model, inputs).items()}
+    targets = targets_of(losses, model.predict_on_batch(inputs))
+    found["loss"] = np.array(fit(model, inputs, targets))
+    found["moved"] = np.array(
+        [np.abs(a - b).max() for a, b in zip(model.get_weights(), before, strict=True)]
+    )
+    found.update({f"after/{path}": y for path, y in predicted(model, inputs).items()})
+    model.save(folder / f"{name}.keras")
+    loaded = keras.models.load_model(folder / f"{name}.keras")
+    found.update({f"loaded/{path}": y for path, y in predicted(loaded, inputs).items()})
+    return found
+
+
+def main(folder):
+    found = {}
+    for name in MODELS:
+        try:
+            outcome = values(name, folder)
+        except Exception:
+            outcome = {"error": np.array(traceback.format_exc())}
+        found.update({f"{name}|{key}": value for key, value in outcome.items()})
+    np.savez(folder / "values.npz", **found)
+
+
+if __name__ == "__main__":
+    main(pathlib.Path(sys.argv[1]))
