@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from tests.support import start_python
+from tests.support import ROOT, run_python, start_python
 from tests.training.scale_test import finish
 
 MODELS = ("bert", "elmo", "gpt", "transformer")
@@ -84,3 +84,23 @@ def test_a_run_goes_on_with_the_other_engine(in_tensorflow, folder, engines):
         want, found = rows(in_tensorflow, model), rows(output, model)
         losses = [[row["loss"] for row in run["train"]] for run in (found, want)]
         np.testing.assert_allclose(*losses, rtol=0, atol=2e-5, err_msg=model)
+
+
+DATA_ENDS = """
+from tests.training import toy
+
+class Seven(toy.ToyBatches):
+    def dataset(self, first_step=0):
+        return super().dataset(first_step).take(7)
+
+trainer = toy.toy_trainer(steps_per_call=4)
+trainer.fit(Seven(), 20, log_every=20, evaluate_every=20, progress=False)
+"""
+
+
+@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+def test_data_that_ends_within_a_call_is_used_to_its_end(engine):
+    env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
+    found = run_python(DATA_ENDS, env=env, folder=ROOT, check=False)
+    line = found.stderr.strip().splitlines()[-1]
+    assert line.startswith("ValueError: data ended after step 7 of 20; it must have a batch")

@@ -12,46 +12,62 @@ from tests.training.elmo_toy import toy_windows
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
-def start(folder, model, steps):
-    """A process that trains a toy with dropout, writes a checkpoint a step and prints the steps."""
+# Engine, devices, and steps of a call, after each of which there is a checkpoint.
+ONE, JAX, JAX_CALLS = ("tensorflow", 1, 1), ("jax", 1, 1), ("jax", 2, 3)
+CASES = [
+    *((ONE, model) for model in ("bert", "electra", "elmo", "gpt")),
+    *((JAX, model) for model in ("bert", "electra", "elmo", "gpt")),
+    *((JAX_CALLS, model) for model in ("bert", "elmo", "gpt")),
+]
+
+
+def start(folder, model, steps, engine):
+    """A process that trains a toy with dropout, writes checkpoints and prints the steps."""
+    name, devices, calls = engine
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    env = {"KERAS_BACKEND": name, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     command = ["tests.training.scale_run", folder, "--models", model, "--steps", steps]
-    more = ["--dropout", 0.2, "--directory", folder]
-    return start_python("-m", *command, *more, stdout=subprocess.PIPE)
+    more = ["--dropout", 0.2, "--directory", folder, "--devices", devices]
+    more += ["--steps-per-call", calls, "--every", calls, "--save-every", calls]
+    return start_python("-m", *command, *more, stdout=subprocess.PIPE, env=env)
 
 
 def kill(run, step):
     """Kill a run while it writes the checkpoint of a step."""
     for line in run.stdout:
-        if int(line) == step:
+        if int(line) >= step:
             run.send_signal(signal.SIGKILL)
             break
     run.stdout.close()
     assert run.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("model", ["bert", "electra", "elmo", "gpt"])
-def test_a_killed_run_ends_bit_identical(model, tmp_path):
+@pytest.mark.parametrize("engine, model", CASES, ids=str)
+def test_a_killed_run_ends_bit_identical(engine, model, tmp_path):
     epoch = toy_windows().steps_per_epoch  # ELMo's run, and GPT's, cross the end of an epoch
     steps, kills = {
         "bert": (12, (4, 8)), "electra": (9, (4,)), "elmo": (epoch + 3, (epoch - 1,)),
         "gpt": (9, (4,)),
     }[model]  # fmt: skip
-    whole = start(tmp_path / "whole", model, steps)
+    calls = engine[-1]
+    steps += 3 * (calls - 1)  # so that it does not end before it is killed
+    whole = start(tmp_path / "whole", model, steps, engine)
     for step in kills:
-        kill(start(tmp_path / "killed", model, steps), step)
-    resumed = start(tmp_path / "killed", model, steps)
-    assert [int(line) for line in whole.stdout] == list(range(1, steps + 1))
+        kill(start(tmp_path / "killed", model, steps, engine), step)
+    resumed = start(tmp_path / "killed", model, steps, engine)
+    assert [int(line) for line in whole.stdout] == [*range(calls, steps, calls), steps]
     done = [int(line) for line in resumed.stdout]
     assert whole.wait() == 0 and resumed.wait() == 0
-    assert kills[-1] - 1 <= done[0] <= kills[-1] + 3 and done[-1] == steps
+    assert kills[-1] - 1 <= done[0] <= kills[-1] + 3 * calls and done[-1] == steps
     a, b = (np.load(tmp_path / name / f"{model}.npz") for name in ("whole", "killed"))
     assert len(a.files) == len(b.files) >= 16
     for name in a.files:
         np.testing.assert_array_equal(a[name], b[name])
 
 
-def test_sigterm_leaves_a_checkpoint_of_the_step_it_came_in(tmp_path):
-    run = start(tmp_path, "bert", 12)
+@pytest.mark.parametrize("engine", [ONE, JAX_CALLS], ids=str)
+def test_sigterm_leaves_a_checkpoint_of_the_step_it_came_in(engine, tmp_path):
+    run = start(tmp_path, "bert", 12, engine)
     for line in run.stdout:
         if int(line) == 3:
             run.send_signal(signal.SIGTERM)

@@ -71,8 +71,10 @@ def draw_weights(model):
         variable.assign(variable.numpy() * 0 + rng.normal(0, 0.2, variable.shape))
 
 
-def train(name, strategy, output, steps=STEPS, directory=None, draw=False, **arguments):
-    """Train one toy; it resumes if `directory` has a checkpoint."""
+def train(
+    name, strategy, output, steps=STEPS, directory=None, draw=False, every=1, save=1, **arguments
+):
+    """Train one toy, with a row `every` and a checkpoint each `save` steps; it may resume."""
     trainer, data, held_out = TOYS[name](strategy, directory=directory, **arguments)
     if draw:
         draw_weights(trainer.task.model)
@@ -80,9 +82,9 @@ def train(name, strategy, output, steps=STEPS, directory=None, draw=False, **arg
         data,
         steps,
         validation=held_out,
-        evaluate_every=2,
-        checkpoint_every=1,
-        log_every=1,
+        evaluate_every=2 * every,
+        checkpoint_every=save,
+        log_every=every,
         callbacks=[Lines()],
         progress=False,
     )
@@ -100,7 +102,10 @@ def main():
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--workers", help="comma-separated; empty: from TF_CONFIG")
     parser.add_argument("--index", type=int)
+    parser.add_argument("--secret-file")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--every", type=int, default=1, help="steps between rows of the history")
+    parser.add_argument("--save-every", type=int, default=1, help="steps between checkpoints")
     parser.add_argument("--directory")
     parser.add_argument("--dropout", type=float)
     parser.add_argument("--accumulation", type=int)
@@ -120,6 +125,7 @@ def main():
         workers=args.workers.split(",") if args.workers else None,
         index=args.index,
         wait=args.wait,
+        secret_file=args.secret_file,
         shard_optimizer=args.shard_optimizer,
     )
     args.output.mkdir(parents=True, exist_ok=True)
@@ -127,7 +133,8 @@ def main():
     more = {name: value for name, value in more.items() if value is not None}
     for name in args.models:
         directory = args.directory and os.path.join(args.directory, name)
-        train(name, strategy, args.output, args.steps, directory, args.draw, **more)
+        plan = (args.steps, directory, args.draw, args.every, args.save_every)
+        train(name, strategy, args.output, *plan, **more)
 
 
 if __name__ == "__main__":

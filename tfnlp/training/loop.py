@@ -161,6 +161,7 @@ class Loop:
         trainer, held_out = self.trainer, {}
         if self.validation is not None:
             if callable(self.validation):
+                trainer.engine.collect()
                 held_out = {name: float(value) for name, value in self.validation().items()}
             else:
                 held_out = trainer.evaluate(self.validation)

@@ -249,6 +249,7 @@ class Trainer:
             if loop.first < last:
                 iterator = self.engine.batches(batches, loop.first)
             interrupted = loop.run(iterator)
+            self.engine.collect()
             loop.callbacks.on_train_end()
             if interrupted:
                 saved = loop.saved
@@ -308,6 +309,7 @@ class Trainer:
 
     def save_checkpoint(self, best: bool = False) -> None:
         """Write a checkpoint, as the best one if `best`; all workers must call it."""
+        self.engine.collect()
         if self.workers.chief:
             state = {"history": self.history.state(), "settings": jsonable(self._settings)}
             self._checkpoints.save(self.step, state, "best" if best else "step")

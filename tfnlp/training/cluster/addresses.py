@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
 import os
@@ -64,6 +65,22 @@ def listen(name: str, addresses: Sequence[str], index: int) -> list[socket.socke
             "running already? Stop it, or use another port in every worker's list"
         ) from error
     return listeners
+
+
+def bind_address(addresses: Sequence[str], index: int) -> str:
+    """Return "host:port" where another server of a worker should listen: where `listen` does.
+
+    Args:
+        addresses: "host:port" of every worker.
+        index: which of them this process is.
+    """
+    host, port = host_and_port(addresses[index])
+    places = [] if _hides_machine(host, addresses) else _resolve(host, 0)
+    for family, place in places:
+        with contextlib.suppress(OSError):
+            socket.create_server(place, family=family).close()
+            return addresses[index]
+    return f"[::]:{port}"
 
 
 def reachable(address: str, seconds: float) -> bool:

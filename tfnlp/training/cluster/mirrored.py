@@ -57,7 +57,7 @@ def use(strategy: tf.distribute.Strategy) -> None:
 def mixed_up(error: Exception) -> ValueError | None:
     """Return what to say if an error of TensorFlow comes from two strategies; else None."""
     said = str(error)
-    if "ollective" in said and "mismatch" in said:
+    if isinstance(error, tf.errors.OpError) and "ollective" in said and "mismatch" in said:
         return ValueError(
             "TensorFlow has mixed up the collective operations of two MirroredStrategies of this "
             f"process; {_INSTEAD}"

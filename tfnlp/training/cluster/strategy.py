@@ -41,7 +41,7 @@ def make_strategy(
             device), "cpu", "gpu" (the first one), "mirrored" (all GPUs, or all logical CPUs; the
             same strategy each time),
             "multi_worker" (this process and those of other machines; call it before anything else
-            runs in TensorFlow) or "tpu".
+            runs in TensorFlow or JAX) or "tpu".
         tpu: with "tpu": which one, see `tpu_strategy`.
         workers, index: with "multi_worker": see `read_cluster`.
         wait: seconds to wait for other workers, or for the TPU.
@@ -72,6 +72,10 @@ def make_strategy(
 
         if tpu is not None:
             raise ValueError(f"`tpu` {tpu} needs TensorFlow; JAX trains on the TPU of its machine")
+        if name == "multi_worker":
+            from tfnlp.training.engines.jax_cluster import join
+
+            return join(workers, index, wait, secret_file, shard_optimizer)
         return jax_strategy(name, shard_optimizer)
     if shard_optimizer:
         raise ValueError("`shard_optimizer` needs the engine jax")

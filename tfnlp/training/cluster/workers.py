@@ -147,14 +147,15 @@ class Workers:
 def raises_worker_lost(method: F) -> F:
     """Make a method of an object with `workers` raise `WorkerLost` if another worker is lost.
 
-    It raises ValueError if TensorFlow mixes up two strategies of the process.
+    It raises ValueError if TensorFlow mixes up two strategies of the process. JAX's errors are of
+    the other kinds.
     """
 
     @functools.wraps(method)
     def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
-        except tf.errors.OpError as error:
+        except (tf.errors.OpError, RuntimeError, ValueError) as error:
             clear = self.workers.lost(error) or mixed_up(error)
             if clear is None:
                 raise

@@ -53,6 +53,12 @@ class Engine(Protocol):
     def variables(self) -> dict[str, Any]:
         """Return what a checkpoint keeps, by name."""
 
+    def collect(self) -> None:
+        """Let every worker read all variables as it reads its own; all workers must call it.
+
+        A call of `train` may take it back.
+        """
+
     def batches(self, data: StepData, first_step: int) -> Iterator[Any]:
         """Return the global batches of the steps from `first_step` on, for `train`."""
 
@@ -113,7 +119,7 @@ def workers_of(strategy: Any) -> Workers:
     if keras.backend.backend() == "jax":
         from tfnlp.training.engines.jax_workers import JaxWorkers
 
-        return JaxWorkers()
+        return JaxWorkers(strategy)
     from tfnlp.training.cluster.workers import Workers
 
     return Workers(strategy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from tfnlp.training.engines import StepSettings, Totals
 from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
 from tfnlp.training.engines.jax_flops import matmul_flops
 from tfnlp.training.engines.jax_step import JaxStep, Values
-from tfnlp.training.engines.jax_workers import JaxWorkers
+from tfnlp.training.engines.jax_workers import JaxWorkers, Parted
 
 
 class JaxEngine:
@@ -39,7 +40,7 @@ class JaxEngine:
             raise ValueError(
                 f"strategy must be a JaxDevices under JAX, not {type(devices).__name__}"
             )
-        self.workers, self.replicas = JaxWorkers(), devices.num_replicas_in_sync
+        self.workers, self.replicas = JaxWorkers(devices), devices.num_replicas_in_sync
         self.body, self._devices, self._task = JaxStep(settings, devices), devices, settings.task
         loss_scaling = settings.loss_scaling
         self._variables = Values(
@@ -58,6 +59,13 @@ class JaxEngine:
             {name: SHARED for name in self._variables.scaling},
         )
         self._specs = specs
+        self._slots = dict(self._variables.slots)  # as a checkpoint sees them
+        if self.workers.count > 1:
+            parted = [name for name, spec in specs.slots.items() if spec != SHARED]
+            self._slots.update({k: Parted(self._slots[k], devices) for k in parted})
+            for variable in [*self.body.weights, *self.body.others]:
+                # Every process has drawn its own.
+                variable.assign(self.workers.from_chief(np.asarray(variable.value)))
         shardings = jax.tree.map(
             devices.sharding, specs, is_leaf=lambda x: isinstance(x, PartitionSpec)
         )
@@ -97,10 +105,22 @@ class JaxEngine:
         """Return what a checkpoint keeps, by name."""
         values = self._variables
         model = {f"model/{v.path}": v for v in [*values.weights, *values.others]}
-        slots = {f"optimizer/{name}": _in_64_bits(v) for name, v in values.slots.items()}
+        slots = {f"optimizer/{name}": _in_64_bits(v) for name, v in self._slots.items()}
         state = {f"state/{name}": v for name, v in values.state.items()}
         scaling = {f"loss_scaling/{name}": v for name, v in values.scaling.items()}
         return {**model, **slots, **state, **scaling, "step": self._counter}
+
+    def collect(self) -> None:
+        """See `tfnlp.training.engines.Engine`."""
+        if self.workers.count == 1:
+            return
+        values = self._variables
+        kept = [*values.weights, *values.others, *values.state.values(), *values.scaling.values()]
+        for variable in kept:
+            variable.assign(self._devices.whole(variable.value))
+        for slot in self._slots.values():
+            if isinstance(slot, Parted):
+                slot.collect(keep=self.workers.chief)
 
     def batches(self, data: StepData, first_step: int) -> Iterator[dict[str, np.ndarray]]:
         """Return the global batches from `first_step` on, in the memory of the host."""
@@ -109,22 +129,26 @@ class JaxEngine:
     def train(self, iterator: Iterator[Any], count: int) -> Totals:
         """Make `count` updates; return the sums over them.
 
-        As many as `steps_per_call` run as one program; another number of them, one by one. The
-        iterator's StopIteration says that the data has ended.
+        As many as `steps_per_call` run as one program, if their batches have the same shapes;
+        others one by one.
+
+        Raises:
+            StopIteration: if the data has ended; the updates with its last batches are made.
         """
         values, sums, waited = self._values(), None, 0.0
-        left = count
-        while left:
+        size = count if count == self._several else 1
+        for _ in range(count // size):
             started = time.perf_counter()
-            batches = [next(iterator) for _ in range(count if count == self._several else 1)]
+            batches = list(itertools.islice(iterator, size))
             waited += time.perf_counter() - started
             for group in _of_one_shape(batches, self._several):
-                values, totals = self._call(values, group)
+                values, totals = self._devices.finished(self._call(values, group))
                 # At once: the values before were given away.
                 self._assign(values)
                 self._counter.value += len(group)
                 sums = totals if sums is None else jax.tree.map(jnp.add, sums, totals)
-            left -= len(batches)
+            if len(batches) < size:
+                raise StopIteration
         # JAX sorts the names of a dict.
         names = [*self.body.names, *(name for name in sums if name == "work/flops")]
         return {**{name: sums[name] for name in names}, "work/waited": waited}
@@ -138,7 +162,7 @@ class JaxEngine:
             run, spec = self._train_several, ROWS_OF_STEPS
             batch = {k: np.stack([b[k] for b in batches]) for k in batch}  # [N, B, ...]
         batch = {k: self._devices.place(x, spec) for k, x in batch.items()}
-        arguments = values, self._tables, batch, jnp.asarray(self._counter.value, "int32")
+        arguments = values, self._tables, batch, np.asarray(self._counter.value, "int32")
         shapes = tuple((name, x.shape) for name, x in batch.items())
         if shapes not in self._flops:
             self._flops[shapes] = matmul_flops(run.trace(*arguments).jaxpr)
@@ -157,7 +181,9 @@ class JaxEngine:
                 for k, v in self._task.state.items()
             }
         batch = {k: self._devices.place(x, ROWS) for k, x in batch.items()}
-        sums, state = self._evaluate(self._values(), self._tables, batch, state)
+        sums, state = self._devices.finished(
+            self._evaluate(self._values(), self._tables, batch, state)
+        )
         return {name: sums[name] for name in self.body.held_out_names}, state
 
     def _scan(

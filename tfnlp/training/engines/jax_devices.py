@@ -20,22 +20,32 @@ class JaxDevices:
     """Devices that each take a share of a batch.
 
     Args:
-        devices: of JAX; None: all of this process.
+        devices: of JAX; None: all, those of other processes included.
         shard_optimizer: keep a part of each weight and of each slot of the optimizer on every
             device instead of all of them. The numbers are the same; a step also gathers the
             weights.
+        addresses: of the processes, for messages.
 
     Attributes:
         num_replicas_in_sync: the number of devices.
+        processes: JAX's numbers of the processes that they belong to.
     """
 
     def __init__(
-        self, devices: Sequence[jax.Device] | None = None, shard_optimizer: bool = False
+        self,
+        devices: Sequence[jax.Device] | None = None,
+        shard_optimizer: bool = False,
+        addresses: Sequence[str] = (),
     ) -> None:
         self.devices = list(jax.devices() if devices is None else devices)
-        self.shard_optimizer = shard_optimizer
+        self.shard_optimizer, self.addresses = shard_optimizer, list(addresses)
         self.num_replicas_in_sync = len(self.devices)
         self.mesh = Mesh(np.array(self.devices), (AXIS,))
+        # Those of a topology that `tfnlp plan` compiles for belong to no process.
+        self.processes = [jax.process_index()]
+        if jax.process_count() > 1:
+            self.processes = sorted({device.process_index for device in self.devices})
+        self._copied = jax.jit(lambda x: x, out_shardings=self.sharding(SHARED))
 
     def scope(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which variables are made, as a `tf.distribute` strategy does."""
@@ -58,11 +68,32 @@ class JaxDevices:
         return PartitionSpec(*[AXIS if i == longest else None for i in range(len(shape))])
 
     def place(self, value: Any, spec: PartitionSpec) -> jax.Array:
-        """Return an array on the devices."""
-        return jax.device_put(value, self.sharding(spec))
+        """Return an array on the devices; every process passes the same one and places its part."""
+        sharding = self.sharding(spec)
+        if sharding.is_fully_addressable:
+            return jax.device_put(value, sharding)
+        value = np.asarray(value)
+        return jax.make_array_from_callback(value.shape, sharding, lambda part: value[part])
 
     def placed(self, value: jax.Array, spec: PartitionSpec) -> jax.Array:
         """Return an array on the devices; the same one if it lies there already."""
         if getattr(value, "sharding", None) == self.sharding(spec):
             return value
         return self.place(value, spec)
+
+    def finished(self, values: Any) -> Any:
+        """Return what a program returns; with several processes when all devices here have it.
+
+        A CPU would start the next program on one device while another is still in this one, and
+        the processes then wait for each other, for ever, in operations of different programs.
+        """
+        return jax.block_until_ready(values) if len(self.processes) > 1 else values
+
+    def whole(self, value: jax.Array) -> jax.Array:
+        """Return an array that this process can read, of one that lies on several processes.
+
+        All of them must call it.
+        """
+        if value.is_fully_addressable:
+            return value
+        return self.finished(self._copied(value)).addressable_data(0)

@@ -50,6 +50,9 @@ class TensorFlowEngine:
         model = model_variables(self._task.model)
         return {**model, **slots, **state, **scaling, "step": self._step}
 
+    def collect(self) -> None:
+        """Do nothing: every worker has all variables."""
+
     def batches(self, data: StepData, first_step: int) -> Iterator[Any]:
         """Return the batches from `first_step` on, each split into one value a replica."""
         return iter(distribute(self.strategy, data, first_step))

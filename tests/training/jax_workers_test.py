@@ -1,0 +1,234 @@
+"""Several processes train with JAX as one does."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.support import run_python, start_python
+from tests.training.engines_test import MODELS, STEPS, rows, start, trained
+from tests.training.scale_test import addresses, finish, worker_arguments
+
+FEW = ("--draw", "--save-every", 25)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+
+def pair(folder, *arguments, more=((), ()), **settings):
+    """Two workers that train in one directory, and the folders of what each of them returns."""
+    places = addresses(2)
+    outputs = [folder / f"worker {i}" for i in range(2)]
+    arguments = ["--directory", folder / "shared", *arguments]
+    return outputs, [
+        start(
+            output,
+            "jax",
+            *worker_arguments(places, i),
+            *arguments,
+            *more[i],
+            **settings,
+        )
+        for i, output in enumerate(outputs)
+    ]
+
+
+def said(output):
+    return (output / "stderr.txt").read_text()
+
+
+def arrays(output, model):
+    loaded = np.load(output / f"{model}.npz")
+    return [loaded[name] for name in loaded.files]
+
+
+def checkpoint(directory, model, step):
+    """The arrays of a checkpoint, by name, without what is left of the biases of keys.
+
+    A key's bias adds the same to all logits of a query, so its gradient is 0 but for rounding,
+    which Adam makes steps of.
+    """
+    path = directory / model / "checkpoints" / f"step-{step:010d}" / "variables"
+    reader = tf.train.load_checkpoint(str(path))
+    names = [n for n in reader.get_variable_to_shape_map() if n.startswith("variables/")]
+    found = {name: reader.get_tensor(name) for name in names}
+    for name, value in found.items():
+        if "attention.Sqkv.Sbias" in name:
+            np.split(value, 3)[1][:] = 0
+        elif "attention.Skey_value.Sbias" in name:
+            np.split(value, 2)[0][:] = 0
+    return found
+
+
+def assert_same_end(shared, other, model):
+    """Compare weights, slots and state at the end of two runs."""
+    one, two = (checkpoint(f, model, STEPS) for f in (shared, other))
+    assert one.keys() == two.keys()
+    # The Transformer's Adam (epsilon 1e-9) makes steps of the rounding of tiny gradients, too.
+    most = 1e-4 if model == "transformer" else 2e-5
+    for name, value in one.items():
+        np.testing.assert_allclose(two[name], value, rtol=0, atol=most, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("workers")
+
+
+@pytest.fixture(scope="module")
+def in_one(folder):
+    """One process with one device."""
+    shared = folder / "one" / "shared"
+    return trained(folder / "one", "jax", *FEW, "--directory", shared)
+
+
+# Arguments of a run, and how many devices each process has.
+RUNS = {
+    "1 device each": ((), 1),
+    "2 devices each, sharded": (("--shard-optimizer",), 2),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def in_two(request, folder):
+    arguments, devices = RUNS[request.param]
+    outputs, runs = pair(folder / request.param, *FEW, *arguments, devices=devices)
+    finish(runs, outputs)
+    return outputs
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_losses_weights_and_checkpoints_are_those_of_one_process(in_one, in_two, model):
+    want = rows(in_one, model)
+    for output in in_two:
+        found = rows(output, model)
+        for part, count in (("train", STEPS), ("validation", STEPS // 2)):
+            assert len(found[part]) == len(want[part]) == count
+            for a, b in zip(found[part], want[part], strict=True):
+                assert list(a) == list(b)
+                np.testing.assert_allclose(a["loss"], b["loss"], rtol=0, atol=2e-5)
+    for a, b in zip(*(arrays(output, model) for output in in_two), strict=True):
+        np.testing.assert_array_equal(a, b)
+    shared = in_two[0].parent / "shared"
+    assert_same_end(in_one / "shared", shared, model)
+    assert len(list((shared / model / "logs").iterdir())) == 1  # the first worker alone writes
+
+
+def test_several_steps_a_call_are_the_same_steps(in_one, folder):
+    shared = folder / "calls" / "shared"
+    arguments = [*FEW, "--every", 10, "--steps-per-call", 10, "--directory", shared]
+    trained(folder / "calls", "jax", *arguments)
+    for model in MODELS:
+        assert_same_end(in_one / "shared", shared, model)
+
+
+def test_each_worker_has_whole_values_between_calls(tmp_path):
+    places = addresses(2)
+    tasks = [
+        {"cluster": {"worker": places}, "task": {"type": "worker", "index": i}} for i in range(2)
+    ]
+    script, outputs = "tests.training.jax_workers_run", [tmp_path / str(i) for i in range(2)]
+    flags = "--xla_force_host_platform_device_count=2"
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    runs = []
+    for output, task in zip(outputs, tasks, strict=True):
+        output.mkdir()
+        with open(output / "stderr.txt", "w") as stderr:
+            more = {**env, "TF_CONFIG": json.dumps(task)}
+            runs.append(start_python("-m", script, output, stderr=stderr, env=more))
+    finish(runs, outputs)
+    one, two = (json.loads((output / "found.json").read_text()) for output in outputs)
+    assert one.pop("drawn") != two.pop("drawn")  # each process has drawn other weights
+    assert one == two
+    assert one["gathered"] == [[-(2**62) - 1, 0, 5], [-(2**62), 1, 5]]
+    assert one["before"] != one["after"]
+    # What a function reads from the model in the middle of training is what the trainer measures.
+    np.testing.assert_allclose(one["read"], one["measured"], rtol=1e-5)
+
+
+def test_what_can_not_train_together_is_refused_in_one_line(tmp_path):
+    secrets = [tmp_path / name for name in ("one", "two")]
+    for secret in secrets:
+        secret.write_text(secret.name)
+        secret.chmod(0o600)
+    more = [("--secret-file", secret, "--wait", 30) for secret in secrets]
+    outputs, runs = pair(tmp_path / "secrets", more=more, models=["gpt"], steps=1)
+    for run in runs:
+        run.communicate(timeout=300)
+        assert run.returncode == 1
+    lines = [said(output).strip().splitlines()[-1] for output in outputs]
+    assert lines[0].startswith("TimeoutError: worker 1 (127.0.0.1:") and "did not start" in lines[0]
+    assert lines[1] == (
+        "ConnectionError: the worker has another secret than worker 0; give all the same "
+        "`secret_file`"
+    )
+
+
+def test_multi_worker_comes_before_anything_else_in_jax():
+    code = (
+        "import jax; jax.devices()\n"
+        "from tfnlp import training\n"
+        "training.make_strategy('multi_worker', workers=['127.0.0.1:1', '127.0.0.1:2'], index=1)"
+    )
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    found = run_python(code, env=env, check=False)
+    assert found.stderr.strip().splitlines()[-1] == (
+        "ValueError: the strategy 'multi_worker' must be made before anything else runs in JAX"
+    )
+
+
+ONE_TOY = ("--dropout", 0.2)
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    outputs, runs = pair(folder / "whole", *ONE_TOY, models=["gpt"], steps=8)
+    finish(runs, outputs)
+    return outputs
+
+
+def ends_as(whole, folder):
+    """Start the workers again; they must resume and end as those that were not stopped."""
+    outputs, again = pair(folder, *ONE_TOY, models=["gpt"], steps=8)
+    first = int(again[1].stdout.readline())
+    finish(again, outputs)
+    assert 3 <= first <= 6
+    for a, b in zip(whole, outputs, strict=True):
+        for x, y in zip(arrays(a, "gpt"), arrays(b, "gpt"), strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def stop(run, number):
+    """Send a signal to a worker after its third step."""
+    for line in run.stdout:
+        if int(line) == 3:
+            run.send_signal(number)
+            return
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_worker_is_named_by_the_other_and_both_resume(whole, tmp_path, killed):
+    outputs, runs = pair(tmp_path, *ONE_TOY, models=["gpt"], steps=8)
+    stop(runs[killed], signal.SIGKILL)
+    left = 1 - killed
+    runs[left].communicate(timeout=300)
+    runs[killed].wait()
+    line = said(outputs[left]).strip().splitlines()[-1]
+    assert runs[left].returncode == 1
+    assert line.startswith(
+        f"tfnlp.training.cluster.workers.WorkerLost: worker {killed} (127.0.0.1:"
+    )
+    ends_as(whole, tmp_path)
+
+
+def test_sigterm_to_one_worker_stops_both_with_a_checkpoint(whole, tmp_path):
+    outputs, runs = pair(tmp_path, *ONE_TOY, models=["gpt"], steps=8)
+    stop(runs[1], signal.SIGTERM)
+    for run, output in zip(runs, outputs, strict=True):
+        run.communicate(timeout=300)
+        assert run.returncode not in (0, -signal.SIGTERM)
+        assert "KeyboardInterrupt: stopped at step" in said(output)
+    names = os.listdir(tmp_path / "shared" / "gpt" / "checkpoints")
+    assert max(names) >= "step-0000000003" and not any(n.startswith("partial") for n in names)
+    ends_as(whole, tmp_path)
