@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, plain_cross_entropy
 from tfnlp.layers.kernels.dropout_mask import (
     COLUMNS,
     dropout_mask,
@@ -18,6 +19,7 @@ from tfnlp.layers.kernels.tied_projection import plain_tied_projection, tied_pro
 
 BAND = np.random.default_rng(0).integers(0, 2, (2, 3, 5)).astype("float32")
 WEIGHTS = np.random.default_rng(1).uniform(0, 3, (2, 1, 5)).astype("float32")
+IDS = np.random.default_rng(5).integers(0, 9, 6).astype("int32")
 PAIRS = {
     "scaled_norm": (
         lambda x, gamma: scaled_norm(x, gamma, 1e-5),
@@ -34,6 +36,16 @@ PAIRS = {
         lambda scores: pair_losses(5 * scores, BAND, WEIGHTS, 3),
         lambda scores: plain_pair_losses(5 * scores, BAND, WEIGHTS, 3),
         [(2, 7, 5)],
+    ),
+    "cross_entropy": (
+        lambda z: cross_entropy_of_rows(z, IDS),
+        lambda z: plain_cross_entropy(z, IDS),
+        [(6, 9)],
+    ),
+    "cross_entropy of smoothed labels": (
+        lambda z: cross_entropy_of_rows(z, IDS, 0.1),
+        lambda z: plain_cross_entropy(z, IDS, 0.1),
+        [(6, 9)],
     ),
     "gelu": (trainable_gelu, lambda x: keras.ops.gelu(x, approximate=False), [(40, 50)]),
     "gelu_tanh": (trainable_gelu_tanh, lambda x: keras.ops.gelu(x, approximate=True), [(40, 50)]),

@@ -7,6 +7,7 @@ from keras import ops
 
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.kernels.product import product
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 MASKED = -1e9  # added to a masked score: its exp() is 0 in float32, and no row becomes NaN
@@ -136,14 +137,14 @@ class MultiHeadAttention(keras.layers.Layer):
             )
             k, v = (ops.cast(cached, q.dtype) for cached in cache)
 
-        scores = ops.matmul(q * (self.head_size**-0.5), ops.swapaxes(k, -1, -2))  # [B, N, T, S]
+        scores = product(q * (self.head_size**-0.5), ops.swapaxes(k, -1, -2))  # [B, N, T, S]
         bias = self._bias(length, k, mask, cache_index)
         scores = ops.cast(scores, "float32")
         probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
         kept = self.probability_dropout(
             ops.cast(probabilities, self.compute_dtype), training=training
         )
-        heads = ops.transpose(ops.matmul(kept, v), (0, 2, 1, 3))  # [B, T, N, D]
+        heads = ops.transpose(product(kept, v), (0, 2, 1, 3))  # [B, T, N, D]
         flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
         outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
 

@@ -7,6 +7,7 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.dense import built_dense
+from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
@@ -145,7 +146,7 @@ class LogitBias(keras.layers.Layer):
         self.autocast = False
 
     def call(self, inputs: Tensor) -> Tensor:
-        return ops.cast(inputs, "float32") + self.bias
+        return add_bias(ops.cast(inputs, "float32"), ops.convert_to_tensor(self.bias))
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape, dtype="float32")

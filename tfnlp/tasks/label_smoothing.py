@@ -5,6 +5,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
 from tfnlp.layers.types import Tensor
 
 
@@ -31,21 +32,14 @@ def smoothed_cross_entropy(logits: Tensor, ids: Tensor, epsilon: float = 0.1) ->
         raise ValueError(f"epsilon={epsilon} must be at least 0 and below 1")
     size, shape = logits.shape[-1], ops.shape(ids)
     flat = ops.cast(ops.reshape(logits, (-1, size)), "float32")  # [N, V]
-    # XLA fuses the plain formula; TensorFlow's kernels make a pass for each of its operations.
-    losses = _in_place if keras.backend.backend() == "tensorflow" else plain_smoothed_losses
-    return ops.reshape(losses(flat, ops.reshape(ids, (-1,)), epsilon), shape)
-
-
-def plain_smoothed_losses(z: Tensor, ids: Tensor, epsilon: float) -> Tensor:
-    """Return the losses, float32 `[N]`, of logits float32 `[N, V]` and ids `[N]`."""
-    is_target = ops.equal(ops.arange(z.shape[-1], dtype="int32"), ops.cast(ids, "int32")[:, None])
-    of_target = ops.sum(ops.where(is_target, z, 0.0), -1)
-    loss = ops.logsumexp(z, -1) - (1 - epsilon) * of_target
-    return loss - epsilon * ops.mean(z, -1) if epsilon else loss
+    flat_ids = ops.cast(ops.reshape(ids, (-1,)), "int32")
+    # XLA fuses the formula; TensorFlow's kernels make a pass for each of its operations.
+    losses = _in_place if keras.backend.backend() == "tensorflow" else cross_entropy_of_rows
+    return ops.reshape(losses(flat, flat_ids, epsilon), shape)
 
 
 def _in_place(z: Tensor, ids: Tensor, epsilon: float) -> Tensor:
-    """Return what `plain_smoothed_losses` returns, with TensorFlow's kernels."""
+    """Return what `cross_entropy_of_rows` returns, with TensorFlow's kernels."""
     import tensorflow as tf
 
     size = z.shape[-1]

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
 from tfnlp.layers.types import Tensor
 
 
@@ -17,6 +18,10 @@ def cross_entropy(logits: Tensor, ids: Tensor) -> Tensor:
         float32 `[...]`.
     """
     logits = ops.cast(logits, "float32")
+    if keras.backend.backend() != "tensorflow":
+        flat = ops.reshape(logits, (-1, logits.shape[-1]))  # [N, V]
+        flat_ids = ops.cast(ops.reshape(ids, (-1,)), "int32")
+        return ops.reshape(cross_entropy_of_rows(flat, flat_ids), ops.shape(ids))
     return ops.sparse_categorical_crossentropy(ids, logits, from_logits=True)
 
 
@@ -27,4 +32,8 @@ def best_class(logits: Tensor) -> Tensor:
 
         # Keras's `argmax` first makes three passes over the logits, to tell -0.0 from 0.0.
         return tf.argmax(logits, axis=-1, output_type="int32")
+    if keras.backend.backend() == "jax":
+        from tfnlp.jax_cpu import first_largest
+
+        return first_largest(logits)
     return ops.argmax(logits, axis=-1)

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 
+import keras
 from keras import ops
 
+from tfnlp.layers.kernels.product import product
 from tfnlp.layers.types import Tensor
 
 
@@ -17,6 +19,8 @@ def tied_projection(h: Tensor, table: Tensor) -> Tensor:
 
     The gradient of E is computed as `dy^T h`; automatic differentiation transposes `h^T dy`.
     """
+    if keras.backend.backend() == "jax":
+        return product(h, ops.transpose(table))  # XLA transposes nothing
 
     @ops.custom_gradient
     def projected(h: Tensor, table: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:

@@ -1,0 +1,108 @@
+"""The kernels that JAX's CPU has for itself, in a process on JAX, against NumPy in float64."""
+
+import pathlib
+
+import pytest
+
+from tests.support import run_python
+
+pytestmark = pytest.mark.slow
+JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+
+_KERNELS = """
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from tfnlp.layers.kernels.add_bias import add_bias
+from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
+from tfnlp.layers.kernels.product import product
+from tfnlp.tasks.logits import best_class, cross_entropy
+
+random = np.random.default_rng(0)
+
+
+def normal(*shape, dtype="float32"):
+    return jnp.asarray(random.standard_normal(shape), dtype)
+
+
+def wide(*arrays):
+    return [np.asarray(x.astype("float32"), "float64") for x in arrays]
+
+
+def compare(got, want, rounding):
+    np.testing.assert_allclose(*wide(got), want, rtol=rounding, atol=rounding)
+
+
+# Products of matrices and of stacks of them, and both gradients, compiled and not.
+for dtype, rounding in (("float32", 1e-4), ("bfloat16", 2e-2)):
+    for lead in ((), (2, 3)):
+        x, y = normal(*lead, 24, 40, dtype=dtype) / 7, normal(*lead, 40, 56, dtype=dtype)
+        dz = normal(*lead, 24, 56, dtype=dtype) / 7
+        a, b, c = wide(x, y, dz)
+        for run in (lambda f: f, jax.jit):
+            z, back = jax.vjp(run(product), x, y)
+            assert z.dtype == dtype
+            compare(z, a @ b, rounding)
+            dx, dy = back(dz)
+            compare(dx, c @ b.swapaxes(-1, -2), rounding)
+            compare(dy, a.swapaxes(-1, -2) @ c, rounding)
+
+# Biases: of rows in the caches, of rows that are larger than them, and in bfloat16.
+for shape, dtype, rounding in (
+    ((5, 7, 12), "float32", 1e-5), ((70, 130000), "float32", 1e-4), ((400, 12), "bfloat16", 1e-2),
+):
+    x, bias, dy = (normal(*s, dtype=dtype) for s in (shape, shape[-1:], shape))
+    y, back = jax.vjp(jax.jit(add_bias), x, bias)
+    compare(y, sum(wide(x, bias)), rounding)
+    dx, d_bias = back(dy)
+    compare(dx, wide(dy)[0], rounding)
+    compare(d_bias, wide(dy)[0].reshape(-1, shape[-1]).sum(0), rounding)
+
+# Cross-entropy with and without smoothing, of large and small logits.
+z, ids, up = 30 * normal(6, 50), jnp.asarray(random.integers(0, 50, 6), "int32"), normal(6)
+for epsilon in (0.0, 0.1):
+    loss, back = jax.vjp(lambda z: cross_entropy_of_rows(z, ids, epsilon), z)
+    (a, g), q = wide(z, up), np.eye(50)[ids] * (1 - epsilon) + epsilon / 50
+    log_p = a - a.max(-1, keepdims=True)
+    log_p -= np.log(np.exp(log_p).sum(-1, keepdims=True))
+    compare(loss, -(q * log_p).sum(-1), 1e-5)
+    compare(back(up)[0], (np.exp(log_p) - q) * g[:, None], 1e-5)
+stacked = cross_entropy(z.reshape(2, 3, 50), ids.reshape(2, 3))
+compare(stacked, wide(cross_entropy_of_rows(z, ids))[0].reshape(2, 3), 1e-6)
+
+# Of equal logits the first one, as TensorFlow and NumPy have it.
+z = jnp.asarray(random.integers(0, 4, (9, 3, 20)), "float32")
+best = jax.jit(best_class)(z)
+assert best.dtype == "int32"
+np.testing.assert_array_equal(best, np.argmax(z, -1))
+"""
+
+_MEMORY = """
+import resource
+from tfnlp import training  # before the first array
+import jax
+from jax import numpy as jnp
+
+step = jax.jit(lambda x: (jnp.sin(x) @ jnp.cos(x) @ jnp.tanh(x)).sum())  # 16 MB and more a result
+x = jnp.ones((2048, 2048))
+for _ in range(3):
+    step(x).block_until_ready()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    step(x).block_until_ready()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_values_and_gradients():
+    run_python(_KERNELS, env=JAX)
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/maps").exists(), reason="glibc of Linux alone")
+def test_memory_of_a_step_is_kept_for_the_next():
+    kept, given_back = (
+        int(run_python(_MEMORY, env={**JAX, "TFNLP_KEEP_MEMORY": keep}).stdout)
+        for keep in ("1", "0")
+    )
+    assert kept < given_back / 10

@@ -1,0 +1,58 @@
+"""Array functions in forms that XLA's CPU compiler makes fast, for code that runs on JAX.
+
+Programs for TPUs and GPUs have the plain forms: the choice is made when a program is compiled.
+`layers` and `tasks` import this module in functions, once they know that Keras's backend is JAX.
+"""
+
+import jax
+from jax import numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
+
+_WIDE = 2**23  # elements of an array that is larger than the caches of a CPU
+
+
+def narrow_product(x: jax.Array, y: jax.Array) -> jax.Array:
+    """Return `x y` of bfloat16 arrays `[..., M, K]` and `[..., K, N]`, in bfloat16.
+
+    The compiler has a product that uses bfloat16 instructions only for two operands that lie in
+    memory row by row and a float32 result. Others are computed in float32, in twice the time: a
+    bfloat16 result, and a transposed operand, as both gradients of a product have. So operands are
+    transposed in memory first, which takes little beside the product, and the result is rounded
+    after it.
+    """
+
+    def on_cpu(*operands: jax.Array) -> jax.Array:
+        rows = Layout(major_to_minor=tuple(range(x.ndim)))
+        operands = [with_layout_constraint(operand, rows) for operand in operands]
+        return jnp.matmul(*operands, preferred_element_type="float32").astype(x.dtype)
+
+    return jax.lax.platform_dependent(x, y, cpu=on_cpu, default=jnp.matmul)
+
+
+def sum_of_rows(x: jax.Array) -> jax.Array:
+    """Return `sum_n x_n` of `[N, V]`, float32 `[V]`.
+
+    A sum in bfloat16 takes seventy times as long as one in float32, and a sum over rows of an array
+    that is larger than the caches thirty times as long as reading it; a product with ones does not.
+    """
+
+    def product(x: jax.Array) -> jax.Array:
+        ones = jnp.ones((1, x.shape[0]), x.dtype)
+        return jnp.matmul(ones, x, precision="highest", preferred_element_type="float32")[0]
+
+    def total(x: jax.Array) -> jax.Array:
+        return x.sum(0, dtype="float32")
+
+    return jax.lax.platform_dependent(x, cpu=product if x.size > _WIDE else total, default=total)
+
+
+def first_largest(z: jax.Array) -> jax.Array:
+    """Return the first v with the largest `z_v` of `[..., V]`, int32 `[...]`.
+
+    `argmax` takes four times as long, because it keeps two numbers at every step.
+    """
+    return jax.lax.platform_dependent(
+        z,
+        cpu=lambda z: jax.lax.top_k(z, 1)[1][..., 0],  # of equal ones the first
+        default=lambda z: jnp.argmax(z, -1).astype("int32"),
+    )
