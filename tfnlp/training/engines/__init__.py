@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import keras
 
+from tfnlp.training.engines.jax_memory import keep_freed_memory
+
 if TYPE_CHECKING:
     from tfnlp.tasks import Task
     from tfnlp.training.batches import StepData
     from tfnlp.training.cluster.workers import Workers
     from tfnlp.training.layer_rates import LayerRates
     from tfnlp.training.loss_scaling import LossScaling
+
+if keras.backend.backend() == "jax":
+    # Here, because models are built, and JAX's threads start, before there is an engine.
+    keep_freed_memory()
 
 Totals = dict[str, Any]  # float32 scalars by name
 

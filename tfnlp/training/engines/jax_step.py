@@ -170,6 +170,8 @@ class JaxStep:
             gradients, sums, state, others = micro(others, rows, 0)
         else:
             gradients, sums, state, others = _accumulated(micro, others, rows, parts)
+        if self.devices.num_replicas_in_sync == 1:
+            return gradients, others, state, sums  # a sum over one device would copy them all
         gradients, sums = lax.psum((gradients, sums), AXIS)
         # Every device has seen other rows: running averages are averaged.
         others = [
