@@ -146,8 +146,9 @@ def jax_values(row):
     copy.set_weights(layer.get_weights())
     with same_draws(row):
         keep("copy", arrays(row.call(copy, inputs)))
-        if row.time:
-            model = functional(row, layer, unknown_time=True)
+    if row.time:
+        model = functional(row, layer, unknown_time=True)
+        with same_draws(row):
             keep("any length", arrays(keras.tree.flatten(model(inputs))))
 
     if row.padded:
