@@ -56,3 +56,10 @@ def test_the_table_of_reuse_is_what_was_measured():
 
     for path, text in documents(json.loads(RESULTS.read_text())).items():
         assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
+def test_tests_that_are_named_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for path in re.findall(r"tests/[\w/]+\.py", text):
+        assert (ROOT / path).is_file(), path
