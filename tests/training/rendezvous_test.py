@@ -217,6 +217,9 @@ def test_a_name_that_is_a_loopback_address_here_only_listens_where_others_reach_
         (listener,) = listening.listen("worker 0", [f"a:{port}", others], 0)
         with listener:
             assert listener.getsockname() == (bound, port)
+        # Another server of the worker goes to the same place.
+        place = "[::]" if bound == "0.0.0.0" else "a"
+        assert listening.bind_address([f"a:{port}", others], 0) == f"{place}:{port}"
 
 
 def test_a_secret_is_proved_by_both_sides():

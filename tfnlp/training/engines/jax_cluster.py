@@ -71,6 +71,7 @@ def join(
         with _printed_to_stderr():
             JaxWorkers(devices).gather(index)
         jax.distributed.shutdown()
+        _close_on_exec()
     return devices
 
 
@@ -106,3 +107,15 @@ def _printed_to_stderr() -> Iterator[None]:
     finally:
         os.dup2(stdout, 1)
         os.close(stdout)
+
+
+def _close_on_exec() -> None:
+    """Let the connections to the others end with this program.
+
+    Gloo's would stay open in the one that the command becomes to start again after a worker was
+    lost, and the other workers would wait for it.
+    """
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2:
+            with contextlib.suppress(OSError):  # that of the list itself
+                os.set_inheritable(int(name), False)
