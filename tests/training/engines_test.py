@@ -49,7 +49,7 @@ def in_tensorflow(folder):
 
 # Arguments of a run, and how many devices it has.
 RUNS = {
-    "1 device, ten steps a call": (("--steps-per-call", 10), 1),
+    "1 device": ((), 1),
     "4 devices, sharded": (("--shard-optimizer",), 4),
 }
 
