@@ -102,13 +102,7 @@ class Trainer:
         loss_scaling: LossScaling | bool | None = None,
     ) -> None:
         counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
-        for name, value in counts.items():
-            if value < 1:
-                raise ValueError(f"{name}={value} must be at least 1")
-        if clip_norm is not None and not clip_norm > 0:
-            raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
-        if not 0 < loss_scale < math.inf:
-            raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
+        _check_ranges(counts, clip_norm, loss_scale)
         self.task = as_task(task, loss)
         self.strategy = strategy or default_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
@@ -356,3 +350,13 @@ class Trainer:
             count: an int, or under TensorFlow an int tensor.
         """
         return self.engine.train(iterator, count)
+
+
+def _check_ranges(counts: dict[str, int], clip_norm: float | None, loss_scale: float) -> None:
+    for name, value in counts.items():
+        if value < 1:
+            raise ValueError(f"{name}={value} must be at least 1")
+    if clip_norm is not None and not clip_norm > 0:
+        raise ValueError(f"clip_norm={clip_norm} must be positive, or None for no clipping")
+    if not 0 < loss_scale < math.inf:
+        raise ValueError(f"loss_scale={loss_scale} must be positive and finite")
