@@ -4,6 +4,8 @@ Programs for TPUs and GPUs have the plain forms: the choice is made when a progr
 `layers` and `tasks` import this module in functions, once they know that Keras's backend is JAX.
 """
 
+import functools
+
 import jax
 from jax import numpy as jnp
 from jax.experimental.layout import Layout, with_layout_constraint
@@ -18,8 +20,10 @@ def narrow_product(x: jax.Array, y: jax.Array) -> jax.Array:
     memory row by row and a float32 result. Others are computed in float32, in twice the time: a
     bfloat16 result, and a transposed operand, as both gradients of a product have. So operands are
     transposed in memory first, which takes little beside the product, and the result is rounded
-    after it.
+    after it. On a processor without such instructions that takes 1.6 times as long as `matmul`.
     """
+    if not _has_bfloat16():
+        return jnp.matmul(x, y)
 
     def on_cpu(*operands: jax.Array) -> jax.Array:
         rows = Layout(major_to_minor=tuple(range(x.ndim)))
@@ -27,6 +31,17 @@ def narrow_product(x: jax.Array, y: jax.Array) -> jax.Array:
         return jnp.matmul(*operands, preferred_element_type="float32").astype(x.dtype)
 
     return jax.lax.platform_dependent(x, y, cpu=on_cpu, default=jnp.matmul)
+
+
+@functools.cache
+def _has_bfloat16() -> bool:
+    """Return whether this machine's processor multiplies bfloat16 numbers; unknown ones do."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            flags = next((line.split() for line in file if line.startswith("flags")), None)
+    except OSError:  # another system
+        return True
+    return flags is None or not {"avx512_bf16", "amx_bf16"}.isdisjoint(flags)
 
 
 def sum_of_rows(x: jax.Array) -> jax.Array:
