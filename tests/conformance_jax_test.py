@@ -89,10 +89,10 @@ def test_padding_changes_nothing(row, in_jax):
 @table
 def test_bf16_policy(row, in_jax):
     assert tuple(str(dtype) for dtype in in_jax("bf16 dtype")) == row.bf16
-    half, inputs = built(row, rng_of(row), dtype="mixed_bfloat16")
+    layer, inputs = built(row, rng_of(row))
     with same_draws(row):
-        expected = arrays(row.call(half, inputs))
-    for g, e in zip(in_jax("bf16"), expected, strict=True):
+        exact = arrays(row.call(layer, inputs))  # processors differ in where they round bf16
+    for g, e in zip(in_jax("bf16"), exact, strict=True):
         assert np.abs(g - e).max() < 0.02 * max(1, np.abs(e).max())  # bf16 has 8 bits: 0.004
 
 
