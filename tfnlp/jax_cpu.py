@@ -5,6 +5,7 @@ Programs for TPUs and GPUs have the plain forms: the choice is made when a progr
 """
 
 import functools
+from collections.abc import Callable
 
 import jax
 from jax import numpy as jnp
@@ -58,7 +59,12 @@ def sum_of_rows(x: jax.Array) -> jax.Array:
     def total(x: jax.Array) -> jax.Array:
         return x.sum(0, dtype="float32")
 
-    return jax.lax.platform_dependent(x, cpu=product if x.size > _WIDE else total, default=total)
+    def of_eight(x: jax.Array) -> jax.Array:
+        ones = jnp.ones((8, x.shape[0]), x.dtype)  # a product with one row would become a sum
+        return jnp.matmul(ones, x, preferred_element_type="float32")[0]
+
+    on_cpu = product if x.size > _WIDE else total
+    return jax.lax.platform_dependent(x, cpu=on_cpu, tpu=of_eight, default=total)
 
 
 def first_largest(z: jax.Array) -> jax.Array:
@@ -71,3 +77,44 @@ def first_largest(z: jax.Array) -> jax.Array:
         cpu=lambda z: jax.lax.top_k(z, 1)[1][..., 0],  # of equal ones the first
         default=lambda z: jnp.argmax(z, -1).astype("int32"),
     )
+
+
+def rows_in_turns(
+    function: Callable[[dict[str, jax.Array]], tuple[jax.Array, ...]],
+    arrays: dict[str, jax.Array],
+    rows: int,
+) -> tuple[jax.Array, ...]:
+    """Return the outputs of `function` for all entries along the first axis, `rows` at a time.
+
+    `ops.map` fills its results with zeros first, which takes as long on a TPU as a product.
+
+    Args:
+        function: of arrays with `rows` entries.
+        arrays: by name, with the same first axis, a multiple of `rows`.
+        rows: entries a turn.
+    """
+
+    def cut(at: jax.Array) -> dict[str, jax.Array]:
+        return {n: jax.lax.dynamic_slice_in_dim(x, at * rows, rows) for n, x in arrays.items()}
+
+    def turn(at: jax.Array, outputs: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+        pairs = zip(outputs, function(cut(at)), strict=True)
+        return tuple(jax.lax.dynamic_update_slice_in_dim(y, x, at * rows, 0) for y, x in pairs)
+
+    count = next(iter(arrays.values())).shape[0] // rows
+    one = jax.eval_shape(lambda: function(cut(0)))
+    start = tuple(jax.lax.empty((count * rows, *x.shape[1:]), x.dtype) for x in one)
+    return jax.lax.fori_loop(0, count, turn, start)
+
+
+def softmax(x: jax.Array) -> jax.Array:
+    """Return the softmax over the last axis, in the form that a TPU's compiler fuses.
+
+    Maximum, exponential and sum become a part of the product that makes x if the maximum is
+    broadcast in one step, as TensorFlow lowers it.
+    """
+    others = tuple(range(x.ndim - 1))
+    largest = x.max(-1)
+    e = jnp.exp(x - jax.lax.broadcast_in_dim(largest, x.shape, others))
+    total = e.sum(-1)
+    return e / jax.lax.broadcast_in_dim(total, x.shape, others)

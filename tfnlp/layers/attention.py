@@ -7,10 +7,18 @@ from keras import ops
 
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.dropout import Dropout
-from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
+from tfnlp.layers.kernels.blockwise_attention import (
+    Blocks,
+    Visible,
+    blocks_of,
+    blockwise_attention,
+)
+from tfnlp.layers.kernels.columns import from_columns, to_columns
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
-MASKED = -1e9  # added to a masked score: its exp() is 0 in float32, and no row becomes NaN
+# Attention with more scores than this is computed in blocks of at most as many as the second.
+_WHOLE, _BLOCK = 2**24, 2**22
 
 
 def _check_cache(
@@ -37,7 +45,10 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Vaswani et al. 2017, section 3.2. Self-attention projects queries, keys and values with one
     fused kernel `[H, 3H]`; cross-attention (built with a context) uses `[H, H]` for the queries
-    and one fused `[C, 2H]` for keys and values.
+    and one fused `[C, 2H]` for keys and values. With more than 2^24 scores (32 rows of 512 tokens
+    with 12 heads have 2^26.6) they are computed in blocks, forwards and backwards, and memory grows
+    linearly with T and S, see `kernels/blockwise_attention.py`; not with a cache, with
+    `return_scores` or for lengths that are unknown when the graph is made.
 
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.
@@ -122,34 +133,104 @@ class MultiHeadAttention(keras.layers.Layer):
         cache = (cached_keys, cached_values, cache_index)
         known = self._check(context, cache, inputs.shape[1])
         length = inputs.shape[1] or ops.shape(inputs)[1]
+        blocks = None
+        if not (return_scores or any(x is not None for x in cache)):
+            blocks = self._blocks(inputs, inputs if context is None else context)
+        if blocks is not None:
+            return self._in_blocks(inputs, context, mask, training, blocks)
+        heads, extras = self._whole(inputs, context, mask, cache, known, training)
+        flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
+        outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
+        extras = extras if return_scores else extras[:-1]
+        return (outputs, *extras) if extras else outputs
+
+    def _blocks(self, inputs: Tensor, source: Tensor) -> Blocks | None:
+        """Return how attention is cut, or None where it is computed as a whole."""
+        batch, length, keys = inputs.shape[0], inputs.shape[1], source.shape[1]
+        if length is None or keys is None:
+            return None
+        if (batch or 1) * self.num_heads * length * keys <= _WHOLE:
+            return None
+        return blocks_of(batch, self.num_heads, length, keys, _BLOCK)
+
+    def _in_blocks(
+        self,
+        inputs: Tensor,
+        context: Tensor | None,
+        mask: Tensor | None,
+        training: bool,
+        blocks: Blocks,
+    ) -> Tensor:
+        """Return `[B, T, H]`, computed with positions as the last axis of all that is between."""
         if self.cross:
-            (q,) = self._project(self.query, inputs, 1, length)
+            projected = [*self._columns(self.query, inputs, 1)]
+            projected += self._columns(self.key_value, context, 2)
+        else:
+            projected = self._columns(self.qkv, inputs, 3)
+        drops = self._drops(inputs, projected[-1].shape[-1], training)
+        mask = None if mask is None else ops.cast(mask, "bool")
+        heads = blockwise_attention(*projected, Visible(mask, None, self.causal), drops, blocks)
+        heads = ops.reshape(heads, (-1, self.hidden_size, inputs.shape[1]))  # [B, H, T]
+        last = self.output_dense
+        return from_columns(heads, ops.copy(last.kernel), ops.copy(last.bias))
+
+    def _columns(self, dense: keras.layers.Dense, x: Tensor, parts: int) -> list[Tensor]:
+        """Return `parts` tensors `[B, N, D, T]` of `[B, T, C]`."""
+        kernels = ops.split(ops.convert_to_tensor(dense.kernel), parts, axis=-1)  # [C, H]
+        biases = ops.split(ops.convert_to_tensor(dense.bias), parts)
+        shape = (-1, self.num_heads, self.head_size, x.shape[1])
+        return [
+            ops.reshape(to_columns(x, kernel, bias), shape)
+            for kernel, bias in zip(kernels, biases, strict=True)
+        ]
+
+    def _whole(
+        self,
+        inputs: Tensor,
+        context: Tensor | None,
+        mask: Tensor | None,
+        cache: tuple[Tensor | None, ...],
+        known: bool,
+        training: bool,
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Return the output of all heads `[B, T, N, D]`; the new cache and the probabilities."""
+        cached_keys, cached_values, cache_index = cache
+        if self.cross:
+            (q,) = _heads(self._project(self.query, inputs, 1))
             pair = (cached_keys, cached_values) if known else self.keys_values(context)
             k, v = (ops.cast(x, q.dtype) for x in pair)
         else:
-            q, k, v = self._project(self.qkv, inputs, 3, length)  # each [B, N, T, D]
-        cache = ()
+            q, k, v = _heads(self._project(self.qkv, inputs, 3))  # each [B, N, T, D]
+        new = ()
         if cached_keys is not None and not known:
             at = (0, 0, ops.cast(cache_index, "int32"), 0)
-            cache = tuple(
-                ops.slice_update(cached, at, ops.cast(new, cached.dtype))  # [B, N, M, D]
-                for cached, new in ((cached_keys, k), (cached_values, v))
+            new = tuple(
+                ops.slice_update(cached, at, ops.cast(x, cached.dtype))  # [B, N, M, D]
+                for cached, x in ((cached_keys, k), (cached_values, v))
             )
-            k, v = (ops.cast(cached, q.dtype) for cached in cache)
+            k, v = (ops.cast(x, q.dtype) for x in new)
+        keys = k.shape[2] or ops.shape(k)[2]
+        last = self._last_visible(ops.shape(q)[2], cache_index)
+        drops = self._drops(inputs, keys, training)
+        heads, probabilities = plain_attention(q, k, v, bias(keys, mask, last), drops)
+        return ops.transpose(heads, (0, 2, 1, 3)), (*new, probabilities)
 
-        scores = product(q * (self.head_size**-0.5), ops.swapaxes(k, -1, -2))  # [B, N, T, S]
-        bias = self._bias(length, k, mask, cache_index)
-        scores = ops.cast(scores, "float32")
-        probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
-        kept = self.probability_dropout(
-            ops.cast(probabilities, self.compute_dtype), training=training
-        )
-        heads = ops.transpose(product(kept, v), (0, 2, 1, 3))  # [B, T, N, D]
-        flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
-        outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
+    def _last_visible(self, length: Tensor, cache_index: Tensor | None) -> Tensor | None:
+        """Return the last key that each query sees, int32 `[T or 1, 1]`, or None for all keys."""
+        start = 0 if cache_index is None else cache_index
+        if self.causal:
+            return ops.arange(length, dtype="int32")[:, None] + start
+        # Without `causal` the slots of a cache that are not yet written are still hidden.
+        return None if cache_index is None else ops.reshape(start + length - 1, (1, 1))
 
-        extras = (*cache, probabilities) if return_scores else cache
-        return (outputs, *extras) if extras else outputs
+    def _drops(self, inputs: Tensor, keys: Tensor, training: bool) -> Drops | None:
+        """Return the draws of dropout, None where nothing is dropped."""
+        dropped = self.probability_dropout.dropped
+        if not training or dropped == 0:
+            return None
+        batch, length = (inputs.shape[i] or ops.shape(inputs)[i] for i in range(2))
+        seed = self.probability_dropout.seed_generator
+        return draw(batch, self.num_heads, length, keys, dropped, seed)
 
     def _check(
         self, context: Tensor | None, cache: tuple[Tensor | None, ...], length: int | None
@@ -170,35 +251,13 @@ class MultiHeadAttention(keras.layers.Layer):
 
         A decoder with one context for many calls computes them once.
         """
-        source = context.shape[1] or ops.shape(context)[1]
-        return self._project(self.key_value, context, 2, source)
+        return _heads(self._project(self.key_value, context, 2))
 
-    def _project(
-        self, dense: keras.layers.Dense, x: Tensor, parts: int, length: Tensor
-    ) -> list[Tensor]:
-        """Return `parts` tensors `[B, N, T, D]` of `[B, T, C]`, by one matrix product."""
+    def _project(self, dense: keras.layers.Dense, x: Tensor, parts: int) -> Tensor:
+        """Return `[B, T, parts, N, D]` of `[B, T, C]`, by one matrix product."""
+        length = x.shape[1] or ops.shape(x)[1]
         flat = dense(ops.reshape(x, (-1, x.shape[-1])))  # [B*T, parts*H]
-        split = ops.reshape(flat, (-1, length, parts, self.num_heads, self.head_size))
-        return ops.unstack(ops.transpose(split, (2, 0, 3, 1, 4)), num=parts, axis=0)
-
-    def _bias(
-        self, length: Tensor, keys: Tensor, mask: Tensor | None, cache_index: Tensor | None
-    ) -> Tensor | None:
-        """Return the bias of the scores: 0 where attention is allowed, MASKED where it is not."""
-        bias = None
-        if mask is not None:
-            blocked = ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")
-            bias = ops.expand_dims(ops.expand_dims(blocked, 1), 1) * MASKED  # [B, 1, 1, S]
-        if self.causal or cache_index is not None:
-            source = keys.shape[2] or ops.shape(keys)[2]
-            start = 0 if cache_index is None else cache_index
-            query_at = ops.arange(length, dtype="int32")[:, None] + start
-            key_at = ops.arange(source, dtype="int32")[None, :]
-            # Without `causal` the slots of a cache that are not yet written are still masked.
-            last = query_at if self.causal else start + length - 1
-            future = ops.cast(key_at > last, "float32") * MASKED  # [T or 1, S]
-            bias = future if bias is None else ops.maximum(bias + future, MASKED)
-        return bias
+        return ops.reshape(flat, (-1, length, parts, self.num_heads, self.head_size))
 
     def compute_output_spec(
         self,
@@ -235,3 +294,9 @@ class MultiHeadAttention(keras.layers.Layer):
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "output_divisor": self.output_divisor,
         }
+
+
+def _heads(projected: Tensor) -> list[Tensor]:
+    """Return the parts of `[B, T, parts, N, D]`, each `[B, N, T, D]`."""
+    parts = projected.shape[2]
+    return ops.unstack(ops.transpose(projected, (2, 0, 3, 1, 4)), num=parts, axis=0)

@@ -17,7 +17,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.attention import MASKED
+from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Shape, Tensor
 
 TINY = 1e-12  # added to a squared norm, so that a vector of zeros divided by its norm is zero

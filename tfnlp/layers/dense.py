@@ -10,14 +10,12 @@ from tfnlp.layers.kernels.product import product
 from tfnlp.layers.types import Tensor
 
 
-class _JaxDense(keras.layers.Dense):
-    """Keras's layer, with products and gradients that XLA's CPU compiler makes fast."""
+class _Dense(keras.layers.Dense):
+    """Keras's layer for `[N, H]`, with products and gradients that XLA's compilers make fast."""
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        flat = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, H]
-        y = product(flat, ops.convert_to_tensor(self.kernel))
-        y = self.activation(add_bias(y, ops.convert_to_tensor(self.bias)))
-        return ops.reshape(y, (*inputs.shape[:-1], self.units))
+        y = product(inputs, ops.convert_to_tensor(self.kernel))
+        return self.activation(add_bias(y, self.bias))
 
 
 def built_dense(
@@ -46,8 +44,7 @@ def built_dense(
     def divided(shape: tuple[int, ...], dtype: Any = None) -> Any:
         return fill(shape, dtype=dtype) / divisor
 
-    kind = _JaxDense if keras.backend.backend() == "jax" else keras.layers.Dense
-    layer = kind(
+    layer = _Dense(
         units,
         activation=activation,
         kernel_initializer=fill if divisor == 1.0 else divided,

@@ -35,6 +35,7 @@ class Dropout(keras.layers.Layer):
         if not 0 <= rate < 1:
             raise ValueError(f"rate={rate} must be at least 0 and below 1")
         self.rate = rate
+        self.dropped = round(rate * 65536)  # of 65536 equally likely numbers of an element
         self.seed = seed
         self.supports_masking = True
         self.built = True
@@ -42,7 +43,7 @@ class Dropout(keras.layers.Layer):
             self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        dropped = round(self.rate * 65536)
+        dropped = self.dropped
         if not training or dropped == 0:
             return inputs
         shape = inputs.shape

@@ -146,7 +146,7 @@ class LogitBias(keras.layers.Layer):
         self.autocast = False
 
     def call(self, inputs: Tensor) -> Tensor:
-        return add_bias(ops.cast(inputs, "float32"), ops.convert_to_tensor(self.bias))
+        return add_bias(ops.cast(inputs, "float32"), self.bias)
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape, dtype="float32")

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.kernels.layer_norm import scaled_norm
 from tfnlp.layers.types import Shape, Tensor
 
@@ -41,8 +42,7 @@ class LayerNorm(keras.layers.Layer):
         rows = len(inputs.shape) == 2
         flat = inputs if rows else ops.reshape(inputs, (-1, inputs.shape[-1]))  # [R, H]
         y = scaled_norm(flat, ops.copy(self.gamma), self.epsilon)
-        y = ops.add(y, self.beta)  # in two dimensions this is a BiasAdd, whose gradient is fast
-        y = ops.cast(y, self.compute_dtype)
+        y = ops.cast(add_bias(y, self.beta), self.compute_dtype)
         return y if rows else ops.reshape(y, ops.shape(inputs))
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:

@@ -8,7 +8,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout, ScalarMix
-from tfnlp.layers.attention import MASKED
+from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Tensor
 from tfnlp.models.sizes import check_positive
 from tfnlp.models.task_heads import (

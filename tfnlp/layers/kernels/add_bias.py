@@ -1,4 +1,4 @@
-"""The sum of rows and a bias, with a gradient that XLA's CPU compiler makes fast."""
+"""The sum of rows and a bias, with a gradient that XLA's compilers make fast."""
 
 from collections.abc import Callable
 
@@ -14,21 +14,29 @@ def plain_add_bias(x: Tensor, bias: Tensor) -> Tensor:
 
 
 def add_bias(x: Tensor, bias: Tensor) -> Tensor:
-    """Return what `plain_add_bias` returns.
-
-    On JAX the gradient of the bias, a sum over rows, is always computed in float32, and in a form
-    that its CPU makes fast, see `tfnlp.jax_cpu`.
-    """
-    if keras.backend.backend() != "jax":
-        return plain_add_bias(x, bias)
-    from tfnlp.jax_cpu import sum_of_rows
+    """Return what `plain_add_bias` returns, with `sum_of_rows` as the gradient of the bias."""
 
     @ops.custom_gradient
-    def added(x: Tensor, bias: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, Tensor]]]:
-        def gradient(dy: Tensor) -> tuple[Tensor, Tensor]:
+    def added(x: Tensor, bias: Tensor) -> tuple[Tensor, Callable[..., tuple[Tensor, Tensor]]]:
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
+            dy = args[0] if upstream is None else upstream
             rows = ops.reshape(dy, (-1, dy.shape[-1]))  # [N, V]
             return dy, ops.cast(sum_of_rows(rows), bias.dtype)
 
         return plain_add_bias(x, bias), gradient
 
-    return added(x, bias)
+    return added(x, ops.copy(bias))  # TensorFlow takes no variables there
+
+
+def sum_of_rows(x: Tensor) -> Tensor:
+    """Return `sum_n x_n` of `[N, V]`, `[V]`, as a product of ones with x.
+
+    On a TPU the sum of 16,384 rows of 768 takes 0.2 ms, and three times that as a part of another
+    product, whose tiles it makes smaller; the product takes 0.05 ms. On JAX see `tfnlp.jax_cpu`.
+    """
+    if keras.backend.backend() == "jax":
+        from tfnlp.jax_cpu import sum_of_rows
+
+        return sum_of_rows(x)
+    ones = ops.ones((8, ops.shape(x)[0]), x.dtype)  # a product with one row would become a sum
+    return ops.matmul(ones, x)[0]

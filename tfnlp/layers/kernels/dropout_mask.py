@@ -44,18 +44,59 @@ def mask_of_draws(draws: Tensor, dropped: int) -> Tensor:
         bool `[rows * 1024]`.
     """
     draws = ops.cast(draws, "uint32")
-    words = ops.bitwise_xor(draws[COLUMNS:, None], draws[None, :COLUMNS])  # [rows, columns]
+    low, high = _halves(draws[COLUMNS:, None], draws[None, :COLUMNS], dropped)
+    # All low halves of a row come before its high ones: to alternate them, as they lie in a CPU's
+    # memory, a TPU would rearrange the whole mask three times.
+    return ops.reshape(ops.concatenate([low, high], -1), (-1,))  # [rows * 2 columns]
+
+
+def mask_of_rows(
+    rows: Tensor, columns: Tensor, count: int, dropped: int, halves: bool = True
+) -> Tensor:
+    """Return a mask whose word `(m, t, s)` is that of row `(m, t)` and column s.
+
+    Args:
+        rows: int32 `[B, ceil(count / 2), T]`, Philox draws a.
+        columns: int32 `[S]`, Philox draws b.
+        count: size of the second axis of the mask: the low halves of all words, then the high
+            ones, so that a TPU moves nothing.
+        dropped: from 0 to 65535.
+        halves: compute each word once; otherwise for each of its two elements, which a compiler
+            can make part of what reads the mask.
+
+    Returns:
+        bool `[B, count, T, S]`.
+    """
+    a, b = ops.cast(rows, "uint32"), ops.cast(columns, "uint32")
+    if halves:
+        low, high = _halves(a[..., None], b, dropped)
+        return ops.concatenate([low, high[:, : count // 2]], 1)
+    of_high = np.arange(count) >= rows.shape[1]
+    shift = np.where(of_high, np.uint32(0), np.uint32(16)).astype("uint32")[:, None, None]
+    a = ops.concatenate([a, a[:, : count // 2]], 1)
+    words = _mixed(ops.bitwise_xor(a[..., None], b))
+    return ops.greater_equal(ops.left_shift(words, shift), np.uint32(dropped << 16))
+
+
+def _halves(a: Tensor, b: Tensor, dropped: int) -> tuple[Tensor, Tensor]:
+    """Return whether the low and the high halves of the words of `a xor b` are at least `dropped`.
+
+    The constants are 32-bit numbers: beside a Python number Keras would convert the words to 64
+    bits.
+    """
+    words = _mixed(ops.bitwise_xor(a, b))
+    least = np.uint32(dropped << 16)
+    low = ops.greater_equal(ops.left_shift(words, np.uint32(16)), least)
+    return low, ops.greater_equal(words, least)
+
+
+def _mixed(words: Tensor) -> Tensor:
+    """Return fmix32 of uint32 words."""
     for shift, factor in zip(_SHIFTS, (*_FACTORS, None), strict=True):
         words = ops.bitwise_xor(words, ops.right_shift(words, shift))
         if factor is not None:
             words = ops.multiply(words, factor)
-    # All low halves of a row come before its high ones: to alternate them, as they lie in a CPU's
-    # memory, a TPU would rearrange the whole mask three times. The constants are 32-bit numbers:
-    # beside a Python number Keras would convert the words to 64 bits.
-    least = np.uint32(dropped << 16)
-    low = ops.greater_equal(ops.left_shift(words, np.uint32(16)), least)
-    high = ops.greater_equal(words, least)
-    return ops.reshape(ops.concatenate([low, high], -1), (-1,))  # [rows * 2 columns]
+    return words
 
 
 def plain_mask_of_draws(draws: Tensor, dropped: int) -> Tensor:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from keras import ops
 
+from tfnlp.layers.kernels.add_bias import sum_of_rows
 from tfnlp.layers.types import Tensor
 
 
@@ -37,7 +38,7 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
             mean_g = ops.mean(g, axis=-1, keepdims=True)
             mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
             dx = (g - mean_g - n * mean_gn) * scale
-            return ops.cast(dx, x.dtype), ops.sum(dy * n, axis=0)
+            return ops.cast(dx, x.dtype), sum_of_rows(dy * n)
 
         return n * gamma, gradient
 

@@ -1,0 +1,173 @@
+"""Attention in blocks is attention as a whole: values, gradients, dropout from the same draws."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import tfnlp.layers.attention as attention_layer
+from tfnlp.layers import MultiHeadAttention, TransformerBlock
+from tfnlp.layers.kernels.attention import Drops, bias, plain_attention
+from tfnlp.layers.kernels.blockwise_attention import (
+    Blocks,
+    Visible,
+    blocks_of,
+    blockwise_attention,
+)
+from tfnlp.layers.kernels.dropout_mask import mask_of_rows
+
+B, T, D = 4, 13, 5
+KINDS = {
+    "self": {},
+    "causal": {"causal": True},
+    "cross": {"source": 9},
+    "sequences": {"sequences": True},
+    "causal sequences": {"causal": True, "sequences": True},
+}
+
+
+def drawn(rng, shape):
+    return tf.constant(rng.integers(-(2**31), 2**31, shape), "int32")
+
+
+def case(kind, heads, rng):
+    """Queries, keys and values, what is visible, and drops."""
+    settings = KINDS[kind]
+    source = settings.get("source", T)
+    q, k, v = (
+        tf.constant(rng.standard_normal((B, heads, D, size)), "float32")
+        for size in (T, source, source)
+    )
+    mask = rng.random((B, source)) > 0.3
+    mask[:, 0] = True  # a query that sees no key at all has no defined value
+    sequences = None
+    if settings.get("sequences"):
+        mask[:] = True
+        sequences = tf.constant(np.sort(rng.integers(0, 3, (B, T)), 1), "int32")
+    else:
+        mask[1] = kind == "causal"
+    visible = Visible(tf.constant(mask), sequences, settings.get("causal", False))
+    return (q, k, v), visible, Drops(drawn(rng, (B, -(-heads // 2), T)), drawn(rng, source), 20000)
+
+
+def by_formula(q, k, v, visible, drops):
+    last = tf.range(T)[:, None] if visible.causal else None
+    pair = None if visible.sequences is None else (visible.sequences,) * 2
+    hidden = bias(k.shape[-1], visible.mask, last, pair)
+    parts = (tf.linalg.matrix_transpose(x) for x in (q, k, v))
+    return tf.linalg.matrix_transpose(plain_attention(*parts, hidden, drops)[0])
+
+
+def with_gradients(function, arrays, upstream):
+    with tf.GradientTape() as tape:
+        tape.watch(arrays)
+        y = function(*arrays)
+    return [y, *tape.gradient(y, arrays, upstream)]
+
+
+@pytest.mark.parametrize("heads", [3, 4])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "xla"])
+def test_blocks_change_nothing(kind, heads, compiled):
+    arrays, visible, drops = case(kind, heads, np.random.default_rng(heads))
+    upstream = tf.random.stateless_normal(arrays[0].shape, (1, 2))
+
+    def run(function):
+        return with_gradients(function, arrays, upstream)
+
+    expected = run(lambda *x: by_formula(*x, visible, drops))
+    # Whole, by rows, by queries written out, by queries in a loop.
+    for blocks in (Blocks(B, T), Blocks(2, T), Blocks(1, 8), Blocks(2, 1)):
+        call = tf.function(run, jit_compile=True, autograph=False) if compiled else run
+        found = call(lambda *x, at=blocks: blockwise_attention(*x, visible, drops, at))
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5, err_msg=str(blocks))
+
+
+def test_the_mask_is_the_hash_of_the_draws():
+    rng = np.random.default_rng(0)
+    rows, columns = drawn(rng, (2, 2, 5)), drawn(rng, 7)
+    a, b = (np.asarray(x).astype("uint32") for x in (rows, columns))
+    words = a[..., None] ^ b
+    words = (words ^ words >> 16) * np.uint32(0x85EBCA6B)
+    words = (words ^ words >> 13) * np.uint32(0xC2B2AE35)
+    words ^= words >> 16
+    halves = np.concatenate([words & 0xFFFF, words >> 16], 1)
+    for count in (3, 4):
+        for once in (False, True):
+            mask = mask_of_rows(rows, columns, count, 20000, once)
+            np.testing.assert_array_equal(mask, (halves >= 20000)[:, :count])
+
+
+def test_blocks_have_at_most_as_many_scores():
+    assert blocks_of(32, 12, 512, 512, 2**22) == Blocks(1, 512)
+    assert blocks_of(32, 12, 128, 128, 2**22) == Blocks(16, 128)
+    assert blocks_of(30, 12, 128, 128, 2**22) == Blocks(15, 128)  # a divisor of the rows
+    assert blocks_of(None, 4, 64, 64, 2**22) == Blocks(1, 64)
+    for length in (1000, 4096, 100_000):
+        blocks = blocks_of(2, 12, length, length, 2**22)
+        assert blocks.rows == 1 and blocks.queries % 8 == 0
+        assert 12 * blocks.queries * length <= max(2**22, 8 * 12 * length)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Attention is cut at sizes of a test."""
+
+    def cut(most):
+        monkeypatch.setattr(attention_layer, "_WHOLE", most)
+        monkeypatch.setattr(attention_layer, "_BLOCK", most)
+
+    return cut
+
+
+@pytest.mark.parametrize("most", [2 * T * T, 2 * T * 3], ids=["rows", "queries"])
+@pytest.mark.parametrize("context", [False, True])
+def test_a_layer_trains_the_same_way_in_blocks(most, context, small_blocks):
+    rng = np.random.default_rng(5)
+    layer = MultiHeadAttention(2, dropout=0.3, causal=not context)
+    x = tf.constant(rng.standard_normal((B, T, 8)), "float32")
+    y = tf.constant(rng.standard_normal((B, 9, 6)), "float32") if context else None
+    mask = rng.random((B, 9 if context else T)) > 0.3
+    mask[:, 0] = True
+    layer.build(x.shape, *([y.shape] if context else []))
+    weights = [v.value for v in layer.trainable_variables]
+    seed = layer.probability_dropout.seed_generator
+
+    def run():
+        seed.state.assign([7, 9])
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            out = layer(x, context=y, mask=mask, training=True)
+            loss = tf.reduce_sum(out * tf.range(8.0))
+        return [out, *tape.gradient(loss, [x, *weights])]
+
+    whole = run()
+    small_blocks(most)
+    assert layer._blocks(x, x if y is None else y) is not None
+    for a, b in zip(run(), whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-4, rtol=2e-5)
+
+
+def test_memory_grows_with_the_length_and_not_with_its_square():
+    """The largest array of a compiled step of twice the length is twice as large."""
+
+    def largest(length):
+        block = TransformerBlock(2, 32, attention_dropout=0.1)
+        block.build((1, length, 16))
+
+        def step(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = block(x, training=True)
+            return tape.gradient(y, x)
+
+        compiled = tf.function(step, jit_compile=True, autograph=False)
+        text = compiled.experimental_get_compiler_ir(tf.TensorSpec((1, length, 16)))(
+            stage="optimized_hlo"
+        )
+        shapes = [s.split("]")[0].split(",") for s in text.split("f32[")[1:]]
+        return max(int(np.prod([int(n) for n in s if n])) for s in shapes)
+
+    most = attention_layer._BLOCK
+    assert largest(8192) <= most + 8192 * 16 and largest(4096) <= most + 4096 * 16
+    assert 2 * 4096 * 4096 > attention_layer._WHOLE > most

@@ -1,0 +1,109 @@
+"""Attention by its formula: which scores count, and which probabilities are dropped."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import keras
+from keras import ops
+
+from tfnlp.layers.kernels.dropout_mask import mask_of_rows
+from tfnlp.layers.kernels.product import product
+from tfnlp.layers.types import Tensor
+
+MASKED = -1e9  # a masked score: its exp() is 0 in float32, and no row becomes NaN
+
+
+@dataclasses.dataclass(frozen=True)
+class Drops:
+    """Dropout of the probabilities, decided by the hash of `kernels/dropout_mask.py`.
+
+    The heads n and n + ceil(N / 2) take the two halves of the same random words.
+
+    Args:
+        rows: int32 `[B, ceil(N / 2), T]`, random.
+        columns: int32 `[S]`, random.
+        dropped: from 1 to 65535; a probability becomes 0 with probability `dropped / 65536`.
+    """
+
+    rows: Tensor
+    columns: Tensor
+    dropped: int
+
+    @property
+    def scale(self) -> float:
+        """What the probabilities that are kept are multiplied by."""
+        return 65536 / (65536 - self.dropped)
+
+
+def draw(
+    batch: Tensor,
+    heads: int,
+    queries: Tensor,
+    keys: Tensor,
+    dropped: int,
+    seed: keras.random.SeedGenerator,
+) -> Drops:
+    """Return the drops of a call; `seed` advances by one draw."""
+    pairs = -(-heads // 2)
+    count = batch * pairs * queries + keys
+    draws = keras.random.randint((count,), -(2**31), 2**31 - 1, dtype="int32", seed=seed)
+    return Drops(ops.reshape(draws[keys:], (-1, pairs, queries)), draws[:keys], dropped)
+
+
+def bias(
+    keys: Tensor,
+    mask: Tensor | None = None,
+    last: Tensor | None = None,
+    sequences: tuple[Tensor, Tensor] | None = None,
+) -> Tensor | None:
+    """Return 0 where a score counts and MASKED where it does not; None if all count.
+
+    Args:
+        keys: how many keys, from the first one.
+        mask: `[B, S]`, true for real keys.
+        last: int `[T or 1, 1]`, the last key that a query sees.
+        sequences: int `[B, T]` and `[B, S]`: a query sees keys of its own number.
+
+    Returns:
+        float32 `[B or 1, 1, T or 1, keys]`.
+    """
+    hidden = []
+    if mask is not None:
+        hidden.append(ops.logical_not(ops.cast(mask[:, None, None, :keys], "bool")))
+    if last is not None:
+        hidden.append(ops.greater(ops.arange(keys, dtype="int32"), last)[None, None])
+    if sequences is not None:
+        of_queries, of_keys = sequences
+        hidden.append(ops.not_equal(of_queries[:, None, :, None], of_keys[:, None, None, :keys]))
+    if not hidden:
+        return None
+    either = hidden[0]
+    for other in hidden[1:]:
+        either = ops.logical_or(either, other)
+    return ops.cast(either, "float32") * MASKED
+
+
+def plain_attention(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, drops: Drops | None
+) -> tuple[Tensor, Tensor]:
+    """Return `(softmax(q k^T / sqrt(D) + bias) m) v`, m the dropout mask.
+
+    Args:
+        q: `[B, N, T, D]`.
+        k, v: `[B, N, S, D]`.
+        bias: float32, broadcast to `[B, N, T, S]`, or None.
+        drops: a `Drops`, or None.
+
+    Returns:
+        `[B, N, T, D]` in the dtype of q, and the softmax, float32 `[B, N, T, S]`.
+    """
+    scores = product(q * (q.shape[-1] ** -0.5), ops.swapaxes(k, -1, -2))
+    scores = ops.cast(scores, "float32")
+    probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
+    narrow = ops.cast(probabilities, q.dtype)
+    if drops is not None:
+        kept = mask_of_rows(drops.rows, drops.columns, q.shape[1], drops.dropped)
+        # A product with the mask is cheaper than a selection, in both directions.
+        narrow = narrow * (ops.cast(kept, q.dtype) * drops.scale)
+    return product(narrow, v), probabilities

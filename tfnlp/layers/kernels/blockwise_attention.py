@@ -1,0 +1,292 @@
+"""Attention in blocks, so that scores and probabilities never lie in memory as a whole.
+
+The scores of all heads `[B, N, T, S]` are the largest array of a Transformer: 400 MB a layer for 32
+rows of 512 tokens and 12 heads. Here a loop computes those of some rows, or of some queries of a
+row, at a time, and the gradient computes them again from the queries and the keys. What lies in
+memory grows linearly with T and S.
+
+With `p = softmax(q k^T / sqrt(D) + bias)`, m the dropout mask divided by the share that is kept,
+and `o = (p m) v`: `dv = (p m)^T do`; `ds = p (dp - sum_j p_j dp_j)` with `dp = (do v^T) m`;
+`dq = ds k / sqrt(D)`; `dk = ds^T q / sqrt(D)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from tfnlp.layers.kernels.attention import Drops, bias
+from tfnlp.layers.kernels.dropout_mask import mask_of_rows
+from tfnlp.layers.kernels.product import product
+from tfnlp.layers.types import Tensor
+
+_WRITTEN_OUT = 8  # query blocks of a row without a loop; with `causal` they skip later keys
+# Axis of the queries in what is cut by them.
+_QUERY_AXIS = {"sequences": 1, "rows": 2, "q": 2, "d_output": 2}
+
+Named = dict[str, Tensor]
+
+
+@dataclasses.dataclass(frozen=True)
+class Visible:
+    """Which keys a query attends to.
+
+    Args:
+        mask: bool `[B, S]`, True for real keys, or None.
+        sequences: int `[B, T]` with T = S: keys of the same number only; or None.
+        causal: query t attends to keys <= t only.
+    """
+
+    mask: Tensor | None = None
+    sequences: Tensor | None = None
+    causal: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocks:
+    """How attention is cut: `rows` of the batch a turn, and of these `queries` at a time."""
+
+    rows: int
+    queries: int
+
+
+def blocks_of(batch: int | None, heads: int, length: int, source: int, most: int) -> Blocks:
+    """Return blocks of at most `most` scores, or of 8 queries where these have more.
+
+    Args:
+        batch: rows B, or None if unknown.
+        heads: N.
+        length: queries T.
+        source: keys S.
+        most: scores of a block.
+    """
+    a_row = heads * length * source
+    if a_row <= most:
+        fitting = min(most // a_row, batch or 1)
+        return Blocks(max(n for n in range(1, fitting + 1) if (batch or 1) % n == 0), length)
+    queries = -(-length * most // a_row)
+    return Blocks(1, min(length, max(1, queries // 8) * 8))
+
+
+def blockwise_attention(
+    q: Tensor, k: Tensor, v: Tensor, visible: Visible, drops: Drops | None, blocks: Blocks
+) -> Tensor:
+    """Return the first output of `plain_attention` as `[B, N, D, T]`, with a gradient.
+
+    Positions are the last axis everywhere: so a TPU moves nothing between the projections and here.
+
+    Args:
+        q: queries `[B, N, D, T]`; all but B is static.
+        k, v: keys and values `[B, N, D, S]`.
+        visible: a `Visible`.
+        drops: a `Drops`, or None.
+        blocks: a `Blocks`; `rows` divides B.
+    """
+
+    @ops.custom_gradient
+    def attended(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Callable[..., Any]]:
+        turns = _Turns(q, k, v, visible, drops, blocks)
+        (output,) = turns.over_rows(turns.forward)
+
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
+            d_output = args[0] if upstream is None else upstream
+            return turns.over_rows(turns.backward, d_output=d_output)
+
+        return output, gradient
+
+    return attended(q, k, v)
+
+
+class _Turns:
+    """The turns over the rows of a batch, forwards and backwards; `R` rows a turn.
+
+    Args:
+        As `blockwise_attention`.
+    """
+
+    def __init__(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        visible: Visible,
+        drops: Drops | None,
+        blocks: Blocks,
+    ) -> None:
+        self.visible, self.drops, self.blocks = visible, drops, blocks
+        self.heads, self.head_size, self.length = q.shape[1:]
+        self.source, self.dtype, self.scale = k.shape[-1], q.dtype, self.head_size**-0.5
+        rows = None if drops is None else drops.rows
+        arrays = {"mask": visible.mask, "sequences": visible.sequences, "rows": rows}
+        self.arrays = {"q": q, "k": k, "v": v, **arrays}
+
+    def over_rows(self, function: Callable[[Named], tuple], **more: Tensor) -> tuple[Tensor, ...]:
+        """Return the outputs of `function` for all rows, computed in turns."""
+        arrays = {name: x for name, x in {**self.arrays, **more}.items() if x is not None}
+        rows = self.blocks.rows
+        if arrays["q"].shape[0] == rows:
+            return function(arrays)
+        if keras.backend.backend() == "jax":
+            from tfnlp.jax_cpu import rows_in_turns
+
+            return rows_in_turns(function, arrays, rows)
+        cut = {name: ops.reshape(x, (-1, rows, *x.shape[1:])) for name, x in arrays.items()}
+        return tuple(ops.reshape(x, (-1, *x.shape[2:])) for x in ops.map(function, cut))
+
+    def forward(self, x: Named) -> tuple[Tensor]:
+        """Return the output `[R, N, D, T]`."""
+
+        def block(carry: tuple, first: Tensor, keys: int, x: Named) -> tuple[tuple, tuple]:
+            p, m = self._probabilities(x, keys, first)
+            p = ops.cast(p, self.dtype)
+            return carry, (product(x["v"][..., :keys], _swapped(p if m is None else p * m)),)
+
+        return self._apart(*self._over_queries(block, (), self._joined(x))[1])
+
+    def backward(self, x: Named) -> tuple[Tensor, ...]:
+        """Return the gradients of q, k and v."""
+
+        def block(carry: tuple, first: Tensor, keys: int, x: Named) -> tuple[tuple, tuple]:
+            d_o, k, v = x["d_output"], x["k"][..., :keys], x["v"][..., :keys]
+            p, m = self._probabilities(x, keys, first)
+            d_p = product(_swapped(d_o), v)  # [RN, t, keys]
+            dropped = p = ops.cast(p, self.dtype)
+            if m is not None:
+                d_p, dropped = d_p * m, dropped * m
+            p, d_p = ops.cast(p, "float32"), ops.cast(d_p, "float32")
+            d_s = ops.cast(p * (d_p - ops.sum(p * d_p, -1, keepdims=True)), self.dtype)
+            found = product(x["q"] * self.scale, d_s), product(d_o, dropped)  # [RN, D, keys]
+            if carry:
+                found = tuple(_added(*pair) for pair in zip(carry, found, strict=True))
+            return found, (product(k, _swapped(d_s)) * self.scale,)
+
+        x = self._joined(x)
+        whole = self.blocks.queries >= self.length
+        start = () if whole else tuple(ops.zeros_like(x[name], "float32") for name in "kv")
+        (d_k, d_v), (d_q,) = self._over_queries(block, start, x)
+        return self._apart(d_q, d_k, d_v)
+
+    def _joined(self, x: Named) -> Named:
+        """Return x with the rows and heads of `[R, N, D, T]` as one axis.
+
+        With an axis of size 1 a TPU's compiler does not make the softmax a part of the product.
+        """
+        flat = {name: x[name] for name in ("q", "k", "v", "d_output") if name in x}
+        return {**x, **{n: ops.reshape(y, (-1, *y.shape[2:])) for n, y in flat.items()}}
+
+    def _apart(self, *flat: Tensor) -> tuple[Tensor, ...]:
+        """Return `[RN, D, T]` as `[R, N, D, T]`, in the dtype of q."""
+        shape = (-1, self.heads, self.head_size)
+        return tuple(ops.reshape(ops.cast(x, self.dtype), (*shape, x.shape[-1])) for x in flat)
+
+    def _probabilities(self, x: Named, keys: int, first: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the softmax of a block, float32 `[RN, t, keys]`, and m or None."""
+        queries = x["q"].shape[-1]
+        last = ops.arange(queries, dtype="int32")[:, None] + first if self.visible.causal else None
+        pair = (x["sequences"], x["of_keys"]) if "sequences" in x else None
+        scores = product(_swapped(x["q"] * self.scale), x["k"][..., :keys])
+        scores, hidden = ops.cast(scores, "float32"), bias(keys, x.get("mask"), last, pair)
+        if hidden is not None:
+            scores = scores + hidden[0] if hidden.shape[0] == 1 else self._masked(scores, hidden)
+        p = _softmax(scores)
+        if self.drops is None:
+            return p, None
+        drops = self.drops
+        kept = mask_of_rows(x["rows"], drops.columns[:keys], self.heads, drops.dropped, False)
+        return p, ops.reshape(ops.cast(kept, self.dtype), p.shape) * drops.scale
+
+    def _masked(self, scores: Tensor, hidden: Tensor) -> Tensor:
+        """Return the sum of `[RN, t, keys]` and `[R, 1, t or 1, keys]`."""
+        by_row = ops.reshape(scores, (-1, self.heads, *scores.shape[1:]))
+        return ops.reshape(by_row + hidden, scores.shape)
+
+    def _over_queries(self, block: Callable, carry: tuple, arrays: Named) -> tuple[tuple, tuple]:
+        """Apply `block(carry, first, keys, arrays)` to some queries at a time.
+
+        Returns:
+            The last carry, and the outputs of all queries joined along the last axis.
+        """
+        if "sequences" in arrays:
+            arrays = {**arrays, "of_keys": arrays["sequences"]}
+        size = self.blocks.queries
+        if size >= self.length:
+            return block(carry, 0, self.source, arrays)
+        cut = {name: x for name, x in arrays.items() if name in _QUERY_AXIS}
+        shared = {name: x for name, x in arrays.items() if name not in cut}
+        count = -(-self.length // size)
+        if count <= _WRITTEN_OUT:
+            outputs = []
+            for first in range(0, self.length, size):
+                end = min(first + size, self.length)
+                keys = min(end, self.source) if self.visible.causal else self.source
+                some = {n: _part(x, first, end, _QUERY_AXIS[n]) for n, x in cut.items()}
+                carry, found = block(carry, first, keys, {**shared, **some})
+                outputs.append(found)
+            return carry, tuple(ops.concatenate(x, -1) for x in zip(*outputs, strict=True))
+        cut = {name: _padded(x, count * size, _QUERY_AXIS[name]) for name, x in cut.items()}
+        return self._loop(block, carry, count, cut, shared)
+
+    def _loop(
+        self, block: Callable, carry: tuple, count: int, cut: Named, shared: Named
+    ) -> tuple[tuple, tuple]:
+        """Return what `_over_queries` does, by a loop of `count` turns."""
+        size = self.blocks.queries
+
+        def some(at: Tensor) -> Named:
+            found = {}
+            for name, x in cut.items():
+                axis = _QUERY_AXIS[name]
+                start, shape = [0] * len(x.shape), list(x.shape)
+                start[axis], shape[axis] = at * size, size
+                found[name] = ops.slice(x, start, shape)
+            return {**shared, **found}
+
+        def turn(at: Tensor, state: tuple) -> tuple:
+            carry, outputs = block(state[0], at * size, self.source, some(at))
+            pairs = zip(state[1], outputs, strict=True)
+            return carry, tuple(ops.slice_update(total, (0, 0, at * size), x) for total, x in pairs)
+
+        # The first block says which outputs there are.
+        carry, first = block(carry, 0, self.source, some(0))
+        outputs = tuple(_padded(x, count * size, 2) for x in first)
+        carry, outputs = ops.fori_loop(1, count, turn, (carry, outputs))
+        return carry, tuple(x[..., : self.length] for x in outputs)
+
+
+def _rows(x: Tensor, first: Tensor, count: int) -> Tensor:
+    """Return `count` entries of x from `first`."""
+    return ops.slice(x, (first, *[0] * (len(x.shape) - 1)), (count, *x.shape[1:]))
+
+
+def _softmax(x: Tensor) -> Tensor:
+    if keras.backend.backend() != "jax":
+        return ops.softmax(x, -1)
+    from tfnlp.jax_cpu import softmax
+
+    return softmax(x)
+
+
+def _part(x: Tensor, first: int, end: int, axis: int) -> Tensor:
+    return x[(slice(None),) * axis + (slice(first, end),)]
+
+
+def _padded(x: Tensor, size: int, axis: int) -> Tensor:
+    """Return x with zeros behind it up to `size` along an axis."""
+    padding = [(0, 0)] * len(x.shape)
+    padding[axis] = (0, size - x.shape[axis])
+    return ops.pad(x, padding)
+
+
+def _swapped(x: Tensor) -> Tensor:
+    return ops.swapaxes(x, -1, -2)
+
+
+def _added(total: Tensor, new: Tensor) -> Tensor:
+    """Return float32 `total` `[RN, D, S]` with `new`, of the first keys, added."""
+    keys = new.shape[-1]
+    added = total[..., :keys] + ops.cast(new, "float32")
+    return added if keys == total.shape[-1] else ops.concatenate([added, total[..., keys:]], -1)
