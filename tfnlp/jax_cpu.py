@@ -5,6 +5,8 @@ Programs for TPUs and GPUs have the plain forms: the choice is made when a progr
 """
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax import numpy as jnp
@@ -71,3 +73,13 @@ def first_largest(z: jax.Array) -> jax.Array:
         cpu=lambda z: jax.lax.top_k(z, 1)[1][..., 0],  # of equal ones the first
         default=lambda z: jnp.argmax(z, -1).astype("int32"),
     )
+
+
+def by_platform(on_tpu: Callable[..., Any], elsewhere: Callable[..., Any], *arrays: Any) -> Any:
+    """Return `on_tpu(*arrays)` in a program for a TPU, else `elsewhere(*arrays)`.
+
+    Outside of programs, where every operation is one, it is `elsewhere`.
+    """
+    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arrays)):
+        return elsewhere(*arrays)
+    return jax.lax.platform_dependent(*arrays, tpu=on_tpu, default=elsewhere)
