@@ -229,16 +229,11 @@ def _looped(
     sums: Sequence[str],
     unroll: bool | int = 1,
 ) -> tuple[Any, Any]:
-    times = ops.arange(length)
-
     def at(carry: Any, t: Tensor) -> tuple[Any, Any]:
         new = step(carry, {name: x[t] for name, x in arrays.items()})
         return new, {**new, **{name: start[name] for name in sums}} if sums else new
 
-    last, carries = ops.scan(at, start, ops.flip(times) if backwards else times, unroll=unroll)
-    if backwards:
-        carries = keras.tree.map_structure(lambda x: ops.flip(x, 0), carries)
-    return last, carries
+    return ops.scan(at, start, ops.arange(length), reverse=backwards, unroll=unroll)
 
 
 def _unrolled(
