@@ -43,9 +43,14 @@ def lstm_loop(
     Returns:
         h of all steps, float32 `[T, B, P]`, and the last c `[B, U]`.
     """
+    weights = recurrent
+    if keras.backend.backend() == "tensorflow":
+        # On a CPU products with up to 1 MB of numbers, as one gate's are, run on one thread, which
+        # leaves the other threads to the other direction: more than to share every product.
+        weights = list(ops.split(recurrent, 4, axis=-1))
 
     def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        return cell(*carry, x, recurrent, projection, constants)[:2]
+        return cell(*carry, x, weights, projection, constants)[:2]
 
     (c, _), (_, outputs) = scan(step, (c, h), gates=gates, live=live, keep=keep)
     return outputs, c
@@ -125,15 +130,22 @@ def cell(
     c: Tensor,
     h: Tensor,
     x: dict[str, Tensor],
-    recurrent: Tensor,
+    recurrent: Tensor | Sequence[Tensor],
     projection: Tensor | None,
     constants: Constants,
-) -> tuple[Tensor, Tensor, tuple[Tensor, ...], Tensor]:
-    """Return c, h and the active gates (i, j, f, o) of one step, float32, and the gates before."""
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...], Tensor | list[Tensor]]:
+    """Return c, h and the active gates (i, j, f, o) of one step, float32, and the gates before.
+
+    These are a list of four where `recurrent` is one.
+    """
     cell_clip, projection_clip, _ = constants
     if "keep" in x:
         c, h = c * x["keep"], h * x["keep"]
-    gates = x["gates"] + matmul(h, recurrent)  # [B, 4U]
+    if isinstance(recurrent, list):
+        parts = ops.split(x["gates"], 4, axis=-1)
+        gates = [z + matmul(h, w) for z, w in zip(parts, recurrent, strict=True)]  # [B, U] each
+    else:
+        gates = x["gates"] + matmul(h, recurrent)  # [B, 4U]
     i, j, f, o = activate(gates, constants)
     new_c = _clip(f * c + i * j, cell_clip)
     new_h = o * ops.tanh(new_c)
@@ -145,9 +157,10 @@ def cell(
     return new_c, new_h, (i, j, f, o), gates
 
 
-def activate(gates: Tensor, constants: Constants) -> tuple[Tensor, ...]:
+def activate(gates: Tensor | list[Tensor], constants: Constants) -> tuple[Tensor, ...]:
     """Return the active gates (i, j, f, o), float32 `[B, U]` each."""
-    i, j, f, o = ops.split(ops.cast(gates, "float32"), 4, axis=-1)
+    parts = gates if isinstance(gates, list) else ops.split(gates, 4, axis=-1)
+    i, j, f, o = (ops.cast(part, "float32") for part in parts)
     return ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + constants[2]), ops.sigmoid(o)
 
 
