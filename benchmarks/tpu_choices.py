@@ -18,7 +18,10 @@ import tensorflow as tf
 from benchmarks.plan import write
 from tfnlp.layers import Dropout
 from tfnlp.layers import dropout as dropout_layer
-from tfnlp.layers.kernels import lstm_loop
+from tfnlp.layers.char_cnn import FILTERS
+from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
+from tfnlp.layers.kernels.lstm_loop import trainable_lstm_loop
+from tfnlp.layers.kernels.target import traced_for_tpu
 from tfnlp.plan.chips import CHIPS
 from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.lowering import lower_function
@@ -100,24 +103,14 @@ def head(vocabulary):
 def lstm(unrolled, units=4096, size=512, batch=128, steps=20):
     """The recurrence of one of ELMo's LSTMs with its gradient, as a loop or step after step."""
 
-    def scan(step, start, backwards=False, **arrays):
-        arrays = {name: x for name, x in arrays.items() if x is not None}
-        carry, carries = start, []
-        for t in reversed(range(steps)) if backwards else range(steps):
-            carry = step(carry, {name: x[t] for name, x in arrays.items()})
-            carries.append(carry)
-        carries = carries[::-1] if backwards else carries
-        return carry, [tf.stack(x) for x in zip(*carries, strict=True)]
-
     def function(gates, c, h, recurrent, projection, upstream):
         inputs = [gates, recurrent, projection]
-        with tf.GradientTape() as tape:
+        with traced_for_tpu(unrolled), tf.GradientTape() as tape:
             tape.watch(inputs)
-            with mock.patch.object(lstm_loop, "_scan", scan if unrolled else lstm_loop._scan):
-                outputs, last = lstm_loop.trainable_lstm_loop(
-                    gates, c, h, recurrent, projection, None, None, (3.0, 3.0, 1.0)
-                )
-                gradients = tape.gradient(outputs, inputs, upstream)
+            outputs, last = trainable_lstm_loop(
+                gates, c, h, recurrent, projection, None, None, (3.0, 3.0, 1.0)
+            )
+            gradients = tape.gradient(outputs, inputs, upstream)
         return outputs, last, *gradients
 
     return function, (
@@ -127,6 +120,22 @@ def lstm(unrolled, units=4096, size=512, batch=128, steps=20):
         spec(size, 4 * units, dtype="bfloat16"),
         spec(units, size, dtype="bfloat16"),
         spec(steps, batch, size),
+    )
+
+
+def characters(by_place, words=FULL * 2 * 20, length=50, size=16):
+    """ELMo's filters over the characters of its words, and their maxima, with the gradients."""
+
+    def function(x, upstream, *kernels):
+        with tf.GradientTape() as tape:
+            tape.watch([x, *kernels])
+            y = (maxima_by_place if by_place else plain_char_maxima)(x, *kernels)
+        return y, *tape.gradient(y, [x, *kernels], upstream)
+
+    return function, (
+        spec(length, words, size, dtype="bfloat16"),
+        spec(words, sum(number for _, number in FILTERS), dtype="bfloat16"),
+        *(spec(width, size, number, dtype="bfloat16") for width, number in FILTERS),
     )
 
 
@@ -195,6 +204,10 @@ CHOICES = {
     "lstm": (
         "recurrence 4096/512, 128 x 20",
         {"loop": lstm(False), "unrolled": lstm(True)},
+    ),
+    "characters": (
+        "filters of 5,120 words of 50 characters",
+        {"width by width": characters(False), "place by place": characters(True)},
     ),
     "search": (
         "8,192 samples among 793,471 words",

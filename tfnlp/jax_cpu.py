@@ -6,6 +6,7 @@ Programs for TPUs and GPUs have the plain forms: the choice is made when a progr
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 from jax import numpy as jnp
@@ -118,3 +119,13 @@ def softmax(x: jax.Array) -> jax.Array:
     e = jnp.exp(x - jax.lax.broadcast_in_dim(largest, x.shape, others))
     total = e.sum(-1)
     return e / jax.lax.broadcast_in_dim(total, x.shape, others)
+
+
+def by_platform(on_tpu: Callable[..., Any], elsewhere: Callable[..., Any], *arrays: Any) -> Any:
+    """Return `on_tpu(*arrays)` in a program for a TPU, else `elsewhere(*arrays)`.
+
+    Outside of programs, where every operation is one, it is `elsewhere`.
+    """
+    if not any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(arrays)):
+        return elsewhere(*arrays)
+    return jax.lax.platform_dependent(*arrays, tpu=on_tpu, default=elsewhere)

@@ -1,9 +1,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from tests.layers.reference import ACTIVATIONS, randomize
 from tfnlp.layers import CharCNN
+from tfnlp.layers.kernels.target import traced_for_tpu
 
 WIDTHS = ((1, 3), (2, 2), (3, 4), (4, 2), (5, 3), (6, 2), (7, 5))
 V, E = 20, 3
@@ -113,3 +115,23 @@ def test_unknown_numbers_of_words_and_characters():
     for shape in ((2, 3, 9), (1, 4, 50)):
         ids = rng.integers(0, V, shape).astype("int32")
         np.testing.assert_allclose(model(ids), reference(ids, layer), rtol=1e-5, atol=2e-5)
+
+
+def test_the_form_for_a_tpu_has_the_same_gradients():
+    """Padded words have equal answers at many places: both forms give their characters the same."""
+    rng = np.random.default_rng(5)
+    layer = make(rng)
+    ids = words(rng, [3, 4, 5, 12, 7], 12)
+    upstream = rng.standard_normal((5, 6)).astype("float32")
+
+    def run():
+        with tf.GradientTape() as tape:
+            y = layer(ids)
+        return y, *tape.gradient(y, [w.value for w in layer.weights], upstream)
+
+    expected = run()
+    with traced_for_tpu():
+        got = run()
+    for g, e in zip(got, expected, strict=True):
+        assert np.abs(e).max() > 1e-2
+        np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-5)

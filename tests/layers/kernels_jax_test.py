@@ -95,6 +95,56 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 """
 
 
+_TARGETS = """
+import jax
+import keras
+import numpy as np
+from jax import numpy as jnp
+
+from tfnlp.layers import CharCNN, ProjectedLSTM
+from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
+
+random = np.random.default_rng(0)
+x = jnp.asarray(random.standard_normal((9, 5, 3)), "float32")
+kernels = [jnp.asarray(random.standard_normal((w, 3, 4)), "float32") for w in (1, 2, 5)]
+results = []
+for f in (plain_char_maxima, maxima_by_place):
+    y, back = jax.vjp(jax.jit(f), x, *kernels)
+    results.append([y, *back(jnp.cos(y))])
+for result in results[1:]:
+    for got, want in zip(result, results[0], strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def program(layer, x, platform):
+    settings = {"training": True} if layer is lstm else {}
+
+    def loss(weights, x):
+        y, _ = layer.stateless_call(weights, [], x, **settings)
+        return jnp.sum(y[0] if isinstance(y, tuple) else y)
+
+    gradient = jax.jit(jax.grad(loss))
+    weights = [v.value for v in layer.trainable_variables]
+    return gradient.trace(weights, x).lower(lowering_platforms=(platform,)).as_text()
+
+
+lstm, cnn = ProjectedLSTM(6, 4), CharCNN(20, 3, ((1, 4), (3, 5)), "relu", 0, None)
+inputs = {lstm: jnp.zeros((2, 5, 4)), cnn: jnp.ones((2, 5, 8), "int32")}
+found = {}
+for layer, x in inputs.items():
+    layer(x)
+    for platform in ("cpu", "tpu"):
+        found[layer, platform] = program(layer, x, platform)
+assert "stablehlo.while" in found[lstm, "cpu"] and "stablehlo.while" not in found[lstm, "tpu"]
+count = {p: found[cnn, p].count("stablehlo.dot_general") for p in ("cpu", "tpu")}
+assert count == {"cpu": 2 * 3, "tpu": 8 + 2}  # one for each width; one for each place
+"""
+
+
+def test_programs_for_a_tpu_have_other_forms_of_some_layers():
+    run_python(_TARGETS, env=JAX)
+
+
 def test_values_and_gradients():
     run_python(_KERNELS, env=JAX)
 

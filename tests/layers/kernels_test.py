@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, plain_cross_entropy
 from tfnlp.layers.kernels.dropout_mask import (
     COLUMNS,
@@ -32,6 +33,11 @@ PAIRS = {
         [(6, 16), (16,)],
     ),
     "tied_projection": (tied_projection, plain_tied_projection, [(6, 4), (9, 4)]),
+    "char_maxima": (
+        maxima_by_place,
+        plain_char_maxima,
+        [(9, 5, 3), (1, 3, 4), (2, 3, 6), (2, 3, 2), (5, 3, 7)],
+    ),
     "pair_losses": (
         lambda scores: pair_losses(5 * scores, BAND, WEIGHTS, 3),
         lambda scores: plain_pair_losses(5 * scores, BAND, WEIGHTS, 3),

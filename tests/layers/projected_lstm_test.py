@@ -4,6 +4,7 @@ import tensorflow as tf
 
 from tests.layers.reference import randomize
 from tfnlp.layers import ProjectedLSTM
+from tfnlp.layers.kernels.target import traced_for_tpu
 
 B, T, U, P = 3, 6, 5, 4
 MASK = np.array([[1, 1, 1, 1, 1, 1], [0, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0]], bool)  # with holes
@@ -134,10 +135,24 @@ def gradients_of(layer, x, others, cotangents, training):
     return (outputs, state), tape.gradient(loss, sources + variables)
 
 
+def unrolled(function):
+    """A graph as for a TPU, without loops."""
+
+    def traced():
+        with traced_for_tpu():
+            return function()
+
+    graph = tf.function(traced)
+    operations = {op.type for op in graph.get_concrete_function().graph.get_operations()}
+    assert not operations & {"While", "StatelessWhile"}
+    return graph
+
+
 WAYS = {
     "eager": lambda f: f,
     "graph": tf.function,
     "xla": lambda f: tf.function(f, jit_compile=True),
+    "unrolled": unrolled,
 }
 
 

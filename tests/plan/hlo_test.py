@@ -86,3 +86,80 @@ def test_a_convolution_counts_no_products_with_padding():
     positions = sum(0 <= o + k - 1 < 10 for o in range(10) for k in range(3))
     assert positions == 28
     assert program_costs(head + parameters + line)["matrix_flops"] == 2 * 4 * 16 * 8 * positions
+
+
+STEPS, STEP = 20, 16 * 256 * 4  # bytes of one step's array
+LOOP = """HloModule m, is_scheduled=true
+
+%inner (p.0: f32[20,16,256], p.1: s32[]) -> f32[1,16,256] {
+  %p.0 = f32[20,16,256]{2,1,0:T(8,128)} parameter(0)
+  %p.1 = s32[]{:T(128)S(6)} parameter(1)
+  %zero.0 = s32[]{:T(128)S(6)} constant(0)
+  ROOT %s.0 = f32[1,16,256]{2,1,0:T(8,128)} dynamic-slice(%p.0, %p.1, %zero.0, %zero.0), \
+dynamic_slice_sizes={1,16,256}
+}
+
+%step (p.2: f32[20,16,256], p.3: f32[320,256], p.4: s32[], p.5: f32[16,256]) -> \
+(f32[20,16,256], f32[16,256]) {
+  %p.2 = f32[20,16,256]{2,1,0:T(8,128)} parameter(0)
+  %p.3 = f32[320,256]{1,0:T(8,128)} parameter(1)
+  %p.4 = s32[]{:T(128)S(6)} parameter(2)
+  %p.5 = f32[16,256]{1,0:T(8,128)} parameter(3)
+  %zero.2 = s32[]{:T(128)S(6)} constant(0)
+  %all.2 = f32[20,16,256]{2,1,0:T(8,128)} bitcast(%p.3)
+  %x.2 = f32[1,16,256]{2,1,0:T(8,128)} fusion(%all.2, %p.4), kind=kLoop, calls=%inner
+  %y.2 = f32[16,256]{1,0:T(8,128)} bitcast(%x.2)
+  %z.2 = f32[16,256]{1,0:T(8,128)} add(%y.2, %p.5)
+  %w.2 = f32[1,16,256]{2,1,0:T(8,128)} bitcast(%z.2)
+  %u.2 = f32[20,16,256]{2,1,0:T(8,128)} dynamic-update-slice(%p.2, %w.2, %p.4, %zero.2, %zero.2)
+  ROOT %t.2 = (f32[20,16,256]{2,1,0:T(8,128)}, f32[16,256]{1,0:T(8,128)}) tuple(%u.2, %z.2)
+}
+
+%body (p.6: (s32[], f32[320,256], f32[20,16,256], f32[16,256])) -> (s32[]) {
+  %p.6 = (s32[], f32[320,256]{1,0:T(8,128)}, f32[20,16,256]{2,1,0:T(8,128)}, \
+f32[16,256]{1,0:T(8,128)}) parameter(0)
+  %i.6 = s32[]{:T(128)S(6)} get-tuple-element(%p.6), index=0
+  %x.6 = f32[320,256]{1,0:T(8,128)} get-tuple-element(%p.6), index=1
+  %y.6 = f32[20,16,256]{2,1,0:T(8,128)} get-tuple-element(%p.6), index=2
+  %c.6 = f32[16,256]{1,0:T(8,128)} get-tuple-element(%p.6), index=3
+  %f.6 = (f32[20,16,256]{2,1,0:T(8,128)}, f32[16,256]{1,0:T(8,128)}) \
+fusion(%y.6, %x.6, %i.6, %c.6), kind=kLoop, calls=%step
+  %a.6 = f32[20,16,256]{2,1,0:T(8,128)} get-tuple-element(%f.6), index=0
+  %b.6 = f32[16,256]{1,0:T(8,128)} get-tuple-element(%f.6), index=1
+  ROOT %t.6 = (s32[], f32[320,256]{1,0:T(8,128)}, f32[20,16,256]{2,1,0:T(8,128)}, \
+f32[16,256]{1,0:T(8,128)}) tuple(%i.6, %x.6, %a.6, %b.6)
+}
+
+%condition (p.7: (s32[])) -> pred[] {
+  %limit = s32[]{:T(128)S(6)} constant(20)
+  ROOT %less = pred[]{:T(512)S(6)} compare(%limit, %limit), direction=LT
+}
+
+ENTRY %main (a: s32[]) -> s32[] {
+  %a = s32[]{:T(128)S(6)} parameter(0)
+  ROOT %w = s32[]{:T(128)S(6)} while(%a), condition=%condition, body=%body
+}
+"""
+
+
+def test_a_loop_counts_the_slices_that_it_reads_and_writes():
+    # Each step reads its slice of x and the carry; it writes its slice of y and the carry.
+    assert program_costs(LOOP)["hbm_bytes"] == STEPS * 4 * STEP
+
+
+def test_an_update_of_an_array_made_in_the_fusion_writes_it_all():
+    made = "%q.2 = f32[20,16,256]{2,1,0:T(8,128)} negate(%p.2)\n  %u.2 ="
+    program = LOOP.replace("%u.2 =", made, 1).replace("slice(%p.2, %w", "slice(%q.2, %w")
+    # All of y is read and written.
+    assert program_costs(program)["hbm_bytes"] == STEPS * (3 * STEP + 2 * STEPS * STEP)
+
+
+def test_an_update_alone_reads_and_writes_what_it_puts_there():
+    program = """ENTRY %main (x: f32[20,16,256], y: f32[1,16,256]) -> f32[20,16,256] {
+  %x = f32[20,16,256]{2,1,0:T(8,128)} parameter(0)
+  %y = f32[1,16,256]{2,1,0:T(8,128)} parameter(1)
+  %i = s32[]{:T(128)S(6)} constant(3)
+  ROOT %u = f32[20,16,256]{2,1,0:T(8,128)} dynamic-update-slice(%x, %y, %i, %i, %i)
+}
+"""
+    assert program_costs(program)["hbm_bytes"] == 2 * STEP

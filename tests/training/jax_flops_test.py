@@ -41,6 +41,14 @@ def test_what_is_inside_calls_loops_and_branches():
     assert counted(branch, (M, K), (K, K)) == 2 * 2 * M * K * K
 
 
+def test_of_forms_for_other_platforms_only_that_for_this_one_counts():
+    def forms(x, w):
+        return lax.platform_dependent(x, w, tpu=lambda x, w: x @ w @ w, default=product)
+
+    assert counted(forms, (M, K), (K, K)) == 2 * M * K * K
+    assert jax.default_backend() == "cpu"
+
+
 def test_loops_without_known_passes():
     def loop(x, w):
         return lax.while_loop(lambda y: y.sum() > 1, lambda y: y @ w, x)

@@ -8,6 +8,7 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
 from tfnlp.layers.highway import Highway
+from tfnlp.layers.kernels.char_maxima import char_maxima
 from tfnlp.layers.types import Shape, Tensor
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -121,26 +122,14 @@ class CharCNN(keras.layers.Layer):
         # Time first: a filter's patches are then slices, and the maximum runs over rows.
         x = ops.take(table, ops.transpose(ids), axis=0)  # [C, N, E]
         x = ops.cast(x, self.compute_dtype)
-        maxima = [
-            self._maxima(x, kernel, width)
-            for kernel, (width, _) in zip(self.kernels, self.filters, strict=True)
-        ]
+        maxima = char_maxima(x, [ops.cast(k, self.compute_dtype) for k in self.kernels])
         biases = [ops.cast(b, self.compute_dtype) for b in self.biases]
-        y = self._f(ops.concatenate(maxima, -1) + ops.concatenate(biases))  # [N, F]
+        y = self._f(maxima + ops.concatenate(biases))  # [N, F]
         for highway in self.highways:
             y = highway(y)
         if self.projection_size is not None:
             y = ops.add(ops.matmul(y, self.projection_kernel), self.projection_bias)  # [N, P]
         return ops.reshape(y, (*leading, y.shape[-1]))
-
-    def _maxima(self, x: Tensor, kernel: Tensor | None, width: int) -> Tensor:
-        """Return the maximum over all positions of each filter of one width: `[N, n]`."""
-        places = ops.shape(x)[0] - width + 1
-        patches = ops.concatenate([x[i : places + i] for i in range(width)], -1)  # [C', N, wE]
-        patches = ops.reshape(patches, (-1, width * self.embedding_size))
-        kernel = ops.reshape(kernel, (width * self.embedding_size, -1))
-        answers = ops.matmul(patches, ops.cast(kernel, self.compute_dtype))  # [C' N, n]
-        return ops.max(ops.reshape(answers, (places, -1, kernel.shape[-1])), axis=0)
 
     def _check(self, input_shape: Shape) -> None:
         widest = max(width for width, _ in self.filters)

@@ -147,9 +147,10 @@ class _Costs:
             return self._fusion_bytes(op, shapes)
         if op.opcode in ("dynamic-slice", "gather"):
             return _hbm(op.shape) + (_padded(op.shape) if _hbm(shapes[0]) else 0)
-        if op.opcode in ("dynamic-update-slice", "scatter"):
-            update = shapes[1 if op.opcode == "dynamic-update-slice" else 2]
-            return _hbm(update) + (2 * _padded(update) if _hbm(op.shape) else 0)
+        if op.opcode == "dynamic-update-slice":
+            return _hbm(shapes[1]) + (_padded(shapes[1]) if _hbm(op.shape) else 0)
+        if op.opcode == "scatter":
+            return _hbm(shapes[2]) + (2 * _padded(shapes[2]) if _hbm(op.shape) else 0)
         return _hbm(op.shape) + sum(_hbm(s) for s in shapes)
 
     def _fusion_bytes(self, op: Instruction, shapes: Sequence[str]) -> int:
@@ -159,37 +160,74 @@ class _Costs:
         that slice.
         """
         inner = self.computations[op.called("calls")]
-        parameters = {int(x.inside): x.name for x in inner.values() if x.opcode == "parameter"}
+        parameters = _parameters(inner)
         total = 0
         for index, shape in enumerate(shapes):
-            uses = [x for x in inner.values() if parameters[index] in x.operands]
             full = _hbm(shape)
-            sliced = [_slice(x, parameters[index], inner) for x in uses]
-            if full and sliced and None not in sliced:
-                full = min(full, sum(sliced))
-            total += full
+            sliced = self._read(parameters[index], inner) if full else 0
+            total += full if sliced is None else min(full, sliced)
         root = next(x for x in inner.values() if x.root)
         results = [inner[x] for x in root.operands] if root.opcode == "tuple" else [root]
         written_shapes = _arrays(op.shape)
         if len(results) != len(written_shapes):  # an operation with several results
             return total + _hbm(op.shape)
         for result, shape in zip(results, written_shapes, strict=True):
-            while result.opcode in ("bitcast", "copy"):
-                result = inner[result.operands[0]]
-            written = _hbm(shape)
-            if written and result.opcode == "dynamic-update-slice":
-                written = min(written, _padded(inner[result.operands[1]].shape))
-            total += written
+            full = _hbm(shape)
+            sliced = self._written(result, inner) if full else 0
+            total += full if sliced is None else min(full, sliced)
         return total
 
+    def _read(self, value: Instruction, inner: Computation, updated: bool = False) -> int | None:
+        """Return the bytes of slices that a fusion reads of a value in it, or None: all of it.
 
-def _slice(use: Instruction, name: str, inner: Computation) -> int | None:
-    """Return the bytes that `use` reads of the operand called `name`, or None: all."""
-    if use.opcode in ("dynamic-slice", "gather", "slice") and use.operands[0] == name:
-        return _padded(use.shape)
-    if use.opcode == "dynamic-update-slice" and use.operands[0] == name:
-        return 0  # written in place
-    return None
+        `updated` values are arrays into which a slice was written in place.
+        """
+        if value.root and not updated:
+            return None
+        total = 0
+        for use in inner.values():
+            for index in (i for i, name in enumerate(use.operands) if name == value.name):
+                more = self._read_by(use, index, inner, updated)
+                if more is None:
+                    return None
+                total += more
+        return total
+
+    def _read_by(
+        self, use: Instruction, index: int, inner: Computation, updated: bool
+    ) -> int | None:
+        if index == 0 and use.opcode in ("dynamic-slice", "gather", "slice"):
+            return _padded(use.shape)
+        if index == 0 and use.opcode == "dynamic-update-slice":
+            return self._read(use, inner, updated=True)
+        if use.opcode == "bitcast":
+            return self._read(use, inner, updated)
+        if use.opcode == "fusion":
+            called = self.computations[use.called("calls")]
+            return self._read(_parameters(called)[index], called, updated)
+        return 0 if updated and use.root and use.opcode == "tuple" else None
+
+    def _written(self, result: Instruction, inner: Computation) -> int | None:
+        """Return the bytes of the slices that a fusion writes of a result, or None: all of it.
+
+        A slice alone is written where the rest of the result is there before: in a parameter.
+        """
+        if result.opcode == "bitcast":
+            return self._written(inner[result.operands[0]], inner)
+        if result.opcode == "fusion":
+            called = self.computations[result.called("calls")]
+            return self._written(next(x for x in called.values() if x.root), called)
+        if result.opcode != "dynamic-update-slice":
+            return None
+        before, update = (inner[x] for x in result.operands[:2])
+        while before.opcode == "bitcast":
+            before = inner[before.operands[0]]
+        rest = 0 if before.opcode == "parameter" else self._written(before, inner)
+        return None if rest is None else rest + _padded(update.shape)
+
+
+def _parameters(computation: Computation) -> dict[int, Instruction]:
+    return {int(x.inside): x for x in computation.values() if x.opcode == "parameter"}
 
 
 def _convolution_flops(op: Instruction, computation: Computation) -> int:

@@ -77,7 +77,8 @@ def planned_step(preset: Any, arguments: Any) -> PlannedStep:
     }
     with _no_values():
         built = recipe_optimizer(preset, task.model)
-    step = make_step(step_settings(preset, arguments, task, built), replicas=1)
+    settings = step_settings(preset, arguments, task, built)
+    step = make_step(settings, replicas=1, for_tpu=True)
     names = list(batch)
 
     def train(number: tf.Tensor, *tensors: tf.Tensor) -> dict[str, tf.Tensor]:

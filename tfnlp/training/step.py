@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tfnlp.layers.kernels.target import traced_for_tpu
 from tfnlp.training.flops import matmul_flops
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
@@ -43,6 +44,7 @@ class Step:
         loss_scale: what the loss is multiplied by before its gradient is taken.
         layer_rates: a `LayerRates`, built, or None: one rate for all.
         loss_scaling: a `LossScaling`, or None: the loss has no other factor than `loss_scale`.
+        for_tpu: whether it runs on a TPU, for which some layers have another form.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Step:
         loss_scale: float,
         layer_rates: LayerRates | None = None,
         loss_scaling: LossScaling | None = None,
+        for_tpu: bool = False,
     ) -> None:
         self.task, self.model = task, task.model
         self.optimizer, self.rate = optimizer, rate
@@ -65,6 +68,7 @@ class Step:
         self.replicas, self.loss_scale = replicas, loss_scale
         self.trims = task.trims and accumulation > 1 and not jit_compile
         self.layer_rates, self.loss_scaling = layer_rates, loss_scaling
+        self._for_tpu = for_tpu
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
             optimizer.takes_rows
@@ -206,7 +210,8 @@ class Step:
         return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
     def _evaluation_sums(self, batch: Tensors) -> tuple[Tensors, Tensors]:
-        return evaluation_sums(self.task, batch)
+        with traced_for_tpu(self._for_tpu):
+            return evaluation_sums(self.task, batch)
 
     def _all_gradients(
         self,
@@ -260,11 +265,12 @@ class Step:
         seeds = layer_seeds(self.model, step_seed(self.seed, step, micro_batch, replica))
         parts = self.replicas * self.accumulation
         variables = [v.value for v in self.model.trainable_variables]
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch(variables)
-            loss, sums, state, scope = objective(self.task, batch, counts, seeds, parts, scale)
+        with traced_for_tpu(self._for_tpu):
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(variables)
+                loss, sums, state, scope = objective(self.task, batch, counts, seeds, parts, scale)
+            gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         write_back(self.model, scope)
-        gradients = tape.gradient(loss, variables, unconnected_gradients="zero")
         # An embedding's gradient has rows, and the same row several times. The norm and the squares
         # must be those of the sum of equal rows: a dense tensor has it, and so has `sum_rows`.
         gradients = [sum_rows(g) if self.rows else tf.convert_to_tensor(g) for g in gradients]

@@ -82,7 +82,7 @@ def _forward(tensors: Tensors, fixed: Fixed) -> tuple[Tensors, Tensors]:
             if i:
                 below = h[i - 1] * x.get(f"drop_{i}", 1.0)
             both = ops.concatenate([below, h[i]], -1)
-            c[i], h[i], parts = cell(
+            c[i], h[i], parts, _ = cell(
                 c[i], both, {"gates": gates}, weights[f"recurrent_{i}"], None, _NO_CLIPS
             )
             active[i] = ops.concatenate(parts, -1)
@@ -211,8 +211,8 @@ def _cells_back(
     """Return the gradients of c, h and gates of all layers, and of what the first one read."""
     c, h, gates, d_below = list(after["c"]), list(h), list(after["gates"]), None
     for i in reversed(range(len(c))):
-        parts = {"active": x[f"active_{i}"], "c": x[f"c_{i}"], "c_before": x[f"c_before_{i}"]}
-        parts.update(d_output=0.0, h=None)
+        parts = {"c": x[f"c_{i}"], "c_before": x[f"c_before_{i}"], "d_output": 0.0, "h": None}
+        parts["active"] = ops.split(x[f"active_{i}"], 4, axis=-1)
         recurrent = weights[f"recurrent_{i}"]
         c[i], d_both, gates[i] = cell_gradient(c[i], h[i], parts, recurrent, None, _NO_CLIPS)
         inner = recurrent.shape[0] - h[i].shape[-1]

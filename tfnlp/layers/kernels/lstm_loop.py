@@ -11,10 +11,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.kernels.upstream import upstream_gradients
 from tfnlp.layers.types import DType, Tensor
 
 Constants = tuple[float | None, float | None, float]  # cell_clip, projection_clip, forget_bias
+Step = Callable[[Any, dict[str, Tensor]], Any]
+_UNROLLED = 32  # the most steps that a program for a TPU has one after the other, without a loop
 
 
 def lstm_loop(
@@ -40,9 +43,14 @@ def lstm_loop(
     Returns:
         h of all steps, float32 `[T, B, P]`, and the last c `[B, U]`.
     """
+    weights = recurrent
+    if keras.backend.backend() == "tensorflow":
+        # On a CPU products with up to 1 MB of numbers, as one gate's are, run on one thread, which
+        # leaves the other threads to the other direction: more than to share every product.
+        weights = list(ops.split(recurrent, 4, axis=-1))
 
     def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
-        return cell(*carry, x, recurrent, projection, constants)[:2]
+        return cell(*carry, x, weights, projection, constants)[:2]
 
     (c, _), (_, outputs) = scan(step, (c, h), gates=gates, live=live, keep=keep)
     return outputs, c
@@ -65,13 +73,19 @@ def trainable_lstm_loop(
         gates: Tensor, c_0: Tensor, h_0: Tensor, recurrent: Tensor, *projections: Tensor
     ) -> tuple[tuple[Tensor, Tensor], Callable[..., tuple[Tensor, ...]]]:
         projection = projections[0] if projections else None
+        # In float32 the active gates are kept. Narrow numbers have no room for those near 1, but
+        # the gates before activation are such numbers already.
+        narrow = keras.backend.standardize_dtype(gates.dtype) != "float32"
 
         def step(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
-            c, h, active = cell(carry[0], carry[1], x, recurrent, projection, constants)
-            return c, h, ops.concatenate(active, -1)
+            c, h, active, z = cell(carry[0], carry[1], x, recurrent, projection, constants)
+            return c, h, z if narrow else ops.concatenate(active, -1)
 
-        start = (c_0, h_0, ops.zeros_like(gates[0], dtype="float32"))
-        (c, _, _), (cells, outputs, active) = scan(step, start, gates=gates, live=live, keep=keep)
+        start = (c_0, h_0, ops.zeros_like(gates[0]))
+        (c, _, _), (cells, outputs, kept) = scan(step, start, gates=gates, live=live, keep=keep)
+
+        def activated(kept: Tensor) -> tuple[Tensor, ...]:
+            return activate(kept, constants) if narrow else ops.split(kept, 4, axis=-1)
 
         def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
             d_outputs, d_c = upstream_gradients(args, upstream)
@@ -81,13 +95,17 @@ def trainable_lstm_loop(
             ]  # the start of each step: [T, B, U], [T, B, P]
 
             def back(carry: tuple[Tensor, ...], x: dict[str, Tensor]) -> tuple[Tensor, ...]:
-                return cell_gradient(carry[0], carry[1], x, recurrent, projection, constants)
+                x = {**x, "active": activated(x["kept"])}
+                d_c, d_h, d_gates, *others = cell_gradient(
+                    carry[0], carry[1], x, recurrent, projection, constants
+                )
+                return d_c, d_h, ops.cast(d_gates, gates.dtype), *others
 
             (d_c, d_h, *_), (_, _, d_gates, *d_projected) = scan(
                 back,
                 (d_c, ops.zeros_like(h_0), start[2], *[ops.zeros_like(h_0) for _ in projections]),
                 backwards=True,
-                active=active,
+                kept=kept,
                 c=cells,
                 h=outputs,
                 c_before=before[0],
@@ -97,9 +115,11 @@ def trainable_lstm_loop(
             )
             d_weights = [outer(before[1], d_gates, recurrent.dtype)]
             if projections:
-                unprojected = active[..., 3 * c_0.shape[-1] :] * ops.tanh(cells)  # [T, B, U]
+                o = kept[..., 3 * c_0.shape[-1] :]
+                o = ops.sigmoid(ops.cast(o, "float32")) if narrow else o
+                unprojected = o * ops.tanh(cells)  # [T, B, U]
                 d_weights.append(outer(unprojected, d_projected[0], projection.dtype))
-            return ops.cast(d_gates, gates.dtype), d_c, d_h, *d_weights
+            return d_gates, d_c, d_h, *d_weights
 
         return (outputs, c), gradient
 
@@ -110,17 +130,23 @@ def cell(
     c: Tensor,
     h: Tensor,
     x: dict[str, Tensor],
-    recurrent: Tensor,
+    recurrent: Tensor | Sequence[Tensor],
     projection: Tensor | None,
     constants: Constants,
-) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-    """Return c, h and the active gates (i, j, f, o) of one step, all float32."""
-    cell_clip, projection_clip, forget_bias = constants
+) -> tuple[Tensor, Tensor, tuple[Tensor, ...], Tensor | list[Tensor]]:
+    """Return c, h and the active gates (i, j, f, o) of one step, float32, and the gates before.
+
+    These are a list of four where `recurrent` is one.
+    """
+    cell_clip, projection_clip, _ = constants
     if "keep" in x:
         c, h = c * x["keep"], h * x["keep"]
-    gates = ops.cast(x["gates"] + matmul(h, recurrent), "float32")  # [B, 4U]
-    i, j, f, o = ops.split(gates, 4, axis=-1)
-    i, j, f, o = ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + forget_bias), ops.sigmoid(o)
+    if isinstance(recurrent, list):
+        parts = ops.split(x["gates"], 4, axis=-1)
+        gates = [z + matmul(h, w) for z, w in zip(parts, recurrent, strict=True)]  # [B, U] each
+    else:
+        gates = x["gates"] + matmul(h, recurrent)  # [B, 4U]
+    i, j, f, o = activate(gates, constants)
     new_c = _clip(f * c + i * j, cell_clip)
     new_h = o * ops.tanh(new_c)
     if projection is not None:
@@ -128,7 +154,14 @@ def cell(
     new_h = _clip(new_h, projection_clip)
     if "live" in x:
         new_c, new_h = ops.where(x["live"], new_c, c), ops.where(x["live"], new_h, h)
-    return new_c, new_h, (i, j, f, o)
+    return new_c, new_h, (i, j, f, o), gates
+
+
+def activate(gates: Tensor | list[Tensor], constants: Constants) -> tuple[Tensor, ...]:
+    """Return the active gates (i, j, f, o), float32 `[B, U]` each."""
+    parts = gates if isinstance(gates, list) else ops.split(gates, 4, axis=-1)
+    i, j, f, o = (ops.cast(part, "float32") for part in parts)
+    return ops.sigmoid(i), ops.tanh(j), ops.sigmoid(f + constants[2]), ops.sigmoid(o)
 
 
 def cell_gradient(
@@ -141,10 +174,11 @@ def cell_gradient(
 ) -> tuple[Tensor, ...]:
     """Return the gradients of c_{t-1}, h_{t-1}, the gates and, if projected, the unclipped h.
 
-    With a = sigmoid or tanh of z: dz = da a (1 - a) or da (1 - a^2).
+    `x["active"]` are the four active gates. With a = sigmoid or tanh of z: dz = da a (1 - a) or
+    da (1 - a^2).
     """
     cell_clip, projection_clip, _ = constants
-    i, j, f, o = ops.split(x["active"], 4, axis=-1)
+    i, j, f, o = x["active"]
     d_h = d_h + x["d_output"]
     passed_c = passed_h = 0.0
     if "live" in x:
@@ -173,7 +207,7 @@ def cell_gradient(
 
 
 def scan(
-    step: Callable[[Any, dict[str, Tensor]], Any],
+    step: Step,
     start: Any,
     backwards: bool = False,
     sums: Sequence[str] = (),
@@ -185,23 +219,53 @@ def scan(
     the others `start` is kept, the same tensor every time, which takes no memory.
 
     The scan is over the index only: `ops.scan` takes several arrays only if T is static. A single
-    step, as in generation token by token, runs without a loop.
+    step, as in generation token by token, runs without a loop, and so do few steps on a TPU.
     """
     arrays = {name: x for name, x in arrays.items() if x is not None}
     length = ops.shape(next(iter(arrays.values())))[0]
     if isinstance(length, int) and length == 1:
         last = step(start, {name: x[0] for name, x in arrays.items()})
         return last, keras.tree.map_structure(lambda x: x[None], last)
-    times = ops.arange(length)
 
+    over = (step, arrays, length, backwards, sums)
+    if isinstance(length, int) and length <= _UNROLLED:
+        return by_target(lambda start: _unrolled(start, *over), lambda s: _looped(s, *over), start)
+    return _looped(start, *over)
+
+
+def _looped(
+    start: Any,
+    step: Step,
+    arrays: dict[str, Tensor],
+    length: int | Tensor,
+    backwards: bool,
+    sums: Sequence[str],
+    unroll: bool | int = 1,
+) -> tuple[Any, Any]:
     def at(carry: Any, t: Tensor) -> tuple[Any, Any]:
         new = step(carry, {name: x[t] for name, x in arrays.items()})
         return new, {**new, **{name: start[name] for name in sums}} if sums else new
 
-    last, carries = ops.scan(at, start, ops.flip(times) if backwards else times)
+    return ops.scan(at, start, ops.arange(length), reverse=backwards, unroll=unroll)
+
+
+def _unrolled(
+    start: Any,
+    step: Step,
+    arrays: dict[str, Tensor],
+    length: int,
+    backwards: bool,
+    sums: Sequence[str],
+) -> tuple[Any, Any]:
+    if keras.backend.backend() == "jax":  # which traces one step and repeats it while it compiles
+        return _looped(start, step, arrays, length, backwards, sums, unroll=True)
+    carry, carries = start, []
+    for t in reversed(range(length)) if backwards else range(length):
+        carry = step(carry, {name: x[t] for name, x in arrays.items()})
+        carries.append({**carry, **{name: start[name] for name in sums}} if sums else carry)
     if backwards:
-        carries = keras.tree.map_structure(lambda x: ops.flip(x, 0), carries)
-    return last, carries
+        carries.reverse()
+    return carry, keras.tree.map_structure(lambda *x: ops.stack(x), *carries)
 
 
 def matmul(x: Tensor, weights: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ They are counted as `tfnlp.training.flops` counts those of a TensorFlow graph.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -13,7 +14,7 @@ def matmul_flops(jaxpr: Any) -> float | None:
     """Return the operations in the matrix products and convolutions of a jaxpr, on all devices.
 
     A multiply-add counts as two. The body of a loop counts for each pass, of several branches the
-    one with the most operations.
+    one with the most operations, of several forms for different platforms the one for this.
 
     Args:
         jaxpr: a `jax.core.Jaxpr` or `ClosedJaxpr`.
@@ -36,7 +37,7 @@ def _operations(equation: Any) -> float | None:
         features = kernel[parameters["dimension_numbers"].rhs_spec[0]]
         return 2.0 * math.prod(equation.outvars[0].aval.shape) * math.prod(kernel) / features
     if kind == "cond":
-        branches = [matmul_flops(branch) for branch in parameters["branches"]]
+        branches = [matmul_flops(branch) for branch in _possible(parameters)]
         return None if None in branches else max(branches)
     inner = [matmul_flops(x) for x in parameters.values() if hasattr(x, "eqns") or _closed(x)]
     if None in inner:
@@ -46,6 +47,18 @@ def _operations(equation: Any) -> float | None:
     if kind == "shard_map":
         return parameters["mesh"].size * sum(inner)
     return parameters.get("length", 1) * sum(inner) if kind == "scan" else sum(inner)
+
+
+def _possible(parameters: dict[str, Any]) -> Sequence[Any]:
+    """Return the branches of a condition that this process may run."""
+    branches, platforms = parameters["branches"], parameters.get("branches_platforms")
+    if platforms is None:
+        return branches
+    import jax
+
+    here = jax.default_backend()
+    own = [b for b, names in zip(branches, platforms, strict=True) if names and here in names]
+    return own or [b for b, names in zip(branches, platforms, strict=True) if names is None]
 
 
 def _closed(value: Any) -> bool:

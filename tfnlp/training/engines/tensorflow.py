@@ -30,7 +30,8 @@ class TensorFlowEngine:
         self._task, self._optimizer = settings.task, settings.optimizer
         self._one_a_call = settings.steps_per_call == 1
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
-        self.body = make_step(settings, self.replicas)
+        on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+        self.body = make_step(settings, self.replicas, on_tpu)
         self._loss_scaling = settings.loss_scaling
         self._scaling = {}
         if self._loss_scaling is not None:
@@ -128,8 +129,8 @@ class TensorFlowEngine:
         )
 
 
-def make_step(settings: StepSettings, replicas: int) -> Step:
-    """Return the step of one of so many replicas."""
+def make_step(settings: StepSettings, replicas: int, for_tpu: bool = False) -> Step:
+    """Return the step of one of so many replicas, on a TPU or another device."""
     return Step(
         settings.task,
         settings.optimizer,
@@ -142,4 +143,5 @@ def make_step(settings: StepSettings, replicas: int) -> Step:
         settings.loss_scale,
         settings.layer_rates,
         settings.loss_scaling,
+        for_tpu,
     )
