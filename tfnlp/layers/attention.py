@@ -56,6 +56,9 @@ class MultiHeadAttention(keras.layers.Layer):
         cache_index: int scalar, number of positions of the cache that are filled; positions
             `cache_index ... cache_index + T - 1` are written. `mask`, if given, is `[B, M]`.
         return_scores: also return the probabilities.
+        sequence_ids: int `[B, T]` for rows of several sequences, or None: position t attends to
+            position s only if `sequence_ids[b, t] == sequence_ids[b, s]`. Self-attention without a
+            cache.
 
     Returns:
         `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
@@ -65,7 +68,7 @@ class MultiHeadAttention(keras.layers.Layer):
     Raises:
         ValueError: for H that is not a multiple of N, a context in some calls but not in all, a
             cache that is incomplete, one that is too short where that is known (M, T and an int
-            `cache_index`), or a dropout outside [0, 1).
+            `cache_index`), `sequence_ids` with a context or a cache, or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -117,10 +120,11 @@ class MultiHeadAttention(keras.layers.Layer):
         cached_values: Tensor | None = None,
         cache_index: Tensor | None = None,
         return_scores: bool = False,
+        sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
         cache = (cached_keys, cached_values, cache_index)
-        known = self._check(context, cache, inputs.shape[1])
+        known = self._check(context, cache, inputs.shape[1], sequence_ids)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         if self.cross:
             (q,) = self._project(self.query, inputs, 1, length)
@@ -138,7 +142,7 @@ class MultiHeadAttention(keras.layers.Layer):
             k, v = (ops.cast(cached, q.dtype) for cached in cache)
 
         scores = product(q * (self.head_size**-0.5), ops.swapaxes(k, -1, -2))  # [B, N, T, S]
-        bias = self._bias(length, k, mask, cache_index)
+        bias = self._bias(length, k, mask, cache_index, sequence_ids)
         scores = ops.cast(scores, "float32")
         probabilities = ops.softmax(scores if bias is None else scores + bias, axis=-1)
         kept = self.probability_dropout(
@@ -152,10 +156,19 @@ class MultiHeadAttention(keras.layers.Layer):
         return (outputs, *extras) if extras else outputs
 
     def _check(
-        self, context: Tensor | None, cache: tuple[Tensor | None, ...], length: int | None
+        self,
+        context: Tensor | None,
+        cache: tuple[Tensor | None, ...],
+        length: int | None,
+        sequence_ids: Tensor | None = None,
     ) -> bool:
         """Check a call's arguments; return whether the cache has the keys of the context."""
         given = any(x is not None for x in cache)
+        if sequence_ids is not None and (given or context is not None):
+            raise ValueError(
+                "`sequence_ids` is for self-attention without a cache; leave it out with a "
+                "`context` or `cached_keys`"
+            )
         known = self.cross and context is None and given
         if (context is not None or known) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
@@ -182,7 +195,12 @@ class MultiHeadAttention(keras.layers.Layer):
         return ops.unstack(ops.transpose(split, (2, 0, 3, 1, 4)), num=parts, axis=0)
 
     def _bias(
-        self, length: Tensor, keys: Tensor, mask: Tensor | None, cache_index: Tensor | None
+        self,
+        length: Tensor,
+        keys: Tensor,
+        mask: Tensor | None,
+        cache_index: Tensor | None,
+        sequence_ids: Tensor | None,
     ) -> Tensor | None:
         """Return the bias of the scores: 0 where attention is allowed, MASKED where it is not."""
         bias = None
@@ -198,6 +216,10 @@ class MultiHeadAttention(keras.layers.Layer):
             last = query_at if self.causal else start + length - 1
             future = ops.cast(key_at > last, "float32") * MASKED  # [T or 1, S]
             bias = future if bias is None else ops.maximum(bias + future, MASKED)
+        if sequence_ids is not None:
+            other = ops.not_equal(sequence_ids[:, :, None], sequence_ids[:, None, :])
+            apart = ops.expand_dims(ops.cast(other, "float32"), 1) * MASKED  # [B, 1, T, T]
+            bias = apart if bias is None else ops.maximum(bias + apart, MASKED)
         return bias
 
     def compute_output_spec(
@@ -209,9 +231,11 @@ class MultiHeadAttention(keras.layers.Layer):
         cached_values: Tensor | None = None,
         cache_index: Tensor | None = None,
         return_scores: bool = False,
+        sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
-        self._check(context, (cached_keys, cached_values, cache_index), inputs.shape[1])
+        cache = (cached_keys, cached_values, cache_index)
+        self._check(context, cache, inputs.shape[1], sequence_ids)
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
         if cached_keys is not None:
