@@ -192,6 +192,30 @@ class MaskedTextConfig(SubwordTextConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
+class TokenBatchConfig(Config):
+    """Batches by tokens, for examples of mixed lengths."""
+
+    batch_tokens: int | None = option(
+        None,
+        "tokens an update, padding included, in place of the batch size: examples of similar "
+        "length, more of them where they are short",
+        at_least=1, group="optimisation", record="training",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class PackConfig(Config):
+    """Whether rows of several documents keep them apart."""
+
+    pack: bool = option(
+        False,
+        "rows of several documents that do not see each other, each with its own positions "
+        "(default: rows run on over the ends of documents)",
+        group="text", record="training",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
 class StartConfig(Config):
     """The model to go on from."""
 
@@ -271,6 +295,18 @@ def check_length(config: SubwordTextConfig, positions: int) -> None:
         raise ValueError(
             f"`seq_length` {config.seq_length} is longer than the model's {positions} positions; "
             "shorten the sequences or raise `max_positions`"
+        )
+
+
+def check_pack(config: PackConfig) -> None:
+    """Check that rows can be packed.
+
+    Raises:
+        ValueError: for prepared examples.
+    """
+    if config.pack and config.examples is not None:
+        raise ValueError(
+            "`pack` needs `text`: the rows of `examples` run on over the ends of documents"
         )
 
 

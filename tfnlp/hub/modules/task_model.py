@@ -116,7 +116,7 @@ class TaskModel:
     ) -> TaskBatches:
         """Return `TaskBatches` of prepared examples, with targets if `examples` are given.
 
-        Those with targets are mixed, but for features of a frozen backbone.
+        Those with targets are mixed, but for features of a frozen backbone and batches by tokens.
 
         Args:
             prepared: from `prepare`.
@@ -124,7 +124,7 @@ class TaskModel:
             examples: the same examples, with their labels.
             lengths: lengths that sequences are padded to; None: six lengths that fit them, of
                 mixed batches the multiples of eight.
-            **options: `seed`, `pad_all`.
+            **options: `seed`, `pad_all`, `batch_tokens`.
         """
         encoded = prepared.encoded
         inputs = dict(encoded.inputs)
@@ -144,7 +144,8 @@ class TaskModel:
             more_tokens, more_fixed = targets(self.spec, encoded, examples)
             tokens.update(more_tokens)
             fixed.update(more_fixed)
-        mixed = examples is not None and self.features is None
+        by_tokens = options.get("batch_tokens") is not None
+        mixed = examples is not None and self.features is None and not by_tokens
         count = len(encoded.sizes) if mixed else 6
         return TaskBatches(
             tokens,
