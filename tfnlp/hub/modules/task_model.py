@@ -123,7 +123,7 @@ class TaskModel:
             batch_size: rows.
             examples: the same examples, with their labels.
             lengths: lengths that sequences are padded to; None: six lengths that fit them, of
-                mixed batches the multiples of eight.
+                mixed batches and of those by tokens the multiples of eight.
             **options: `seed`, `pad_all`, `batch_tokens`.
         """
         encoded = prepared.encoded
@@ -146,7 +146,7 @@ class TaskModel:
             fixed.update(more_fixed)
         by_tokens = options.get("batch_tokens") is not None
         mixed = examples is not None and self.features is None and not by_tokens
-        count = len(encoded.sizes) if mixed else 6
+        count = len(encoded.sizes) if mixed or by_tokens else 6
         return TaskBatches(
             tokens,
             fixed,
