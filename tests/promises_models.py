@@ -32,6 +32,11 @@ def bert(pooler=True):
 
 
 @functools.cache
+def packed_bert():
+    return models.bert(**SIZE, pooler=False, packed=True)
+
+
+@functools.cache
 def seq2seq(**arguments):
     return models.seq2seq(**{"vocab_size": 9, "hidden_size": 4, **arguments})
 
@@ -175,6 +180,9 @@ MODELS = {
         **task_cases(bert_task),
         "an unknown `hidden`": [
             ("hidden='elu'", lambda: bert_task(output="score", hidden="elu")),
+        ],
+        "an encoder of packed rows where a row has one output": [
+            ("output='score'", lambda: models.bert_task(packed_bert(), "score")),
         ],
     },
     "gpt_task": task_cases(lambda **arguments: models.gpt_task(gpt(), **arguments)),

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tests.layers.reference import randomize
 from tests.models import bert_reference, electra_test, gpt_reference
 from tfnlp import models
-from tfnlp.tasks import BertPretraining, GPTPretraining
+from tfnlp.tasks import BertPretraining, FineTuning, GPTPretraining
 
 BERT = dict(bert_reference.SMALL, dropout=0.0, attention_dropout=0.0)
 GPT = dict(gpt_reference.SMALL, dropout=0.0, attention_dropout=0.0)
@@ -153,3 +153,15 @@ def test_loss_and_gradients_of_a_masked_language_model(name):
     for task in tasks[1:]:
         task.model.set_weights(tasks[0].model.get_weights())
     assert_same_step(tasks, together, alone)
+
+
+def test_loss_and_gradients_of_a_tagger():
+    batch = packed_rows()
+    batch["labels"] = np.random.default_rng(7).integers(0, 3, (len(ROWS), T)).astype("int32")
+    batch["weights"] = batch["input_mask"].astype("float32")
+    tasks = [
+        FineTuning(models.bert_task(encoder, "tag", num_classes=3, dropout=0.0))
+        for encoder in pair("roberta")
+    ]
+    tasks[1].model.set_weights(tasks[0].model.get_weights())
+    assert_same_step(tasks, batch, unpacked(batch))
