@@ -79,3 +79,13 @@ def test_contradictions_are_refused(tmp_path):
             "distilbert", text=TEXT, output=tmp_path / "run", teacher=teacher.path, steps=2,
             seq_length=32, pack=True,
         )  # fmt: skip
+
+
+def test_prepared_examples_are_refused(tmp_path):
+    from tfnlp.families.packing import check_pack
+
+    config = tfnlp.families.FAMILIES["gpt"].config.make(
+        examples=str(tmp_path), output=str(tmp_path / "run"), pack=True
+    )
+    with pytest.raises(ValueError, match="`pack` needs `text`"):
+        check_pack(config)

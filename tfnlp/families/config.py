@@ -298,18 +298,6 @@ def check_length(config: SubwordTextConfig, positions: int) -> None:
         )
 
 
-def check_pack(config: PackConfig) -> None:
-    """Check that rows can be packed.
-
-    Raises:
-        ValueError: for prepared examples.
-    """
-    if config.pack and config.examples is not None:
-        raise ValueError(
-            "`pack` needs `text`: the rows of `examples` run on over the ends of documents"
-        )
-
-
 def refuse_with_start(config: Any, names: tuple[str, ...], why: str) -> None:
     """Refuse arguments that follow from the model to go on from.
 

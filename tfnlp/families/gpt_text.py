@@ -47,7 +47,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         before: The `Pretrained` to go on from, or None.
         strategy: The devices.
     """
-    from tfnlp.families.config import check_pack
+    from tfnlp.families.packing import check_pack
     from tfnlp.tasks import GPTPretraining
     from tfnlp.text import read_bpe
 

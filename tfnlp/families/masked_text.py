@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import masked_measures
-from tfnlp.families.config import check_pack
+from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import Preparation, Vocabulary, documents, tokenized_once
 from tfnlp.families.subwords import Subwords
 

@@ -2,6 +2,20 @@
 
 from typing import Any
 
+from tfnlp.families.config import PackConfig
+
+
+def check_pack(config: PackConfig) -> None:
+    """Check that rows can be packed.
+
+    Raises:
+        ValueError: for prepared examples.
+    """
+    if config.pack and config.examples is not None:
+        raise ValueError(
+            "`pack` needs `text`: the rows of `examples` run on over the ends of documents"
+        )
+
 
 def was_packed(loaded: Any) -> bool:
     """Return whether a `Pretrained` is of a run with `pack`."""
