@@ -38,6 +38,11 @@ scored = {
     "keep": scores_at_real,
     "bf16": ("bfloat16", "float32"),
 }
+packed = {
+    "inputs": {**masked_tokens, "sequence_ids": Array((B, T), "int32", 2)},
+    "time": {**masked_time, "sequence_ids": 1},
+    "padded": ("inputs", "sequence_ids"),
+}
 attention_args = {"num_heads": N, "kernel_initializer": "he_normal", "output_divisor": 2.0}
 
 source = {"keys": Array((B, M, C)), "mask": Array((B, M), "bool")}
@@ -113,6 +118,7 @@ ATTENTION_ROWS = [
         padded=("context",),
         keep=everything,
     ),
+    attention_row("packed", {}, **packed),
     attention_row("scores", {}, masked_tokens, **scored),
     attention_row("cache", {"causal": True}, decoding, time=decoding_time, **decoded),
     attention_row(
@@ -143,6 +149,7 @@ ATTENTION_ROWS = [
         time={**decoding_time, "mask": 1},
         **decoded,
     ),
+    block_row("packed", {"causal": True}, **packed),
     block_row("scores", {}, masked_tokens, **scored),
     *[
         block_row(

@@ -32,6 +32,11 @@ def bert(pooler=True):
 
 
 @functools.cache
+def packed_bert():
+    return models.bert(**SIZE, pooler=False, packed=True)
+
+
+@functools.cache
 def seq2seq(**arguments):
     return models.seq2seq(**{"vocab_size": 9, "hidden_size": 4, **arguments})
 
@@ -97,6 +102,7 @@ BLOCKS = {
         ("rate=-0.1", dict(attention_dropout=-0.1)),
     ],
 }
+POOLED = {"`packed` with a pooler": [("pooler=False", dict(packed=True, pooler=True))]}
 BELOW_1 = dict(num_layers=0, vocab_size=0, intermediate_size=0)
 TOO_LONG = {"a seq_length above max_positions": [("seq_length=513", dict(seq_length=513))]}
 
@@ -112,14 +118,17 @@ def of(function, below_1, **clauses):
 
 MODELS = {
     "albert": of(
-        models.albert, [*BELOW_1, "embedding_size", "max_positions", "seq_length"], **TOO_LONG
+        models.albert,
+        [*BELOW_1, "embedding_size", "max_positions", "seq_length"],
+        **TOO_LONG,
+        **POOLED,
     ),
     "albert_pretrainer": {
         "`sentence_order` with an encoder that has no pooler": [
             ("pooler=True", lambda: models.albert_pretrainer(models.albert(**SIZE, pooler=False)))
         ],
     },
-    "bert": of(models.bert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
+    "bert": of(models.bert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG, **POOLED),
     "distilbert": of(models.distilbert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "copy_teacher": {
         "a teacher with other layers or weights of another shape": [
@@ -140,7 +149,7 @@ MODELS = {
             for size in (0, -1, 1.1)
         ],
     },
-    "roberta": of(models.roberta, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
+    "roberta": of(models.roberta, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG, **POOLED),
     "gpt": of(models.gpt, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "transformer": of(models.transformer, BELOW_1),
     "bert_pretrainer": {
@@ -171,6 +180,9 @@ MODELS = {
         **task_cases(bert_task),
         "an unknown `hidden`": [
             ("hidden='elu'", lambda: bert_task(output="score", hidden="elu")),
+        ],
+        "an encoder of packed rows where a row has one output": [
+            ("output='score'", lambda: models.bert_task(packed_bert(), "score")),
         ],
     },
     "gpt_task": task_cases(lambda **arguments: models.gpt_task(gpt(), **arguments)),

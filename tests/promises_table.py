@@ -111,6 +111,13 @@ ATTENTION = {
         ("cache_index=4", lambda x: attention(x, 2, 3, 8, **cached(x, cache_index=4))),
         ("7 new positions", lambda x: attention(x, 2, 7, 8, **cached(x, cache_index=x((), I)))),
     ],
+    "`sequence_ids` with a context or a cache": [
+        ("`sequence_ids`", lambda x: attention(x, **cached(x), sequence_ids=x((2, 6), I))),
+        (
+            "`sequence_ids`",
+            lambda x: MultiHeadAttention(2)(x(H), context=x(H), sequence_ids=x((2, 6), I)),
+        ),
+    ],
     "a dropout outside [0, 1)": [("rate=1.0", lambda: MultiHeadAttention(2, dropout=1.0))],
 }
 NEGATIVES = {
@@ -137,6 +144,12 @@ LAYERS = {
         ],
         "an unknown activation": [("'elu'", lambda: TransformerBlock(2, 4, activation="elu"))],
         "intermediate_size below 1": [("intermediate_size=0", lambda: TransformerBlock(2, 0))],
+        "`sequence_ids` with a context": [
+            (
+                "`sequence_ids`",
+                lambda x: TransformerBlock(2, 4)(x(H), context=x(H), sequence_ids=x((2, 6), I)),
+            ),
+        ],
     },
     "AttentionLSTM": {
         "sizes below 1": [

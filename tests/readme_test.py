@@ -19,7 +19,11 @@ def blocks(language, page="README.md"):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page, shown",
-    [("README.md", ["{'accuracy': 1.0", "[b'sad']"]), ("docs/python.md", ["(2, 128)", "'NOUN'"])],
+    [
+        ("README.md", ["{'accuracy': 1.0", "[b'sad']"]),
+        ("docs/python.md", ["(2, 128)", "'NOUN'"]),
+        ("docs/long_texts.md", ["[1 1 1 1 2 2 2 0]", "(2, 8, 16)"]),
+    ],
 )
 def test_python_snippets_run_one_after_the_other(page, shown, tmp_path):
     snippets = blocks("python", page)

@@ -223,3 +223,31 @@ def test_mixed_batches_have_all_lengths_the_longest_first(choices):
     held_out = numpy_batches(batches.evaluation_batches())
     for one, other in zip(held_out, make(choices).evaluation_batches(), strict=True):
         np.testing.assert_array_equal(one["ids"], other["ids"])
+
+
+@pytest.mark.parametrize("choices", [False, True])
+def test_batches_by_tokens_have_more_examples_where_they_are_short(choices):
+    tokens, fixed = columns(choices)
+    batches = TaskBatches(tokens, fixed, batch_size=1, lengths=LENGTHS, batch_tokens=12)
+    orders = []
+    for epoch in range(3):
+        steps = range(epoch * batches.steps_per_epoch, (epoch + 1) * batches.steps_per_epoch)
+        taken = [batches.batch(step) for step in steps]
+        # 12 // T rows; 4 of the examples, left over from T = 2, go on to T = 5.
+        shapes = sorted((b["ids"].shape[0], b["ids"].shape[-1]) for b in taken)
+        assert {rows * length <= 12 for rows, length in shapes} == {True}
+        assert {rows == 12 // length for rows, length in shapes} == {True}
+        orders.append(real_examples(taken, choices, training=True))
+        assert sorted(orders[-1]) == list(range(len(SIZES)))
+    assert orders[0] != orders[1]
+    even = TaskBatches(tokens, fixed, batch_size=2, lengths=LENGTHS, batch_tokens=12)
+    rows = {len(even.batch(step)["ids"]) for step in range(even.steps_per_epoch)}
+    assert rows <= {6, 2}  # two for T = 5, and where one row has 10 tokens
+    for n, element in enumerate(even.dataset(2).take(4)):
+        np.testing.assert_array_equal(element["ids"], even.batch(2 + n)["ids"])
+    assert even.dataset().element_spec["labels"].shape == [None]
+    for wrong in (dict(batch_tokens=0), dict(batch_tokens=9, mixed=True)):
+        with pytest.raises(ValueError, match="batch_tokens"):
+            make(**wrong)
+    with pytest.raises(ValueError, match="pad_all"):
+        make(batch_tokens=9, pad_all=True)

@@ -52,6 +52,25 @@ def test_cross_attention(masked):
     np.testing.assert_allclose(got_scores, scores, **CLOSE)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+def test_sequences_of_one_row_are_kept_apart(masked, causal):
+    layer, x, _ = built(causal=causal)
+    ids = np.array([[1, 1, 2, 2, 3, 3], [7, 7, 7, 7, 7, 7], [0, 1, 0, 1, 0, 1]], "int32")
+    mask = np.array([[1, 1, 1, 0, 1, 0], [1] * 6, [1] * 6], bool) if masked else None
+    w = weights(layer)
+    q, k, v = np.split(dense(x, inside(w, "qkv")), 3, axis=-1)
+
+    def visible(b, t, s):
+        same, real = ids[b, t] == ids[b, s], mask is None or mask[b, s]
+        return same and real and (s <= t or not causal)
+
+    joined, expected = attend(q, k, v, 2, visible)
+    got, scores = layer(x, mask=mask, sequence_ids=ids, return_scores=True)
+    np.testing.assert_allclose(scores, expected, **CLOSE)
+    np.testing.assert_allclose(got, dense(joined, inside(w, "output")), **CLOSE)
+
+
 def test_hidden_keys_get_no_weight_at_all():
     layer, x, _ = built(causal=True)
     _, scores = layer(x * 30, mask=MASK, return_scores=True)  # large scores, still hidden

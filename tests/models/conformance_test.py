@@ -50,6 +50,14 @@ def roberta_task(**dtype):
     return models.bert_task(encoder, "class", num_classes=K, hidden="tanh")
 
 
+def packed_roberta(**dtype):
+    return models.roberta_pretrainer(models.roberta(**BERT, packed=True, **dtype))
+
+
+def packed_gpt(**dtype):
+    return models.gpt_pretrainer(models.gpt(**GPT, norm_first=True, packed=True, **dtype))
+
+
 def electra_discriminator(**dtype):
     return models.electra_discriminator(models.electra(**electra_test.SMALL, **dtype))
 
@@ -117,6 +125,7 @@ BOTH = transformer_reference.padded(*transformer_reference.pairs([(6, 4), (1, 7)
 BLOCK = {"input_word_ids": ids(B, T), "negative_ids": ids(B, 2)}
 BLOCK.update(left=ids(B, T - 2, limit=2), right=ids(B, T - 2, limit=2))
 CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
+IDS = {"sequence_ids": np.array([[1, 1, 1, 2, 2, 3, 0]] * B, "int32")}
 MODELS = {
     "bert": (bert_pretrainer, bert_reference.batch(rng, positions=True)),
     "albert": (albert_pretrainer, bert_reference.batch(rng, positions=True)),
@@ -126,6 +135,8 @@ MODELS = {
     "roberta": (roberta_pretrainer, bert_reference.batch(rng, positions=True)),
     "gpt": (lambda **dtype: gpt_pretrainer(False, **dtype), TEXT),
     "gpt2": (lambda **dtype: gpt_pretrainer(True, **dtype), TEXT),
+    "roberta packed": (packed_roberta, {**task_inputs(B), "masked_lm_positions": ids(B, 2), **IDS}),
+    "gpt packed": (packed_gpt, {**task_inputs(B), **IDS}),
     "transformer": (lambda **dtype: transformer(False, **dtype), BOTH),
     "transformer pre-norm": (lambda **dtype: transformer(True, **dtype), BOTH),
     "seq2seq": (lambda **dtype: models.seq2seq(13, 2, 8, attention=None, **dtype), PAIRS),

@@ -16,8 +16,10 @@ from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
+from tfnlp.data.pretraining.masked_documents import MaskedDocuments
 from tfnlp.data.pretraining.masked_windows import MaskedWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
+from tfnlp.data.pretraining.packed_documents import PackedDocuments
 from tfnlp.data.pretraining.packing import masked_positions
 from tfnlp.data.pretraining.sentence_pairs import SentencePairs
 from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
@@ -31,9 +33,11 @@ __all__ = [
     "BertShards",
     "LanguageModelCorpus",
     "LanguageModelWindows",
+    "MaskedDocuments",
     "MaskedWindowShards",
     "MaskedWindows",
     "Ngrams",
+    "PackedDocuments",
     "PairShards",
     "ParallelText",
     "Question",

@@ -192,6 +192,30 @@ class MaskedTextConfig(SubwordTextConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
+class TokenBatchConfig(Config):
+    """Batches by tokens, for examples of mixed lengths."""
+
+    batch_tokens: int | None = option(
+        None,
+        "tokens an update, padding included, in place of the batch size: examples of similar "
+        "length, more of them where they are short",
+        at_least=1, group="optimisation", record="training",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+class PackConfig(Config):
+    """Whether rows of several documents keep them apart."""
+
+    pack: bool = option(
+        False,
+        "rows of several documents that do not see each other, each with its own positions "
+        "(default: rows run on over the ends of documents)",
+        group="text", record="training",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
 class StartConfig(Config):
     """The model to go on from."""
 

@@ -9,6 +9,7 @@ from tfnlp.families import defaults, distillation, encoders, fitting
 from tfnlp.families.config import (
     CHANGED_SIZES,
     MaskedTextConfig,
+    PackConfig,
     PositionConfig,
     StartConfig,
     TrainingConfig,
@@ -30,7 +31,7 @@ SIZES = {name: f"DISTILBERT_{name.upper()}" for name in ("tiny", "mini", "small"
     batch_size=32, learning_rate=5e-4, warmup=0.05, schedule="linear", optimizer="adamw",
     weight_decay=0.0, clip_norm=5.0,
 )  # fmt: skip
-class DistilBertConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+class DistilBertConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
     """Masked LM on windows of sentences and, with a teacher, what that says of the same tokens.
 
     Rate, warm-up, decay and clipping are those of the released code; its batches have 250 rows.

@@ -93,6 +93,8 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     """
     if config.teacher is None:
         return DISTILBERT_TEXT.prepare(config, before, strategy)
+    if config.pack:
+        raise ValueError("`pack` can't be given with `teacher`, which reads rows of one document")
     teacher = before if config.start is None else load_teacher(config)
     if config.start is not None:
         _check_vocabulary(config, before.tokenizer, teacher.tokenizer)

@@ -42,7 +42,7 @@ def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
     """
     shared = {
         "sections": {
-            "arguments": (lambda: _functions(name)[0], frozenset({"name", "dtype"})),
+            "arguments": (lambda: _functions(name)[0], frozenset({"name", "dtype", "packed"})),
             "heads": (lambda: _functions(name)[1], frozenset({"name", "encoder"})),
         },
         "build": functools.partial(build, name),
@@ -200,8 +200,8 @@ def evaluate(
     """Return the losses and accuracies of the pretraining heads on held-out text.
 
     Args:
-        batches: Function of (corpus, tokenizer) and the keywords of `SentencePairs` to what has
-            `evaluation_batches`.
+        batches: Function of (corpus, tokenizer), the keywords of `SentencePairs` and `pack` to
+            what has `evaluation_batches`.
         loaded: A `Pretrained`.
         config: What to measure on.
         objective: Function of the pretrainer to the task; None: `BertPretraining`.
@@ -212,6 +212,7 @@ def evaluate(
     from tfnlp import training
     from tfnlp.data import TokenizedCorpus, masked_positions
     from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.families.packing import packed_pretrainer, was_packed
     from tfnlp.tasks import BertPretraining
 
     if loaded.pretrainer is None:
@@ -224,6 +225,7 @@ def evaluate(
             f"`seq_length` {config.seq_length} is longer than the model's {positions} positions"
         )
     documents = list(documents_of(config.text, config.layout))
+    packed = was_packed(loaded)
     made = batches(
         TokenizedCorpus.build(documents, loaded.tokenizer),
         loaded.tokenizer,
@@ -231,8 +233,10 @@ def evaluate(
         seq_length=config.seq_length,
         max_predictions=masked_positions(config.seq_length),
         seed=config.seed,
+        pack=packed,
     )
-    task = (objective or BertPretraining)(loaded.pretrainer)
+    model = packed_pretrainer(loaded) if packed else loaded.pretrainer
+    task = (objective or BertPretraining)(model)
     trainer = training.Trainer(task, training.AdamW(), 1e-4)
     results = trainer.evaluate(made.evaluation_batches(config.batches))
     return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))

@@ -9,6 +9,7 @@ from tfnlp.configs import option, redefine
 from tfnlp.families import examples, fitting
 from tfnlp.families.config import (
     CHANGED_SIZES,
+    PackConfig,
     PositionConfig,
     StartConfig,
     SubwordTextConfig,
@@ -41,7 +42,7 @@ _MODEL_TYPES = ("openai-gpt", "gpt2")
     batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
-class GPTConfig(TrainingConfig, PositionConfig, StartConfig, SubwordTextConfig):
+class GPTConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, SubwordTextConfig):
     """The next token; for small models on one machine.
 
     The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512.
@@ -119,8 +120,9 @@ def saved(path: str) -> Any:
 def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     """Return the perplexity per token and per word of a whole text."""
     from tfnlp import training
-    from tfnlp.data import TokenWindows
+    from tfnlp.data import PackedDocuments, TokenWindows
     from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.families.packing import packed_pretrainer, was_packed
     from tfnlp.families.token_text import read_token_text
     from tfnlp.tasks import GPTPretraining
 
@@ -130,9 +132,14 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     if not 1 <= window <= positions:
         raise ValueError(f"`seq_length` {window} must be from 1 to the model's {positions}")
     text = read_token_text(documents_of(config.text, config.layout, True), loaded.tokenizer)
-    window = min(window, text.tokens)
-    windows = TokenWindows(text.stream, batch_size=config.batch_size, window=window)
-    task = GPTPretraining(loaded.pretrainer, text.tokens_per_word)
+    sizes = {"batch_size": config.batch_size, "window": min(window, text.tokens)}
+    if was_packed(loaded):
+        model = packed_pretrainer(loaded)
+        windows = PackedDocuments(text.stream, loaded.tokenizer.end_id, **sizes)
+    else:
+        model, windows = loaded.pretrainer, TokenWindows(text.stream, **sizes)
+    task = GPTPretraining(model, text.tokens_per_word)
+    window = windows.window
     batches = windows.evaluation_batches(stride=config.stride or -(-window // 2))
     results = training.Trainer(task, training.AdamW(), 0.0).evaluate(batches)
     counts = {"lines": text.lines, "words": text.words, "tokens": text.tokens}
@@ -213,7 +220,7 @@ GPT = Family(
     summary="Pretrain a GPT: the next token.",
     config=GPTConfig,
     sizes=SIZES,
-    sections={"arguments": (_gpt, frozenset({"name", "dtype"}))},
+    sections={"arguments": (_gpt, frozenset({"name", "dtype", "packed"}))},
     start=start,
     build=build,
     row=("seq_length", "num_layers", "hidden_size"),

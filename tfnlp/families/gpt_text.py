@@ -22,7 +22,7 @@ class _Source:
     Attributes:
         pair: The vocabulary, tokens and merges.
         tokenizer: Its tokenizer.
-        batches: `TokenWindows` or `WindowShards`.
+        batches: `TokenWindows`, `PackedDocuments` or `WindowShards`.
         valid: The held-out `TokenText`.
         corpus: Section "corpus" of the run's configuration.
         size, documents: Tokens and documents to train on.
@@ -47,18 +47,16 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         before: The `Pretrained` to go on from, or None.
         strategy: The devices.
     """
-    from tfnlp.data import TokenWindows
+    from tfnlp.families.packing import check_pack
     from tfnlp.tasks import GPTPretraining
     from tfnlp.text import read_bpe
 
+    check_pack(config)
     sizes = _sizes(config, before)
     source = (_from_examples if config.examples else _from_documents)(config, before)
     valid = source.valid
-    held_out = TokenWindows(
-        valid.stream,
-        batch_size=config.batch_size,
-        window=min(config.seq_length, valid.tokens),
-    )
+    window = min(config.seq_length, valid.tokens)
+    held_out = _windows(config, valid, source.tokenizer, window=window)
     stride = -(-held_out.window // 2)
 
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
@@ -73,6 +71,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
         held_out=held_out.evaluation_batches(config.evaluate_batches),
         vocabulary=Vocabulary(source.pair, read_bpe, write_bpe_folder, BPE_VOCABULARY),
         arguments={"vocab_size": source.tokenizer.vocab_size, **sizes},
+        unrecorded_arguments={"packed": True} if config.pack else {},
         corpus=source.corpus,
         objective=lambda pretrainer: GPTPretraining(pretrainer, valid.tokens_per_word),
         describe=describe,
@@ -85,6 +84,16 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
             else lambda encoder, _: encoder.set_weights(before.encoder.get_weights())
         ),
     )
+
+
+def _windows(config: Any, text: TokenText, tokenizer: Any, **arguments: Any) -> Any:
+    """Return the rows of a text."""
+    from tfnlp.data import PackedDocuments, TokenWindows
+
+    arguments["batch_size"] = config.batch_size
+    if config.pack:
+        return PackedDocuments(text.stream, tokenizer.end_id, **arguments)
+    return TokenWindows(text.stream, **arguments)
 
 
 def perplexities(results: dict[str, float]) -> str:
@@ -115,7 +124,6 @@ def _sizes(config: Any, before: Any) -> dict[str, Any]:
 
 def _from_documents(config: Any, before: Any) -> _Source:
     """Return the batches of `config.text`."""
-    from tfnlp.data import TokenWindows
     from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.text import gpt_tokenizer
 
@@ -140,9 +148,7 @@ def _from_documents(config: Any, before: Any) -> _Source:
         )
 
     train, valid = tokenized(train_documents), tokenized(valid_documents)
-    windows = TokenWindows(
-        train.stream, batch_size=config.batch_size, window=config.seq_length, seed=config.seed
-    )
+    windows = _windows(config, train, tokenizer, window=config.seq_length, seed=config.seed)
     return _Source(
         pair=pair,
         tokenizer=tokenizer,

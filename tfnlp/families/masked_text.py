@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import masked_measures
+from tfnlp.families.packing import check_pack
 from tfnlp.families.preparation import Preparation, Vocabulary, documents, tokenized_once
 from tfnlp.families.subwords import Subwords
 
@@ -66,18 +67,20 @@ class MaskedText:
     objective: Callable[[Any], Any] = _pretraining
     copy_weights: Callable[[Any, Any, Any], None] | None = None
 
-    def batches(self, corpus: Any, tokenizer: Any, **arguments: Any) -> Any:
+    def batches(self, corpus: Any, tokenizer: Any, pack: bool = False, **arguments: Any) -> Any:
         """Return the masked batches of a tokenized corpus.
 
         Args:
             corpus: A `TokenizedCorpus`.
             tokenizer: Its tokenizer.
-            arguments: Of `SentencePairs` or `MaskedWindows`.
+            pack: Whether documents are kept apart; only without a second segment.
+            arguments: Of `SentencePairs`, `MaskedWindows` or `MaskedDocuments`.
         """
-        from tfnlp.data import MaskedWindows, SentencePairs
+        from tfnlp.data import MaskedDocuments, MaskedWindows, SentencePairs
 
         if self.second is None:
-            return MaskedWindows(corpus, tokenizer, **arguments)
+            rows = MaskedDocuments if pack else MaskedWindows
+            return rows(corpus, tokenizer, **arguments)
         return SentencePairs(corpus, tokenizer, second=self.second, **arguments)
 
     def shards(self, directory: str, tokenizer: Any, **arguments: Any) -> Any:
@@ -119,8 +122,13 @@ class MaskedText:
 
 
 def _prepare(text: MaskedText, config: Any, before: Any) -> Preparation:
+    pack = getattr(config, "pack", False)
+    if pack:
+        check_pack(config)
     predictions = masks_a_row(config)
     sizes = text.sizes(config, before)
+    if pack and "pooler" in sizes:
+        sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
     tokenizer, found = _read(text, config, before, predictions)
     held_out = list(found["held_out"].evaluation_batches(config.evaluate_batches))
     commonest = masked_measures.unigram_accuracy(found["commonest"], held_out)
@@ -146,6 +154,7 @@ def _prepare(text: MaskedText, config: Any, before: Any) -> Preparation:
         vocabulary=subwords.kept(subwords.tokens(tokenizer)),
         # The table of a checkpoint may have more rows than there are tokens.
         arguments={"vocab_size": tokenizer.vocab_size, **sizes},
+        unrecorded_arguments={"packed": True} if pack else {},
         heads=text.heads(config, before, found["batches"]),
         text={name: getattr(tokenizer, name) for name in names},
         training={"max_predictions": predictions},
@@ -257,6 +266,7 @@ def _read_documents(
             max_predictions=predictions,
             seed=seed,
             whole_word=config.whole_word,
+            pack=getattr(config, "pack", False),
         )
 
     return {
@@ -295,7 +305,9 @@ def _read_examples(
 
 
 def _copy_weights(before: Any, encoder: Any, pretrainer: Any, heads: tuple[str, ...]) -> None:
-    encoder.set_weights(before.encoder.get_weights())
+    old = {weight.path: weight for weight in before.encoder.weights}
+    for weight in encoder.weights:  # all but those of a pooler that is left out
+        weight.assign(old[weight.path])
     for name in heads:
         if name in {layer.name for layer in pretrainer.layers}:
             weights = before.pretrainer.get_layer(name).get_weights()

@@ -40,6 +40,7 @@ class Preparation:
         held_out: Batches of the evaluations during training.
         vocabulary: The run's `Vocabulary`.
         arguments: Of the encoder.
+        unrecorded_arguments: Of the encoder while it is trained; its weights are the same.
         heads: Of the pretrainer; None of a family whose `config.json` has no such section.
         unrecorded_heads: Arguments of the pretrainer that `config.json` keeps elsewhere.
         text: Section "text" of `config.json`, beside the recorded arguments; None: no section.
@@ -69,6 +70,7 @@ class Preparation:
     measure: Callable[[Any], dict[str, float]]
     line: Callable[[str, dict[str, float]], str]
     heads: dict[str, Any] | None = None
+    unrecorded_arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
     unrecorded_heads: dict[str, Any] = dataclasses.field(default_factory=dict)
     text: dict[str, Any] | None = None
     training: dict[str, Any] = dataclasses.field(default_factory=dict)

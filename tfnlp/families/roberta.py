@@ -7,6 +7,7 @@ from tfnlp.configs import option, redefine
 from tfnlp.families import encoders, fitting
 from tfnlp.families.config import (
     MaskedTextConfig,
+    PackConfig,
     PositionConfig,
     StartConfig,
     TrainingConfig,
@@ -30,7 +31,7 @@ SIZES = {
     optimizer="roberta_adamw", weight_decay=0.01, clip_norm=0.0,
     vocab={"help": "folder of vocab.json and merges.txt; built from the text if absent"},
 )  # fmt: skip
-class RobertaConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+class RobertaConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
     """Masked LM on windows of whole sentences; for small models on one machine.
 
     The paper (sections 3.1 and 5, table 9): batches of 8,192 rows of 512 tokens, 500,000 steps,

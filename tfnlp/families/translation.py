@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tfnlp.configs import option
-from tfnlp.families.config import OutputConfig, TrainingConfig
+from tfnlp.families.config import OutputConfig, TokenBatchConfig, TrainingConfig
 from tfnlp.families.preparation import (
     BPE_VOCABULARY,
     Preparation,
@@ -46,7 +46,7 @@ class PairConfig(OutputConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-class TranslationTraining(TrainingConfig):
+class TranslationTraining(TrainingConfig, TokenBatchConfig):
     """What only translation asks of training."""
 
     label_smoothing: float = option(
@@ -76,12 +76,14 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
     pair = bpe_vocabulary(config, lambda: (s for side in text[:2] for s in side))
     tokenizer = gpt_tokenizer(pair)
     sources, targets = _short(*(tokenize(tokenizer, side) for side in text[:2]), config.max_tokens)
-    shapes = {
-        "batch_size": config.batch_size,
-        # A TPU's programs have fixed shapes.
-        "pad_all": isinstance(strategy, tf.distribute.TPUStrategy),
-    }
-    batches = translation_batches(sources, targets, tokenizer.end_id, seed=config.seed, **shapes)
+    # A TPU's programs have fixed shapes.
+    shapes = {"pad_all": isinstance(strategy, tf.distribute.TPUStrategy)}
+    rows = {"batch_size": config.batch_size, "seed": config.seed}
+    if config.batch_tokens is not None:
+        parts = strategy.num_replicas_in_sync * config.accumulation
+        rows.update(batch_size=parts, batch_tokens=config.batch_tokens)
+    batches = translation_batches(sources, targets, tokenizer.end_id, **rows, **shapes)
+    shapes["batch_size"] = config.batch_size
     sides = (tokenize(tokenizer, side) for side in held_out[:2])
     valid = translation_batches(*sides, tokenizer.end_id, **shapes)
     tokens = sum(map(len, sources)) + sum(map(len, targets))

@@ -67,6 +67,9 @@ class MultiHeadAttention(keras.layers.Layer):
         cache_index: int scalar, number of positions of the cache that are filled; positions
             `cache_index ... cache_index + T - 1` are written. `mask`, if given, is `[B, M]`.
         return_scores: also return the probabilities.
+        sequence_ids: int `[B, T]` for rows of several sequences, or None: position t attends to
+            position s only if `sequence_ids[b, t] == sequence_ids[b, s]`. Self-attention without a
+            cache.
 
     Returns:
         `[B, T, H]` in the compute dtype; with a cache also its new keys and values; with
@@ -76,7 +79,7 @@ class MultiHeadAttention(keras.layers.Layer):
     Raises:
         ValueError: for H that is not a multiple of N, a context in some calls but not in all, a
             cache that is incomplete, one that is too short where that is known (M, T and an int
-            `cache_index`), or a dropout outside [0, 1).
+            `cache_index`), `sequence_ids` with a context or a cache, or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -128,17 +131,19 @@ class MultiHeadAttention(keras.layers.Layer):
         cached_values: Tensor | None = None,
         cache_index: Tensor | None = None,
         return_scores: bool = False,
+        sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
         cache = (cached_keys, cached_values, cache_index)
-        known = self._check(context, cache, inputs.shape[1])
+        known = self._check(context, cache, inputs.shape[1], sequence_ids)
         length = inputs.shape[1] or ops.shape(inputs)[1]
         blocks = None
         if not (return_scores or any(x is not None for x in cache)):
             blocks = self._blocks(inputs, inputs if context is None else context)
+        visible = Visible(mask, sequence_ids, self.causal)
         if blocks is not None:
-            return self._in_blocks(inputs, context, mask, training, blocks)
-        heads, extras = self._whole(inputs, context, mask, cache, known, training)
+            return self._in_blocks(inputs, context, visible, training, blocks)
+        heads, extras = self._whole(inputs, context, visible, cache, known, training)
         flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
         outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
         extras = extras if return_scores else extras[:-1]
@@ -157,7 +162,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self,
         inputs: Tensor,
         context: Tensor | None,
-        mask: Tensor | None,
+        visible: Visible,
         training: bool,
         blocks: Blocks,
     ) -> Tensor:
@@ -168,8 +173,7 @@ class MultiHeadAttention(keras.layers.Layer):
         else:
             projected = self._columns(self.qkv, inputs, 3)
         drops = self._drops(inputs, projected[-1].shape[-1], training)
-        mask = None if mask is None else ops.cast(mask, "bool")
-        heads = blockwise_attention(*projected, Visible(mask, None, self.causal), drops, blocks)
+        heads = blockwise_attention(*projected, visible, drops, blocks)
         heads = ops.reshape(heads, (-1, self.hidden_size, inputs.shape[1]))  # [B, H, T]
         last = self.output_dense
         return from_columns(heads, ops.copy(last.kernel), ops.copy(last.bias))
@@ -188,7 +192,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self,
         inputs: Tensor,
         context: Tensor | None,
-        mask: Tensor | None,
+        visible: Visible,
         cache: tuple[Tensor | None, ...],
         known: bool,
         training: bool,
@@ -212,7 +216,8 @@ class MultiHeadAttention(keras.layers.Layer):
         keys = k.shape[2] or ops.shape(k)[2]
         last = self._last_visible(ops.shape(q)[2], cache_index)
         drops = self._drops(inputs, keys, training)
-        heads, probabilities = plain_attention(q, k, v, bias(keys, mask, last), drops)
+        pair = None if visible.sequences is None else (visible.sequences,) * 2
+        heads, probabilities = plain_attention(q, k, v, bias(keys, visible.mask, last, pair), drops)
         return ops.transpose(heads, (0, 2, 1, 3)), (*new, probabilities)
 
     def _last_visible(self, length: Tensor, cache_index: Tensor | None) -> Tensor | None:
@@ -233,10 +238,19 @@ class MultiHeadAttention(keras.layers.Layer):
         return draw(batch, self.num_heads, length, keys, dropped, seed)
 
     def _check(
-        self, context: Tensor | None, cache: tuple[Tensor | None, ...], length: int | None
+        self,
+        context: Tensor | None,
+        cache: tuple[Tensor | None, ...],
+        length: int | None,
+        sequence_ids: Tensor | None = None,
     ) -> bool:
         """Check a call's arguments; return whether the cache has the keys of the context."""
         given = any(x is not None for x in cache)
+        if sequence_ids is not None and (given or context is not None):
+            raise ValueError(
+                "`sequence_ids` is for self-attention without a cache; leave it out with a "
+                "`context` or `cached_keys`"
+            )
         known = self.cross and context is None and given
         if (context is not None or known) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
@@ -268,9 +282,11 @@ class MultiHeadAttention(keras.layers.Layer):
         cached_values: Tensor | None = None,
         cache_index: Tensor | None = None,
         return_scores: bool = False,
+        sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
-        self._check(context, (cached_keys, cached_values, cache_index), inputs.shape[1])
+        cache = (cached_keys, cached_values, cache_index)
+        self._check(context, cache, inputs.shape[1], sequence_ids)
         outputs = [keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)]
         source = inputs.shape[1] if context is None else context.shape[1]
         if cached_keys is not None:

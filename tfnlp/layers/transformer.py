@@ -39,17 +39,17 @@ class TransformerBlock(keras.layers.Layer):
             the residual stream, `sqrt(2 L)` in GPT-2 (Radford et al. 2019, section 2.3).
 
     Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cached_keys`,
-    `cached_values` and `cache_index` as in `MultiHeadAttention`, `return_scores` for the attention
-    map; `context` `[B, S, C]` and `context_mask` bool `[B, S]`, or instead of the context
-    `context_keys` and `context_values`, `cross_attention.keys_values(context)`.
+    `cached_values`, `cache_index` and `sequence_ids` as in `MultiHeadAttention`, `return_scores`
+    for the attention map; `context` `[B, S, C]` and `context_mask` bool `[B, S]`, or instead of the
+    context `context_keys` and `context_values`, `cross_attention.keys_values(context)`.
 
     Returns:
         `[B, T, H]` in the compute dtype, and the other outputs of `MultiHeadAttention`; with a
         context the map is that of the cross-attention, `[B, N, T, S]`.
 
     Raises:
-        ValueError: as `MultiHeadAttention`, for an unknown activation, or intermediate_size below
-            1.
+        ValueError: as `MultiHeadAttention`, for an unknown activation, intermediate_size below 1,
+            or `sequence_ids` with a context.
     """
 
     def __init__(
@@ -131,9 +131,10 @@ class TransformerBlock(keras.layers.Layer):
         context_mask: Tensor | None = None,
         context_keys: Tensor | None = None,
         context_values: Tensor | None = None,
+        sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
-        self._check(context, context_keys)
+        self._check(context, context_keys, sequence_ids)
         x = ops.cast(inputs, self.compute_dtype)
         attended = self.attention(
             self.attention_norm(x) if self.norm_first else x,
@@ -142,6 +143,7 @@ class TransformerBlock(keras.layers.Layer):
             cached_values=cached_values,
             cache_index=cache_index,
             return_scores=return_scores and not self.cross,
+            sequence_ids=sequence_ids,
             training=training,
         )
         attended, extras = _first_and_rest(attended)
@@ -189,15 +191,17 @@ class TransformerBlock(keras.layers.Layer):
         context_mask: Tensor | None = None,
         context_keys: Tensor | None = None,
         context_values: Tensor | None = None,
+        sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
-        self._check(context, context_keys)
+        self._check(context, context_keys, sequence_ids)
         specs = self.attention.compute_output_spec(
             inputs,
             cached_keys=cached_keys,
             cached_values=cached_values,
             cache_index=cache_index,
             return_scores=return_scores and not self.cross,
+            sequence_ids=sequence_ids,
         )
         if not self.cross:
             return specs
@@ -211,9 +215,13 @@ class TransformerBlock(keras.layers.Layer):
         outputs, cache = _first_and_rest(specs)
         return (outputs, *cache, crossed[1]) if return_scores else specs
 
-    def _check(self, context: Tensor | None, context_keys: Tensor | None) -> None:
+    def _check(
+        self, context: Tensor | None, context_keys: Tensor | None, sequence_ids: Tensor | None
+    ) -> None:
         if (context is not None or context_keys is not None) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
+        if self.cross and sequence_ids is not None:
+            raise ValueError("`sequence_ids` can't be given with a `context`; leave it out")
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -59,6 +59,7 @@ def albert(
     initializer_range: float = 0.02,
     pooler: bool = True,
     seq_length: int | None = None,
+    packed: bool = False,
     dtype: DType = None,
     name: str = "albert",
 ) -> keras.Model:
@@ -82,6 +83,9 @@ def albert(
         initializer_range: standard deviation of the truncated normal that fills the weights.
         pooler: add the pooler.
         seq_length: static length T, or None for any length.
+        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
+            with the same number are one sequence, which attends to itself alone and has its own
+            positions. T may not exceed max_positions. Without a pooler.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -94,13 +98,14 @@ def albert(
 
     Raises:
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+            seq_length above max_positions, an unknown activation, a rate outside [0, 1), or
+            `packed` with a pooler.
     """
     check_positive(embedding_size=embedding_size)
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    inputs = encoder_inputs(seq_length)
+    inputs = encoder_inputs(seq_length, packed, pooler)
     x = embeddings(
         inputs, vocab_size, embedding_size, max_positions, num_segments, initializer, dtype
     )  # [B, T, E]
@@ -120,7 +125,7 @@ def albert(
         name="shared_layer",
     )
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
-    outputs = encoder_outputs(x, inputs["input_mask"], [block] * num_layers, pool)
+    outputs = encoder_outputs(x, inputs, [block] * num_layers, pool)
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -40,6 +40,7 @@ def bert(
     initializer_range: float = 0.02,
     pooler: bool = True,
     seq_length: int | None = None,
+    packed: bool = False,
     dtype: DType = None,
     name: str = "bert",
 ) -> keras.Model:
@@ -62,6 +63,9 @@ def bert(
         initializer_range: standard deviation of the truncated normal that fills the weights.
         pooler: add the pooler.
         seq_length: static length T, or None for any length.
+        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
+            with the same number are one sequence, which attends to itself alone and has its own
+            positions. T may not exceed max_positions. Without a pooler.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -74,12 +78,13 @@ def bert(
 
     Raises:
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+            seq_length above max_positions, an unknown activation, a rate outside [0, 1), or
+            `packed` with a pooler.
     """
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    inputs = encoder_inputs(seq_length)
+    inputs = encoder_inputs(seq_length, packed, pooler)
     x = embeddings(
         inputs, vocab_size, hidden_size, max_positions, num_segments, initializer, dtype
     )  # [B, T, H]
@@ -96,7 +101,7 @@ def bert(
     )
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
-    outputs = encoder_outputs(x, inputs["input_mask"], blocks, pool)
+    outputs = encoder_outputs(x, inputs, blocks, pool)
     return keras.Model(inputs, outputs, name=name)
 
 

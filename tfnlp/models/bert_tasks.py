@@ -11,6 +11,7 @@ from keras import ops
 
 from tfnlp.layers import Dropout
 from tfnlp.models.bert import bert
+from tfnlp.models.packed import packed_input
 from tfnlp.models.task_heads import (
     HIDDEN,
     check_output,
@@ -119,16 +120,22 @@ def bert_task(
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
-    `[B, T]` or, for "choice", `[B, C, T]`.
+    `[B, T]` or, for "choice", `[B, C, T]`; of an encoder of packed rows also `sequence_ids`.
 
     Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output`, num_classes or sequences that do not fit it, or an
-            unknown `hidden`.
+        ValueError: for an unknown `output`, num_classes or sequences that do not fit it, an
+            unknown `hidden`, or an encoder of packed rows where a row has one output.
     """
     check_output(output, num_classes, sequences)
+    packed = "sequence_ids" in encoder.input
+    if packed and output != "tag":
+        raise ValueError(
+            f"output={output!r} is one of a row, but the encoder, built with packed=True, reads "
+            'several sequences a row; take output="tag" or another encoder'
+        )
     if hidden is not None and hidden not in HIDDEN:
         raise ValueError(f"hidden={hidden!r} must be None or {', '.join(map(repr, HIDDEN))}")
     shape = (sequences, seq_length) if output == "choice" else (seq_length,)
@@ -136,6 +143,8 @@ def bert_task(
         key: keras.Input(shape, dtype="int32", name=key)
         for key in ("input_word_ids", "input_mask", "input_type_ids")
     }
+    if packed:
+        inputs["sequence_ids"] = packed_input(seq_length)
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
 

@@ -26,6 +26,7 @@ def distilbert(
     norm_epsilon: float = 1e-12,
     initializer_range: float = 0.02,
     seq_length: int | None = None,
+    packed: bool = False,
     dtype: DType = None,
     name: str = "distilbert",
 ) -> keras.Model:
@@ -46,6 +47,9 @@ def distilbert(
         norm_epsilon: epsilon of the layer norms.
         initializer_range: standard deviation of the truncated normal that fills the weights.
         seq_length: static length T, or None for any length.
+        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
+            with the same number are one sequence, which attends to itself alone and has its own
+            positions. T may not exceed max_positions.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -74,6 +78,7 @@ def distilbert(
         initializer_range=initializer_range,
         pooler=False,
         seq_length=seq_length,
+        packed=packed,
         dtype=dtype,
         name=name,
     )

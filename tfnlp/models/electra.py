@@ -20,6 +20,7 @@ from tfnlp.layers.types import DType, Tensor
 from tfnlp.models.encoder_parts import (
     encoder_inputs,
     encoder_outputs,
+    encoder_positions,
     masked_lm_logits,
     transformer_blocks,
 )
@@ -64,6 +65,7 @@ def electra(
     norm_epsilon: float = 1e-12,
     initializer_range: float = 0.02,
     seq_length: int | None = None,
+    packed: bool = False,
     dtype: DType = None,
     name: str = "electra",
 ) -> keras.Model:
@@ -88,6 +90,9 @@ def electra(
             projection from E to H starts from Glorot's uniform distribution, as in the reference
             code.
         seq_length: static length T, or None for any length.
+        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
+            with the same number are one sequence, which attends to itself alone and has its own
+            positions. T may not exceed max_positions.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -127,7 +132,7 @@ def electra(
         norm_epsilon=norm_epsilon,
         dtype=dtype,
     )
-    inputs = encoder_inputs(seq_length)
+    inputs = encoder_inputs(seq_length, packed)
     return keras.Model(inputs, _encoded(inputs, embeddings, network), name=name)
 
 
@@ -190,7 +195,8 @@ def electra_pretrainer(
     """
     if not 0 < generator_size <= 1:
         raise ValueError(f"generator_size={generator_size} must be above 0 and at most 1")
-    inputs = encoder_inputs(encoder.input["input_word_ids"].shape[1])
+    packed = "sequence_ids" in encoder.input
+    inputs = encoder_inputs(encoder.input["input_word_ids"].shape[1], packed)
     for key, dtype in (("positions", "int32"), ("ids", "int32"), ("weights", "float32")):
         key = f"masked_lm_{key}"
         inputs[key] = keras.Input((max_predictions,), dtype=dtype, name=key)
@@ -267,11 +273,12 @@ def _encoded(
     token_embedding, position_embedding, segment_embedding, norm, drop = embeddings
     tokens = token_embedding(inputs["input_word_ids"])  # [B, T, E]
     segments = segment_embedding(inputs["input_type_ids"])
-    x = drop(norm(tokens + segments + position_embedding(tokens)))
+    positions = position_embedding(tokens, positions=encoder_positions(inputs))
+    x = drop(norm(tokens + segments + positions))
     if not isinstance(network[0], TransformerBlock):
         projection, *network = network
         x = projection(x)  # [B, T, H]
-    return encoder_outputs(x, inputs["input_mask"], network)
+    return encoder_outputs(x, inputs, network)
 
 
 def _discriminator_head(encoder: keras.Model, initializer_range: float) -> DiscriminatorHead:

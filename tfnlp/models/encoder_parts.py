@@ -16,14 +16,41 @@ from tfnlp.layers import (
     TransformerBlock,
 )
 from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.packed import packed_input, places, restarted
 
 
-def encoder_inputs(seq_length: int | None) -> dict[str, Tensor]:
-    """Return the symbolic inputs of an encoder, int32 `[B, T]`."""
-    return {
+def encoder_inputs(
+    seq_length: int | None, packed: bool = False, pooler: bool = False
+) -> dict[str, Tensor]:
+    """Return the symbolic inputs of an encoder, int32 `[B, T]`.
+
+    Args:
+        seq_length: T, or None.
+        packed: with `sequence_ids`.
+        pooler: whether the encoder has one.
+
+    Raises:
+        ValueError: for `packed` with a pooler.
+    """
+    inputs = {
         name: keras.Input((seq_length,), dtype="int32", name=name)
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     }
+    if not packed:
+        return inputs
+    if pooler:
+        raise ValueError(
+            "packed=True needs pooler=False: a row of several sequences has no one pooled output"
+        )
+    return {**inputs, "sequence_ids": packed_input(seq_length)}
+
+
+def encoder_positions(inputs: dict[str, Tensor]) -> Tensor | None:
+    """Return the positions of packed rows, int32 `[B, T]`, which restart; None for other rows."""
+    if "sequence_ids" not in inputs:
+        return None
+    sequence_ids = inputs["sequence_ids"]
+    return restarted(places(sequence_ids), sequence_ids)
 
 
 def embeddings(
@@ -35,13 +62,13 @@ def embeddings(
     initializer: Callable[[], keras.Initializer],
     dtype: DType,
 ) -> Tensor:
-    """Return `E[ids] + S[types] + P[0..T-1]`, `[B, T, width]`; without S for no segments."""
+    """Return `E[ids] + S[types] + P[positions]`, `[B, T, width]`; without S for no segments."""
     tokens = TokenEmbedding(
         vocab_size, width, initializer=initializer(), dtype=dtype, name="token_embedding"
     )(inputs["input_word_ids"])
     positions = PositionEmbedding(
         max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens)
+    )(tokens, positions=encoder_positions(inputs))
     if num_segments == 0:
         return tokens + positions
     segments = SegmentEmbedding(
@@ -75,7 +102,7 @@ def transformer_blocks(
 
 def encoder_outputs(
     embedding_output: Tensor,
-    input_mask: Tensor,
+    inputs: dict[str, Tensor],
     blocks: Sequence[TransformerBlock],
     pooler: keras.Layer | None = None,
 ) -> dict[str, Any]:
@@ -83,14 +110,14 @@ def encoder_outputs(
 
     Args:
         embedding_output: x_0, `[B, T, H]`.
-        input_mask: int32 `[B, T]`.
+        inputs: of the encoder.
         blocks: applied one after the other; one may come several times.
         pooler: makes `pooled_output`, or None.
     """
-    real = keras.ops.not_equal(input_mask, 0)  # bool [B, T]
+    real = keras.ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
     x, outputs = embedding_output, []
     for block in blocks:
-        x = block(x, mask=real)
+        x = block(x, mask=real, sequence_ids=inputs.get("sequence_ids"))
         outputs.append(x)
     found = {
         "sequence_output": x,

@@ -17,6 +17,7 @@ from tfnlp.layers import (
     TransformerBlock,
 )
 from tfnlp.layers.types import DType, Tensor
+from tfnlp.models.packed import packed_input, restarted
 from tfnlp.models.sizes import check_transformer
 
 # Published sizes: GPT's from section 4.1 of its paper, GPT-2's from table 2.
@@ -45,6 +46,7 @@ def gpt(
     norm_epsilon: float = 1e-5,
     initializer_range: float = 0.02,
     seq_length: int | None = None,
+    packed: bool = False,
     dtype: DType = None,
     name: str = "gpt",
 ) -> keras.Model:
@@ -71,6 +73,9 @@ def gpt(
             `norm_first` that of the kernels which feed the residual stream is divided by
             `sqrt(2 L)` (GPT-2, section 2.3).
         seq_length: static length T, or None for any length.
+        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
+            with the same number are one sequence, which attends to itself alone and has its own
+            positions. T may not exceed max_positions.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -89,11 +94,15 @@ def gpt(
         name: keras.Input((seq_length,), dtype="int32", name=name)
         for name in ("input_word_ids", "input_mask")
     }
+    if packed:
+        inputs["sequence_ids"] = packed_input(seq_length)
+    sequence_ids = inputs.get("sequence_ids")
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
     initializer = functools.partial(keras.initializers.RandomNormal, stddev=initializer_range)
 
     table = {"initializer": initializer, "dtype": dtype}
-    x = _embedded(inputs["input_word_ids"], real, vocab_size, hidden_size, max_positions, **table)
+    sizes = (vocab_size, hidden_size, max_positions)
+    x = _embedded(inputs["input_word_ids"], real, sequence_ids, *sizes, **table)
     x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
 
     encoder_outputs = []
@@ -111,7 +120,7 @@ def gpt(
             residual_divisor=(2 * num_layers) ** 0.5 if norm_first else 1.0,
             dtype=dtype,
             name=f"layer_{index}",
-        )(x, mask=real)
+        )(x, mask=real, sequence_ids=sequence_ids)
         encoder_outputs.append(x)
     if norm_first:
         x = encoder_outputs[-1] = LayerNorm(norm_epsilon, dtype=dtype, name="final_norm")(x)
@@ -127,6 +136,7 @@ def gpt(
 def _embedded(
     ids: Tensor,
     real: Tensor,
+    sequence_ids: Tensor | None,
     vocab_size: int,
     hidden_size: int,
     max_positions: int,
@@ -135,6 +145,8 @@ def _embedded(
 ) -> Tensor:
     """Return `E[ids] + P[positions]`, `[B, T, H]`; positions count the real tokens before."""
     before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
+    if sequence_ids is not None:
+        before = restarted(before, sequence_ids)
     tokens = TokenEmbedding(
         vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
     )(ids)

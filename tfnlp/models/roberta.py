@@ -21,6 +21,7 @@ from tfnlp.models.encoder_parts import (
     normalized,
     transformer_blocks,
 )
+from tfnlp.models.packed import restarted
 from tfnlp.models.sizes import check_transformer
 
 # Base and large are the paper's (section 3.1 and table 9), with BERT's widths; so are the others,
@@ -49,6 +50,7 @@ def roberta(
     initializer_range: float = 0.02,
     pooler: bool = False,
     seq_length: int | None = None,
+    packed: bool = False,
     dtype: DType = None,
     name: str = "roberta",
 ) -> keras.Model:
@@ -71,6 +73,9 @@ def roberta(
         initializer_range: standard deviation of the truncated normal that fills the weights.
         pooler: add BERT's pooler, which pretraining does not train.
         seq_length: static length T, or None for any length.
+        packed: add the input `sequence_ids` for rows of several sequences: positions side by side
+            with the same number are one sequence, which attends to itself alone and has its own
+            positions. T may not exceed max_positions. Without a pooler.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -83,14 +88,18 @@ def roberta(
 
     Raises:
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
+            seq_length above max_positions, an unknown activation, a rate outside [0, 1), or
+            `packed` with a pooler.
     """
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 
     initializer = functools.partial(keras.initializers.TruncatedNormal, stddev=initializer_range)
-    inputs = encoder_inputs(seq_length)
+    inputs = encoder_inputs(seq_length, packed, pooler)
     mask = keras.ops.cast(keras.ops.not_equal(inputs["input_mask"], 0), "int32")
-    positions = keras.ops.cumsum(mask, axis=1) * mask + PADDING_ID  # [B, T]
+    before = keras.ops.cumsum(mask, axis=1) - mask  # real tokens
+    if packed:
+        before = restarted(before, inputs["sequence_ids"])
+    positions = (before + 1) * mask + PADDING_ID  # [B, T]
     x = TokenEmbedding(
         vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
     )(inputs["input_word_ids"])
@@ -117,7 +126,7 @@ def roberta(
     )
     pool = Pooler(kernel_initializer=initializer(), dtype=dtype, name="pooler") if pooler else None
     x = normalized(x, norm_epsilon, dropout, dtype)
-    outputs = encoder_outputs(x, inputs["input_mask"], blocks, pool)
+    outputs = encoder_outputs(x, inputs, blocks, pool)
     return keras.Model(inputs, outputs, name=name)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from tfnlp.configs import Config, option, redefine
 from tfnlp.families.bert import FillConfig
-from tfnlp.families.config import DeviceConfig, OutputConfig
+from tfnlp.families.config import DeviceConfig, OutputConfig, TokenBatchConfig
 from tfnlp.families.precision import PrecisionConfig
 from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
 
@@ -27,7 +27,7 @@ FEATURES = (
     secret_file={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
-class FinetuneConfig(PrecisionConfig, DeviceConfig, ColumnConfig, OutputConfig):
+class FinetuneConfig(PrecisionConfig, DeviceConfig, ColumnConfig, TokenBatchConfig, OutputConfig):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
     model: Any = option(
@@ -130,6 +130,8 @@ class FinetuneConfig(PrecisionConfig, DeviceConfig, ColumnConfig, OutputConfig):
         super().check()
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"`seeds` {self.seeds} must be distinct and 0 or more")
+        if self.batch_tokens is not None and self.no_buckets:
+            raise ValueError("`batch_tokens` can't be given with `no_buckets`, rows of one length")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -186,6 +188,8 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
         "unfreeze_every",
     ):  # fmt: skip
         settings[name] = getattr(config, name)
+    if config.batch_tokens is not None:
+        settings["batch_tokens"] = config.batch_tokens
     with_lm = fitting.language_model and features is None and not backbone.saved
     settings["lm_weight"] = config.lm_weight if with_lm else 0.0
     return settings

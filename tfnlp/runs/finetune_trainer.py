@@ -73,7 +73,8 @@ def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -
 
     alone = strategy.num_replicas_in_sync == 1
     compiled = is_compiled(strategy, config.jit)
-    if features is not None or compiled or not alone or tf.config.list_logical_devices("GPU"):
+    similar = features is not None or config.batch_tokens is not None
+    if similar or compiled or not alone or tf.config.list_logical_devices("GPU"):
         return 1
     return next(n for n in (4, 2, 1) if n == 1 or config.batch_size % (8 * n) == 0)
 

@@ -180,7 +180,7 @@ class Finetuning:
             f"{self.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
             + (f" on {features} features" if features else "")
-            + f"; {steps} steps of {settings['batch_size']}",
+            + f"; {steps} steps of {_size(settings)}",
             flush=True,
         )
         history = trainer.fit(
@@ -236,7 +236,12 @@ class Finetuning:
         size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
         compiled = is_compiled(self.strategy, self.config.jit)
         lengths = bucket_lengths(train.encoded.sizes) if compiled else None  # few programs
-        batches = model.batches(train, size, self.train, lengths, seed=seed, pad_all=fixed)
+        options = {"seed": seed, "pad_all": fixed}
+        rows, tokens = size, settings.get("batch_tokens")
+        if tokens is not None:
+            rows = replicas * settings["accumulation"]
+            options["batch_tokens"] = tokens
+        batches = model.batches(train, rows, self.train, lengths, **options)
         # Each step is traced for two lengths or more, so a set of one length pads less than that.
         return batches, model.batches(dev, -(-size // replicas) * replicas)
 
@@ -338,6 +343,13 @@ class Finetuning:
         write_lines(path, [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results
+
+
+def _size(settings: dict[str, Any]) -> str:
+    """Return the size of a batch as text."""
+    if "batch_tokens" in settings:
+        return f"{settings['batch_tokens']:,} tokens"
+    return str(settings["batch_size"])
 
 
 def shown_metrics(results: dict[str, Any]) -> str:

@@ -54,7 +54,8 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     if prepared.checkpoints is not None:
         config = config.replace(**prepared.checkpoints(steps))
     heads = {**(prepared.heads or {}), **prepared.unrecorded_heads}
-    check_weights(family, config, prepared.arguments, heads)
+    arguments = {**prepared.arguments, **prepared.unrecorded_arguments}
+    check_weights(family, config, arguments, heads)
     settings = run_config(family, config, prepared)
     if before is not None and before.revision is not None:
         settings["training"]["from_revision"] = before.revision
@@ -62,7 +63,7 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
 
     keras.utils.set_random_seed(config.seed)
     with strategy.scope():
-        encoder, pretrainer = family.build(prepared.arguments, heads, config.dtype_policy())
+        encoder, pretrainer = family.build(arguments, heads, config.dtype_policy())
         trained = encoder if pretrainer is None else pretrainer
         if prepared.copy_weights is not None:
             prepared.copy_weights(encoder, pretrainer)

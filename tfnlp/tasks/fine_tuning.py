@@ -16,7 +16,7 @@ KINDS = {
     "span": ("start_logits", "end_logits"),
 }
 # Inputs with and without an axis of positions, the last one.
-_OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids"}
+_OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids", "sequence_ids"}
 _OF_ROWS = {"extract_positions"}
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 

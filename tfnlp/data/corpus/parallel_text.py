@@ -66,6 +66,7 @@ def translation_batches(
     buckets: int = 8,
     pad_all: bool = False,
     seed: int = 0,
+    batch_tokens: int | None = None,
 ) -> TaskBatches:
     """Return batches of pairs of similar length, see `TaskBatches`, for `tfnlp.tasks.Translation`.
 
@@ -86,6 +87,7 @@ def translation_batches(
         buckets: largest number of different lengths T.
         pad_all: T is always the longest.
         seed: int in [0, 2^31).
+        batch_tokens: about B T, in place of B, which B is a multiple of; see `TaskBatches`.
 
     Raises:
         ValueError: no pairs, or not as many sources as targets; an argument out of its range.
@@ -115,4 +117,5 @@ def translation_batches(
         lengths=bucket_lengths(sizes, buckets, multiple=2),
         pad_all=pad_all,
         seed=seed,
+        batch_tokens=batch_tokens,
     )

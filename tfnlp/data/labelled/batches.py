@@ -58,6 +58,7 @@ class TaskBatches(LengthBuckets):
         seed: int in [0, 2^31).
         mixed: whether the batches of training have examples of all lengths, the longest first; T is
             then the smallest of `lengths` that fits the longest.
+        batch_tokens: batches by tokens, see `LengthBuckets`.
 
     Raises:
         ValueError: no examples, an empty or a too long one, columns that don't match each other or
@@ -75,6 +76,7 @@ class TaskBatches(LengthBuckets):
         pad_all: bool = False,
         seed: int = 0,
         mixed: bool = False,
+        batch_tokens: int | None = None,
     ) -> None:
         first = next(iter(tokens), None)
         if first is None or not len(tokens[first]):
@@ -85,6 +87,10 @@ class TaskBatches(LengthBuckets):
         sizes = np.array([np.shape(array)[-1] for array in tokens[first]])
         if not sizes.all():
             raise ValueError(f"tokens[{first!r}][{int(sizes.argmin())}] is empty; leave it out")
+        if batch_tokens is not None and pad_all:
+            raise ValueError(
+                f"batch_tokens={batch_tokens} can't be given with pad_all=True, rows of one length"
+            )
         super().__init__(
             (f"tokens[{first!r}]", "tokens"),
             sizes,
@@ -92,6 +98,7 @@ class TaskBatches(LengthBuckets):
             lengths=lengths,
             seed=seed,
             mixed=mixed,
+            batch_tokens=batch_tokens,
         )
         self.pad_all = pad_all
         self._starts = np.cumsum(sizes) - sizes
@@ -162,7 +169,7 @@ class TaskBatches(LengthBuckets):
 
     def _specs(self, length: int | None) -> dict[str, tf.TensorSpec]:
         length = self.lengths[-1] if self.pad_all else length
-        size = self.batch_size
+        size = self.batch_size if self.batch_tokens is None else None
         specs = {
             name: tf.TensorSpec([size, *column.shape[1:]], tf.as_dtype(column.dtype))
             for name, column in self._fixed.items()

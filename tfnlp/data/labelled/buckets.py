@@ -11,6 +11,9 @@ Mixed batches are drawn from examples of all lengths. In a mean over the tokens 
 short examples weigh more where a batch has no others, and of few updates each sees one kind of
 example: taggers learn more from mixed batches. Their examples come sorted, the longest first, so
 that micro-batches are of similar length and need little padding (see `tfnlp.tasks.Task.trimmed`).
+
+Batches by tokens have more examples where these are short: rows times length is about the same in
+all of them (Vaswani et al. 2017, section 5.1).
 """
 
 import functools
@@ -18,6 +21,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
+
+from tfnlp.data.numbered import numbered_batches
 
 
 class LengthBuckets:
@@ -37,6 +42,8 @@ class LengthBuckets:
             shapes of all batches are static, which XLA needs.
         seed: int in [0, 2^31).
         mixed: whether the batches of training are mixed; those of an evaluation never are.
+        batch_tokens: B is then the largest multiple of `batch_size` with B T of at most so many
+            tokens, padding included, or `batch_size` where that has more; not with `mixed`.
 
     Raises:
         ValueError: an argument out of its range, an example longer than the last of `lengths`.
@@ -51,11 +58,16 @@ class LengthBuckets:
         lengths: Sequence[int] | None,
         seed: int,
         mixed: bool = False,
+        batch_tokens: int | None = None,
     ) -> None:
         if batch_size < 1:
             raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         if not 0 <= seed < 2**31:
             raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
+        if batch_tokens is not None and (batch_tokens < 1 or mixed):
+            raise ValueError(
+                f"batch_tokens={batch_tokens} must be None, or 1 or more without mixed=True"
+            )
         self.batch_size, self.seed = batch_size, seed
         self.lengths = [int(sizes.max())] if lengths is None else [int(n) for n in lengths]
         if not self.lengths or self.lengths[0] < 1 or any(np.diff(self.lengths) < 1):
@@ -71,10 +83,10 @@ class LengthBuckets:
             for b, length in enumerate(self.lengths)
             if (bucket == b).any()
         ]
-        self.steps_per_epoch = -(-len(sizes) // batch_size)
-        self._sizes = sizes
+        self._sizes, self.batch_tokens = sizes, batch_tokens
         draw = self._draw_mixed if mixed else self._draw
         self.plan = functools.lru_cache(maxsize=2)(draw)
+        self.steps_per_epoch = len(self.plan(0))  # of every epoch
 
     def batch(self, step: int) -> dict[str, np.ndarray]:
         """Return the batch of a step, see the class."""
@@ -95,8 +107,9 @@ class LengthBuckets:
     def _draw(self, epoch: int) -> list[tuple[int, np.ndarray, int]]:
         """Return the batches of an epoch in their order, as arguments of `_gather`."""
         rng = np.random.Generator(np.random.Philox(key=[self.seed, epoch]))
-        size, left, buckets = self.batch_size, np.zeros(0, np.int64), []
-        for number, (_, members) in enumerate(self._buckets, 1):
+        left, buckets = np.zeros(0, np.int64), []
+        for number, (length, members) in enumerate(self._buckets, 1):
+            size = self._rows(length)
             drawn = rng.permutation(np.concatenate([left, members]))
             whole = len(drawn) if number == len(self._buckets) else len(drawn) // size * size
             buckets.append(drawn[:whole])
@@ -118,30 +131,22 @@ class LengthBuckets:
 
     def _cut(self, buckets: Sequence[np.ndarray]) -> list[tuple[int, np.ndarray, int]]:
         """Return the batches of each bucket: (length, examples [B], how many of them count)."""
-        size, plan = self.batch_size, []
+        plan = []
         for (length, _), members in zip(self._buckets, buckets, strict=True):
+            size = self._rows(length)
             for first in range(0, len(members), size):
                 rows = members[np.arange(first, first + size) % len(members)]
                 plan.append((length, rows, min(size, len(members) - first)))
         return plan
 
+    def _rows(self, length: int) -> int:
+        """Return the rows of a batch of examples of this length."""
+        if self.batch_tokens is None:
+            return self.batch_size
+        return max(1, self.batch_tokens // (length * self.batch_size)) * self.batch_size
+
     def _as_dataset(
         self, function: Callable[[int], dict[str, np.ndarray]], numbers: tf.data.Dataset
     ) -> tf.data.Dataset:
         specs = self._specs(self.lengths[0] if len(self.lengths) == 1 else None)
-
-        @tf.autograph.experimental.do_not_convert
-        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
-            values = tf.numpy_function(
-                lambda n: [function(n)[name] for name in specs],
-                [number],
-                [spec.dtype for spec in specs.values()],
-                stateful=False,
-            )
-            return {
-                name: tf.ensure_shape(value, spec.shape)
-                for (name, spec), value in zip(specs.items(), values, strict=True)
-            }
-
-        batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
-        return batches.prefetch(2)
+        return numbered_batches(numbers, function, specs)

@@ -6,7 +6,6 @@ fairseq, the windows of all epochs are the same; their order is drawn anew in ea
 masks in each step. A sentence that is longer than a row is cut into several.
 """
 
-import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -15,9 +14,9 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.pretraining.masked_rows import MaskedRows
 from tfnlp.data.pretraining.packing import WindowPacker
 from tfnlp.data.pretraining.sentence_pairs import check_ids
-from tfnlp.data.pretraining.token_stream import window_keys
 
 _BLOCK = 1 << 16  # sentences that are processed at once
 
@@ -76,7 +75,7 @@ def with_separators(tokens: np.ndarray, documents: np.ndarray, sep_id: int) -> n
     return np.insert(tokens.astype(np.int32, copy=False), inside, sep_id)
 
 
-class MaskedWindows:
+class MaskedWindows(MaskedRows):
     """Batches of packed windows `[CLS] sentences [SEP]`, a pure function of (corpus, seed, step).
 
     Step n belongs to epoch `n // steps_per_epoch`. A batch is a dict with B = batch_size,
@@ -128,25 +127,12 @@ class MaskedWindows:
             whole_word=whole_word,
         )
         check_ids(corpus, tokenizer)
-        self.corpus, self.batch_size, self.seq_length, self.seed = (
-            corpus, batch_size, seq_length, seed,
-        )  # fmt: skip
+        self.corpus, self.seq_length = corpus, seq_length
         self._sep_id = int(tokenizer.sep_id)
         self._bounds = self._fill()  # [W + 1], tokens
         self._documents = np.asarray(corpus.sentence_starts)[corpus.document_starts[:-1]]
-        self.num_examples = len(self._bounds) - 1
-        self._order = functools.lru_cache(maxsize=2)(self._draw)
-        specs = [
-            tf.TensorSpec([None], tf.int32),
-            tf.TensorSpec([batch_size], tf.int64),
-            tf.TensorSpec([], tf.int64),
-        ]
-        self._packed = tf.function(pack, specs, autograph=False)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Whole batches in an epoch; 1 for a corpus smaller than a batch, whose windows repeat."""
-        return max(1, self.num_examples // self.batch_size)
+        specs = [tf.TensorSpec([None], tf.int32), tf.TensorSpec([batch_size], tf.int64)]
+        super().__init__(len(self._bounds) - 1, batch_size, seed, specs, pack)
 
     def window(self, number: int) -> np.ndarray:
         """Return the tokens of a window with its separators, without [CLS] and the last [SEP]."""
@@ -155,46 +141,10 @@ class MaskedWindows:
         documents = self._documents[first:last] - start
         return with_separators(self.corpus.tokens[start:end], documents, self._sep_id)
 
-    def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """Return the batch of a step, see the class."""
-        with tf.device("CPU:0"):  # the device of tf.data
-            return self._packed(*self._read(step), step)
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        batch_size = self.batch_size
-
-        @tf.autograph.experimental.do_not_convert
-        def element(step: tf.Tensor) -> dict[str, tf.Tensor]:
-            tokens, lengths = tf.numpy_function(self._read, [step], [tf.int32, tf.int64], False)
-            lengths = tf.ensure_shape(lengths, [batch_size])
-            return self._packed(tf.ensure_shape(tokens, [None]), lengths, step)
-
-        steps = tf.data.Dataset.range(first_step, tf.int64.max)
-        batches = steps.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return batches.prefetch(tf.data.AUTOTUNE)
-
-    def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
-        """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
-        if max_batches < 1:
-            raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
-        return self.dataset().take(min(max_batches, self.steps_per_epoch))
-
-    def _read(self, step: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the tokens of the windows of a step, int32 [N], and their lengths, int64 [B]."""
-        epoch, position = divmod(int(step), self.steps_per_epoch)
-        places = position * self.batch_size + np.arange(self.batch_size)
-        numbers = self._order(epoch)[places % self.num_examples]
+    def _values(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens of windows, int32 [N], and their lengths, int64 [B]."""
         windows = [self.window(number) for number in numbers]
         return np.concatenate(windows), np.array([len(w) for w in windows], np.int64)
-
-    def _draw(self, epoch: int) -> np.ndarray:
-        """Return the numbers of the windows in the order of an epoch."""
-        keys = window_keys(0, self.num_examples, self.seed, epoch)
-        return np.argsort(keys, kind="stable")
 
     def _fill(self) -> np.ndarray:
         """Return where the windows begin, and the end of the last one: int64 [W + 1], tokens."""

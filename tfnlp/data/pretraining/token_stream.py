@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
+from tfnlp.data.numbered import numbered_batches
 
 
 def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.ndarray:
@@ -196,16 +197,8 @@ class TokenWindows:
     def _dataset(
         self, numbers: tf.data.Dataset, function: Callable[[int], dict[str, np.ndarray]]
     ) -> tf.data.Dataset:
-        names = ["input_word_ids", "input_mask", "targets", "weights"]
-        types = [tf.int32, tf.int32, tf.int32, tf.float32]
-
-        @tf.autograph.experimental.do_not_convert
-        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
-            values = tf.numpy_function(
-                lambda number: list(function(number).values()), [number], types, stateful=False
-            )
-            shape = [self.batch_size, self.window]
-            return {n: tf.ensure_shape(v, shape) for n, v in zip(names, values, strict=True)}
-
-        batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
-        return batches.prefetch(2)
+        shape = [self.batch_size, self.window]
+        names = ("input_word_ids", "input_mask", "targets")
+        specs = {name: tf.TensorSpec(shape, tf.int32) for name in names}
+        specs["weights"] = tf.TensorSpec(shape, tf.float32)
+        return numbered_batches(numbers, function, specs)

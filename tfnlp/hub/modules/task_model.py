@@ -116,15 +116,15 @@ class TaskModel:
     ) -> TaskBatches:
         """Return `TaskBatches` of prepared examples, with targets if `examples` are given.
 
-        Those with targets are mixed, but for features of a frozen backbone.
+        Those with targets are mixed, but for features of a frozen backbone and batches by tokens.
 
         Args:
             prepared: from `prepare`.
             batch_size: rows.
             examples: the same examples, with their labels.
             lengths: lengths that sequences are padded to; None: six lengths that fit them, of
-                mixed batches the multiples of eight.
-            **options: `seed`, `pad_all`.
+                mixed batches and of those by tokens the multiples of eight.
+            **options: `seed`, `pad_all`, `batch_tokens`.
         """
         encoded = prepared.encoded
         inputs = dict(encoded.inputs)
@@ -144,8 +144,9 @@ class TaskModel:
             more_tokens, more_fixed = targets(self.spec, encoded, examples)
             tokens.update(more_tokens)
             fixed.update(more_fixed)
-        mixed = examples is not None and self.features is None
-        count = len(encoded.sizes) if mixed else 6
+        by_tokens = options.get("batch_tokens") is not None
+        mixed = examples is not None and self.features is None and not by_tokens
+        count = len(encoded.sizes) if mixed or by_tokens else 6
         return TaskBatches(
             tokens,
             fixed,

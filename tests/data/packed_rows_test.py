@@ -1,0 +1,172 @@
+"""Rows of several documents: what shares a row, and batches of these rows."""
+
+import numpy as np
+import pytest
+
+from tests.data.pairs import as_numpy, assert_equal, unmasked
+from tests.data.synthetic import make_corpus
+from tfnlp.data import MaskedDocuments, PackedDocuments
+from tfnlp.data.pretraining.packed_rows import PackedRows, cut_documents, first_fit
+
+END, CLS, SEP, PAD = 0, 2, 3, 0
+
+
+def fitted_one_by_one(lengths, space, near):
+    """First fit, the longest first, as one would write it down."""
+    rows = []
+    for begin in range(0, len(lengths), near):
+        opened = []
+        part = range(begin, min(begin + near, len(lengths)))
+        for number in sorted(part, key=lambda n: -lengths[n]):
+            for row in opened:
+                if sum(lengths[n] for n in row) + lengths[number] <= space:
+                    row.append(number)
+                    break
+            else:
+                opened.append([number])
+        rows += opened
+    return [sorted(row) for row in rows]
+
+
+@pytest.mark.parametrize(("count", "space", "near"), [(200, 30, 64), (7, 5, 7), (1, 9, 4)])
+def test_first_fit(count, space, near):
+    lengths = np.random.default_rng(count).integers(1, space + 1, count)
+    order, starts = first_fit(lengths, space, near)
+    rows = [sorted(part.tolist()) for part in np.split(order, starts[1:-1])]
+    assert rows == fitted_one_by_one(lengths.tolist(), space, near)
+
+
+def test_short_sequences_leave_few_places_empty():
+    lengths = np.random.default_rng(0).integers(8, 129, 5000)
+    assert lengths.sum() / (PackedRows(lengths, 128).count * 128) > 0.98
+
+
+def test_long_documents_are_cut():
+    whole = cut_documents(np.array([0, 7, 8]), np.array([7, 8, 18]), 4)
+    assert whole.starts.tolist() == [0, 4, 7, 8, 12, 16]
+    assert whole.lengths.tolist() == [4, 3, 1, 4, 4, 2]
+    assert not whole.known.any()
+    over = cut_documents(np.array([0, 7]), np.array([7, 11]), 4, stride=2)
+    assert over.starts.tolist() == [0, 2, 4, 7]
+    assert over.lengths.tolist() == [4, 4, 3, 4]
+    assert over.known.tolist() == [0, 2, 2, 0]
+
+
+def stream(sizes=(3, 40, 1, 12, 9, 9, 25, 2, 30, 7)):
+    """Documents of tokens that say where they stand, 1, 2, ..., between ends, 0."""
+    rows = np.split(np.arange(1, 1 + sum(sizes), dtype=np.int32), np.cumsum(sizes)[:-1])
+    return np.concatenate([[END], *(np.append(row, END) for row in rows)]).astype(np.int32)
+
+
+def documents_of(batch):
+    """`(tokens, targets, weights)` of each sequence of a batch."""
+    for row, ids in enumerate(batch["sequence_ids"]):
+        assert ((ids > 0) == batch["input_mask"][row]).all()
+        assert (np.diff(ids[ids > 0]) >= 0).all() and not batch["weights"][row][ids == 0].any()
+        for number in range(1, ids.max() + 1):
+            of = ids == number
+            yield tuple(batch[key][row][of] for key in ("input_word_ids", "targets", "weights"))
+
+
+def test_rows_hold_documents_of_a_stream_each_once_in_an_epoch():
+    text = stream()
+    packed = PackedDocuments(text, END, batch_size=2, window=16, seed=3)
+    epochs, order = 3, []
+    batches = -(-epochs * packed.rows_per_epoch // 2)
+    rows = [packed.batch(step) for step in range(batches)]
+    together = {key: np.concatenate([b[key] for b in rows]) for key in rows[0]}
+    for epoch in range(epochs):
+        part = slice(epoch * packed.rows_per_epoch, (epoch + 1) * packed.rows_per_epoch)
+        targets = []
+        for tokens, following, weights in documents_of({k: x[part] for k, x in together.items()}):
+            assert (tokens[1:] == following[:-1]).all() and weights.all()
+            assert END not in tokens[1:] and END not in following[:-1]  # of one document
+            assert following[-1] in (tokens[-1] + 1, END)
+            targets += following.tolist()
+        assert sorted(targets) == sorted(text[1:].tolist())
+        order.append(together["input_word_ids"][part].tobytes())
+    assert len(set(order)) == epochs
+
+
+def test_an_evaluation_counts_each_token_once_with_what_is_before_it():
+    packed = PackedDocuments(stream(), END, batch_size=3, window=16)
+    for stride in (16, 5, 1):
+        targets = []
+        for batch in packed.evaluation_batches(stride=stride):
+            for tokens, following, weights in documents_of(as_numpy(batch)):
+                targets += following[weights > 0].tolist()
+                begins = tokens[0] == END
+                assert weights.all() if begins else not weights[: 16 - stride].any()
+        assert sorted(targets) == sorted(stream()[1:].tolist())
+    assert len(list(packed.evaluation_batches(2))) == 2
+
+
+def masked(sizes=(2, 1, 9, 1, 1, 3) * 6, longest=30, **arguments):
+    corpus, tokenizer = make_corpus(sizes, longest=longest)
+    arguments = {"batch_size": 4, "seq_length": 64, "max_predictions": 10, **arguments}
+    return MaskedDocuments(corpus, tokenizer, **arguments)
+
+
+def test_masked_rows_hold_whole_sentences_of_documents():
+    batches = masked(longest=90)
+    corpus, left = batches.corpus, set(range(batches.corpus.num_tokens))
+    ends = set(corpus.sentence_starts.tolist())
+    for step in range(batches.steps_per_epoch):
+        batch = as_numpy(batches.batch(step))
+        assert {x.shape for x in batch.values()} == {(4, 64), (4, 10)}
+        assert not batch["input_type_ids"].any()
+        used = batch["masked_lm_weights"] > 0
+        assert used.any(axis=1).all() and (batch["masked_lm_ids"][used] >= 5).all()
+        for ids, numbers in zip(unmasked(batch), batch["sequence_ids"], strict=True):
+            assert (ids[numbers == 0] == PAD).all()
+            for number in range(1, numbers.max() + 1):
+                sequence = ids[numbers == number]
+                tokens = sequence[1:-1] - 5  # positions in the corpus
+                assert sequence[0] == CLS and sequence[-1] == SEP
+                assert (np.diff(tokens) == 1).all()
+                left -= set(tokens.tolist())
+                documents = np.searchsorted(corpus.sentence_starts, tokens[[0, -1]], "right") - 1
+                first, last = np.searchsorted(corpus.document_starts, documents, "right")
+                assert first == last
+                # Cut between sentences, but for one that is longer than a row.
+                assert tokens[-1] + 1 in ends or len(tokens) == 62 or documents[0] == documents[1]
+    assert len(left) < 4 * 62  # those of the rows that do not fill a batch
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **seed: PackedDocuments(stream(), END, batch_size=2, window=16, **seed),
+        masked,
+    ],
+)
+def test_a_batch_depends_on_seed_and_step_alone(make):
+    rows, again = make(), make()
+    plain = (lambda b: b) if isinstance(rows, PackedDocuments) else as_numpy
+    for step in (17, 0, 5):
+        assert_equal(plain(rows.batch(step)), plain(again.batch(step)))
+    for n, element in enumerate(rows.dataset(3).take(4)):
+        assert_equal(as_numpy(element), plain(rows.batch(3 + n)))
+    other = make(seed=1)
+    assert any(
+        not np.array_equal(rows.batch(n)["input_word_ids"], other.batch(n)["input_word_ids"])
+        for n in range(3)
+    )
+
+
+def test_bad_arguments_are_refused():
+    for arguments, message in (
+        (dict(batch_size=0), "batch_size must be 1 or more"),
+        (dict(window=0), "window must be 1 or more"),
+        (dict(seed=-1), "seed must lie in"),
+        (dict(end_id=5), "must begin and end with end_id=5"),
+    ):
+        given = {"end_id": END, "batch_size": 2, "window": 8, **arguments}
+        with pytest.raises(ValueError, match=message):
+            PackedDocuments(stream(), given.pop("end_id"), **given)
+    packed = PackedDocuments(stream(), END, batch_size=2, window=8)
+    for arguments in (dict(stride=0), dict(stride=9), dict(count=0)):
+        with pytest.raises(ValueError, match=next(iter(arguments))):
+            packed.evaluation_batches(**arguments)
+    with pytest.raises(ValueError, match="seq_length must be 8 or more"):
+        masked(seq_length=7)

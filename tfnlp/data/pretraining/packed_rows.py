@@ -1,0 +1,126 @@
+"""Sequences in rows of a fixed length, several in a row: which go together, and where they are.
+
+First fit, the longest first, among sequences that are near each other in the text (Krell et al.
+2021, "Efficient sequence packing without cross-contamination", section 3).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+NEAR = 1024  # sequences that rows are filled from at once
+
+
+class Sequences(NamedTuple):
+    """Parts of documents, each no longer than a row; all int64 `[N]`.
+
+    Attributes:
+        starts: of the text.
+        lengths: 1 or more.
+        known: how many places at the beginning are the end of the part before, too.
+    """
+
+    starts: np.ndarray
+    lengths: np.ndarray
+    known: np.ndarray
+
+
+def cut_documents(
+    starts: np.ndarray, ends: np.ndarray, space: int, stride: int | None = None
+) -> Sequences:
+    """Cut documents that are longer than a row.
+
+    Args:
+        starts, ends: int64 `[D]`, of the documents; none is empty.
+        space: places of a row.
+        stride: places from one part of a document to the next; None: `space`.
+    """
+    stride = space if stride is None else stride
+    sizes = ends - starts
+    counts = 1 + np.maximum(0, -((space - sizes) // stride))
+    document = np.repeat(np.arange(len(sizes)), counts)
+    number = np.arange(len(document)) - np.repeat(np.cumsum(counts) - counts, counts)
+    lengths = np.minimum(sizes[document] - number * stride, space)
+    return Sequences(
+        starts[document] + number * stride,
+        lengths,
+        np.where(number > 0, space - stride, 0),
+    )
+
+
+def first_fit(lengths: np.ndarray, space: int, near: int = NEAR) -> tuple[np.ndarray, np.ndarray]:
+    """Put each sequence into the first row with enough room, the longest of `near` first.
+
+    Args:
+        lengths: int64 `[N]`, from 1 to `space`.
+        space: places of a row.
+        near: sequences that share rows only with each other.
+
+    Returns:
+        the sequences in the order of their rows, int64 `[N]`, and where each row begins among
+        these, int64 `[R + 1]`.
+    """
+    rows = np.empty(len(lengths), np.int64)
+    first = 0
+    for begin in range(0, len(lengths), near):
+        part = lengths[begin : begin + near]
+        room = np.full(len(part), space)  # of each row; there are as many as sequences at most
+        opened = 0
+        for index in np.argsort(-part, kind="stable").tolist():
+            size = part[index]
+            row = int((room[: opened + 1] >= size).argmax())
+            opened = max(opened, row + 1)
+            room[row] -= size
+            rows[begin + index] = first + row
+        first += opened
+    order = np.argsort(rows, kind="stable")
+    return order, np.searchsorted(rows[order], np.arange(first + 1))
+
+
+class Places(NamedTuple):
+    """What is at the places of some rows, int64 `[B, T]`.
+
+    Attributes:
+        sequence: number of a sequence among all, 0 at padding.
+        within: place in its sequence, 0 at padding.
+        sequence_ids: number of a sequence in its row from 1 on, 0 at padding.
+    """
+
+    sequence: np.ndarray
+    within: np.ndarray
+    sequence_ids: np.ndarray
+
+
+class PackedRows:
+    """Rows of T places with one sequence or several.
+
+    Args:
+        lengths: int64 `[N]`, from 1 to `space`.
+        space: T.
+
+    Attributes:
+        count: number of rows R.
+    """
+
+    def __init__(self, lengths: np.ndarray, space: int) -> None:
+        self._lengths, self._space = lengths, space
+        self._order, self._starts = first_fit(lengths, space)
+        self.count = len(self._starts) - 1
+
+    def places(self, rows: np.ndarray) -> Places:
+        """Return what is in rows.
+
+        Args:
+            rows: int `[B]`; those from R on are empty.
+        """
+        found = np.zeros((3, len(rows), self._space), np.int64)
+        for place, row in enumerate(rows.tolist()):
+            if row >= self.count:
+                continue
+            members = self._order[self._starts[row] : self._starts[row + 1]]
+            lengths = self._lengths[members]
+            end, ends = lengths.sum(), np.cumsum(lengths)
+            found[0, place, :end] = np.repeat(members, lengths)
+            found[1, place, :end] = np.arange(end) - np.repeat(ends - lengths, lengths)
+            found[2, place, :end] = np.repeat(np.arange(1, len(members) + 1), lengths)
+        return Places(*found)
