@@ -83,7 +83,7 @@ def test_predictions_are_those_of_each_example_alone(lengths):
     for name in ("tag_logits", "start_logits"):
         assert len(found[name]) == len(SIZES)
         for size, value, alone in zip(SIZES, found[name], want[name], strict=True):
-            assert len(value) == min(n for n in lengths or [9] if n >= size)
+            assert size <= len(value) and len(value) in (lengths or [9])
             np.testing.assert_allclose(value[:size], alone, atol=1e-5)
 
 
@@ -102,7 +102,8 @@ def test_one_trace_serves_all_lengths_and_later_weights():
     model_predicts = predictor(model, ["class_logits"])
     calls = counting.calls
     before = model_predicts(batches())["class_logits"]
-    assert len({length for length, _ in batches()._buckets}) == 3
+    shapes = {batch["input_mask"].shape for batch, _ in batches().by_tokens()}
+    assert len(shapes) == 2
     np.testing.assert_array_equal(model_predicts(batches())["class_logits"], before)
     for variable in model.trainable_variables:
         variable.assign(variable * 1.5)
