@@ -18,7 +18,7 @@ def main():
     keras.config.set_dtype_policy(dtype)
     layers, hidden, heads = SIZES[case["size"]]
     encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden)
-    predict = predictor(models.bert_task(encoder, "classify", CLASSES))
+    predict = predictor(models.bert_task(encoder, "class", CLASSES))
 
     def predicted(texts):
         columns = {

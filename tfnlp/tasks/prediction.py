@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from tfnlp.data.labelled.batches import TaskBatches
+from tfnlp.models.first_position import for_prediction
 from tfnlp.tasks.forward import forward, is_compiled
 
 # Outputs of the models of tasks, and whether they have a time axis.
@@ -58,7 +59,7 @@ def predictor(
     if unknown or not names:
         raise ValueError(f"outputs {unknown or names} are not among {sorted(model.output)}")
     timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
-    outputs = forward(model, names)
+    outputs = forward(for_prediction(model), names)
 
     def run(batches: TaskBatches) -> Outputs:
         missing = sorted(set(model.input) - set(batches.names))
