@@ -63,7 +63,9 @@ def main(argv=None):
     parser.add_argument("--texts", type=int, default=256, help="of the mixed case at 12x768")
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=LIBRARIES)
-    parser.add_argument("--modes", default="", help="only modes whose name holds this")
+    parser.add_argument("--batch-size", type=int, help="rows, in place of those of the cases")
+    parser.add_argument("--modes", nargs="+", metavar="WORD", help="of the peers only modes whose "
+                        "name holds one of these words")  # fmt: skip
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
     parser.add_argument(
         "--output", default="runs/prediction", metavar="DIR", help="of logs, results"
@@ -76,7 +78,8 @@ def main(argv=None):
     print(f"| prediction | {' | '.join([*args.libraries, *(f'tfnlp / {p}' for p in peers)])} |")
     print("|---|" + "---:|" * (len(args.libraries) + len(peers)), flush=True)
     try:
-        for size, lengths, batch, times in CASES:
+        for size, lengths, rows, times in CASES:
+            batch = args.batch_size or rows
             for dtype in DTYPES:
                 name = f"{size}, {lengths}, batches of {batch}, {dtype}"
                 if not all(word in name for word in args.only):
@@ -135,7 +138,8 @@ def take_turns(case, modes):
     """
     each, texts = turns.Turns(1), texts_of(case)
     seconds = {}
-    for name in [name for name in modes if case["modes"] in name]:
+    wanted = [name for name in modes if any(word in name for word in case["modes"] or ())]
+    for name in wanted or modes:
         modes[name](texts)  # traces and compiles
         started = time.perf_counter()
         logits = modes[name](texts)

@@ -51,7 +51,7 @@ def string_vectors(
     return vectors
 
 
-def _by_length(call: Callable, inputs: dict[str, Any]) -> dict[str, Any]:
+def _by_length(call: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     """Return the outputs of a model for int32 `[N, T]`, computed in batches of similar length.
 
     Those with a time axis are `[N, T, ...]`, zeros at padding.
@@ -67,9 +67,9 @@ def _by_length(call: Callable, inputs: dict[str, Any]) -> dict[str, Any]:
 
     sizes = np.maximum(inputs["input_mask"].sum(1), 1)
     count, length = inputs["input_mask"].shape
-    found = None
+    found, weights = None, call.weights()
     for width, rows, _ in token_batches(sizes, bucket_lengths(sizes, count), _TOKENS):
-        outputs = call({name: x[rows, :width] for name, x in inputs.items()})
+        outputs = call({name: x[rows, :width] for name, x in inputs.items()}, weights)
         if found is None:
             found = tf.nest.map_structure(
                 lambda x: np.zeros(

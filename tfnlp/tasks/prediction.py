@@ -67,9 +67,9 @@ def predictor(
             raise ValueError(
                 f"batches lack the model's inputs {missing}; they have {batches.names}"
             )
-        found = {name: {} for name in names}
+        found, weights = {name: {} for name in names}, outputs.weights()
         for batch, examples in batches.by_tokens(full=is_compiled()):
-            for name, values in outputs(batch).items():
+            for name, values in outputs(batch, weights).items():
                 found[name].update(zip(examples.tolist(), values, strict=False))
         rows = {name: [x[n] for n in range(len(x))] for name, x in found.items()}
         return {name: x if timed[name] else np.stack(x) for name, x in rows.items()}
