@@ -3,6 +3,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.token_batches import token_batches
 
 SIZES = [3, 1, 5, 2, 9, 4, 5, 1, 2, 7, 3]
 LENGTHS = [2, 5, 10]
@@ -73,15 +74,51 @@ def test_every_epoch_has_every_example_once(choices):
     assert sorted(held_out) == list(range(len(SIZES)))
 
 
-def test_evaluation_rows_tell_which_examples_the_batches_hold():
-    batches = make()
-    rows = batches.evaluation_rows()
-    held_out = numpy_batches(batches.evaluation_batches())
-    tokens, _ = columns()
-    for batch, (examples, real) in zip(held_out, rows, strict=True):
-        np.testing.assert_array_equal(batch["ids"][:, 0], [tokens["ids"][n][0] for n in examples])
-        np.testing.assert_array_equal(batch["weights"], np.arange(3) < real)
-    assert [n for r, real in rows for n in r[:real]] == real_examples(held_out)
+@pytest.mark.parametrize("full", [False, True])
+def test_batches_by_tokens_have_every_example_once_the_longest_first(full):
+    sizes = np.random.default_rng(0).integers(1, 129, 300)
+    lengths = bucket_lengths(sizes, 6)
+    plan = token_batches(sizes, lengths, 1000, full)
+    found = np.concatenate([rows[:real] for _, rows, real in plan])
+    assert sorted(found) == list(range(300)) and (np.diff(sizes[found]) <= 0).all()
+    for number, (length, rows, real) in enumerate(plan):
+        assert length == min(n for n in lengths if n >= sizes[rows[0]])
+        most = max(1, 1000 // length)
+        assert set(rows[real:]) <= {rows[0]}
+        if number < len(plan) - 1:
+            assert real == len(rows) == most
+        else:
+            assert (
+                real <= len(rows) == (min(most, 2 ** int(np.ceil(np.log2(real)))) if full else real)
+            )
+    shapes = {(length, len(rows)) for length, rows, _ in plan}
+    assert len(shapes) <= len(lengths) + 1 and len(plan) > 2 * len(shapes)
+
+
+def test_a_batch_by_tokens_may_be_one_row_and_sizes_may_be_equal():
+    assert [x[1].tolist() for x in token_batches([9, 30], [9, 30], 10)] == [[1], [0]]
+    assert [x[1].tolist() for x in token_batches([3] * 5, [4], 8)] == [[0, 1], [2, 3], [4]]
+
+
+@pytest.mark.parametrize("choices", [False, True])
+@pytest.mark.parametrize("pad_all", [False, True])
+def test_what_batches_by_tokens_hold(choices, pad_all):
+    tokens, fixed = columns(choices)
+    batches = make(choices, pad_all=pad_all)
+    assert batches.names == ["ids", "labels", "scores", "tags", "weights"]
+    seen = []
+    for batch, examples in batches.by_tokens():
+        rows, length = batch["ids"].shape[0], batch["ids"].shape[-1]
+        assert rows == len(examples) <= 30 // length  # as many tokens as three of the longest
+        seen += examples.tolist()
+        for row, number in enumerate(examples):
+            np.testing.assert_array_equal(batch["labels"][row], fixed["labels"][number])
+            for name in ("ids", "tags"):
+                value, size = batch[name][row], SIZES[number]
+                np.testing.assert_array_equal(value[..., :size], tokens[name][number])
+                assert not value[..., size:].any()
+    assert sorted(seen) == list(range(len(SIZES)))
+    assert pad_all == ({batch["ids"].shape[-1] for batch, _ in batches.by_tokens()} == {10})
 
 
 def test_the_dataset_resumes_at_any_step():
@@ -107,9 +144,6 @@ def test_padding_all_keeps_composition_and_order():
             value = long[name][:, :length] if name in ("ids", "tags") else long[name]
             np.testing.assert_array_equal(value, short[name])
             assert value is long[name] or not long[name][:, length:].any()
-    rows, padded_rows = bucketed.evaluation_rows(), padded.evaluation_rows()
-    for (a, real), (b, padded_real) in zip(rows, padded_rows, strict=True):
-        assert real == padded_real and np.array_equal(a, b)
     assert padded.dataset().element_spec["ids"].shape == [3, 10]
 
 
@@ -118,11 +152,9 @@ def test_weights_of_tokens_count_in_real_examples_only():
     tokens["weights"] = [part % 2 for part in tokens["ids"]]
     batches = TaskBatches(tokens, fixed, batch_size=3, lengths=LENGTHS)
     total = 0.0
-    for batch, (_, real) in zip(
-        numpy_batches(batches.evaluation_batches()), batches.evaluation_rows(), strict=True
-    ):
-        want = batch["ids"] % 2 * (np.arange(3) < real)[:, None]
-        np.testing.assert_array_equal(batch["weights"], want)
+    for batch, examples in batches.by_tokens(full=True):
+        real = np.arange(len(batch["ids"])) < len(examples)
+        np.testing.assert_array_equal(batch["weights"], batch["ids"] % 2 * real[:, None])
         assert batch["weights"].dtype == np.float32
         total += batch["weights"].sum()
     assert total == sum(sum(part % 2) for part in tokens["ids"])

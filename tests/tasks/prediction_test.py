@@ -5,6 +5,7 @@ import pytest
 from tests.training.toy import two_replicas
 from tfnlp import models
 from tfnlp.data.labelled.batches import TaskBatches
+from tfnlp.tasks.forward import forward
 from tfnlp.tasks.prediction import predict, predictor
 
 SIZES = [5, 2, 9, 3, 7, 3, 8, 2, 6, 4, 9]
@@ -83,7 +84,7 @@ def test_predictions_are_those_of_each_example_alone(lengths):
     for name in ("tag_logits", "start_logits"):
         assert len(found[name]) == len(SIZES)
         for size, value, alone in zip(SIZES, found[name], want[name], strict=True):
-            assert len(value) == min(n for n in lengths or [9] if n >= size)
+            assert size <= len(value) and len(value) in (lengths or [9])
             np.testing.assert_allclose(value[:size], alone, atol=1e-5)
 
 
@@ -102,7 +103,8 @@ def test_one_trace_serves_all_lengths_and_later_weights():
     model_predicts = predictor(model, ["class_logits"])
     calls = counting.calls
     before = model_predicts(batches())["class_logits"]
-    assert len({length for length, _ in batches()._buckets}) == 3
+    shapes = {batch["input_mask"].shape for batch, _ in batches().by_tokens()}
+    assert len(shapes) == 2
     np.testing.assert_array_equal(model_predicts(batches())["class_logits"], before)
     for variable in model.trainable_variables:
         variable.assign(variable * 1.5)
@@ -111,6 +113,34 @@ def test_one_trace_serves_all_lengths_and_later_weights():
     assert np.abs(after - before).max() > 0.1
     padded = predict(model, batches(pad_all=True))["class_logits"]
     np.testing.assert_allclose(after, padded, atol=1e-5)
+
+
+def test_weights_of_bfloat16_are_cast_once_for_all_batches():
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    try:
+        model = tiny_model()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    keep = keras.layers.Dense(2, dtype="float32", name="keep")  # reads its weights as they are
+    outputs = {**model.output, "wide": keep(model.output["class_logits"])}
+    model = keras.Model(model.input, outputs)
+    call = forward(model, ["class_logits", "wide"])
+    narrow = {v.path for v, _ in call._narrow}
+    assert any("intermediate/kernel" in path for path in narrow)
+    assert not any("keep" in path or "norm" in path or "embedding" in path for path in narrow)
+    (batch, _), *_ = batches().by_tokens()
+    weights = call.weights()
+    for given in (None, weights):
+        found = call(batch, given)
+        want = model({name: batch[name] for name in model.input}, training=False)
+        for name, value in found.items():
+            np.testing.assert_allclose(
+                value.astype("float32"), np.asarray(want[name], "float32"), rtol=0.02, atol=0.02
+            )
+    for variable in model.trainable_variables:
+        variable.assign(variable * 1.5)
+    np.testing.assert_array_equal(call(batch)["wide"], call(batch, call.weights())["wide"])
+    assert np.abs(call(batch)["wide"] - call(batch, weights)["wide"]).max() > 0.01
 
 
 def test_a_mirrored_model_predicts_too():

@@ -73,12 +73,14 @@ class Pretrained:
     def __call__(self, texts: list[str]) -> Any:
         """Return the vectors of strings, as the exported module would.
 
+        BERT and GPT compute strings of similar length together.
+
         Args:
             texts: A list of B strings.
 
         Returns:
-            what the family's module returns: of BERT, GPT and ELMo a dict of outputs, of word
-            vectors an array `[B, D]`.
+            what the family's module returns: of BERT, GPT and ELMo a dict of outputs (of BERT and
+            GPT those at padding are zeros), of word vectors an array `[B, D]`.
 
         Raises:
             ValueError: if the model has no vectors of strings.

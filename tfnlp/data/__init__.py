@@ -14,6 +14,7 @@ from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import read_task
 from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
+from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
 from tfnlp.data.pretraining.masked_documents import MaskedDocuments
@@ -65,6 +66,7 @@ __all__ = [
     "read_task",
     "split_documents",
     "split_sentences",
+    "token_batches",
     "token_stream",
     "translation_batches",
 ]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
 
+_TOKENS = 4096  # of a batch
+
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
 
@@ -25,8 +27,11 @@ def string_vectors(
     import numpy as np
     import tensorflow as tf
 
+    from tfnlp.tasks.forward import forward
+
     length = min(128, fitting.max_positions(loaded) or 128)
     pack = preprocessor(loaded.tokenizer, length)
+    call = None if loaded.saved else forward(loaded.encoder, list(loaded.encoder.output))
 
     def vectors(texts: list[str]) -> Any:
         inputs = pack(tf.constant(texts))
@@ -39,6 +44,43 @@ def string_vectors(
                     f"{cut:,} of {len(texts):,} texts are longer than {length} tokens and were cut",
                     stacklevel=3,
                 )
-        return loaded.encoder(inputs)
+        if call is None or not len(texts):  # a module reads one length
+            return loaded.encoder(inputs)
+        return _by_length(call, {name: inputs[name].numpy() for name in loaded.encoder.input})
 
     return vectors
+
+
+def _by_length(call: Any, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the outputs of a model for int32 `[N, T]`, computed in batches of similar length.
+
+    Those with a time axis are `[N, T, ...]`, zeros at padding.
+
+    Args:
+        call: From `tfnlp.tasks.forward`.
+        inputs: By name.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from tfnlp.data import bucket_lengths, token_batches
+
+    sizes = np.maximum(inputs["input_mask"].sum(1), 1)
+    count, length = inputs["input_mask"].shape
+    found, weights = None, call.weights()
+    for width, rows, _ in token_batches(sizes, bucket_lengths(sizes, count), _TOKENS):
+        outputs = call({name: x[rows, :width] for name, x in inputs.items()}, weights)
+        if found is None:
+            found = tf.nest.map_structure(
+                lambda x: np.zeros(
+                    (count, length, *x.shape[2:]) if x.ndim > 2 else (count, *x.shape[1:]), x.dtype
+                ),
+                outputs,
+            )
+        for whole, part in zip(tf.nest.flatten(found), tf.nest.flatten(outputs), strict=True):
+            if part.ndim > 2:  # [B, T, ...]
+                real = inputs["input_mask"][rows, :width, np.newaxis] > 0
+                whole[rows, :width] = np.where(real, part, 0)
+            else:
+                whole[rows] = part
+    return tf.nest.map_structure(tf.constant, found)

@@ -3,6 +3,7 @@
 The same layers fine-tune every encoder with its inputs and outputs.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,9 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout
+from tfnlp.layers.types import Tensor
 from tfnlp.models.bert import bert
+from tfnlp.models.first_position import encoder_at_first
 from tfnlp.models.packed import packed_input
 from tfnlp.models.task_heads import (
     HIDDEN,
@@ -160,14 +163,28 @@ def bert_task(
     flat = inputs
     if output == "choice":
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T]
-    found = (encoder if hidden is None else _without_pooler(encoder))(flat)
-    pooled = found["pooled_output"] if "pooled_output" in found else found["sequence_output"][:, 0]
+    read = encoder if hidden is None else _without_pooler(encoder)
+    pooled = at_start = _at_start(read(flat))
     if hidden is not None:
         rate = dropout if drop_first else 0.0
         pooled = hidden_layer(pooled, hidden, rate, initializer.clone())
     pooled = unfold(drop(pooled), sequences)  # [B, C, H]
     outputs = sequence_outputs(pooled, output, num_classes, initializer)
-    return keras.Model(inputs, outputs, name=name)
+    model = keras.Model(inputs, outputs, name=name)
+
+    def fast() -> keras.Model:
+        part = encoder_at_first(read)
+        if part is None:
+            return model
+        return keras.Model(inputs, keras.Model(at_start, outputs)(_at_start(part(flat))), name=name)
+
+    model.for_prediction = functools.cache(fast)  # a function: Keras must not track its model
+    return model
+
+
+def _at_start(found: dict[str, Tensor]) -> Tensor:
+    """Return `[B, H]` of the outputs of an encoder."""
+    return found["pooled_output"] if "pooled_output" in found else found["sequence_output"][:, 0]
 
 
 def _without_pooler(encoder: keras.Model) -> keras.Model:

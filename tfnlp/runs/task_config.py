@@ -12,7 +12,9 @@ class EvaluateTask(ColumnConfig):
     """Arguments of `TaskRun.evaluate`."""
 
     data: Any = option(help="labelled examples", flag="--input", metavar="FILE")
-    batch_size: int = option(32, "examples at a time", at_least=1)
+    batch_size: int = option(
+        32, "examples at a time; of short ones more, of as many tokens", at_least=1
+    )
     report: str | None = option(None, "write a page of measures and errors there", metavar="DIR")
 
 
@@ -29,4 +31,6 @@ class PredictTask(ModelConfig, ColumnConfig):
     input: Any = option(None, "files as for training; labels may be missing", metavar="FILE")
     output: str | None = option(None, "write them here, as JSON lines", metavar="FILE")
     json: bool = option(False, "print JSON lines")
-    batch_size: int = option(32, "examples at a time", at_least=1)
+    batch_size: int = option(
+        32, "examples at a time; of short ones more, of as many tokens", at_least=1
+    )

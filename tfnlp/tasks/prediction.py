@@ -1,14 +1,13 @@
 """Outputs of a model for all examples, in the examples' order."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from tfnlp.data.labelled.batches import TaskBatches
-from tfnlp.tasks.forward import forward
+from tfnlp.models.first_position import for_prediction
+from tfnlp.tasks.forward import forward, is_compiled
 
 # Outputs of the models of tasks, and whether they have a time axis.
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
@@ -49,7 +48,8 @@ def predictor(
 ) -> Callable[[TaskBatches], Outputs]:
     """Return a function of batches that returns `predict(model, batches, names)`.
 
-    TensorFlow traces it once for all calls with batches of one type, JAX once for each shape. It
+    Examples are sorted by length and computed in batches of as many tokens as `batch_size` of the
+    longest ones have. TensorFlow traces the model once for all calls, JAX once for each shape. It
     uses the weights at the time of each call.
     """
     if names is None:
@@ -59,42 +59,19 @@ def predictor(
     if unknown or not names:
         raise ValueError(f"outputs {unknown or names} are not among {sorted(model.output)}")
     timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
-
-    outputs_of = _in_jax if keras.backend.backend() == "jax" else _in_tensorflow
-    next_outputs = outputs_of(model, names)
+    outputs = forward(for_prediction(model), names)
 
     def run(batches: TaskBatches) -> Outputs:
-        dataset = batches.evaluation_batches()
-        missing = sorted(set(model.input) - set(dataset.element_spec))
+        missing = sorted(set(model.input) - set(batches.names))
         if missing:
             raise ValueError(
-                f"batches lack the model's inputs {missing}; they have "
-                f"{sorted(dataset.element_spec)}"
+                f"batches lack the model's inputs {missing}; they have {batches.names}"
             )
-        plan, iterator = batches.evaluation_rows(), iter(dataset)
-        found = {name: [None] * sum(real for _, real in plan) for name in names}
-        for rows, real in plan:
-            for name, values in next_outputs(iterator).items():
-                for row, value in zip(rows[:real], np.asarray(values), strict=False):
-                    found[name][row] = value
-        return {name: values if timed[name] else np.stack(values) for name, values in found.items()}
+        found, weights = {name: {} for name in names}, outputs.weights()
+        for batch, examples in batches.by_tokens(full=is_compiled()):
+            for name, values in outputs(batch, weights).items():
+                found[name].update(zip(examples.tolist(), values, strict=False))
+        rows = {name: [x[n] for n in range(len(x))] for name, x in found.items()}
+        return {name: x if timed[name] else np.stack(x) for name, x in rows.items()}
 
     return run
-
-
-def _in_tensorflow(model: keras.Model, names: list[str]) -> Callable[[Iterator], dict[str, Any]]:
-    """Return a function of an iterator over batches that returns the outputs of the next one."""
-
-    @tf.function(autograph=False)
-    def next_outputs(iterator: Iterator) -> dict[str, tf.Tensor]:
-        # The type of an iterator leaves lengths open, so that one graph serves all of them.
-        batch = next(iterator)
-        outputs = model({name: batch[name] for name in model.input}, training=False)
-        return {name: outputs[name] for name in names}
-
-    return next_outputs
-
-
-def _in_jax(model: keras.Model, names: list[str]) -> Callable[[Iterator], dict[str, Any]]:
-    call = forward(model, names)
-    return lambda iterator: call(next(iterator))

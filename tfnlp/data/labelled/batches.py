@@ -1,12 +1,13 @@
 """Batches of the examples of a task, a pure function of (data, seed, step)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.buckets import LengthBuckets
+from tfnlp.data.labelled.token_batches import token_batches
 
 
 def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> list[int]:
@@ -117,23 +118,28 @@ class TaskBatches(LengthBuckets):
         if table is not None:
             self._check_table(table)
 
-    def evaluation_rows(self) -> list[tuple[np.ndarray, int]]:
-        """Return which examples are in the elements of `evaluation_batches()`, in the same order.
+    def by_tokens(self, full: bool = False) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+        """Yield every example once, sorted by length, in batches of about the same size.
 
-        Returns:
-            for each batch (rows, real): the example in each of its rows, int [B], of which the
-            first `real` count; the others only fill up.
+        A batch has as many tokens, padding included, as `batch_size` of the longest examples: of
+        short ones it has more rows. See `tfnlp.data.token_batches`.
+
+        Args:
+            full: few shapes, for programs that are compiled for each.
+
+        Yields:
+            (batch, examples): dict of arrays as in the class, with B rows of their own; and the
+            examples in its first rows, int [n]. The others only fill up.
         """
-        return [(rows, real) for _, rows, real in self._cut([m for _, m in self._buckets])]
+        lengths = self.lengths[-1:] if self.pad_all else self.lengths
+        tokens = self.batch_size * lengths[-1]
+        for length, rows, real in token_batches(self._sizes, lengths, tokens, full):
+            yield self._gather(length, rows, real), rows[:real]
 
-    def release(self) -> None:
-        """Drop the data; no batches can be made any more.
-
-        TensorFlow keeps the Python functions of a data set until the process ends, and with them
-        what they refer to: without this, predicting a part of a text after the other would keep
-        them all.
-        """
-        self._tokens, self._fixed, self._table = {}, {}, None
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of a batch."""
+        return sorted(self._specs(None))
 
     def _check_table(self, table: np.ndarray) -> None:
         rows = self._tokens.get("rows")

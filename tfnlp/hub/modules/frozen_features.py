@@ -1,5 +1,6 @@
 """Layers of a frozen backbone, computed once as the inputs of a task network."""
 
+import itertools
 import math
 import os
 import zlib
@@ -11,14 +12,18 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tfnlp.data.labelled.batches import bucket_lengths
+from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.files import written_whole
 from tfnlp.hub.modules.elmo_layers import sentence_layers
 from tfnlp.hub.untracked import Untracked
 from tfnlp.tasks.encoding import EncodedExamples
-from tfnlp.tasks.forward import forward
+from tfnlp.tasks.forward import forward, is_compiled
 from tfnlp.training.randomness import seed_variables
 
+_NAMES = ("input_word_ids", "input_mask", "input_type_ids")
 _BATCH_TOKENS = 4096  # per batch of an encoder
+_PART_TOKENS = 16384  # whose sequences are sorted by length, and whose layers are in memory
 _MULTIPLE = 32  # of lengths, where each is compiled
 
 
@@ -157,61 +162,46 @@ def sequence_table(
 
 
 def _of_sequences(encoded: EncodedExamples, features: EncoderFeatures) -> Iterator[np.ndarray]:
-    """Yield float32 `[n, L, D]` for each sequence of each example."""
-    names = ("input_word_ids", "input_mask", "input_type_ids")
-    columns = [encoded.inputs[name] for name in names]
+    """Yield float32 `[n, L, D]` for each sequence of each example, in their order."""
+    columns = [encoded.inputs[name] for name in _NAMES]
     sequences = [
-        tuple(np.atleast_2d(x)[c] for x in example)
+        np.stack([np.atleast_2d(x)[c] for x in example])  # [3, n]
         for example in zip(*columns, strict=True)
         for c in range(np.atleast_2d(example[0]).shape[0])
     ]
-    if keras.backend.backend() == "jax":
-        run = _in_jax(features, names, max(len(sequence[0]) for sequence in sequences))
-    else:
-        run = _in_tensorflow(features, names)
-    first = 0
-    while first < len(sequences):
-        longest, last = 0, first
-        while last < len(sequences):
-            longest = max(longest, len(sequences[last][0]))
-            if last > first and longest * (last + 1 - first) > _BATCH_TOKENS:
-                break
-            last += 1
-        chunk = sequences[first:last]
-        width = max(len(sequence[0]) for sequence in chunk)
-        padded = [np.stack([np.pad(s[i], (0, width - len(s[i]))) for s in chunk]) for i in range(3)]
-        layers = run(*padded)  # [n, T, L, D]
-        for values, mask in zip(layers, padded[1], strict=False):
-            yield values[: len(mask)][mask > 0]
-        first = last
+    run = (_in_jax if is_compiled() else _in_tensorflow)(features)
+    sizes = np.array([sequence.shape[1] for sequence in sequences])
+    lengths = bucket_lengths(sizes, len(sizes), _MULTIPLE if is_compiled() else 8)
+    part = (np.cumsum(sizes) - sizes) // _PART_TOKENS  # sorted inside of a part, which is kept
+    for first, last in itertools.pairwise([*np.unique(part, return_index=True)[1], len(sizes)]):
+        found = {}
+        for length, rows, real in token_batches(
+            sizes[first:last], lengths, _BATCH_TOKENS, full=is_compiled()
+        ):
+            batch = np.zeros((3, len(rows), length), np.int32)
+            for place, row in enumerate(rows):
+                sequence = sequences[first + row]
+                batch[:, place, : sequence.shape[1]] = sequence
+            layers = run(dict(zip(_NAMES, batch, strict=True)))  # [B, T, L, D]
+            for row, values, mask in zip(rows[:real], layers, batch[1], strict=False):
+                found[row] = values[mask > 0]
+        for row in range(last - first):
+            yield found.pop(row)
 
 
-def _in_tensorflow(features: EncoderFeatures, names: Sequence[str]) -> Callable[..., np.ndarray]:
-    """Return a function of arrays `[n, T]`, one for each name, to float32 `[n, T, L, D]`."""
-    shapes = [tf.TensorSpec([None, None], "int32", name=name) for name in names]
-
-    @tf.function(input_signature=shapes, autograph=False)
-    def run(*arrays: tf.Tensor) -> tf.Tensor:
-        return features.layers(dict(zip(names, arrays, strict=True)))
-
-    return lambda *arrays: run(*map(tf.constant, arrays)).numpy()
+def _in_tensorflow(features: EncoderFeatures) -> Callable[[dict], np.ndarray]:
+    """Return a function of a dict of int32 `[B, T]` to float32 `[B, T, L, D]`."""
+    specs = {name: tf.TensorSpec([None, None], "int32") for name in _NAMES}
+    run = tf.function(features.layers, input_signature=[specs], autograph=False)
+    return lambda batch: run({name: tf.constant(x) for name, x in batch.items()}).numpy()
 
 
-def _in_jax(
-    features: EncoderFeatures, names: Sequence[str], longest: int
-) -> Callable[..., np.ndarray]:
-    """Return the same function, whose results may have more rows, and columns up to `longest`.
-
-    They are padded so that few shapes are compiled.
-    """
+def _in_jax(features: EncoderFeatures) -> Callable[[dict], np.ndarray]:
+    """Return the same function."""
     call = forward(features.encoder, ["embedding_output", "encoder_outputs"])
 
-    def run(*arrays: np.ndarray) -> np.ndarray:
-        rows, width = arrays[0].shape
-        wider = min(-width % _MULTIPLE, longest - width)
-        more = ((0, 2 ** (rows - 1).bit_length() - rows), (0, wider))
-        padded = dict(zip(names, (np.pad(x, more) for x in arrays), strict=True))
-        outputs = call({name: padded[name] for name in features.encoder.input})
+    def run(batch: dict[str, np.ndarray]) -> np.ndarray:
+        outputs = call(batch)
         every = [outputs["embedding_output"], *outputs["encoder_outputs"]]
         return np.stack([every[i].astype("float32") for i in features._layers()], 2)
 

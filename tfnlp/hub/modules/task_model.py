@@ -25,6 +25,7 @@ from tfnlp.tasks.decoding import (
     word_logits,
 )
 from tfnlp.tasks.encoding import EncodedExamples, encode_examples, targets
+from tfnlp.tasks.forward import is_compiled
 from tfnlp.tasks.prediction import predictor
 from tfnlp.tasks.task_encoder import TaskEncoder
 from tfnlp.tasks.task_spec import TaskSpec
@@ -120,10 +121,11 @@ class TaskModel:
 
         Args:
             prepared: from `prepare`.
-            batch_size: rows.
+            batch_size: rows; of a prediction those of the longest examples, see
+                `TaskBatches.by_tokens`.
             examples: the same examples, with their labels.
-            lengths: lengths that sequences are padded to; None: six lengths that fit them, of
-                mixed batches and of those by tokens the multiples of eight.
+            lengths: lengths that sequences are padded to; None: multiples of eight that fit them;
+                at most six where programs are compiled for each, and to train on features.
             **options: `seed`, `pad_all`, `batch_tokens`.
         """
         encoded = prepared.encoded
@@ -146,7 +148,8 @@ class TaskModel:
             fixed.update(more_fixed)
         by_tokens = options.get("batch_tokens") is not None
         mixed = examples is not None and self.features is None and not by_tokens
-        count = len(encoded.sizes) if mixed or by_tokens else 6
+        few = is_compiled() if examples is None else not (mixed or by_tokens)
+        count = 6 if few else len(encoded.sizes)
         return TaskBatches(
             tokens,
             fixed,
@@ -173,7 +176,8 @@ class TaskModel:
 
         Args:
             examples: the examples.
-            batch_size: rows.
+            batch_size: rows of a batch of the longest examples; one of shorter examples has more,
+                of as many tokens.
             prepared: the examples from `prepare`; None: they are prepared here.
             batches: the examples from `batches`; None: they are made here.
         """
@@ -181,12 +185,7 @@ class TaskModel:
             return []
         if prepared is None:
             (prepared,) = self.prepare([examples])
-        given = batches is not None
-        if not given:
-            batches = self.batches(prepared, batch_size)
-        outputs = self._predictor(batches)
-        if not given:
-            batches.release()
+        outputs = self._predictor(batches or self.batches(prepared, batch_size))
         decode = getattr(self, f"_decode_{self.spec.task}")
         return decode(outputs, prepared.encoded, examples)
 
