@@ -33,7 +33,7 @@ def best_class(logits: Tensor) -> Tensor:
         # Keras's `argmax` first makes three passes over the logits, to tell -0.0 from 0.0.
         return tf.argmax(logits, axis=-1, output_type="int32")
     if keras.backend.backend() == "jax":
-        from tfnlp.jax_cpu import first_largest
+        from tfnlp.jax_forms import first_largest
 
         return first_largest(logits)
     return ops.argmax(logits, axis=-1)

@@ -32,10 +32,10 @@ def sum_of_rows(x: Tensor) -> Tensor:
     """Return `sum_n x_n` of `[N, V]`, `[V]`, as a product of ones with x.
 
     On a TPU the sum of 16,384 rows of 768 takes 0.2 ms, and three times that as a part of another
-    product, whose tiles it makes smaller; the product takes 0.05 ms. On JAX see `tfnlp.jax_cpu`.
+    product, whose tiles it makes smaller; the product takes 0.05 ms. On JAX see `tfnlp.jax_forms`.
     """
     if keras.backend.backend() == "jax":
-        from tfnlp.jax_cpu import sum_of_rows
+        from tfnlp.jax_forms import sum_of_rows
 
         return sum_of_rows(x)
     ones = ops.ones((8, ops.shape(x)[0]), x.dtype)  # a product with one row would become a sum

@@ -131,7 +131,7 @@ class _Turns:
         if arrays["q"].shape[0] == rows:
             return function(arrays)
         if keras.backend.backend() == "jax":
-            from tfnlp.jax_cpu import rows_in_turns
+            from tfnlp.jax_forms import rows_in_turns
 
             return rows_in_turns(function, arrays, rows)
         cut = {name: ops.reshape(x, (-1, rows, *x.shape[1:])) for name, x in arrays.items()}
@@ -265,7 +265,7 @@ def _rows(x: Tensor, first: Tensor, count: int) -> Tensor:
 def _softmax(x: Tensor) -> Tensor:
     if keras.backend.backend() != "jax":
         return ops.softmax(x, -1)
-    from tfnlp.jax_cpu import softmax
+    from tfnlp.jax_forms import softmax
 
     return softmax(x)
 

@@ -14,11 +14,11 @@ def plain_product(x: Tensor, y: Tensor) -> Tensor:
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """Return what `plain_product` returns; on JAX's CPU faster in bfloat16, see `tfnlp.jax_cpu`."""
+    """Return what `plain_product` returns; on JAX's CPU faster in bfloat16, see `tfnlp.jax_forms`."""
     narrow = keras.backend.standardize_dtype(x.dtype) == "bfloat16"
     if keras.backend.backend() != "jax" or not narrow or x.dtype != y.dtype:
         return plain_product(x, y)
-    from tfnlp.jax_cpu import narrow_product
+    from tfnlp.jax_forms import narrow_product
 
     @ops.custom_gradient
     def multiplied(x: Tensor, y: Tensor) -> tuple[Tensor, Callable[[Tensor], tuple[Tensor, ...]]]:

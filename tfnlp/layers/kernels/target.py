@@ -40,7 +40,7 @@ def by_target(
         *arrays: tensors, or nested structures of them.
     """
     if keras.backend.backend() == "jax":
-        from tfnlp.jax_cpu import by_platform
+        from tfnlp.jax_forms import by_platform
 
         return by_platform(on_tpu, elsewhere, *arrays)
     return (on_tpu if _FOR_TPU.get() else elsewhere)(*arrays)

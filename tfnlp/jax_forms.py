@@ -1,6 +1,6 @@
-"""Array functions in forms that XLA's CPU compiler makes fast, for code that runs on JAX.
+"""Array functions in forms that XLA's compilers make fast, for code that runs on JAX.
 
-Programs for TPUs and GPUs have the plain forms: the choice is made when a program is compiled.
+Where CPUs and TPUs take different forms, the choice is made when a program is compiled.
 `layers` and `tasks` import this module in functions, once they know that Keras's backend is JAX.
 """
 
