@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tfnlp.layers.kernels.add_bias import add_bias, plain_add_bias
 from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
+from tfnlp.layers.kernels.columns import (
+    from_columns,
+    plain_from_columns,
+    plain_to_columns,
+    to_columns,
+)
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, plain_cross_entropy
 from tfnlp.layers.kernels.dropout_mask import (
     COLUMNS,
@@ -22,6 +29,9 @@ BAND = np.random.default_rng(0).integers(0, 2, (2, 3, 5)).astype("float32")
 WEIGHTS = np.random.default_rng(1).uniform(0, 3, (2, 1, 5)).astype("float32")
 IDS = np.random.default_rng(5).integers(0, 9, 6).astype("int32")
 PAIRS = {
+    "to_columns": (to_columns, plain_to_columns, [(3, 5, 4), (4, 6), (6,)]),
+    "from_columns": (from_columns, plain_from_columns, [(3, 4, 5), (4, 6), (6,)]),
+    "add_bias": (add_bias, plain_add_bias, [(7, 5), (5,)]),
     "scaled_norm": (
         lambda x, gamma: scaled_norm(x, gamma, 1e-5),
         lambda x, gamma: plain_scaled_norm(x, gamma, 1e-5),

@@ -13,6 +13,7 @@ and `o = (p m) v`: `dv = (p m)^T do`; `ds = p (dp - sum_j p_j dp_j)` with `dp = 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from keras import ops
 from tfnlp.layers.kernels.attention import Drops, bias
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
 
 _WRITTEN_OUT = 8  # query blocks of a row without a loop; with `causal` they skip later keys
@@ -122,6 +124,7 @@ class _Turns:
         self.source, self.dtype, self.scale = k.shape[-1], q.dtype, self.head_size**-0.5
         rows = None if drops is None else drops.rows
         arrays = {"mask": visible.mask, "sequences": visible.sequences, "rows": rows}
+        self.columns = None if drops is None else drops.columns
         self.arrays = {"q": q, "k": k, "v": v, **arrays}
 
     def over_rows(self, function: Callable[[Named], tuple], **more: Tensor) -> tuple[Tensor, ...]:
@@ -195,9 +198,14 @@ class _Turns:
         p = _softmax(scores)
         if self.drops is None:
             return p, None
-        drops = self.drops
-        kept = mask_of_rows(x["rows"], drops.columns[:keys], self.heads, drops.dropped, False)
-        return p, ops.reshape(ops.cast(kept, self.dtype), p.shape) * drops.scale
+        # On a TPU the mask becomes a part of what reads it, if no word is shared by two heads.
+        kept = by_target(
+            functools.partial(self._kept, halves=False), self._kept, x["rows"], self.columns[:keys]
+        )
+        return p, ops.reshape(ops.cast(kept, self.dtype), p.shape) * self.drops.scale
+
+    def _kept(self, rows: Tensor, columns: Tensor, halves: bool = True) -> Tensor:
+        return mask_of_rows(rows, columns, self.heads, self.drops.dropped, halves)
 
     def _masked(self, scores: Tensor, hidden: Tensor) -> Tensor:
         """Return the sum of `[RN, t, keys]` and `[R, 1, t or 1, keys]`."""

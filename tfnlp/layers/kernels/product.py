@@ -14,7 +14,7 @@ def plain_product(x: Tensor, y: Tensor) -> Tensor:
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """Return what `plain_product` returns; on JAX's CPU faster in bfloat16, see `tfnlp.jax_forms`."""
+    """Return what `plain_product` returns; on JAX's CPU faster in bfloat16, see `jax_forms`."""
     narrow = keras.backend.standardize_dtype(x.dtype) == "bfloat16"
     if keras.backend.backend() != "jax" or not narrow or x.dtype != y.dtype:
         return plain_product(x, y)
