@@ -114,8 +114,8 @@ def small_blocks(monkeypatch):
     """Attention is cut at sizes of a test."""
 
     def cut(most):
-        monkeypatch.setattr(attention_layer, "_WHOLE", most)
-        monkeypatch.setattr(attention_layer, "_BLOCK", most)
+        for name in ("_ON_TPU", "_ELSEWHERE", "_BLOCK"):
+            monkeypatch.setattr(attention_layer, name, most)
 
     return cut
 
@@ -143,7 +143,7 @@ def test_a_layer_trains_the_same_way_in_blocks(most, context, small_blocks):
 
     whole = run()
     small_blocks(most)
-    assert layer._blocks(x, x if y is None else y) is not None
+    assert layer._scores(x, x if y is None else y) > most
     for a, b in zip(run(), whole, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-4, rtol=2e-5)
 
@@ -169,5 +169,5 @@ def test_memory_grows_with_the_length_and_not_with_its_square():
         return max(int(np.prod([int(n) for n in s if n])) for s in shapes)
 
     most = attention_layer._BLOCK
-    assert largest(8192) <= most + 8192 * 16 and largest(4096) <= most + 4096 * 16
-    assert 2 * 4096 * 4096 > attention_layer._WHOLE > most
+    assert largest(8192) <= most + 8192 * 16 and largest(16384) <= most + 16384 * 32
+    assert 2 * 8192 * 8192 > attention_layer._ELSEWHERE > most

@@ -1,5 +1,6 @@
 """Scaled dot-product attention with several heads."""
 
+import math
 from typing import Any
 
 import keras
@@ -9,16 +10,17 @@ from tfnlp.layers.dense import built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
 from tfnlp.layers.kernels.blockwise_attention import (
-    Blocks,
     Visible,
     blocks_of,
     blockwise_attention,
 )
 from tfnlp.layers.kernels.columns import from_columns, to_columns
+from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
-# Attention with more scores than this is computed in blocks of at most as many as the second.
-_WHOLE, _BLOCK = 2**24, 2**22
+# Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
+# 0.6 to 0.9 of the time as a whole, as long as there is memory. A block has at most _BLOCK scores.
+_ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
 
 
 def _check_cache(
@@ -45,10 +47,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Vaswani et al. 2017, section 3.2. Self-attention projects queries, keys and values with one
     fused kernel `[H, 3H]`; cross-attention (built with a context) uses `[H, H]` for the queries
-    and one fused `[C, 2H]` for keys and values. With more than 2^24 scores (32 rows of 512 tokens
-    with 12 heads have 2^26.6) they are computed in blocks, forwards and backwards, and memory grows
-    linearly with T and S, see `kernels/blockwise_attention.py`; not with a cache, with
-    `return_scores` or for lengths that are unknown when the graph is made.
+    and one fused `[C, 2H]` for keys and values.
+
+    With more than 2^26 scores, as 32 rows of 512 tokens with 12 heads have, and on a TPU with more
+    than 2^24, they are computed in blocks, forwards and backwards, and memory grows linearly with T
+    and S, see `kernels/blockwise_attention.py`; not with a cache, with `return_scores`, or for
+    lengths that are unknown when the graph is made.
 
     Args:
         num_heads: heads N; H must be a multiple of it, D = H / N.
@@ -137,34 +141,40 @@ class MultiHeadAttention(keras.layers.Layer):
         cache = (cached_keys, cached_values, cache_index)
         known = self._check(context, cache, inputs.shape[1], sequence_ids)
         length = inputs.shape[1] or ops.shape(inputs)[1]
-        blocks = None
-        if not (return_scores or any(x is not None for x in cache)):
-            blocks = self._blocks(inputs, inputs if context is None else context)
         visible = Visible(mask, sequence_ids, self.causal)
-        if blocks is not None:
-            return self._in_blocks(inputs, context, visible, training, blocks)
-        heads, extras = self._whole(inputs, context, visible, cache, known, training)
-        flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
-        outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
-        extras = extras if return_scores else extras[:-1]
-        return (outputs, *extras) if extras else outputs
+        source = context if self.cross and not known else inputs
+        keys = source.shape[1] or ops.shape(source)[1]
+        if cached_keys is not None:
+            keys = cached_keys.shape[2] or ops.shape(cached_keys)[2]
+        drops = self._drops(inputs, keys, training)
 
-    def _blocks(self, inputs: Tensor, source: Tensor) -> Blocks | None:
-        """Return how attention is cut, or None where it is computed as a whole."""
-        batch, length, keys = inputs.shape[0], inputs.shape[1], source.shape[1]
-        if length is None or keys is None:
-            return None
-        if (batch or 1) * self.num_heads * length * keys <= _WHOLE:
-            return None
-        return blocks_of(batch, self.num_heads, length, keys, _BLOCK)
+        def whole(inputs: Tensor) -> tuple[Tensor, ...]:
+            heads, extras = self._whole(inputs, context, visible, cache, known, drops)
+            flat = ops.reshape(heads, (-1, self.hidden_size))  # [B*T, H]
+            outputs = ops.reshape(self.output_dense(flat), (-1, length, self.hidden_size))
+            return outputs, *(extras if return_scores else extras[:-1])
+
+        def in_blocks(inputs: Tensor) -> tuple[Tensor]:
+            return (self._in_blocks(inputs, context, visible, drops),)
+
+        count = None
+        if not (return_scores or any(x is not None for x in cache)):
+            count = self._scores(inputs, source)
+        if count is None or count <= _ON_TPU:
+            outputs = whole(inputs)
+        elif count <= _ELSEWHERE:
+            outputs = by_target(in_blocks, whole, inputs)
+        else:
+            outputs = in_blocks(inputs)
+        return outputs if len(outputs) > 1 else outputs[0]
+
+    def _scores(self, inputs: Tensor, source: Tensor) -> int | None:
+        """Return how many scores there are (of one row, if their number is unknown), or None."""
+        sizes = inputs.shape[0] or 1, self.num_heads, inputs.shape[1], source.shape[1]
+        return None if None in sizes else math.prod(sizes)
 
     def _in_blocks(
-        self,
-        inputs: Tensor,
-        context: Tensor | None,
-        visible: Visible,
-        training: bool,
-        blocks: Blocks,
+        self, inputs: Tensor, context: Tensor | None, visible: Visible, drops: Drops | None
     ) -> Tensor:
         """Return `[B, T, H]`, computed with positions as the last axis of all that is between."""
         if self.cross:
@@ -172,9 +182,10 @@ class MultiHeadAttention(keras.layers.Layer):
             projected += self._columns(self.key_value, context, 2)
         else:
             projected = self._columns(self.qkv, inputs, 3)
-        drops = self._drops(inputs, projected[-1].shape[-1], training)
+        length, keys = inputs.shape[1], projected[-1].shape[-1]
+        blocks = blocks_of(inputs.shape[0], self.num_heads, length, keys, _BLOCK)
         heads = blockwise_attention(*projected, visible, drops, blocks)
-        heads = ops.reshape(heads, (-1, self.hidden_size, inputs.shape[1]))  # [B, H, T]
+        heads = ops.reshape(heads, (-1, self.hidden_size, length))  # [B, H, T]
         last = self.output_dense
         return from_columns(heads, ops.copy(last.kernel), ops.copy(last.bias))
 
@@ -195,7 +206,7 @@ class MultiHeadAttention(keras.layers.Layer):
         visible: Visible,
         cache: tuple[Tensor | None, ...],
         known: bool,
-        training: bool,
+        drops: Drops | None,
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Return the output of all heads `[B, T, N, D]`; the new cache and the probabilities."""
         cached_keys, cached_values, cache_index = cache
@@ -215,7 +226,6 @@ class MultiHeadAttention(keras.layers.Layer):
             k, v = (ops.cast(x, q.dtype) for x in new)
         keys = k.shape[2] or ops.shape(k)[2]
         last = self._last_visible(ops.shape(q)[2], cache_index)
-        drops = self._drops(inputs, keys, training)
         pair = None if visible.sequences is None else (visible.sequences,) * 2
         heads, probabilities = plain_attention(q, k, v, bias(keys, visible.mask, last, pair), drops)
         return ops.transpose(heads, (0, 2, 1, 3)), (*new, probabilities)
