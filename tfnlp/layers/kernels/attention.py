@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import keras
 from keras import ops
@@ -68,20 +69,22 @@ def bias(
     Returns:
         float32 `[B or 1, 1, T or 1, keys]`.
     """
-    hidden = []
+    hidden = []  # float32, 1 where a score does not count
     if mask is not None:
-        hidden.append(ops.logical_not(ops.cast(mask[:, None, None, :keys], "bool")))
+        hidden.append(_number(ops.logical_not(ops.cast(mask[:, None, None, :keys], "bool"))))
     if last is not None:
-        hidden.append(ops.greater(ops.arange(keys, dtype="int32"), last)[None, None])
+        hidden.append(_number(ops.greater(ops.arange(keys, dtype="int32"), last))[None, None])
     if sequences is not None:
         of_queries, of_keys = sequences
-        hidden.append(ops.not_equal(of_queries[:, None, :, None], of_keys[:, None, None, :keys]))
+        apart = ops.not_equal(of_queries[:, None, :, None], of_keys[:, None, None, :keys])
+        hidden.append(_number(apart))
     if not hidden:
         return None
-    either = hidden[0]
-    for other in hidden[1:]:
-        either = ops.logical_or(either, other)
-    return ops.cast(either, "float32") * MASKED
+    return functools.reduce(ops.maximum, hidden) * MASKED
+
+
+def _number(x: Tensor) -> Tensor:
+    return ops.cast(x, "float32")
 
 
 def plain_attention(
