@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp.layers.kernels.add_bias import add_bias, plain_add_bias
+from tfnlp.layers.kernels.add_bias import ones_times, plain_add_bias, with_sum_of_rows
 from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
 from tfnlp.layers.kernels.columns import (
     from_columns,
@@ -31,7 +31,8 @@ IDS = np.random.default_rng(5).integers(0, 9, 6).astype("int32")
 PAIRS = {
     "to_columns": (to_columns, plain_to_columns, [(3, 5, 4), (4, 6), (6,)]),
     "from_columns": (from_columns, plain_from_columns, [(3, 4, 5), (4, 6), (6,)]),
-    "add_bias": (add_bias, plain_add_bias, [(7, 5), (5,)]),
+    "with_sum_of_rows": (with_sum_of_rows, plain_add_bias, [(7, 5), (5,)]),
+    "ones_times": (ones_times, lambda x: tf.reduce_sum(x, 0), [(7, 5)]),
     "scaled_norm": (
         lambda x, gamma: scaled_norm(x, gamma, 1e-5),
         lambda x, gamma: plain_scaled_norm(x, gamma, 1e-5),
