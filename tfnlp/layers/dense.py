@@ -11,11 +11,13 @@ from tfnlp.layers.types import Tensor
 
 
 class _Dense(keras.layers.Dense):
-    """Keras's layer for `[N, H]`, with products and gradients that XLA's compilers make fast."""
+    """Keras's layer, with products and gradients that XLA's compilers make fast."""
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        y = product(inputs, ops.convert_to_tensor(self.kernel))
-        return self.activation(add_bias(y, self.bias))
+        rows = len(inputs.shape) == 2
+        flat = inputs if rows else ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, H]
+        y = self.activation(add_bias(product(flat, ops.convert_to_tensor(self.kernel)), self.bias))
+        return y if rows else ops.reshape(y, (*ops.shape(inputs)[:-1], self.units))
 
 
 def built_dense(
