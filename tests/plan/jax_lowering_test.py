@@ -116,9 +116,7 @@ def test_the_work_is_that_of_tensorflows_step(name, lowered):
     # The compiler makes a product with one-hot vectors of TensorFlow's gather of the 16 numbers of
     # each of 50 characters a word, of 262.
     gathered = {"elmo-mini": 2 * (2 * ROWS * LENGTH) * 50 * 262 * 16}.get(name, 0)
-    # Sums over rows are products with 8 rows of ones, of which the compiler keeps one of
-    # TensorFlow's: 1.5 % of the work of a model as narrow as this one.
-    assert found.matrix_flops == pytest.approx(want.matrix_flops - gathered, rel=0.02)
+    assert found.matrix_flops == pytest.approx(want.matrix_flops - gathered, rel=0.01)
     assert found.memory["argument"] == pytest.approx(want.memory["argument"], rel=0.02)
     # Weights and slots are updated in place.
     least = step.argument_bytes["weights"] + step.argument_bytes["slots"]

@@ -51,5 +51,6 @@ def sum_of_rows(x: Tensor) -> Tensor:
 
 def ones_times(x: Tensor) -> Tensor:
     """Return `sum_n x_n` of `[N, V]`, `[V]`, as a product of ones with x."""
-    ones = ops.ones((8, ops.shape(x)[0]), x.dtype)  # a product with one row would become a sum
-    return ops.matmul(ones, x)[0]
+    ones = ops.ones((8, ops.shape(x)[0]), x.dtype)
+    # All rows are the same; of one alone the compiler would make a product with one row, or a sum.
+    return ops.max(ops.matmul(ones, x), axis=0)

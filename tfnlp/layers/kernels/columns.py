@@ -12,7 +12,7 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 
-_ONES = 8  # columns of the product that sums: with one a TPU's compiler makes it a sum again
+_ONES = 8  # columns of the product that sums, see `ones_times`
 
 
 def plain_to_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
