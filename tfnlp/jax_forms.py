@@ -5,7 +5,7 @@ Where CPUs and TPUs take different forms, the choice is made when a program is c
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -120,6 +120,29 @@ def softmax(x: jax.Array) -> jax.Array:
     e = jnp.exp(x - jax.lax.broadcast_in_dim(largest, x.shape, others))
     total = e.sum(-1)
     return e / jax.lax.broadcast_in_dim(total, x.shape, others)
+
+
+def rematerialized(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Any:
+    """Return `function(*arrays)`, of which a gradient keeps `arrays` alone.
+
+    `jax.checkpoint` traces the function once for both passes. Then a hand-written gradient in it
+    can't use arrays that its function has from outside, such as masks.
+    """
+
+    @jax.custom_vjp
+    def computed(*arrays: jax.Array) -> Any:
+        return function(*arrays)
+
+    def forward(*arrays: jax.Array) -> tuple[Any, tuple[jax.Array, ...]]:
+        return function(*arrays), arrays
+
+    def backward(arrays: tuple[jax.Array, ...], upstream: Any) -> tuple[Any, ...]:
+        # Without a barrier a compiler finds that the same is computed twice, and keeps the first.
+        arrays, upstream = jax.lax.optimization_barrier((arrays, upstream))
+        return jax.vjp(function, *arrays)[1](upstream)
+
+    computed.defvjp(forward, backward)
+    return computed(*arrays)
 
 
 def by_platform(on_tpu: Callable[..., Any], elsewhere: Callable[..., Any], *arrays: Any) -> Any:

@@ -26,26 +26,27 @@ SIZES = {"weights": 0, "slots": GIB, "state": 0, "batch": 0}
 def fake_engines(monkeypatch):
     """Fake compilers: 1 GiB, and for each row of a micro-batch 1 GiB, in JAX three quarters.
 
-    A micro-batch takes 0.1 s and a row 0.01 s more, in JAX 0.02 s. Returns the (engine, rows of a
-    replica, accumulation) of each program.
+    Half of that with remat blocks, a quarter with full. A micro-batch takes 0.1 s and a row 0.01 s
+    more, in JAX 0.02 s. Returns the (engine, rows of a replica, accumulation) of each program.
     """
     given, texts, kept_step = [], {}, Preset.step
 
     def lower_jax(preset, rows, topology, shard_optimizer):
-        text = f"jax {rows} {preset.accumulation} {topology.devices}"
+        text = f"jax {rows} {preset.accumulation} {topology.devices} {preset.remat}"
         return LoweredStep(text, 1000, SIZES, 4000)
 
     def step(preset, rows):
         made = kept_step(preset, rows)
-        texts[made.function] = f"tensorflow {rows} {preset.accumulation} 1"
+        texts[made.function] = f"tensorflow {rows} {preset.accumulation} 1 {preset.remat}"
         return made
 
     def compile_for(chip, text, *, cache, time_limit, keep, topology=None):
-        engine, rows, parts, devices = text.split()
+        engine, rows, parts, devices, remat = text.split()
         assert (topology.devices if topology else 1) == int(devices)
         rows, parts, in_jax = int(rows), int(parts), engine == "jax"
         given.append((engine, rows, parts))
-        needed = GIB + (0.75 if in_jax else 1.0) * GIB * rows / parts
+        share = {"none": 1.0, "blocks": 0.5, "full": 0.25}[remat]
+        needed = GIB + (0.75 if in_jax else 1.0) * GIB * rows / parts * share
         seconds = 0.1 * parts + (0.02 if in_jax else 0.01) * rows
         memory = dict.fromkeys(("output", "alias", "generated_code"), 0)
         return Compiled(
@@ -110,6 +111,25 @@ def test_nothing_fits(fake_engines, monkeypatch, capsys):
     assert tfnlp(*TINY, "--batch", 4, "--topology", "v5e:1x1") == 0
     out = capsys.readouterr().out
     assert "no number of micro-batches makes this batch fit" in out and "to run it" not in out
+
+
+def test_activations_are_computed_again_where_nothing_else_fits(fake_engines, monkeypatch, capsys):
+    arguments = ("--batch", 2, "--topology", "v5e:1x1")
+    # A row needs 1 GiB more than the weights, with remat blocks half of it, with full a quarter.
+    for usable, remat in ((1.6, "blocks"), (1.3, "full")):
+        monkeypatch.setitem(
+            CHIPS, "v5e", dataclasses.replace(CHIPS["v5e"], usable=int(usable * GIB))
+        )
+        assert tfnlp(*TINY, *arguments) == 0
+        out = capsys.readouterr().out
+        assert f"the batch asked for, in 2 micro-batches, with remat {remat}" in out
+        assert f"--batch-size 2 --accumulation 2 --remat {remat} --bf16" in command(out)
+    assert tfnlp(*TINY, *arguments, "--remat", "blocks") == 0  # as it was asked for
+    assert "fit with remat blocks; give it more chips" in capsys.readouterr().out
+    monkeypatch.setitem(CHIPS, "v5e", dataclasses.replace(CHIPS["v5e"], usable=int(1.6 * GIB)))
+    assert tfnlp(*TINY, "--topology", "v5e:1x1") == 0
+    out = capsys.readouterr().out
+    assert "largest batch that fits: 1 a replica" in out and "--remat blocks" in command(out)
 
 
 def test_a_search_proposes_what_it_found(fake_engines, capsys):
@@ -179,6 +199,7 @@ def test_the_options_are_those_of_pretrain(model):
     given = {name: values[name] for name in values if name in family.plan.options}
     config = PlanConfig.make(model=model, optimizer="adam", dropout=0.2, tokens=10**9, **given)
     result = {"engine": "jax", "length": 20, "global_batch": 48, "accumulation": 2, "chips": 8}
+    result["remat"] = "blocks"
     result.update(expected_seconds=1.0, floor_seconds=0.5)
     line = shlex.split(pretrain_command(config, result))
     parsed = vars(parse([*line, "--output", "run", "--input", "text"]))
@@ -186,6 +207,7 @@ def test_the_options_are_those_of_pretrain(model):
     made: Config = family.config.make(**{k: v for k, v in parsed.items() if k in fields})
     assert (made.batch_size, made.accumulation, made.steps) == (48, 2, 1041667)
     assert (made.bf16, made.optimizer, made.dropout) == (True, "adam", 0.2)
+    assert made.remat == "blocks"
     assert family.sizes[made.size] == family.sizes[MODELS[model][1]]
     assert 20 in (getattr(made, "seq_length", None), getattr(made, "window", None))
     assert set(family.plan.pretrain) == {"length", *family.plan.options}

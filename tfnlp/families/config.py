@@ -10,6 +10,7 @@ LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 ENGINES = ("auto", "tensorflow", "jax")
 SCHEDULES = ("linear", "cosine", "inverse_sqrt", "constant")
+REMAT = ("none", "blocks", "full")  # a test compares them with those of tfnlp.layers
 OPTIMIZERS = ("adam", "adamw", "bert_adamw", "roberta_adamw", "lamb", "adagrad", "rowwise_adagrad")
 OPTIMIZER_HELP = (
     "rule of the updates; adamw: the textbook's, bert_adamw: without bias correction, as in BERT's "
@@ -216,6 +217,19 @@ class PackConfig(Config):
 
 
 @dataclasses.dataclass(kw_only=True)
+class RematConfig(Config):
+    """What of a model of blocks is computed again in the backward pass."""
+
+    remat: str = option(
+        "none",
+        "compute activations again in the backward pass instead of keeping them: less memory, a "
+        "third more work, the same numbers; blocks: those of Transformer blocks and LSTMs; full: "
+        "one part of a block at a time, and ELMo's characters",
+        choices=REMAT, group="devices",
+    )  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
 class StartConfig(Config):
     """The model to go on from."""
 
@@ -226,7 +240,7 @@ class StartConfig(Config):
 
 
 @dataclasses.dataclass(kw_only=True)
-class TransformerConfig(Config):
+class TransformerConfig(RematConfig):
     """What can be changed of a published size, and dropout."""
 
     num_layers: int | None = option(

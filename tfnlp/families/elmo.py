@@ -9,6 +9,7 @@ from tfnlp.configs import option, redefine
 from tfnlp.families import fitting
 from tfnlp.families.config import (
     MOST_LAYERS,
+    RematConfig,
     StartConfig,
     TrainingConfig,
     WordTextConfig,
@@ -39,7 +40,7 @@ CHANGED_SIZES = ("num_layers", "units", "projection_size", "num_highway")
     batch_size=128, learning_rate=0.2, warmup=0.0, schedule="constant", optimizer="adagrad",
     weight_decay=0.0, clip_norm=10.0,
 )  # fmt: skip
-class ElmoConfig(TrainingConfig, StartConfig, WordTextConfig):
+class ElmoConfig(TrainingConfig, RematConfig, StartConfig, WordTextConfig):
     """The next and the previous word; the recipe of bilm-tf."""
 
     size: str = option(

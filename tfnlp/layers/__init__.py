@@ -24,6 +24,7 @@ from tfnlp.layers.highway import Highway
 from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
+from tfnlp.layers.remat import rematerialization
 from tfnlp.layers.replaced_tokens import ReplacedTokens
 from tfnlp.layers.sampled_softmax import SampledSoftmax
 from tfnlp.layers.scalar_mix import ScalarMix
@@ -63,4 +64,5 @@ __all__ = [
     "TokenEmbedding",
     "TransformerBlock",
     "WordEmbedding",
+    "rematerialization",
 ]

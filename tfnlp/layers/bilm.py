@@ -1,5 +1,6 @@
 """The layers of the bidirectional language model: two stacks of LSTMs without connections."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,6 +8,7 @@ from keras import ops
 
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
+from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Shape, Tensor
 
 
@@ -122,19 +124,31 @@ class BiLM(keras.layers.Layer):
                 (f, mask, self.forward[index], 2 * index),
                 (b, b_mask, self.backward[index], 2 * index + 1),
             ):
-                y, state = lstm(
-                    self.dropouts[row](x, training=training),
-                    mask=x_mask,
-                    initial_state=None if initial_state is None else initial_state[:, row],
-                    resets=resets,
-                    training=training,
-                )
+                before = None if initial_state is None else initial_state[:, row]
+                arrays = (x, x_mask, before, resets)
+                y, state = self._lstm(lstm, self.dropouts[row], arrays, training)
                 new.append(y)
                 states.append(state)
             f, b = new
             layer = ops.concatenate([f, ops.flip(b, axis=1) if mirrored else b], -1)
             layers.append(layer)  # [B, T, 2P]
         return layers, ops.stack(states, axis=1)
+
+    def _lstm(
+        self,
+        lstm: ProjectedLSTM,
+        dropout: Dropout,
+        arrays: Sequence[Tensor | None],
+        training: bool,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the outputs and the state of an LSTM for its inputs, mask, state and resets."""
+
+        def outputs(x: Tensor, *rest: Tensor | None) -> tuple[Tensor, Tensor]:
+            names = ("mask", "initial_state", "resets")
+            named = dict(zip(names, rest, strict=True))
+            return lstm(dropout(x, training=training), training=training, **named)
+
+        return rematerialized(outputs, arrays, [lstm, dropout], training)
 
     def _check(self, inputs: Tensor, backward_inputs: Tensor | None, resets: Tensor | None) -> None:
         self._check_width("inputs", inputs.shape)

@@ -9,6 +9,7 @@ from keras import ops
 from tfnlp.layers.activations import activation as activation_of
 from tfnlp.layers.highway import Highway
 from tfnlp.layers.kernels.char_maxima import char_maxima
+from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Shape, Tensor
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
@@ -113,8 +114,12 @@ class CharCNN(keras.layers.Layer):
                 name="projection_bias", shape=(self.projection_size,), initializer="zeros"
             )
 
-    def call(self, inputs: Tensor) -> Tensor:
+    def call(self, inputs: Tensor, training: bool = False) -> Tensor:
         self._check(inputs.shape)
+        return rematerialized(self._words, [inputs], [self], training, full=True)
+
+    def _words(self, inputs: Tensor) -> Tensor:
+        """Return `[..., P]` of character ids `[..., C]`."""
         length = inputs.shape[-1]
         leading = ops.shape(inputs)[:-1]
         ids = ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1]))  # [N, C]
@@ -139,7 +144,7 @@ class CharCNN(keras.layers.Layer):
                 f"{widest}; pad the character axis"
             )
 
-    def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
+    def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
         self._check(inputs.shape)
         size = self.num_filters if self.projection_size is None else self.projection_size
         return keras.KerasTensor((*inputs.shape[:-1], size), dtype=self.compute_dtype)

@@ -1,5 +1,6 @@
 """One Transformer block: self-attention, optional cross-attention, feed-forward net."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ from tfnlp.layers.attention import MultiHeadAttention
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.normalization import LayerNorm
+from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
@@ -135,49 +137,120 @@ class TransformerBlock(keras.layers.Layer):
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
         self._check(context, context_keys, sequence_ids)
-        x = ops.cast(inputs, self.compute_dtype)
-        attended = self.attention(
-            self.attention_norm(x) if self.norm_first else x,
-            mask=mask,
-            cached_keys=cached_keys,
-            cached_values=cached_values,
-            cache_index=cache_index,
-            return_scores=return_scores and not self.cross,
-            sequence_ids=sequence_ids,
-            training=training,
-        )
-        attended, extras = _first_and_rest(attended)
-        y = x + self.attention_output_dropout(attended, training=training)
-        if self.cross:
+        cache = dict(cached_keys=cached_keys, cached_values=cached_values, cache_index=cache_index)
+
+        def block(
+            inputs: Tensor,
+            mask: Tensor | None,
+            sequence_ids: Tensor | None,
+            *across: Tensor | None,
+        ) -> Tensor | tuple[Tensor, ...]:
+            x = ops.cast(inputs, self.compute_dtype)
+            mine = (x, mask, sequence_ids)
+            y, *extras = self._attended(mine, cache, return_scores and not self.cross, training)
+            if self.cross:
+                y, *scores = self._crossed((y, *across), return_scores, training)
+                extras += scores
+            z = self._transformed(y, training)
+            return (z, *extras) if extras else z
+
+        across = (context, context_mask, context_keys, context_values)
+        arrays = (inputs, mask, sequence_ids, *across)
+        if cached_keys is not None:
+            return block(*arrays)
+        return rematerialized(block, arrays, [self], training)
+
+    def _attended(
+        self,
+        arrays: Sequence[Tensor | None],
+        cache: dict[str, Tensor | None],
+        return_scores: bool,
+        training: bool,
+    ) -> tuple[Tensor, ...]:
+        """Return `x + drop(attention(x))`, of `LN(x)` if pre-norm, and attention's other outputs.
+
+        Args:
+            arrays: x `[B, T, H]`, the mask and the sequence ids of the keys.
+            cache: of attention.
+            return_scores, training: of the call.
+        """
+        norm = [self.attention_norm] if self.norm_first else []
+
+        def sum_of(
+            x: Tensor, mask: Tensor | None, sequence_ids: Tensor | None
+        ) -> tuple[Tensor, ...]:
+            attended, *extras = _outputs(
+                self.attention(
+                    norm[0](x) if norm else x,
+                    mask=mask,
+                    return_scores=return_scores,
+                    sequence_ids=sequence_ids,
+                    training=training,
+                    **cache,
+                )
+            )
+            return x + self.attention_output_dropout(attended, training=training), *extras
+
+        layers = [*norm, self.attention, self.attention_output_dropout]
+        return rematerialized(sum_of, arrays, layers, training, full=True)
+
+    def _crossed(
+        self, arrays: Sequence[Tensor | None], return_scores: bool, training: bool
+    ) -> tuple[Tensor, ...]:
+        """Return the output of the cross-attention's sub-layer, and its map if it is asked for.
+
+        Args:
+            arrays: y `[B, T, H]`, the context, its mask, or its keys and values.
+            return_scores, training: of the call.
+        """
+
+        def sum_of(
+            y: Tensor,
+            context: Tensor | None,
+            mask: Tensor | None,
+            keys: Tensor | None,
+            values: Tensor | None,
+        ) -> tuple[Tensor, ...]:
             if not self.norm_first:
                 y = self.attention_norm(y)
-            attended = self.cross_attention(
-                self.cross_attention_norm(y) if self.norm_first else y,
-                context=context,
-                mask=context_mask,
-                cached_keys=context_keys,
-                cached_values=context_values,
-                return_scores=return_scores,
-                training=training,
+            attended, *scores = _outputs(
+                self.cross_attention(
+                    self.cross_attention_norm(y) if self.norm_first else y,
+                    context=context,
+                    mask=mask,
+                    cached_keys=keys,
+                    cached_values=values,
+                    return_scores=return_scores,
+                    training=training,
+                )
             )
-            attended, scores = _first_and_rest(attended)
-            extras = (*extras, *scores)
             y = y + self.cross_attention_output_dropout(attended, training=training)
-            if not self.norm_first:
-                y = self.cross_attention_norm(y)
+            return y if self.norm_first else self.cross_attention_norm(y), *scores
 
-        # [B*T, H]: 2-D products, which the CPU library fuses with bias and activation.
-        flat = ops.reshape(y, (-1, y.shape[-1]))
-        if not (self.cross or self.norm_first):
-            flat = self.attention_norm(flat)
-        wide = self.intermediate(self.output_norm(flat) if self.norm_first else flat)
-        wide = self._function(wide, training)
-        z = flat + self.output_dropout(self.output_dense(wide), training=training)
-        if not self.norm_first:
-            z = self.output_norm(z)
-        length = inputs.shape[1] or ops.shape(inputs)[1]
-        z = ops.reshape(z, (-1, length, inputs.shape[-1]))  # [B, T, H]
-        return (z, *extras) if extras else z
+        layers = [self.cross_attention, self.cross_attention_norm]
+        layers += [self.cross_attention_output_dropout]
+        layers += [] if self.norm_first else [self.attention_norm]
+        return rematerialized(sum_of, arrays, layers, training, full=True)
+
+    def _transformed(self, y: Tensor, training: bool) -> Tensor:
+        """Return the output of the feed-forward net's sub-layer, `[B, T, H]`."""
+        before = [] if self.cross or self.norm_first else [self.attention_norm]
+
+        def sum_of(y: Tensor) -> Tensor:
+            # [B*T, H]: 2-D products, which the CPU library fuses with bias and activation.
+            flat = ops.reshape(y, (-1, y.shape[-1]))
+            for norm in before:
+                flat = norm(flat)
+            wide = self.intermediate(self.output_norm(flat) if self.norm_first else flat)
+            wide = self._function(wide, training)
+            z = flat + self.output_dropout(self.output_dense(wide), training=training)
+            return z if self.norm_first else self.output_norm(z)
+
+        layers = [*before, self.intermediate, self.output_dense, self.output_norm]
+        layers += [self.output_dropout]
+        flat = rematerialized(sum_of, [y], layers, training, full=True)
+        length = y.shape[1] or ops.shape(y)[1]
+        return ops.reshape(flat, (-1, length, y.shape[-1]))  # [B, T, H]
 
     def compute_output_spec(
         self,
@@ -212,7 +285,7 @@ class TransformerBlock(keras.layers.Layer):
             cached_values=context_values,
             return_scores=return_scores,
         )
-        outputs, cache = _first_and_rest(specs)
+        outputs, *cache = _outputs(specs)
         return (outputs, *cache, crossed[1]) if return_scores else specs
 
     def _check(
@@ -239,5 +312,5 @@ class TransformerBlock(keras.layers.Layer):
         }
 
 
-def _first_and_rest(outputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-    return (outputs[0], outputs[1:]) if isinstance(outputs, tuple) else (outputs, ())
+def _outputs(outputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return outputs if isinstance(outputs, tuple) else (outputs,)

@@ -3,7 +3,7 @@
 import dataclasses
 
 from tfnlp.configs import Config, option
-from tfnlp.families.config import OPTIMIZERS
+from tfnlp.families.config import OPTIMIZERS, REMAT
 from tfnlp.plan.compiler import CACHE
 from tfnlp.plan.presets import MODELS
 
@@ -32,6 +32,10 @@ class PlanConfig(Config):
     float32: bool = option(False, "no bfloat16")
     optimizer: str | None = option(None, "instead of the recipe's", choices=OPTIMIZERS)
     accumulation: int = option(1, "micro-batches an update", at_least=1)
+    remat: str | None = option(
+        None, "what is computed again in the backward pass, as in `tfnlp pretrain` (default: none, "
+        "or the first that fits)", choices=REMAT,
+    )  # fmt: skip
     shard_optimizer: bool = option(False, "jax: each device keeps a part of the weights and slots")
     steps: int | None = option(
         None, "updates of the run, to say its hours and chip-hours", at_least=1

@@ -43,6 +43,7 @@ def figures(
         "batch_per_replica": batch,
         "global_batch": batch * count,
         "accumulation": preset.accumulation,
+        "remat": preset.remat,
         "parameters": step.parameters,
         "expected_argument_bytes": step.argument_bytes,
         "gradient_bytes": step.gradient_bytes,

@@ -4,11 +4,13 @@ import sys
 import time
 from typing import Any
 
+from tfnlp.families.config import REMAT
 from tfnlp.plan.chips import parse_topology
 from tfnlp.plan.config import ENGINES, PlanConfig
 from tfnlp.plan.presets import Preset
 
 Figures = dict[str, Any]
+Key = tuple[int, int, str]  # rows a replica, micro-batches, what is computed again
 
 
 def make_plan(config: PlanConfig) -> dict[str, Any]:
@@ -50,7 +52,8 @@ class _Planner:
     def __init__(self, config: PlanConfig, engine: str) -> None:
         self.config, self.engine = config, engine
         self.topology = parse_topology(config.topology)
-        self.known: dict[tuple[int, int], Figures] = {}  # by rows a replica and accumulation
+        self.known: dict[Key, Figures] = {}
+        self.modes = REMAT if config.remat is None else (config.remat,)  # in order of work
         parts = self.topology.devices * config.accumulation
         if config.batch is not None and config.batch % parts:
             raise ValueError(
@@ -58,25 +61,28 @@ class _Planner:
                 f"of {self.topology} x `accumulation` {config.accumulation}; give a multiple of "
                 f"{parts}"
             )
-        self._preset(config.accumulation)
+        self._preset(config.accumulation, self.modes[0])
 
     def plan(self) -> dict[str, Any]:
         """Return what `make_plan` does."""
         config, shown, found = self.config, None, {}
         asked = None
         if config.batch is not None:
-            asked = shown = self.figures(config.batch // self.topology.devices, config.accumulation)
+            rows = config.batch // self.topology.devices
+            asked = shown = self.figures(rows, config.accumulation, self.modes[0])
         if config.search or shown is None:
-            largest = self._search()
-            if largest:
-                shown = self.known[largest, config.accumulation]
+            for remat in self.modes:  # with less memory where not even one row fits
+                largest = self._search(remat)
+                if largest:
+                    shown = self.known[largest, config.accumulation, remat]
+                    break
             found = {"largest": largest}
         shown = shown or self.known[min(self.known)]
         proposal = self._proposal(asked or shown)
         compiled = [self.known[key] for key in sorted(self.known)]
         return {**shown, "compiled": compiled, "proposal": proposal, **found}
 
-    def _preset(self, accumulation: int) -> Preset:
+    def _preset(self, accumulation: int, remat: str) -> Preset:
         config = self.config
         return Preset(
             config.model,
@@ -88,26 +94,27 @@ class _Planner:
             bf16=not config.float32,
             optimizer=config.optimizer,
             accumulation=accumulation,
+            remat=remat,
         )
 
-    def figures(self, rows: int, accumulation: int) -> Figures:
-        """Return the figures of `rows` on each replica."""
-        if (rows, accumulation) not in self.known:
-            self.known[rows, accumulation] = self._compile(rows, accumulation)
-        return self.known[rows, accumulation]
+    def figures(self, *key: Any) -> Figures:
+        """Return the figures of a `Key`."""
+        if key not in self.known:
+            self.known[key] = self._compile(*key)
+        return self.known[key]
 
-    def _compile(self, rows: int, accumulation: int) -> Figures:
+    def _compile(self, rows: int, accumulation: int, remat: str) -> Figures:
         from tfnlp.plan.compiler import compile_for
         from tfnlp.plan.figures import figures
         from tfnlp.plan.jax_lowering import lower_jax
         from tfnlp.plan.lowering import lower, refused
 
-        config, topology, preset = self.config, self.topology, self._preset(accumulation)
+        config, topology, preset = self.config, self.topology, self._preset(accumulation, remat)
         start = time.time()
         parts = f" in {accumulation} micro-batches" if accumulation > 1 else ""
         what = (
             f"{preset.name}, {rows} x {preset.length}{parts} on one replica of {topology}, "
-            f"{self.engine}"
+            f"{self.engine}" + (f", remat {remat}" if remat != "none" else "")
         )
         print(f"compiling {what}: this takes minutes", file=sys.stderr, flush=True)
         if self.engine == "jax":
@@ -132,45 +139,56 @@ class _Planner:
         print(f"{what}: {verdict} ({time.time() - start:.0f} s)", file=sys.stderr, flush=True)
         return result
 
-    def _search(self) -> int:
+    def _search(self, remat: str) -> int:
         """Return the largest batch a replica that fits, a multiple of the micro-batches, or 0."""
         from tfnlp.plan.search import largest_batch, power_of_two
 
         accumulation, usable = self.config.accumulation, self.topology.chip.usable
-        preset = self._preset(accumulation)
+        preset = self._preset(accumulation, remat)
         fixed = sum(preset.step(accumulation).argument_bytes.values())
         guess = power_of_two(self.config.guess or preset.guess(usable, fixed))
 
         def needed(batch: int) -> tuple[bool, int]:
-            return _memory(self.figures(batch * accumulation, accumulation))
+            return _memory(self.figures(batch * accumulation, accumulation, remat))
 
         return largest_batch(needed, guess, fixed, usable) * accumulation
 
     def _proposal(self, asked: Figures) -> Figures | None:
         """Return the figures of a step with the rows of `asked` that fits, or None.
 
-        Where `asked` itself does not fit, it is that of the fewest micro-batches.
+        Where `asked` itself does not fit, it is that of the fewest micro-batches. If none fits,
+        activations are computed again.
         """
-        from tfnlp.plan.search import largest_fitting, predicted
-
         if _memory(asked)[0]:
             return asked
+        modes = self.modes[self.modes.index(asked["remat"]) :]
+        for remat in modes:
+            found = self._cut(asked, remat)
+            if found is not None:
+                return found
+        return None
+
+    def _cut(self, asked: Figures, remat: str) -> Figures | None:
+        """Return the figures of the fewest micro-batches that fit, for the rows of `asked`."""
+        from tfnlp.plan.search import largest_fitting, predicted
+
         rows, usable = asked["batch_per_replica"], asked["hbm_usable"]
         most = rows // asked["accumulation"]  # rows of a micro-batch
-        smaller = [n for n in range(1, most) if rows % n == 0]
+        tried = remat == asked["remat"]
+        sizes = [n for n in range(1, most if tried else most + 1) if rows % n == 0]
         # The sums over the micro-batches are as large as the gradients.
         fixed = sum(asked["expected_argument_bytes"].values()) + asked["gradient_bytes"]
 
         def needed(part: int) -> tuple[bool, int]:
-            return _memory(self.figures(rows, rows // part))
+            return _memory(self.figures(rows, rows // part, remat))
 
         guess = predicted({most: asked["hbm_needed"]}, fixed, usable)
-        part = largest_fitting(needed, smaller, guess, fixed, usable)
-        return self.known[rows, rows // part] if part else None
+        part = largest_fitting(needed, sizes, guess, fixed, usable)
+        return self.known[rows, rows // part, remat] if part else None
 
 
-def _key(result: Figures) -> tuple[int, int]:
-    return result["batch_per_replica"], result["accumulation"]
+def _key(result: Figures) -> Key:
+    return result["batch_per_replica"], result["accumulation"], result["remat"]
 
 
 def _memory(result: Figures) -> tuple[bool, int]:

@@ -57,6 +57,7 @@ class Preset:
         bf16: Matrix products in bfloat16.
         optimizer: Its name, instead of the recipe's.
         accumulation: Micro-batches a step.
+        remat: What is computed again in the backward pass.
 
     Raises:
         ValueError: for an unknown name, a length that the model has no positions for, or an
@@ -74,6 +75,7 @@ class Preset:
         bf16: bool = True,
         optimizer: str | None = None,
         accumulation: int = 1,
+        remat: str = "none",
     ) -> None:
         from tfnlp import models
 
@@ -103,14 +105,14 @@ class Preset:
             )
         self.predictions, self.samples = predictions, samples
         self.dropout, self.dtype = dropout, "mixed_bfloat16" if bf16 else "float32"
-        self.optimizer, self.accumulation = optimizer, accumulation
+        self.optimizer, self.accumulation, self.remat = optimizer, accumulation, remat
 
     @property
     def settings(self) -> dict[str, Any]:
         """Arguments that make the same preset, ready for JSON."""
         same = ("name", "length", "vocab_size", "predictions", "samples", "dropout")
         return {
-            **{name: getattr(self, name) for name in (*same, "optimizer", "accumulation")},
+            **{name: getattr(self, name) for name in (*same, "optimizer", "accumulation", "remat")},
             "bf16": self.dtype != "float32",
         }
 

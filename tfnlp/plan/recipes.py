@@ -46,4 +46,5 @@ def step_settings(
         seed=0,
         loss_scale=preset.plan.loss_scale(arguments),
         layer_rates=None,
+        remat=preset.remat,
     )

@@ -29,8 +29,9 @@ def comparison(result: Figures) -> list[str]:
         lines.append("there is no batch that fits with both engines")
     else:
         pair = list(pair.values())
-        rows, parts = _batch(pair[0])
+        rows, parts, remat = _step(pair[0])
         cut = f" in {parts} micro-batches" if parts > 1 else ""
+        cut += f", remat {remat}" if remat != "none" else ""
         lines += [
             f"with {rows} rows a replica{cut}:",
             "  memory: " + _less(pair, "hbm_needed", _gib),
@@ -46,8 +47,8 @@ def comparison(result: Figures) -> list[str]:
     return lines
 
 
-def _batch(result: Figures) -> tuple[int, int]:
-    return result["batch_per_replica"], result["accumulation"]
+def _step(result: Figures) -> tuple[int, int, str]:
+    return result["batch_per_replica"], result["accumulation"], result["remat"]
 
 
 def _less(pair: list[Figures], name: str, text: Callable[[float], str]) -> str:
@@ -75,14 +76,19 @@ def _plan(config: PlanConfig, result: Figures) -> str:
     proposal = result["proposal"]
     if proposal is None:
         if config.batch is not None:
+            remat = "" if config.remat is None else f" with remat {config.remat}"
             lines.append(
-                "no number of micro-batches makes this batch fit; give it more chips, or plan a "
-                "shorter length"
+                f"no number of micro-batches makes this batch fit{remat}; give it more chips, or "
+                "plan a shorter length"
             )
         return "\n".join(lines)
-    if _batch(proposal) != _batch(result):
-        parts = proposal["accumulation"]
-        lines += ["", f"the batch asked for, in {parts} micro-batches:", table(config, proposal)]
+    if _step(proposal) != _step(result):
+        what = f"with remat {proposal['remat']}"
+        if proposal["accumulation"] > 1:
+            what = f"in {proposal['accumulation']} micro-batches" + (
+                f", {what}" if proposal["remat"] != "none" else ""
+            )
+        lines += ["", f"the batch asked for, {what}:", table(config, proposal)]
     lines.append(f"to run it: {pretrain_command(config, proposal)}")
     return "\n".join(lines)
 
@@ -104,6 +110,7 @@ def pretrain_command(config: PlanConfig, result: Figures) -> str:
         **{flag: values[name] for name, flag in family.plan.pretrain.items()},
         "--batch-size": result["global_batch"],
         "--accumulation": result["accumulation"] if result["accumulation"] > 1 else None,
+        "--remat": result["remat"] if result["remat"] != "none" else None,
         "--optimizer": config.optimizer,
         "--dropout": config.dropout if "dropout" in config.given else None,
         "--steps": _run_steps(config, result),
@@ -134,6 +141,8 @@ def table(config: PlanConfig, result: Figures) -> str:
             + (f", in {parts} micro-batches" if parts > 1 else ""),
         ),
     ]
+    if result["remat"] != "none":
+        rows.append(("remat", result["remat"]))
     needed, usable = _gib(result["hbm_needed"]), _gib(result["hbm_usable"])
     if result["verdict"] == "fits":
         rows.append(("verdict", f"fits: {needed} of {usable}"))

@@ -5,7 +5,7 @@ from typing import Any
 
 from tfnlp.configs import Config, option, redefine
 from tfnlp.families.bert import FillConfig
-from tfnlp.families.config import DeviceConfig, OutputConfig, TokenBatchConfig
+from tfnlp.families.config import DeviceConfig, OutputConfig, RematConfig, TokenBatchConfig
 from tfnlp.families.precision import PrecisionConfig
 from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
 
@@ -27,7 +27,9 @@ FEATURES = (
     secret_file={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
-class FinetuneConfig(PrecisionConfig, DeviceConfig, ColumnConfig, TokenBatchConfig, OutputConfig):
+class FinetuneConfig(
+    PrecisionConfig, DeviceConfig, RematConfig, ColumnConfig, TokenBatchConfig, OutputConfig
+):
     """Fine-tune a pretrained model on a task, or train a network on its frozen features."""
 
     model: Any = option(

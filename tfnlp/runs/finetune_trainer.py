@@ -52,6 +52,7 @@ def make_trainer(
         seed=seed,
         directory=folder,
         keep=1,
+        remat=config.remat,
         **more,
     )
 

@@ -184,6 +184,7 @@ def make_trainer(config: Any, task: Any, strategy: Any, **more: Any) -> Any:
         seed=config.seed,
         directory=config.output,
         keep=config.keep,
+        remat=getattr(config, "remat", "none"),
         **more,
     )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from tfnlp.layers.kernels.target import traced_for_tpu
+from tfnlp.layers.remat import rematerialization
 from tfnlp.training.flops import matmul_flops
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
@@ -45,6 +46,7 @@ class Step:
         layer_rates: a `LayerRates`, built, or None: one rate for all.
         loss_scaling: a `LossScaling`, or None: the loss has no other factor than `loss_scale`.
         for_tpu: whether it runs on a TPU, for which some layers have another form.
+        remat: which activations are computed again, see `tfnlp.layers.rematerialization`.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Step:
         layer_rates: LayerRates | None = None,
         loss_scaling: LossScaling | None = None,
         for_tpu: bool = False,
+        remat: str = "none",
     ) -> None:
         self.task, self.model = task, task.model
         self.optimizer, self.rate = optimizer, rate
@@ -68,7 +71,7 @@ class Step:
         self.replicas, self.loss_scale = replicas, loss_scale
         self.trims = task.trims and accumulation > 1 and not jit_compile
         self.layer_rates, self.loss_scaling = layer_rates, loss_scaling
-        self._for_tpu = for_tpu
+        self._for_tpu, self._remat = for_tpu, remat
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
             optimizer.takes_rows
@@ -265,7 +268,7 @@ class Step:
         seeds = layer_seeds(self.model, step_seed(self.seed, step, micro_batch, replica))
         parts = self.replicas * self.accumulation
         variables = [v.value for v in self.model.trainable_variables]
-        with traced_for_tpu(self._for_tpu):
+        with traced_for_tpu(self._for_tpu), rematerialization(self._remat):
             with tf.GradientTape(watch_accessed_variables=False) as tape:
                 tape.watch(variables)
                 loss, sums, state, scope = objective(self.task, batch, counts, seeds, parts, scale)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
+from tfnlp.layers.remat import check_remat
 from tfnlp.locks import locked
 from tfnlp.training.arguments import Rate, as_optimizer, as_rate, as_task
 from tfnlp.training.batches import Batches, StepData
@@ -76,6 +77,9 @@ class Trainer:
         layer_rates: a `LayerRates`: rates by layer and frozen layers; None: one rate for all.
         loss_scaling: a `LossScaling`, which follows the range of float16; True for the usual one;
             None: that one if layers of the model compute in float16.
+        remat: which activations are computed again in the backward pass instead of kept, "none",
+            "blocks" or "full", see `tfnlp.layers.rematerialization`: less memory, more work, the
+            same numbers.
 
     Raises:
         ValueError: for arguments out of range or of another type, and for a Keras optimizer that
@@ -100,9 +104,11 @@ class Trainer:
         loss_scale: float = 1.0,
         layer_rates: LayerRates | None = None,
         loss_scaling: LossScaling | bool | None = None,
+        remat: str = "none",
     ) -> None:
         counts = dict(accumulation=accumulation, steps_per_call=steps_per_call, keep=keep)
         _check_ranges(counts, clip_norm, loss_scale)
+        check_remat(remat)
         self.task = as_task(task, loss)
         self.strategy = strategy or default_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
@@ -123,6 +129,7 @@ class Trainer:
             loss_scale,
             layer_rates,
             scaling,
+            remat,
         )
         self.engine = make_engine(settings, self.strategy)
         self.workers = self.engine.workers

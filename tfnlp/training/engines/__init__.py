@@ -39,6 +39,7 @@ class StepSettings:
     loss_scale: float
     layer_rates: LayerRates | None
     loss_scaling: LossScaling | None = None
+    remat: str = "none"
 
 
 class Engine(Protocol):

@@ -16,6 +16,7 @@ import keras
 from jax import lax
 from jax import numpy as jnp
 
+from tfnlp.layers.remat import rematerialization
 from tfnlp.training.engines import StepSettings
 from tfnlp.training.engines.jax_devices import AXIS, ROWS, SHARED, JaxDevices
 from tfnlp.training.objective import (
@@ -195,15 +196,16 @@ class JaxStep:
         seeds = jax.random.randint(jax.random.fold_in(key, index), shape, 0, 2**31 - 1)
 
         def loss(weights: list[jax.Array]) -> tuple[jax.Array, tuple[Any, ...]]:
-            total, sums, new, scope = objective(
-                self.task,
-                rows,
-                counts,
-                list(seeds[: self._seeds]),
-                self.devices.num_replicas_in_sync * self.settings.accumulation,
-                scale,
-                self._bound(weights, others, tables),
-            )
+            with rematerialization(self.settings.remat):
+                total, sums, new, scope = objective(
+                    self.task,
+                    rows,
+                    counts,
+                    list(seeds[: self._seeds]),
+                    self.devices.num_replicas_in_sync * self.settings.accumulation,
+                    scale,
+                    self._bound(weights, others, tables),
+                )
             self._sum_names = list(sums)
             return total, (sums, new, [scope.get_current_value(v) for v in self.others])
 

@@ -144,4 +144,5 @@ def make_step(settings: StepSettings, replicas: int, for_tpu: bool = False) -> S
         settings.layer_rates,
         settings.loss_scaling,
         for_tpu,
+        settings.remat,
     )

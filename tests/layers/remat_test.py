@@ -1,0 +1,117 @@
+"""Rematerialisation: the same numbers, computed again instead of kept."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp import layers
+from tfnlp.families.config import REMAT
+from tfnlp.layers import remat
+
+B, T, S, H = 3, 6, 5, 8
+RANDOM = np.random.default_rng(5)
+X = RANDOM.standard_normal((B, T, H)).astype("float32")
+MASK = np.arange(T) < np.array([[6], [4], [1]])
+CONTEXT = RANDOM.standard_normal((B, S, H)).astype("float32")
+CONTEXT_MASK = np.arange(S) < np.array([[2], [5], [3]])
+STATE = RANDOM.standard_normal((B, 4, 10 + H)).astype("float32")
+WORDS = RANDOM.integers(0, 20, (B, T, 7)).astype("int32")
+
+
+def block(**arguments):
+    return layers.TransformerBlock(2, 16, dropout=0.3, attention_dropout=0.2, **arguments)
+
+
+def bilm(**arguments):
+    return layers.BiLM(2, 10, H, dropout=0.3, **arguments)
+
+
+def characters(**arguments):
+    filters = ((1, 3), (3, 4))
+    return layers.CharCNN(20, 4, filters, num_highway=1, projection_size=H, **arguments)
+
+
+# A layer, its inputs, and how often its last product is computed: kept, with blocks, with full.
+CASES = {
+    "post-norm": (block, (X,), dict(mask=MASK), (1, 2, 3)),
+    "pre-norm": (lambda **a: block(norm_first=True, causal=True, **a), (X,), {}, (1, 2, 3)),
+    "cross": (
+        lambda **a: block(causal=True, **a),
+        (X, CONTEXT),
+        dict(context_mask=CONTEXT_MASK, return_scores=True),
+        (1, 2, 3),
+    ),
+    "packed": (block, (X,), dict(sequence_ids=np.cumsum(~MASK, 1)), (1, 2, 3)),
+    "bilm": (bilm, (X, STATE), dict(mask=MASK), (1, 2, 2)),
+    "characters": (characters, (WORDS,), {}, (1, 1, 2)),
+}
+SECOND = {"cross": "context", "bilm": "initial_state"}
+
+
+def of_a_call(case, mode, **arguments):
+    """Outputs of two calls that share the weights, all gradients, and products by layer."""
+    keras.utils.set_random_seed(2)
+    make, arrays, more, _ = CASES[case]
+    layer = make(**arguments)
+    more = {name: x if x is True else tf.constant(x) for name, x in more.items()}
+    inputs = [tf.constant(x) for x in arrays]
+
+    def call(training):
+        named = {SECOND[case]: inputs[1]} if len(inputs) > 1 else {}
+        return tf.nest.flatten(layer(inputs[0], training=training, **named, **more))
+
+    call(training=False)  # makes the weights
+    product = getattr(layer, "output_dense", None) or getattr(layer, "forward", [None])[-1]
+    counted, calls = product or layer.highways[0], []
+    kept_call = counted.call
+    counted.call = lambda *a, **k: calls.append(1) or kept_call(*a, **k)
+    weights = [v.value for v in layer.trainable_variables]
+    floats = [x for x in inputs if x.dtype.is_floating]
+    with tf.GradientTape() as tape:
+        tape.watch(floats)
+        with remat.rematerialization(mode):
+            outputs = [tf.cast(y, "float32") for _ in range(2) for y in call(training=True)]
+        random = np.random.default_rng(6)  # each number of the outputs has a weight of its own
+        loss = sum(tf.reduce_sum(y * random.standard_normal(y.shape)) for y in outputs)
+    gradients = tape.gradient(loss, [*floats, *weights])
+    arrays = [*outputs, *(tf.convert_to_tensor(g) for g in gradients)]
+    return [np.asarray(x) for x in arrays], len(calls) / 2
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("case", CASES)
+def test_the_same_numbers(case, dtype):
+    wanted, calls = of_a_call(case, "none", dtype=dtype)
+    counts = [calls]
+    for mode in REMAT[1:]:
+        got, calls = of_a_call(case, mode, dtype=dtype)
+        counts.append(calls)
+        for a, b in zip(got, wanted, strict=True):
+            assert np.abs(b).max() > 0
+            # Gradients are sums, not always in the same order.
+            rounding = 1e-6 if dtype == "float32" else 1e-2
+            np.testing.assert_allclose(a, b, rtol=0, atol=rounding * np.abs(b).max())
+    assert tuple(counts) == CASES[case][-1]
+
+
+def test_the_two_calls_have_other_masks():
+    """What the test above would not see if both calls had the mask of the first."""
+    arrays, _ = of_a_call("post-norm", "blocks")
+    assert np.abs(arrays[0] - arrays[1]).max() > 0.1
+
+
+def test_nothing_is_computed_again_without_training():
+    layer = block()
+    with remat.rematerialization("full"):
+        outputs = layer(X)
+    np.testing.assert_array_equal(outputs, layer(X))
+
+
+def test_modes():
+    assert remat.REMAT == REMAT
+    with pytest.raises(ValueError, match="remat='all' must be one of none, blocks, full"):
+        with remat.rematerialization("all"):
+            pass

@@ -1,0 +1,60 @@
+"""Functions of TensorFlow that `layers` need and Keras does not have.
+
+`layers` imports this module in functions, once it knows that Keras's backend is TensorFlow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+
+def rematerialized(
+    function: Callable[..., tf.Tensor | tuple[tf.Tensor, ...]],
+    arrays: Sequence[tf.Tensor | tf.Variable],
+) -> Any:
+    """Return `function(*arrays)`, of which a gradient keeps `arrays` alone.
+
+    `tf.recompute_grad` takes no integers and booleans.
+
+    Args:
+        function: without variables; what it draws follows from its arguments.
+        arrays: tensors and variables of any dtype.
+    """
+    arrays = [tf.convert_to_tensor(x) for x in arrays]
+    floats = [i for i, x in enumerate(arrays) if x.dtype.is_floating]
+
+    @tf.custom_gradient
+    def computed(*arrays: tf.Tensor) -> tuple[Any, Callable[..., list[tf.Tensor | None]]]:
+        def gradient(*upstream: tf.Tensor) -> list[tf.Tensor | None]:
+            again = _after(upstream[0], arrays)
+            sources = [again[i] for i in floats]
+            with tf.GradientTape(watch_accessed_variables=False) as tape:
+                tape.watch(sources)
+                outputs = function(*again)
+            upstream = upstream if isinstance(outputs, tuple) else upstream[0]
+            gradients = [None] * len(arrays)
+            for i, found in zip(floats, tape.gradient(outputs, sources, upstream), strict=True):
+                # Rows of a table, which is an array here, become dense.
+                gradients[i] = None if found is None else tf.convert_to_tensor(found)
+            return gradients
+
+        return function(*arrays), gradient
+
+    return computed(*arrays)
+
+
+def _after(last: tf.Tensor, arrays: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Return equal arrays that a compiler takes for others, which depend on `last`.
+
+    Otherwise it finds that the same is computed twice, and keeps the first results.
+    """
+    if tf.executing_eagerly():
+        return [tf.identity(x) for x in arrays]
+    first = tf.reshape(last, [-1])[:1]
+    zero = tf.reshape(tf.where(tf.equal(first, first), 0.0, math.nan), ())  # no compiler knows it
+    numbers = [x.dtype.is_floating or x.dtype.is_integer for x in arrays]
+    return [x + tf.cast(zero, x.dtype) if n else x for x, n in zip(arrays, numbers, strict=True)]
