@@ -158,9 +158,8 @@ def dropout(kept):
     return function, (probabilities, spec(2, dtype="uint32"), probabilities)
 
 
-def turn_by_turn(shape, dropped, seed):
+def turn_by_turn(count, width, dropped, seed):
     """As `dropout_mask`, with the halves of a word where they lie in a CPU's memory."""
-    count = FULL * 12 * LENGTH * LENGTH
     draws = keras.random.randint((512 + count // 1024,), -(2**31), 2**31 - 1, "int32", seed)
     draws = tf.cast(draws, "uint32")
     words = draws[512:, None] ^ draws[None, :512]
@@ -168,7 +167,7 @@ def turn_by_turn(shape, dropped, seed):
         words ^= tf.bitwise.right_shift(words, shift)
         words *= tf.constant(factor, "uint32")
     halves = keras.ops.reshape(keras.ops.view(words, "uint16"), (-1,))
-    return keras.ops.reshape(halves[:count], shape) >= dropped
+    return keras.ops.reshape(halves[:count], (-1, width)) >= dropped
 
 
 def search(halving, words=793471, samples=8192):
@@ -217,7 +216,7 @@ CHOICES = {
         f"dropout of {FULL} x 12 x {LENGTH} x {LENGTH} probabilities",
         {
             "halves of a word turn by turn": dropout(turn_by_turn),
-            "low halves, then high ones": dropout(dropout_layer.dropout_mask),
+            "a word for each element": dropout(dropout_layer.dropout_mask),
         },
     ),
 }

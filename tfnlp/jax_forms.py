@@ -81,32 +81,18 @@ def first_largest(z: jax.Array) -> jax.Array:
     )
 
 
-def rows_in_turns(
-    function: Callable[[dict[str, jax.Array]], tuple[jax.Array, ...]],
-    arrays: dict[str, jax.Array],
-    rows: int,
-) -> tuple[jax.Array, ...]:
-    """Return the outputs of `function` for all entries along the first axis, `rows` at a time.
+def columns(matrix: jax.Array, x: jax.Array) -> jax.Array:
+    """Return `M x_t` of every position: `[F, C]` and `[B, T, C]` to `[B, F, T]`.
 
-    `ops.map` fills its results with zeros first, which takes as long on a TPU as a product.
-
-    Args:
-        function: of arrays with `rows` entries.
-        arrays: by name, with the same first axis, a multiple of `rows`.
-        rows: entries a turn.
+    Of `einsum` a TPU's compiler makes a product `[B, T, F]` and rearranges it in memory, which
+    takes longer than the product.
     """
+    return jax.lax.dot_general(matrix, x, (((1,), (2,)), ((), ()))).transpose(1, 0, 2)
 
-    def cut(at: jax.Array) -> dict[str, jax.Array]:
-        return {n: jax.lax.dynamic_slice_in_dim(x, at * rows, rows) for n, x in arrays.items()}
 
-    def turn(at: jax.Array, outputs: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-        pairs = zip(outputs, function(cut(at)), strict=True)
-        return tuple(jax.lax.dynamic_update_slice_in_dim(y, x, at * rows, 0) for y, x in pairs)
-
-    count = next(iter(arrays.values())).shape[0] // rows
-    one = jax.eval_shape(lambda: function(cut(0)))
-    start = tuple(jax.lax.empty((count * rows, *x.shape[1:]), x.dtype) for x in one)
-    return jax.lax.fori_loop(0, count, turn, start)
+def empty_like(x: jax.Array) -> jax.Array:
+    """Return an array of the shape and dtype of x without values."""
+    return jax.lax.empty(x.shape, x.dtype)
 
 
 def softmax(x: jax.Array) -> jax.Array:

@@ -1,6 +1,6 @@
-"""Functions of TensorFlow that `layers` need and Keras does not have.
+"""What `layers` use with TensorFlow alone.
 
-`layers` imports this module in functions, once it knows that Keras's backend is TensorFlow.
+`layers` imports this module in functions, as `jax_forms`, once it knows Keras's backend.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
+
+try:
+    from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_custom_call_v2
+except ImportError:  # a version without it: zeros take a little longer
+    xla_custom_call_v2 = None
 
 
 def rematerialized(
@@ -58,3 +63,21 @@ def _after(last: tf.Tensor, arrays: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     zero = tf.reshape(tf.where(tf.equal(first, first), 0.0, math.nan), ())  # no compiler knows it
     numbers = [x.dtype.is_floating or x.dtype.is_integer for x in arrays]
     return [x + tf.cast(zero, x.dtype) if n else x for x, n in zip(arrays, numbers, strict=True)]
+
+
+def empty_like(x: tf.Tensor) -> tf.Tensor:
+    """Return an array of the shape and dtype of x without values, in a program for a TPU.
+
+    `AllocateBuffer` is what `jax.lax.empty` asks the compiler for.
+    """
+    if xla_custom_call_v2 is None:
+        return tf.zeros(x.shape, x.dtype)
+    (made,) = xla_custom_call_v2(
+        operands=[],
+        call_target_name="AllocateBuffer",
+        backend_config="",
+        has_side_effect=False,
+        result_dtypes=[x.dtype],
+        result_shapes=[x.shape],
+    )
+    return made

@@ -21,10 +21,11 @@ def test_rate_and_scale(rate, dtype):
     np.testing.assert_allclose(y[y > 0], 1 / (1 - rate), rtol=4e-3 if dtype == "bfloat16" else 1e-4)
 
 
-def test_elements_rows_and_columns_are_independent():
+@pytest.mark.parametrize("shape", [(2**20,), (1024, 1024)])
+def test_elements_rows_and_columns_are_independent(shape):
     # Correlation of the mask with itself, shifted along the flat order and along the table that
     # it is cut from (1,024 elements a row), against five standard errors of independent coins.
-    kept = (mask(0.5, (2**20,)) > 0).astype("float64") * 2 - 1
+    kept = (mask(0.5, shape) > 0).astype("float64").ravel() * 2 - 1
     for shift in (1, 2, 3, 7, 512, 1023, 1024, 1025, 2048, 4096, 65536):
         assert abs((kept[shift:] * kept[:-shift]).mean()) < 5 / np.sqrt(kept.size - shift)
     # Four corners of a rectangle: a plain xor of row and column numbers would fail here.

@@ -15,7 +15,6 @@ from tfnlp.layers.kernels.columns import (
 )
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, plain_cross_entropy
 from tfnlp.layers.kernels.dropout_mask import (
-    COLUMNS,
     dropout_mask,
     mask_of_draws,
     plain_mask_of_draws,
@@ -23,11 +22,31 @@ from tfnlp.layers.kernels.dropout_mask import (
 from tfnlp.layers.kernels.gelu import trainable_gelu, trainable_gelu_tanh
 from tfnlp.layers.kernels.layer_norm import plain_scaled_norm, scaled_norm
 from tfnlp.layers.kernels.pair_losses import pair_losses, plain_pair_losses
+from tfnlp.layers.kernels.target import traced_for_tpu
 from tfnlp.layers.kernels.tied_projection import plain_tied_projection, tied_projection
+from tfnlp.layers.kernels.vocabulary_loss import (
+    plain_vocabulary_loss,
+    positions_of,
+    vocabulary_loss,
+)
 
 BAND = np.random.default_rng(0).integers(0, 2, (2, 3, 5)).astype("float32")
+WORDS = np.random.default_rng(6).integers(0, 11, 23).astype("int32")
+COUNTED = np.random.default_rng(7).uniform(0, 2, 23).astype("float32")
 WEIGHTS = np.random.default_rng(1).uniform(0, 3, (2, 1, 5)).astype("float32")
 IDS = np.random.default_rng(5).integers(0, 9, 6).astype("int32")
+
+
+def on_tpu(function):
+    """The form for a TPU of a function."""
+
+    def traced(*arguments):
+        with traced_for_tpu():
+            return function(*arguments)
+
+    return traced
+
+
 PAIRS = {
     "to_columns": (to_columns, plain_to_columns, [(3, 5, 4), (4, 6), (6,)]),
     "from_columns": (from_columns, plain_from_columns, [(3, 4, 5), (4, 6), (6,)]),
@@ -41,6 +60,11 @@ PAIRS = {
     "scaled_norm of constant rows": (
         lambda x, gamma: scaled_norm(x * 0, gamma, 0.1),
         lambda x, gamma: plain_scaled_norm(x * 0, gamma, 0.1),
+        [(6, 16), (16,)],
+    ),
+    "scaled_norm on a TPU": (
+        on_tpu(lambda x, gamma: scaled_norm(x, gamma, 1e-5)),
+        lambda x, gamma: plain_scaled_norm(x, gamma, 1e-5),
         [(6, 16), (16,)],
     ),
     "tied_projection": (tied_projection, plain_tied_projection, [(6, 4), (9, 4)]),
@@ -65,6 +89,21 @@ PAIRS = {
         [(6, 9)],
     ),
     "gelu": (trainable_gelu, lambda x: keras.ops.gelu(x, approximate=False), [(40, 50)]),
+    "gelu on a TPU": (
+        on_tpu(trainable_gelu),
+        lambda x: keras.ops.gelu(x, approximate=False),
+        [(40, 50)],
+    ),
+    "vocabulary_loss": (
+        lambda *x: vocabulary_loss(*x, WORDS, COUNTED, 8)[0],
+        lambda *x: plain_vocabulary_loss(*x, WORDS, COUNTED)[0],
+        [(23, 4), (11, 4), (11,)],
+    ),
+    "vocabulary_loss without a bias": (
+        lambda *x: vocabulary_loss(*x, None, WORDS, COUNTED, 23)[0],
+        lambda *x: plain_vocabulary_loss(*x, None, WORDS, COUNTED)[0],
+        [(23, 4), (11, 4)],
+    ),
     "gelu_tanh": (trainable_gelu_tanh, lambda x: keras.ops.gelu(x, approximate=True), [(40, 50)]),
 }
 
@@ -88,22 +127,43 @@ def test_values_and_gradients(name, compiled):
         np.testing.assert_allclose(g, expected, rtol=2e-4, atol=2e-5)
 
 
+def test_hits_of_the_vocabulary_are_first_best_words():
+    """Of equal logits the first word is the guess, as in `argmax`."""
+    rng = np.random.default_rng(8)
+    h, table = (rng.integers(-1, 2, shape).astype("float32") for shape in ((23, 2), (11, 2)))
+    z = h @ table.T
+    assert (np.sort(z, -1)[:, -1] == np.sort(z, -1)[:, -2]).any()
+    ids = np.where(np.arange(23) % 2, z.argmax(-1), WORDS).astype("int32")
+    hits = vocabulary_loss(h, table, None, ids, COUNTED, 8)[1]
+    np.testing.assert_allclose(hits, COUNTED[z.argmax(-1) == ids].sum(), rtol=1e-6)
+
+
+def test_positions_of_a_turn_divide_all_where_they_can():
+    assert positions_of(49152, 40478, 2**27) == 3072
+    assert positions_of(7296, 30522, 2**27) == 3648
+    assert positions_of(23, 10, 100) == 8
+    assert positions_of(23, 10, 1000) == 23
+
+
 @pytest.mark.parametrize("dropped", [0, 1, 6554, 32768, 65535])
-def test_mask_is_the_hash_of_the_draws(dropped):
-    draws = np.random.default_rng(3).integers(-(2**31), 2**31, COLUMNS + 40).astype("int32")
-    mask = np.asarray(mask_of_draws(draws, dropped))
-    np.testing.assert_array_equal(mask, plain_mask_of_draws(draws, dropped))
-    a, b = draws[COLUMNS:].astype("uint32"), draws[:COLUMNS].astype("uint32")
+@pytest.mark.parametrize("width", [1024, 101])
+def test_mask_is_the_hash_of_the_draws(dropped, width):
+    columns = -(-width // 2)
+    draws = np.random.default_rng(3).integers(-(2**31), 2**31, columns + 40).astype("int32")
+    mask = np.asarray(mask_of_draws(draws, width, dropped))
+    np.testing.assert_array_equal(mask, plain_mask_of_draws(draws, width, dropped))
+    np.testing.assert_array_equal(mask, mask_of_draws(draws, width, dropped, halves=False))
+    a, b = draws[columns:].astype("uint32"), draws[:columns].astype("uint32")
     words = a[:, None] ^ b
     words = (words ^ words >> 16) * np.uint32(0x85EBCA6B)
     words = (words ^ words >> 13) * np.uint32(0xC2B2AE35)
     words ^= words >> 16
-    expected = np.concatenate([words & 0xFFFF, words >> 16], 1) >= dropped
-    np.testing.assert_array_equal(mask, expected.ravel())
+    expected = np.concatenate([words & 0xFFFF, words >> 16], 1)[:, :width] >= dropped
+    np.testing.assert_array_equal(mask, expected)
 
 
-@pytest.mark.parametrize("count", [1, 1023, 1024, 1025, 5000])
-def test_mask_has_as_many_elements_as_asked_for(count):
-    long = np.asarray(dropout_mask(8192, 20000, keras.random.SeedGenerator(4)))
-    mask = np.asarray(dropout_mask(count, 20000, keras.random.SeedGenerator(4)))
-    assert mask.shape == (count,) and abs(long.mean() - 1 + 20000 / 65536) < 0.03
+@pytest.mark.parametrize(("count", "width"), [(1, 1), (1025, None), (5000, 50), (6400, 64)])
+def test_mask_has_as_many_elements_as_asked_for(count, width):
+    mask = np.asarray(dropout_mask(count, width, 20000, keras.random.SeedGenerator(4)))
+    assert mask.size == count and mask.shape == ((100, 64) if width == 64 else (count,))
+    assert count == 1 or abs(mask.mean() - 1 + 20000 / 65536) < 0.03

@@ -10,6 +10,7 @@ from tests.models.gpt_reference import SMALL, V, gpt_reference, log_softmax, sma
 from tfnlp import tasks, training
 from tfnlp.data import TokenWindows
 from tfnlp.models import gpt
+from tfnlp.tasks import vocabulary
 
 STREAM = np.random.default_rng(3).integers(0, V, 41).astype("int32")
 
@@ -82,3 +83,19 @@ def test_report():
 def test_a_model_without_logits_is_refused():
     with pytest.raises(ValueError, match="no output `lm_logits`; build it with .*gpt_pretrainer"):
         tasks.GPTPretraining(gpt(**SMALL))
+
+
+def test_loss_in_blocks_is_that_of_the_logits(task, monkeypatch):
+    batch = {n: tf.constant(x) for n, x in windows().batch(0).items()}
+    weights = task.model.trainable_variables
+
+    def run():
+        with tf.GradientTape() as tape:
+            loss = task.losses(batch, task.outputs(batch, training=False))["lm"]
+        return loss, *(tf.convert_to_tensor(g) for g in tape.gradient(loss, weights))
+
+    whole = run()
+    monkeypatch.setattr(vocabulary, "_WHOLE", 0)
+    monkeypatch.setattr(vocabulary, "_BLOCK", 8 * V)
+    for got, want in zip(run(), whole, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)

@@ -48,7 +48,8 @@ class Dropout(keras.layers.Layer):
             return inputs
         shape = inputs.shape
         count = ops.size(inputs) if None in shape else math.prod(shape)
-        kept = dropout_mask(count, dropped, self.seed_generator)
+        width = shape[-1] if len(shape) > 1 else None
+        kept = dropout_mask(count, width, dropped, self.seed_generator)
         # A product with the mask is cheaper than a selection, in both directions.
         mask = ops.cast(ops.reshape(kept, ops.shape(inputs)), inputs.dtype)
         return inputs * (mask * (65536 / (65536 - dropped)))

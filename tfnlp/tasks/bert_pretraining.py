@@ -3,8 +3,10 @@
 import keras
 from keras import ops
 
+from tfnlp.layers.types import Tensor
 from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+from tfnlp.tasks.vocabulary import masked_softmax, whole_sums
 
 _PAIR_LABELS = ("next_sentence", "sentence_order")
 
@@ -39,6 +41,18 @@ class BertPretraining(Task):
                 "tfnlp.models.bert_pretrainer"
             )
 
+        self._softmax = masked_softmax(model) if self.masked_lm else None
+
+    def outputs(self, batch: Batch, training: bool) -> Tensors:
+        """Return the model's outputs and, of its own masked LM, `mlm_sums`: loss and hits."""
+        if self._softmax is None:
+            return super().outputs(batch, training)
+        softmax, model = self._softmax
+        outputs = model(self.inputs(batch), training=training)
+        ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+        sums = softmax.sums(outputs["mlm_hidden"], outputs["mlm_logits"], ids, weights)
+        return {**outputs, "mlm_sums": sums}
+
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets of each loss: dict of float32 scalars."""
         counts = {}
@@ -52,8 +66,7 @@ class BertPretraining(Task):
         """Return the sum of each loss over its targets: dict of float32 scalars."""
         sums = {}
         if self.masked_lm:
-            losses = cross_entropy(outputs["mlm_logits"], batch["masked_lm_ids"])  # [B, P]
-            sums["masked_lm"] = ops.sum(losses * batch["masked_lm_weights"])
+            sums["masked_lm"] = self._masked_sums(batch, outputs)[0]
         for name in self.pair_labels:
             losses = cross_entropy(outputs[f"{name}_logits"], batch[f"{name}_labels"])  # [B]
             sums[name] = ops.sum(losses)
@@ -63,14 +76,16 @@ class BertPretraining(Task):
         """Return the numerators of the accuracies, each over the target count of that name."""
         hits = {}
         if self.masked_lm:
-            guess = best_class(outputs["mlm_logits"])  # [B, P]
-            right = ops.cast(guess == batch["masked_lm_ids"], "float32")
-            hits["masked_lm_accuracy"] = (
-                "masked_lm",
-                ops.sum(right * batch["masked_lm_weights"]),
-            )
+            hits["masked_lm_accuracy"] = ("masked_lm", self._masked_sums(batch, outputs)[1])
         for name in self.pair_labels:
             guess = best_class(outputs[f"{name}_logits"])
             right = ops.cast(guess == batch[f"{name}_labels"], "float32")
             hits[f"{name}_accuracy"] = (name, ops.sum(right))
         return hits
+
+    def _masked_sums(self, batch: Batch, outputs: Batch) -> tuple[Tensor, Tensor]:
+        """Return the masked LM's sum of losses and its hits."""
+        if "mlm_sums" in outputs:
+            return outputs["mlm_sums"]
+        ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+        return whole_sums(outputs["mlm_logits"], ids, weights)

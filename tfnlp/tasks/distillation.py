@@ -5,7 +5,7 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.tasks.bert_pretraining import BertPretraining
-from tfnlp.tasks.task import Batch, Sums, Tensors
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 SOFT_TARGETS = ("masked", "real")
 
@@ -83,6 +83,10 @@ class Distillation(BertPretraining):
             places = ops.arange(ops.shape(ids)[1], dtype="int32")
             found["masked_lm_positions"] = ops.zeros_like(ids) + places  # [B, T]
         return found
+
+    def outputs(self, batch: Batch, training: bool) -> Tensors:
+        """Return the student's outputs: the loss needs all logits."""
+        return Task.outputs(self, batch, training)
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets of each loss: dict of float32 scalars."""

@@ -3,8 +3,8 @@
 import keras
 from keras import ops
 
-from tfnlp.tasks.logits import cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
+from tfnlp.tasks.vocabulary import TiedSoftmax, whole_sums
 
 
 class GPTPretraining(Task):
@@ -29,6 +29,8 @@ class GPTPretraining(Task):
                 "model has no output `lm_logits`; build it with tfnlp.models.gpt_pretrainer"
             )
         self.tokens_per_word = tokens_per_word
+        tables = [layer for layer in model.layers if layer.name == "token_embedding"]
+        self._softmax = TiedSoftmax(*tables) if tables else None
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of tokens to predict: dict of a float32 scalar."""
@@ -36,8 +38,10 @@ class GPTPretraining(Task):
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of `-log p`: dict of a float32 scalar."""
-        losses = cross_entropy(outputs["lm_logits"], batch["targets"])  # [B, T]
-        return {"lm": ops.sum(losses * batch["weights"])}
+        rest = outputs["lm_logits"], batch["targets"], batch["weights"]
+        if self._softmax is None:
+            return {"lm": whole_sums(*rest)[0]}
+        return {"lm": self._softmax.sums(outputs["sequence_output"], *rest, hits=False)[0]}
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return nothing: there is no metric besides the loss."""

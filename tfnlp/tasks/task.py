@@ -54,6 +54,10 @@ class Task:
         """Return the model's inputs from a batch (state included)."""
         return {name: batch[name] for name in self.model.input}
 
+    def outputs(self, batch: Batch, training: bool) -> Any:
+        """Return the model's outputs, to which a task may add what its losses and metrics read."""
+        return self.model(self.inputs(batch), training=training)
+
     def trimmed(self, batch: Batch) -> Batch:
         """Return a micro-batch without positions at its end that are padding in all of its rows.
 

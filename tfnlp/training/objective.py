@@ -44,7 +44,7 @@ def objective(
         the scope, which has the new values of variables that layers assigned.
     """
     with seeded(task.model, seeds, values) as scope:
-        outputs = task.model(task.inputs(batch), training=True)
+        outputs = task.outputs(batch, training=True)
         sums = task_sums(task, batch, outputs)
         penalties = scope.losses + [
             v.regularizer(v) for v in task.model.trainable_variables if v.regularizer
@@ -65,7 +65,7 @@ def task_sums(task: Task, batch: Mapping[str, Tensor], outputs: Any) -> Tensors:
 
 def evaluation_sums(task: Task, batch: Mapping[str, Tensor]) -> tuple[Tensors, Tensors]:
     """Return the sums of a held-out batch, without dropout, and the new state."""
-    outputs = task.model(task.inputs(batch), training=False)
+    outputs = task.outputs(batch, training=False)
     return task_sums(task, batch, outputs), {name: outputs[name] for name in task.state}
 
 

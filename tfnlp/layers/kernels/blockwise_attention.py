@@ -22,6 +22,7 @@ from keras import ops
 
 from tfnlp.layers.kernels.attention import Drops, bias
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
+from tfnlp.layers.kernels.empty import empty_like
 from tfnlp.layers.kernels.product import product
 from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
@@ -92,11 +93,11 @@ def blockwise_attention(
     @ops.custom_gradient
     def attended(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Callable[..., Any]]:
         turns = _Turns(q, k, v, visible, drops, blocks)
-        (output,) = turns.over_rows(turns.forward)
+        (output,) = turns.over_rows(turns.forward, ("q",))
 
         def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
             d_output = args[0] if upstream is None else upstream
-            return turns.over_rows(turns.backward, d_output=d_output)
+            return turns.over_rows(turns.backward, ("q", "k", "v"), d_output=d_output)
 
         return output, gradient
 
@@ -127,18 +128,38 @@ class _Turns:
         self.columns = None if drops is None else drops.columns
         self.arrays = {"q": q, "k": k, "v": v, **arrays}
 
-    def over_rows(self, function: Callable[[Named], tuple], **more: Tensor) -> tuple[Tensor, ...]:
-        """Return the outputs of `function` for all rows, computed in turns."""
+    def over_rows(
+        self, function: Callable[[Named], tuple], like: tuple[str, ...], **more: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Return the outputs of `function` for all rows, computed in turns.
+
+        Args:
+            function: of the arrays of some rows.
+            like: for each output an array of the call that has its shape and dtype.
+            more: arrays besides those of the call.
+        """
         arrays = {name: x for name, x in {**self.arrays, **more}.items() if x is not None}
         rows = self.blocks.rows
         if arrays["q"].shape[0] == rows:
             return function(arrays)
-        if keras.backend.backend() == "jax":
-            from tfnlp.jax_forms import rows_in_turns
 
-            return rows_in_turns(function, arrays, rows)
-        cut = {name: ops.reshape(x, (-1, rows, *x.shape[1:])) for name, x in arrays.items()}
-        return tuple(ops.reshape(x, (-1, *x.shape[2:])) for x in ops.map(function, cut))
+        def filled(arrays: Named) -> tuple[Tensor, ...]:
+            def turn(at: Tensor, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+                found = function({name: _rows(x, at * rows, rows) for name, x in arrays.items()})
+                pairs = zip(outputs, found, strict=True)
+                return tuple(ops.slice_update(y, (at * rows, 0, 0, 0), x) for y, x in pairs)
+
+            start = tuple(empty_like(arrays[name]) for name in like)
+            return tuple(ops.fori_loop(0, arrays["q"].shape[0] // rows, turn, start))
+
+        def mapped(arrays: Named) -> tuple[Tensor, ...]:
+            cut = {name: ops.reshape(x, (-1, rows, *x.shape[1:])) for name, x in arrays.items()}
+            return tuple(ops.reshape(x, (-1, *x.shape[2:])) for x in ops.map(function, cut))
+
+        # `ops.map` fills its results with zeros first.
+        if keras.backend.backend() == "jax":
+            return filled(arrays)
+        return by_target(filled, mapped, arrays)
 
     def forward(self, x: Named) -> tuple[Tensor]:
         """Return the output `[R, N, D, T]`."""

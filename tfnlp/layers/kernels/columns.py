@@ -8,6 +8,7 @@ change of axes a part of the products; the gradient of a bias is a product with 
 from collections.abc import Callable
 from typing import Any
 
+import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
@@ -37,7 +38,7 @@ def to_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
             d_kernel = ops.einsum("btc,bft->cf", x, dy)
             return ops.einsum("bft,cf->btc", dy, kernel), d_kernel, ops.cast(d_bias, bias.dtype)
 
-        return ops.einsum("cf,btc->bft", kernel, x) + bias[:, None], gradient
+        return _columns(ops.transpose(kernel), x) + bias[:, None], gradient
 
     return dense(x, kernel, bias)
 
@@ -52,8 +53,17 @@ def from_columns(x: Tensor, kernel: Tensor, bias: Tensor) -> Tensor:
             ones = ops.ones((ops.shape(dy)[0], dy.shape[1], _ONES), dy.dtype)
             d_bias = ops.einsum("bto,bth->oh", ones, dy)[0]
             d_kernel = ops.einsum("bft,bth->fh", x, dy)
-            return ops.einsum("fh,bth->bft", kernel, dy), d_kernel, ops.cast(d_bias, bias.dtype)
+            return _columns(kernel, dy), d_kernel, ops.cast(d_bias, bias.dtype)
 
         return ops.einsum("bft,fh->bth", x, kernel) + bias, gradient
 
     return dense(x, kernel, bias)
+
+
+def _columns(matrix: Tensor, x: Tensor) -> Tensor:
+    """Return `M x_t` of every position: `[F, C]` and `[B, T, C]` to `[B, F, T]`."""
+    if keras.backend.backend() == "jax":
+        from tfnlp.jax_forms import columns
+
+        return columns(matrix, x)
+    return ops.einsum("fc,btc->bft", matrix, x)

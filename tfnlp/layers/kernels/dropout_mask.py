@@ -10,44 +10,69 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
 
-COLUMNS = 512  # 32-bit words in a row of the table
+COLUMNS = 512  # 32-bit words in a row of the table where the width of the mask makes a bad one
+_WIDTHS = 64, 4096  # others take too many draws
 # The finalizer of MurmurHash3: a bijection of 32 bits in which each bit depends on all.
 _SHIFTS, _FACTORS = (16, 13, 16), np.array([0x85EBCA6B, 0xC2B2AE35], "uint32")
 
 
-def dropout_mask(count: Tensor, dropped: int, seed: keras.random.SeedGenerator) -> Tensor:
+def dropout_mask(
+    count: Tensor, width: int | None, dropped: int, seed: keras.random.SeedGenerator
+) -> Tensor:
     """Return whether each of `count` random 16-bit numbers is at least `dropped`.
 
     Args:
         count: elements, an int or an int scalar.
+        width: size of the last axis of what is dropped out, None if unknown.
         dropped: from 0 to 65535; the probability of False is `dropped / 65536`.
         seed: advances by one draw.
 
     Returns:
-        bool `[count]`.
+        bool `[count / width, width]`, for a width that is None or makes a bad table `[count]`.
     """
-    rows = (count + (2 * COLUMNS - 1)) // (2 * COLUMNS)
-    draws = keras.random.randint((COLUMNS + rows,), -(2**31), 2**31 - 1, dtype="int32", seed=seed)
-    return mask_of_draws(draws, dropped)[:count]
+    if width is None or not _WIDTHS[0] <= width <= _WIDTHS[1]:
+        rows = (count + (2 * COLUMNS - 1)) // (2 * COLUMNS)
+        return ops.reshape(_table(rows, 2 * COLUMNS, dropped, seed), (-1,))[:count]
+    return _table(count // width, width, dropped, seed)
 
 
-def mask_of_draws(draws: Tensor, dropped: int) -> Tensor:
+def _table(rows: Tensor, width: int, dropped: int, seed: keras.random.SeedGenerator) -> Tensor:
+    """Return a random mask, bool `[rows, width]`."""
+    columns = -(-width // 2)
+    draws = keras.random.randint((columns + rows,), -(2**31), 2**31 - 1, dtype="int32", seed=seed)
+
+    def on_tpu(draws: Tensor) -> Tensor:
+        return mask_of_draws(draws, width, dropped, halves=False)
+
+    return by_target(on_tpu, lambda draws: mask_of_draws(draws, width, dropped), draws)
+
+
+def mask_of_draws(draws: Tensor, width: int, dropped: int, halves: bool = True) -> Tensor:
     """Return the mask that Philox draws decide, computed with 32-bit integers only.
 
     Args:
-        draws: int32 `[512 + rows]`: b, then a.
+        draws: int32 `[ceil(width / 2) + rows]`: b, then a.
+        width: elements of a row.
         dropped: from 0 to 65535.
+        halves: as in `mask_of_rows`.
 
     Returns:
-        bool `[rows * 1024]`.
+        bool `[rows, width]`: the low halves of the words of a row, then the high ones. To alternate
+        them, as they lie in a CPU's memory, a TPU would rearrange the whole mask three times.
     """
+    columns = -(-width // 2)
     draws = ops.cast(draws, "uint32")
-    low, high = _halves(draws[COLUMNS:, None], draws[None, :COLUMNS], dropped)
-    # All low halves of a row come before its high ones: to alternate them, as they lie in a CPU's
-    # memory, a TPU would rearrange the whole mask three times.
-    return ops.reshape(ops.concatenate([low, high], -1), (-1,))  # [rows * 2 columns]
+    a, b = draws[columns:, None], draws[:columns]
+    if halves:
+        low, high = _halves(a, b, dropped)
+        return ops.concatenate([low, high[:, : width - columns]], -1)
+    b = ops.concatenate([b, b[: width - columns]])
+    shift = np.where(np.arange(width) < columns, np.uint32(16), np.uint32(0)).astype("uint32")
+    words = _mixed(ops.bitwise_xor(a, b))
+    return ops.greater_equal(ops.left_shift(words, shift), np.uint32(dropped << 16))
 
 
 def mask_of_rows(
@@ -99,16 +124,16 @@ def _mixed(words: Tensor) -> Tensor:
     return words
 
 
-def plain_mask_of_draws(draws: Tensor, dropped: int) -> Tensor:
+def plain_mask_of_draws(draws: Tensor, width: int, dropped: int) -> Tensor:
     """Return what `mask_of_draws` returns, by the formula of the hash in 64-bit integers.
 
     `h = a xor b`; `h = (h xor h >> 16) 0x85EBCA6B`; `h = (h xor h >> 13) 0xC2B2AE35`;
     `h = h xor h >> 16`, all modulo 2^32 (fmix32 of MurmurHash3).
     """
+    columns = -(-width // 2)
     draws = ops.cast(draws, "int64") % 2**32
-    h = ops.bitwise_xor(draws[COLUMNS:, None], draws[None, :COLUMNS])
+    h = ops.bitwise_xor(draws[columns:, None], draws[None, :columns])
     h = ops.bitwise_xor(h, h // 2**16) * 0x85EBCA6B % 2**32
     h = ops.bitwise_xor(h, h // 2**13) * 0xC2B2AE35 % 2**32
     h = ops.bitwise_xor(h, h // 2**16)
-    halves = ops.concatenate([h % 2**16, h // 2**16], -1)
-    return ops.reshape(halves >= dropped, (-1,))
+    return ops.concatenate([h % 2**16, h // 2**16], -1)[:, :width] >= dropped

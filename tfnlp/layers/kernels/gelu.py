@@ -6,17 +6,19 @@ at a time. So here values and slopes are float32 and come from the same intermed
 gradient is one product. The plain formulas are `ops.gelu` with `approximate=False` and `True`.
 """
 
+import functools
 import math
 from collections.abc import Callable
 
 from keras import ops
 
+from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
 
 
 def trainable_gelu(x: Tensor) -> Tensor:
     """Return `x Phi(x)`, as `ops.gelu(x, approximate=False)`."""
-    return _with_slope(_gelu_and_slope)(x)
+    return _with_slope(functools.partial(by_target, _gelu_and_slope_on_tpu, _gelu_and_slope))(x)
 
 
 def trainable_gelu_tanh(x: Tensor) -> Tensor:
@@ -29,6 +31,23 @@ def _gelu_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
     z = x * math.sqrt(0.5)
     phi = ops.erf(z) * 0.5 + 0.5
     return x * phi, phi + z * ops.exp(-0.5 * math.log(math.pi) - ops.square(z))
+
+
+def _gelu_and_slope_on_tpu(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what `_gelu_and_slope` does, the slope up to 2e-7 with one exponential.
+
+    `Phi(-|x|) = P(t) exp(-x^2 / 2) / 2`, `t = 1 / (1 + 0.3275911 |x| / sqrt 2)`, P of degree 5
+    (Abramowitz & Stegun 1964, 7.1.26), takes half as many operations as `erf`. The compiler makes
+    values with `erf` and slopes with `exp` parts of the products that read them, and keeps x alone.
+    """
+    e = ops.exp(ops.square(x) * -0.5)
+    t = 1.0 / (ops.abs(x) * (0.3275911 * math.sqrt(0.5)) + 1.0)
+    p = t * 1.061405429 - 1.453152027
+    for coefficient in (1.421413741, -0.284496736, 0.254829592):
+        p = p * t + coefficient
+    tail = p * t * (e * 0.5)
+    slope = ops.where(x < 0, tail, 1.0 - tail) + x * e * (1 / math.sqrt(2 * math.pi))
+    return _gelu_and_slope(x)[0], slope
 
 
 def _gelu_tanh_and_slope(x: Tensor) -> tuple[Tensor, Tensor]:
