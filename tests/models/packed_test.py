@@ -155,6 +155,47 @@ def test_loss_and_gradients_of_a_masked_language_model(name):
     assert_same_step(tasks, together, alone)
 
 
+def firsts(batch):
+    """Where sequences begin, padded with 0, and the weights of these places."""
+    found = [[p.start for r, p in pieces() if r == row] for row in range(len(ROWS))]
+    slots = max(map(len, found)) + 1
+    positions = np.array([[*x, *[0] * (slots - len(x))] for x in found], "int32")
+    weights = np.array([[n < len(x) for n in range(slots)] for x in found], "float32")
+    return {**batch, "first_positions": positions, "weights": weights}
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "head"),
+    [
+        ("bert", "class", dict(num_classes=3)),
+        ("bert", "score", {}),
+        ("roberta", "class", dict(num_classes=3, hidden="tanh")),
+        ("distilbert", "score", dict()),
+    ],
+)
+def test_loss_and_gradients_of_sequences_with_one_output_each(name, output, head, monkeypatch):
+    if name == "bert":
+        monkeypatch.setitem(ENCODERS, name, (models.bert, BERT))  # with its pooler
+    tasks = [
+        FineTuning(models.bert_task(encoder, output, dropout=0.0, **head)) for encoder in pair(name)
+    ]
+    tasks[1].model.set_weights(tasks[0].model.get_weights())
+    together, alone = firsts(packed_rows()), unpacked(packed_rows())
+    labels = np.random.default_rng(8).integers(0, 3, len(alone["input_mask"]))
+    labels = labels.astype("float32" if output == "score" else "int32")
+    alone.update(labels=labels, weights=np.ones(len(labels), "float32"))
+    together["labels"] = np.zeros(together["weights"].shape, labels.dtype)
+    together["labels"][together["weights"] > 0] = labels
+    assert_same_step(tasks, together, alone)
+
+    unpacked_model = models.unpacked_task(tasks[0].model)
+    (key,) = {"class_logits", "score"} & set(unpacked_model.output)
+    expected = call(tasks[1].model, alone)[key]
+    np.testing.assert_allclose(call(unpacked_model, alone)[key], expected, **CLOSE)
+    paths = [[v.path for v in m.weights] for m in (unpacked_model, tasks[1].model)]
+    assert paths[0] == paths[1]
+
+
 def test_loss_and_gradients_of_a_tagger():
     batch = packed_rows()
     batch["labels"] = np.random.default_rng(7).integers(0, 3, (len(ROWS), T)).astype("int32")

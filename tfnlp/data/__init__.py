@@ -9,6 +9,7 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.packed_batches import PackedTaskBatches
 from tfnlp.data.labelled.python_rows import examples_of
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import read_task
@@ -39,6 +40,7 @@ __all__ = [
     "MaskedWindows",
     "Ngrams",
     "PackedDocuments",
+    "PackedTaskBatches",
     "PairShards",
     "ParallelText",
     "Question",
