@@ -99,10 +99,8 @@ def gradients(task, batch):
     variables = [v.value for v in task.model.trainable_variables]
     with tf.GradientTape() as tape:
         outputs = call(task.model, batch)
-        (total,), (count,) = (
-            part.values() for part in (task.losses(batch, outputs), task.targets(batch))
-        )
-        loss = total / count
+        counts = task.targets(batch)
+        loss = sum(total / counts[name] for name, total in task.losses(batch, outputs).items())
     found = (tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, variables))
     return loss, dict(zip((v.path for v in task.model.trainable_variables), found, strict=True))
 
@@ -139,13 +137,7 @@ def masked(batch, places):
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_loss_and_gradients_of_a_masked_language_model(name):
-    batch = packed_rows()
-    together = masked(batch, [[1, 4, 6], [2, 7, 8], [0, 5], [3, 10]])
-    alone = masked(unpacked(batch), [[1, 4], [1], [], [2], [], [1, 2], [0, 5], [], [], [], [0, 7]])
-    # The same answers at the same tokens.
-    weights = (b["masked_lm_weights"] > 0 for b in (together, alone))
-    together_at, alone_at = weights
-    alone["masked_lm_ids"][alone_at] = together["masked_lm_ids"][together_at]
+    together, alone = masked_pair()
     tasks = [
         BertPretraining(models.bert_pretrainer(encoder, next_sentence=False))
         for encoder in pair(name)
@@ -155,6 +147,18 @@ def test_loss_and_gradients_of_a_masked_language_model(name):
     assert_same_step(tasks, together, alone)
 
 
+def masked_pair():
+    """The same masks and answers in packed rows and in rows of a sequence each."""
+    batch = packed_rows()
+    together = masked(batch, [[1, 4, 6], [2, 7, 8], [0, 5], [3, 10]])
+    alone = masked(unpacked(batch), [[1, 4], [1], [], [2], [], [1, 2], [0, 5], [], [], [], [0, 7]])
+    # The same answers at the same tokens.
+    weights = (b["masked_lm_weights"] > 0 for b in (together, alone))
+    together_at, alone_at = weights
+    alone["masked_lm_ids"][alone_at] = together["masked_lm_ids"][together_at]
+    return together, alone
+
+
 def firsts(batch):
     """Where sequences begin, padded with 0, and the weights of these places."""
     found = [[p.start for r, p in pieces() if r == row] for row in range(len(ROWS))]
@@ -162,6 +166,11 @@ def firsts(batch):
     positions = np.array([[*x, *[0] * (slots - len(x))] for x in found], "int32")
     weights = np.array([[n < len(x) for n in range(slots)] for x in found], "float32")
     return {**batch, "first_positions": positions, "weights": weights}
+
+
+def with_pooler(name, monkeypatch):
+    make, sizes = ENCODERS[name]
+    monkeypatch.setitem(ENCODERS, name, (make, {**sizes, "pooler": True}))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +184,7 @@ def firsts(batch):
 )
 def test_loss_and_gradients_of_sequences_with_one_output_each(name, output, head, monkeypatch):
     if name == "bert":
-        monkeypatch.setitem(ENCODERS, name, (models.bert, BERT))  # with its pooler
+        with_pooler(name, monkeypatch)
     tasks = [
         FineTuning(models.bert_task(encoder, output, dropout=0.0, **head)) for encoder in pair(name)
     ]
@@ -194,6 +203,29 @@ def test_loss_and_gradients_of_sequences_with_one_output_each(name, output, head
     np.testing.assert_allclose(call(unpacked_model, alone)[key], expected, **CLOSE)
     paths = [[v.path for v in m.weights] for m in (unpacked_model, tasks[1].model)]
     assert paths[0] == paths[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "pretrainer", "label"),
+    [
+        ("bert", models.bert_pretrainer, "next_sentence"),
+        ("albert", models.albert_pretrainer, "sentence_order"),
+    ],
+)
+def test_loss_and_gradients_of_pairs_of_segments(name, pretrainer, label, monkeypatch):
+    with_pooler(name, monkeypatch)
+    tasks = [BertPretraining(pretrainer(encoder)) for encoder in pair(name)]
+    tasks[1].model.set_weights(tasks[0].model.get_weights())
+    together, alone = masked_pair()
+    together = firsts(together)
+    weights = together.pop("weights")
+    alone[f"{label}_labels"] = (
+        np.random.default_rng(8).integers(0, 2, int(weights.sum())).astype("int32")
+    )
+    together[f"{label}_labels"] = np.zeros(weights.shape, "int32")
+    together[f"{label}_labels"][weights > 0] = labels
+    together[f"{label}_weights"] = weights
+    assert_same_step(tasks, together, alone)
 
 
 def test_loss_and_gradients_of_a_tagger():

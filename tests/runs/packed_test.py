@@ -22,7 +22,7 @@ VALID = TEXT[::5]
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("family", ["gpt", "roberta"])
+@pytest.mark.parametrize("family", ["gpt", "roberta", "bert"])
 def test_a_packed_run_is_measured_as_it_was_trained_and_loads_as_any_other(family, tmp_path):
     run = tfnlp.pretrain(family, text=TEXT, valid=VALID, output=tmp_path / "run", **SMALL)
     settings = json.loads((tmp_path / "run" / "config.json").read_text())

@@ -22,6 +22,7 @@ from tfnlp.data.pretraining.masked_documents import MaskedDocuments
 from tfnlp.data.pretraining.masked_windows import MaskedWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
 from tfnlp.data.pretraining.packed_documents import PackedDocuments
+from tfnlp.data.pretraining.packed_pairs import PackedPairs
 from tfnlp.data.pretraining.packing import masked_positions
 from tfnlp.data.pretraining.sentence_pairs import SentencePairs
 from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
@@ -40,6 +41,7 @@ __all__ = [
     "MaskedWindows",
     "Ngrams",
     "PackedDocuments",
+    "PackedPairs",
     "PackedTaskBatches",
     "PairShards",
     "ParallelText",
