@@ -102,7 +102,6 @@ BLOCKS = {
         ("rate=-0.1", dict(attention_dropout=-0.1)),
     ],
 }
-POOLED = {"`packed` with a pooler": [("pooler=False", dict(packed=True, pooler=True))]}
 BELOW_1 = dict(num_layers=0, vocab_size=0, intermediate_size=0)
 TOO_LONG = {"a seq_length above max_positions": [("seq_length=513", dict(seq_length=513))]}
 
@@ -121,14 +120,13 @@ MODELS = {
         models.albert,
         [*BELOW_1, "embedding_size", "max_positions", "seq_length"],
         **TOO_LONG,
-        **POOLED,
     ),
     "albert_pretrainer": {
         "`sentence_order` with an encoder that has no pooler": [
             ("pooler=True", lambda: models.albert_pretrainer(models.albert(**SIZE, pooler=False)))
         ],
     },
-    "bert": of(models.bert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG, **POOLED),
+    "bert": of(models.bert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "distilbert": of(models.distilbert, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "copy_teacher": {
         "a teacher with other layers or weights of another shape": [
@@ -149,7 +147,7 @@ MODELS = {
             for size in (0, -1, 1.1)
         ],
     },
-    "roberta": of(models.roberta, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG, **POOLED),
+    "roberta": of(models.roberta, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "gpt": of(models.gpt, [*BELOW_1, "max_positions", "seq_length"], **TOO_LONG),
     "transformer": of(models.transformer, BELOW_1),
     "bert_pretrainer": {
@@ -181,8 +179,8 @@ MODELS = {
         "an unknown `hidden`": [
             ("hidden='elu'", lambda: bert_task(output="score", hidden="elu")),
         ],
-        "an encoder of packed rows where a row has one output": [
-            ("output='score'", lambda: models.bert_task(packed_bert(), "score")),
+        'an encoder of packed rows with another output than "class", "score" and "tag"': [
+            ("output='span'", lambda: models.bert_task(packed_bert(), "span")),
         ],
     },
     "gpt_task": task_cases(lambda **arguments: models.gpt_task(gpt(), **arguments)),

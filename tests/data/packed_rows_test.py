@@ -5,7 +5,7 @@ import pytest
 
 from tests.data.pairs import as_numpy, assert_equal, unmasked
 from tests.data.synthetic import make_corpus
-from tfnlp.data import MaskedDocuments, PackedDocuments
+from tfnlp.data import MaskedDocuments, PackedDocuments, PackedPairs, SentencePairs
 from tfnlp.data.pretraining.packed_rows import PackedRows, cut_documents, first_fit
 
 END, CLS, SEP, PAD = 0, 2, 3, 0
@@ -170,3 +170,37 @@ def test_bad_arguments_are_refused():
             packed.evaluation_batches(**arguments)
     with pytest.raises(ValueError, match="seq_length must be 8 or more"):
         masked(seq_length=7)
+
+
+@pytest.mark.parametrize("second", ["random", "swapped", "following"])
+def test_packed_pairs_are_the_pairs_of_the_epoch(second):
+    corpus, tokenizer = make_corpus((1, 3, 2, 5, 1, 2) * 8, longest=9)
+    settings = dict(batch_size=1, seq_length=64, max_predictions=10, seed=2, second=second)
+    rows, alone = (make(corpus, tokenizer, **settings) for make in (PackedPairs, SentencePairs))
+    assert rows.steps_per_epoch < 0.7 * alone.num_examples
+    label = {"random": "next_sentence", "swapped": "sentence_order"}.get(second)
+    found = []
+    for step in range(rows.steps_per_epoch):
+        batch = as_numpy(rows.batch(step))
+        ids, of, types = unmasked(batch)[0], batch["sequence_ids"][0], batch["input_type_ids"][0]
+        np.testing.assert_array_equal(batch["input_mask"][0], of > 0)
+        assert not (ids[of == 0] != PAD).any() and not types[of == 0].any()
+        if label is not None:
+            weights = batch[f"{label}_weights"][0]
+            assert weights.tolist() == [1] * of.max() + [0] * (len(weights) - of.max())
+        for number in range(1, of.max() + 1):
+            (at,) = np.nonzero(of == number)
+            pair, end_a = ids[at], np.flatnonzero(types[at])[0] - 1
+            assert (pair[[0, end_a, -1]] == [CLS, SEP, SEP]).all()
+            a, b = pair[1:end_a] - 5, pair[end_a + 1 : -1] - 5
+            of_pair = 0
+            if label is not None:
+                assert batch["first_positions"][0, number - 1] == at[0]
+                of_pair = batch[f"{label}_labels"][0, number - 1]
+            for part in (a, b):
+                np.testing.assert_array_equal(part, np.arange(part[0], part[0] + len(part)))
+            found.append((a[0], a[-1] + 1, b[0], b[-1] + 1, of_pair))
+    assert sorted(found) == sorted(map(tuple, alone.plan(0)[:, :5].tolist()))
+    assert_equal(as_numpy(next(iter(rows.dataset(3)))), as_numpy(rows.batch(3)))
+    later = rows.batch(rows.steps_per_epoch)  # of another epoch, which has other pairs
+    assert not np.array_equal(later["input_word_ids"], rows.batch(0)["input_word_ids"])

@@ -99,10 +99,8 @@ def gradients(task, batch):
     variables = [v.value for v in task.model.trainable_variables]
     with tf.GradientTape() as tape:
         outputs = call(task.model, batch)
-        (total,), (count,) = (
-            part.values() for part in (task.losses(batch, outputs), task.targets(batch))
-        )
-        loss = total / count
+        counts = task.targets(batch)
+        loss = sum(total / counts[name] for name, total in task.losses(batch, outputs).items())
     found = (tf.convert_to_tensor(g).numpy() for g in tape.gradient(loss, variables))
     return loss, dict(zip((v.path for v in task.model.trainable_variables), found, strict=True))
 
@@ -139,6 +137,18 @@ def masked(batch, places):
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])
 def test_loss_and_gradients_of_a_masked_language_model(name):
+    together, alone = masked_pair()
+    tasks = [
+        BertPretraining(models.bert_pretrainer(encoder, next_sentence=False))
+        for encoder in pair(name)
+    ]
+    for task in tasks[1:]:
+        task.model.set_weights(tasks[0].model.get_weights())
+    assert_same_step(tasks, together, alone)
+
+
+def masked_pair():
+    """The same masks and answers in packed rows and in rows of a sequence each."""
     batch = packed_rows()
     together = masked(batch, [[1, 4, 6], [2, 7, 8], [0, 5], [3, 10]])
     alone = masked(unpacked(batch), [[1, 4], [1], [], [2], [], [1, 2], [0, 5], [], [], [], [0, 7]])
@@ -146,12 +156,75 @@ def test_loss_and_gradients_of_a_masked_language_model(name):
     weights = (b["masked_lm_weights"] > 0 for b in (together, alone))
     together_at, alone_at = weights
     alone["masked_lm_ids"][alone_at] = together["masked_lm_ids"][together_at]
+    return together, alone
+
+
+def firsts(batch):
+    """Where sequences begin, padded with 0, and the weights of these places."""
+    found = [[p.start for r, p in pieces() if r == row] for row in range(len(ROWS))]
+    slots = max(map(len, found)) + 1
+    positions = np.array([[*x, *[0] * (slots - len(x))] for x in found], "int32")
+    weights = np.array([[n < len(x) for n in range(slots)] for x in found], "float32")
+    return {**batch, "first_positions": positions, "weights": weights}
+
+
+def with_pooler(name, monkeypatch):
+    make, sizes = ENCODERS[name]
+    monkeypatch.setitem(ENCODERS, name, (make, {**sizes, "pooler": True}))
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "head"),
+    [
+        ("bert", "class", dict(num_classes=3)),
+        ("bert", "score", {}),
+        ("roberta", "class", dict(num_classes=3, hidden="tanh")),
+        ("distilbert", "score", dict()),
+    ],
+)
+def test_loss_and_gradients_of_sequences_with_one_output_each(name, output, head, monkeypatch):
+    if name == "bert":
+        with_pooler(name, monkeypatch)
     tasks = [
-        BertPretraining(models.bert_pretrainer(encoder, next_sentence=False))
-        for encoder in pair(name)
+        FineTuning(models.bert_task(encoder, output, dropout=0.0, **head)) for encoder in pair(name)
     ]
-    for task in tasks[1:]:
-        task.model.set_weights(tasks[0].model.get_weights())
+    tasks[1].model.set_weights(tasks[0].model.get_weights())
+    together, alone = firsts(packed_rows()), unpacked(packed_rows())
+    labels = np.random.default_rng(8).integers(0, 3, len(alone["input_mask"]))
+    labels = labels.astype("float32" if output == "score" else "int32")
+    alone.update(labels=labels, weights=np.ones(len(labels), "float32"))
+    together["labels"] = np.zeros(together["weights"].shape, labels.dtype)
+    together["labels"][together["weights"] > 0] = labels
+    assert_same_step(tasks, together, alone)
+
+    unpacked_model = models.unpacked_task(tasks[0].model)
+    (key,) = {"class_logits", "score"} & set(unpacked_model.output)
+    expected = call(tasks[1].model, alone)[key]
+    np.testing.assert_allclose(call(unpacked_model, alone)[key], expected, **CLOSE)
+    paths = [[v.path for v in m.weights] for m in (unpacked_model, tasks[1].model)]
+    assert paths[0] == paths[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "pretrainer", "label"),
+    [
+        ("bert", models.bert_pretrainer, "next_sentence"),
+        ("albert", models.albert_pretrainer, "sentence_order"),
+    ],
+)
+def test_loss_and_gradients_of_pairs_of_segments(name, pretrainer, label, monkeypatch):
+    with_pooler(name, monkeypatch)
+    tasks = [BertPretraining(pretrainer(encoder)) for encoder in pair(name)]
+    tasks[1].model.set_weights(tasks[0].model.get_weights())
+    together, alone = masked_pair()
+    together = firsts(together)
+    weights = together.pop("weights")
+    alone[f"{label}_labels"] = (
+        np.random.default_rng(8).integers(0, 2, int(weights.sum())).astype("int32")
+    )
+    together[f"{label}_labels"] = np.zeros(weights.shape, "int32")
+    together[f"{label}_labels"][weights > 0] = alone[f"{label}_labels"]
+    together[f"{label}_weights"] = weights
     assert_same_step(tasks, together, alone)
 
 

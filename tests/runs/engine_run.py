@@ -67,6 +67,10 @@ def main(folder):
     task = tfnlp.finetune("classify", bert, folder / "dev.tsv", output=folder / "task", **more)
     use["predicted"] = task.predict(["good book"])
     task.export(folder / "module")
+    task = tfnlp.finetune(
+        "classify", bert, folder / "dev.tsv", output=folder / "packed", pack=True, **more
+    )
+    use["packed"] = task.results["metrics"]
     for family in ("bert", "elmo"):
         output = folder / f"{family}_features"
         more["features"] = "sum-all"

@@ -8,6 +8,7 @@ import pytest
 import tfnlp
 from tests.runs.front_door_test import ROWS
 from tfnlp import books
+from tfnlp.tasks import FineTuning
 
 SMALL = dict(
     num_layers=1, hidden_size=8, num_heads=2, seq_length=32, max_positions=32, vocab_size=300,
@@ -21,7 +22,7 @@ VALID = TEXT[::5]
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("family", ["gpt", "roberta"])
+@pytest.mark.parametrize("family", ["gpt", "roberta", "bert"])
 def test_a_packed_run_is_measured_as_it_was_trained_and_loads_as_any_other(family, tmp_path):
     run = tfnlp.pretrain(family, text=TEXT, valid=VALID, output=tmp_path / "run", **SMALL)
     settings = json.loads((tmp_path / "run" / "config.json").read_text())
@@ -89,3 +90,65 @@ def test_prepared_examples_are_refused(tmp_path):
     )
     with pytest.raises(ValueError, match="`pack` needs `text`"):
         check_pack(config)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    small = {name: value for name, value in SMALL.items() if name != "pack"}
+    return tfnlp.pretrain("bert", text=TEXT, output=tmp_path_factory.mktemp("bert"), **small)
+
+
+TAGGED = [(line.split(), ["long" if len(w) > 4 else "short" for w in line.split()])
+          for line in LINES[:60]]  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["classify", "similarity", "tag"])
+def test_fine_tuning_on_packed_rows(task, encoder, tmp_path):
+    rows = {
+        "classify": [(text, WORDS[i], label) for i, (text, label) in enumerate(ROWS)],
+        "similarity": [(text, WORDS[i], i % 5) for i, (text, _) in enumerate(ROWS)],
+        "tag": TAGGED,
+    }[task]
+    settings = dict(train=rows, dev=rows, epochs=1, batch_size=8, max_length=32, pack=True)
+    run = tfnlp.finetune(task, encoder, output=tmp_path / "task", **settings)
+    config = json.loads((tmp_path / "task" / "config.json").read_text())
+    assert config["training"]["pack"] is True and config["training"]["accumulation"] == 1
+    for name, value in run.evaluate(rows).items():  # by the model that every command loads
+        np.testing.assert_allclose(run.results["metrics"][name], value, atol=1e-4)
+    assert_same_losses(encoder, config, task, rows)
+
+
+def assert_same_losses(encoder, config, task, rows):
+    """Compare the sums of the losses of all examples in packed rows and in rows of their own."""
+    from tfnlp.runs.task_folder import make_task_model
+
+    packed, alone = (make_task_model(encoder, config, pack=pack) for pack in (True, False))
+    alone.model.set_weights(packed.packed.get_weights())
+    examples = tfnlp.data.examples_of(rows, task).examples
+    (prepared,) = packed.prepare([examples])
+    together = packed.packed_batches(prepared, examples, batch_size=2)
+    assert together.rows_per_epoch < len(prepared.encoded.row)
+    rowwise = alone.batches(prepared, 4, examples)
+    sums = []
+    for model, batches in ((packed.packed, together), (alone.model, rowwise)):
+        measured = FineTuning(model)
+        found = [batches.batch(step) for step in range(batches.steps_per_epoch)]
+        total = [sum(float(x) for x in measured.targets(b).values()) for b in found]
+        outputs = [model({name: b[name] for name in model.input}) for b in found]
+        pairs = zip(found, outputs, strict=True)
+        loss = [float(*measured.losses(batch, output).values()) for batch, output in pairs]
+        sums.append((sum(total), sum(loss)))
+    np.testing.assert_allclose(sums[0], sums[1], rtol=1e-5)
+
+
+def test_what_can_not_be_packed_is_refused(encoder, tmp_path):
+    choices = [("a", ["b", "c"], 0)] * 20
+    for task, rows, more, said in (
+        ("choose", choices, {}, "`pack` is for classify, similarity, tag, not for choose"),
+        ("classify", ROWS, {"features": "last"}, "`pack` can't be given with `features`"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tfnlp.finetune(task, encoder, rows, output=tmp_path / task, pack=True, **more)
+    gpt = tfnlp.pretrain("gpt", text=TEXT, output=tmp_path / "gpt", **SMALL)
+    with pytest.raises(ValueError, match="`pack` needs a run or a checkpoint of BERT"):
+        tfnlp.finetune("classify", gpt, ROWS, output=tmp_path / "task", pack=True)

@@ -9,6 +9,7 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.corpus.word_corpus import WordCorpus, frequent_words
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
 from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.packed_batches import PackedTaskBatches
 from tfnlp.data.labelled.python_rows import examples_of
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import read_task
@@ -21,6 +22,7 @@ from tfnlp.data.pretraining.masked_documents import MaskedDocuments
 from tfnlp.data.pretraining.masked_windows import MaskedWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
 from tfnlp.data.pretraining.packed_documents import PackedDocuments
+from tfnlp.data.pretraining.packed_pairs import PackedPairs
 from tfnlp.data.pretraining.packing import masked_positions
 from tfnlp.data.pretraining.sentence_pairs import SentencePairs
 from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
@@ -39,6 +41,8 @@ __all__ = [
     "MaskedWindows",
     "Ngrams",
     "PackedDocuments",
+    "PackedPairs",
+    "PackedTaskBatches",
     "PairShards",
     "ParallelText",
     "Question",

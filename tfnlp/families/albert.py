@@ -6,7 +6,9 @@ from tfnlp.configs import option, redefine
 from tfnlp.families import encoders
 from tfnlp.families.albert_text import ALBERT_TEXT, keep_vocabulary, restore_tokenizer
 from tfnlp.families.config import (
+    PACK_PAIRS,
     MaskedTextConfig,
+    PackConfig,
     PositionConfig,
     StartConfig,
     TrainingConfig,
@@ -24,13 +26,13 @@ SIZES = {
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    epochs=None,
+    epochs=None, pack={"help": PACK_PAIRS},
     steps={"help": "updates (default: 10000, or those of the epochs)"},
     batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0, dropout=0.0,
     vocab={"help": "spiece.model; built from the text if absent"},
 )  # fmt: skip
-class AlbertConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+class AlbertConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
     """Masked LM and sentence order; for small models on one machine.
 
     The paper (section 4.1): LAMB, 1.76e-3 at its peak, batches of 4,096 rows of 512 tokens,

@@ -8,7 +8,9 @@ from tfnlp.families import defaults, encoders
 from tfnlp.families.bert_text import BERT_TEXT
 from tfnlp.families.config import (
     CHANGED_SIZES,
+    PACK_PAIRS,
     MaskedTextConfig,
+    PackConfig,
     PositionConfig,
     StartConfig,
     TrainingConfig,
@@ -25,12 +27,12 @@ SIZES = {
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    epochs=None,
+    epochs=None, pack={"help": PACK_PAIRS},
     steps={"help": "updates (default: 10000, or those of the epochs)"},
     batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
-class BertConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+class BertConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
     """Masked LM and next sentence; for small models on one machine.
 
     The paper: batches of 256, 1e-4 at its peak, 10,000 of 1,000,000 steps of warm-up (A.2).

@@ -204,6 +204,12 @@ class TokenBatchConfig(Config):
     )  # fmt: skip
 
 
+PACK_PAIRS = (
+    "rows of several pairs of segments that do not see each other, each with its own positions "
+    "(default: a pair a row)"
+)  # help of `pack` where rows are pairs
+
+
 @dataclasses.dataclass(kw_only=True)
 class PackConfig(Config):
     """Whether rows of several documents keep them apart."""

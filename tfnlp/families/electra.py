@@ -8,7 +8,9 @@ from typing import Any
 from tfnlp.configs import option, redefine
 from tfnlp.families import encoders, fitting
 from tfnlp.families.config import (
+    PACK_PAIRS,
     MaskedTextConfig,
+    PackConfig,
     PositionConfig,
     StartConfig,
     TrainingConfig,
@@ -24,12 +26,12 @@ from tfnlp.families.use_config import EvaluateConfig, ExportConfig
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    epochs=None,
+    epochs=None, pack={"help": PACK_PAIRS},
     steps={"help": "updates (default: 10000, or those of the epochs)"},
     batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
-class ElectraConfig(TrainingConfig, PositionConfig, StartConfig, MaskedTextConfig):
+class ElectraConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
     """A generator that fills masks and a discriminator that tells its tokens from the text's.
 
     Rate, decay and clipping are those of the released code for the small size, which has batches

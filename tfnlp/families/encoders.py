@@ -73,6 +73,7 @@ def encoder_fitting(name: str, **own: Any) -> Fitting:
     shared = {
         "reader": fitting.bert_reader,
         "fine_tuned": fitting.fine_tuned_encoder,
+        "packs": True,
         "features": fitting.encoder_features,
         "keep_vocabulary": fitting.keep_wordpiece,
         "restore_tokenizer": fitting.restore_wordpiece,

@@ -15,6 +15,7 @@ class Fitting:
         reader: Function of a backbone to the reader of its texts, see `tfnlp.text`.
         fine_tuned: Function of (backbone, `TaskSpec`, head arguments, output arguments, dtype) to
             the task's model; None of a family that is only used for features.
+        packs: Whether `fine_tuned` takes `packed`, which makes a model of packed rows.
         features: Function of (backbone, names of layers) to `(features, number of layers, width,
             mix)` of a network on frozen layers.
         learning_rates: Default learning rates, the highest one and that of 12 layers x 768; see
@@ -33,6 +34,7 @@ class Fitting:
     reader: Callable[..., Any]
     features: Callable[..., Any]
     fine_tuned: Callable[..., Any] | None = None
+    packs: bool = False
     learning_rates: tuple[float, float] = (3e-4, 3e-5)
     warmup: float = 0.1
     keep_vocabulary: Callable[..., None] | None = None

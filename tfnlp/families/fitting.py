@@ -64,6 +64,7 @@ def fine_tuned_encoder(
     head: dict,
     outputs: dict,
     dtype: str | None,
+    packed: bool = False,
     hidden: str | None = None,
     drop_first: bool = True,
 ) -> Any:
@@ -71,16 +72,17 @@ def fine_tuned_encoder(
 
     Args:
         backbone: A BERT, or another encoder of its kind.
-        spec, head, outputs, dtype: See `Fitting`.
+        spec, head, outputs, dtype, packed: See `Fitting`.
         hidden, drop_first: Of a layer before the linear one, see `models.bert_task`.
     """
     from tfnlp import models
 
     encoder = backbone.encoder
     if not backbone.saved:
-        rates = {"dropout": head["dropout"], "attention_dropout": head["dropout"]}
+        changes = {"dropout": head["dropout"], "attention_dropout": head["dropout"]}
         build = backbone.family.encoder_function()
-        encoder = models.encoder_for_tasks(build, encoder, backbone.config, dtype=dtype, **rates)
+        changes.update({"dtype": dtype, "packed": packed})
+        encoder = models.encoder_for_tasks(build, encoder, backbone.config, **changes)
     outputs = {**outputs, "hidden": hidden, "drop_first": drop_first}
     return models.bert_task(encoder, spec.output, dropout=head["dropout"], **outputs)
 

@@ -73,15 +73,16 @@ class MaskedText:
         Args:
             corpus: A `TokenizedCorpus`.
             tokenizer: Its tokenizer.
-            pack: Whether documents are kept apart; only without a second segment.
-            arguments: Of `SentencePairs`, `MaskedWindows` or `MaskedDocuments`.
+            pack: Whether documents, or pairs of segments, are kept apart in rows of several.
+            arguments: Of `SentencePairs`, `PackedPairs`, `MaskedWindows` or `MaskedDocuments`.
         """
-        from tfnlp.data import MaskedDocuments, MaskedWindows, SentencePairs
+        from tfnlp.data import MaskedDocuments, MaskedWindows, PackedPairs, SentencePairs
 
         if self.second is None:
             rows = MaskedDocuments if pack else MaskedWindows
             return rows(corpus, tokenizer, **arguments)
-        return SentencePairs(corpus, tokenizer, second=self.second, **arguments)
+        rows = PackedPairs if pack else SentencePairs
+        return rows(corpus, tokenizer, second=self.second, **arguments)
 
     def shards(self, directory: str, tokenizer: Any, **arguments: Any) -> Any:
         """Return the masked batches of prepared examples."""
@@ -127,7 +128,7 @@ def _prepare(text: MaskedText, config: Any, before: Any) -> Preparation:
         check_pack(config)
     predictions = masks_a_row(config)
     sizes = text.sizes(config, before)
-    if pack and "pooler" in sizes:
+    if pack and text.second is None and "pooler" in sizes:
         sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
     tokenizer, found = _read(text, config, before, predictions)
     held_out = list(found["held_out"].evaluation_batches(config.evaluate_batches))

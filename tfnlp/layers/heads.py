@@ -12,6 +12,11 @@ from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
+def at_positions(x: Tensor, positions: Tensor) -> Tensor:
+    """Return the vectors `[B, S, H]` of `[B, T, H]` at int positions `[B, S]`."""
+    return ops.take_along_axis(x, ops.cast(positions, "int32")[..., None], axis=1)
+
+
 @keras.saving.register_keras_serializable(package="tfnlp")
 class Pooler(keras.layers.Layer):
     """`tanh(W h_0 + b)` of the first token, `[CLS]` (BERT, section 3.1 and reference code).
@@ -19,7 +24,8 @@ class Pooler(keras.layers.Layer):
     Args:
         kernel_initializer: Keras initializer of W.
 
-    Call: `[B, T, H]` to `[B, H]` in the compute dtype.
+    Call: `[B, T, H]` to `[B, H]` in the compute dtype; with `positions`, int `[B, S]`, the first
+    tokens of S sequences a row, to `[B, S, H]`.
     """
 
     def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
@@ -30,17 +36,22 @@ class Pooler(keras.layers.Layer):
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
 
-    def build(self, input_shape: Shape) -> None:
-        hidden = input_shape[-1]
+    def build(self, inputs_shape: Shape, positions_shape: Shape | None = None) -> None:
+        hidden = inputs_shape[-1]
         self.dense = built_dense(
             hidden, hidden, self.kernel_initializer, self.dtype_policy, "dense", "tanh"
         )
 
-    def call(self, inputs: Tensor) -> Tensor:
-        return self.dense(inputs[:, 0])  # [B, H]
+    def call(self, inputs: Tensor, positions: Tensor | None = None) -> Tensor:
+        if positions is None:
+            return self.dense(inputs[:, 0])  # [B, H]
+        return self.dense(at_positions(inputs, positions))  # [B, S, H]
 
-    def compute_output_shape(self, input_shape: Shape) -> Shape:
-        return (input_shape[0], input_shape[-1])
+    def compute_output_spec(
+        self, inputs: Tensor, positions: Tensor | None = None
+    ) -> keras.KerasTensor:
+        rows = inputs.shape[:1] if positions is None else positions.shape
+        return keras.KerasTensor((*rows, inputs.shape[-1]), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
         initializer = keras.initializers.serialize(self.kernel_initializer)
@@ -161,7 +172,7 @@ class NextSentenceHead(keras.layers.Layer):
     Args:
         kernel_initializer: Keras initializer of W.
 
-    Call: `[B, H]` to float32 `[B, 2]`.
+    Call: `[B, H]` to float32 `[B, 2]`, or `[B, S, H]` to `[B, S, 2]`.
     """
 
     def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
@@ -175,7 +186,7 @@ class NextSentenceHead(keras.layers.Layer):
         return self.dense(ops.cast(inputs, "float32"))  # [B, 2]
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
-        return keras.KerasTensor((inputs.shape[0], 2), dtype="float32")
+        return keras.KerasTensor((*inputs.shape[:-1], 2), dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
         initializer = keras.initializers.serialize(self.kernel_initializer)

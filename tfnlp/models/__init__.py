@@ -23,7 +23,12 @@ from tfnlp.models.bert import (
     bert,
     bert_pretrainer,
 )
-from tfnlp.models.bert_tasks import bert_for_tasks, bert_task, encoder_for_tasks
+from tfnlp.models.bert_tasks import (
+    bert_for_tasks,
+    bert_task,
+    encoder_for_tasks,
+    unpacked_task,
+)
 from tfnlp.models.distilbert import (
     DISTILBERT_BASE,
     DISTILBERT_MEDIUM,
@@ -181,5 +186,6 @@ __all__ = [
     "select_layers",
     "seq2seq",
     "transformer",
+    "unpacked_task",
     "word2vec",
 ]

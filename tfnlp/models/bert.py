@@ -65,7 +65,8 @@ def bert(
         seq_length: static length T, or None for any length.
         packed: add the input `sequence_ids` for rows of several sequences: positions side by side
             with the same number are one sequence, which attends to itself alone and has its own
-            positions. T may not exceed max_positions. Without a pooler.
+            positions. T may not exceed max_positions. With a pooler also int32 `first_positions`
+            `[B, S]`, where S sequences of a row begin; `pooled_output` is then `[B, S, H]`.
         dtype: a Keras dtype policy, e.g. "mixed_bfloat16"; None takes the global one.
         name: name of the model.
 
@@ -78,8 +79,7 @@ def bert(
 
     Raises:
         ValueError: for sizes below 1, a hidden_size that is not a multiple of num_heads, a
-            seq_length above max_positions, an unknown activation, a rate outside [0, 1), or
-            `packed` with a pooler.
+            seq_length above max_positions, an unknown activation, or a rate outside [0, 1).
     """
     check_transformer(num_layers, hidden_size, num_heads, seq_length, max_positions)
 

@@ -11,10 +11,11 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout
+from tfnlp.layers.heads import at_positions
 from tfnlp.layers.types import Tensor
 from tfnlp.models.bert import bert
 from tfnlp.models.first_position import encoder_at_first
-from tfnlp.models.packed import packed_input
+from tfnlp.models.packed import first_positions_input, packed_input
 from tfnlp.models.task_heads import (
     HIDDEN,
     check_output,
@@ -25,6 +26,8 @@ from tfnlp.models.task_heads import (
     tag_outputs,
     unfold,
 )
+
+PACKED_OUTPUTS = ("class", "score", "tag")  # that rows of several sequences may have
 
 
 def bert_for_tasks(
@@ -123,21 +126,25 @@ def bert_task(
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
-    `[B, T]` or, for "choice", `[B, C, T]`; of an encoder of packed rows also `sequence_ids`.
+    `[B, T]` or, for "choice", `[B, C, T]`; of an encoder of packed rows also `sequence_ids` and,
+    for "class" and "score", `first_positions` `[B, S]`, where S sequences of a row begin.
 
     Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
-    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
+    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding. Of
+    packed rows `class_logits` `[B, S, K]` and `score` `[B, S]`.
 
     Raises:
         ValueError: for an unknown `output`, num_classes or sequences that do not fit it, an
-            unknown `hidden`, or an encoder of packed rows where a row has one output.
+            unknown `hidden`, or an encoder of packed rows with another output than "class",
+            "score" and "tag".
     """
     check_output(output, num_classes, sequences)
     packed = "sequence_ids" in encoder.input
-    if packed and output != "tag":
+    if packed and output not in PACKED_OUTPUTS:
         raise ValueError(
             f"output={output!r} is one of a row, but the encoder, built with packed=True, reads "
-            'several sequences a row; take output="tag" or another encoder'
+            f"several sequences a row; take output={' or '.join(map(repr, PACKED_OUTPUTS))} or "
+            "another encoder"
         )
     if hidden is not None and hidden not in HIDDEN:
         raise ValueError(f"hidden={hidden!r} must be None or {', '.join(map(repr, HIDDEN))}")
@@ -148,6 +155,8 @@ def bert_task(
     }
     if packed:
         inputs["sequence_ids"] = packed_input(seq_length)
+    if packed and output != "tag":
+        inputs["first_positions"] = first_positions_input()
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
 
@@ -164,13 +173,18 @@ def bert_task(
     if output == "choice":
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T]
     read = encoder if hidden is None else _without_pooler(encoder)
-    pooled = at_start = _at_start(read(flat))
+    found = read({key: flat[key] for key in read.input})
+    pooled = at_start = _at_start(found, inputs.get("first_positions"))
     if hidden is not None:
         rate = dropout if drop_first else 0.0
         pooled = hidden_layer(pooled, hidden, rate, initializer.clone())
-    pooled = unfold(drop(pooled), sequences)  # [B, C, H]
+    pooled = drop(pooled)
+    # [B, S, 1, H] or [B, C, H]
+    pooled = pooled[:, :, None] if packed else unfold(pooled, sequences)
     outputs = sequence_outputs(pooled, output, num_classes, initializer)
     model = keras.Model(inputs, outputs, name=name)
+    if packed:
+        return model
 
     def fast() -> keras.Model:
         part = encoder_at_first(read)
@@ -182,14 +196,42 @@ def bert_task(
     return model
 
 
-def _at_start(found: dict[str, Tensor]) -> Tensor:
-    """Return `[B, H]` of the outputs of an encoder."""
-    return found["pooled_output"] if "pooled_output" in found else found["sequence_output"][:, 0]
+def unpacked_task(model: keras.Model, name: str = "unpacked_task") -> keras.Model:
+    """Return a model of one sequence a row with the weights of a model of packed rows.
+
+    Args:
+        model: made by `bert_task` with an encoder of packed rows, of which all weights are shared.
+        name: name of the model.
+
+    Inputs and outputs: those of `bert_task` with another encoder.
+    """
+    packed = ("sequence_ids", "first_positions")
+    inputs = {
+        key: keras.Input(x.shape[1:], dtype=x.dtype, name=key)
+        for key, x in model.input.items()
+        if key not in packed
+    }
+    mask = inputs["input_mask"]
+    whole = {"sequence_ids": ops.ones_like(mask), "first_positions": ops.zeros_like(mask[:, :1])}
+    found = model({**inputs, **{key: x for key, x in whole.items() if key in model.input}})
+    if "first_positions" in model.input:
+        found = {key: x[:, 0] for key, x in found.items()}
+    return keras.Model(inputs, found, name=name)
+
+
+def _at_start(found: dict[str, Tensor], positions: Tensor | None = None) -> Tensor:
+    """Return `[B, H]` of the outputs of an encoder, `[B, S, H]` of one of packed rows."""
+    if "pooled_output" in found:
+        return found["pooled_output"]
+    if positions is not None:
+        return at_positions(found["sequence_output"], positions)
+    return found["sequence_output"][:, 0]
 
 
 def _without_pooler(encoder: keras.Model) -> keras.Model:
     """Return the encoder without its pooler: weights without a gradient would still decay."""
     if "pooled_output" not in encoder.output:
         return encoder
+    inputs = {key: value for key, value in encoder.input.items() if key != "first_positions"}
     outputs = {key: value for key, value in encoder.output.items() if key != "pooled_output"}
-    return keras.Model(encoder.input, outputs, name=encoder.name)
+    return keras.Model(inputs, outputs, name=encoder.name)

@@ -16,7 +16,7 @@ from tfnlp.layers import (
     TransformerBlock,
 )
 from tfnlp.layers.types import DType, Tensor
-from tfnlp.models.packed import packed_input, places, restarted
+from tfnlp.models.packed import first_positions_input, packed_input, places, restarted
 
 
 def encoder_inputs(
@@ -27,22 +27,17 @@ def encoder_inputs(
     Args:
         seq_length: T, or None.
         packed: with `sequence_ids`.
-        pooler: whether the encoder has one.
-
-    Raises:
-        ValueError: for `packed` with a pooler.
+        pooler: whether the encoder has one; of packed rows it also reads `first_positions`.
     """
     inputs = {
         name: keras.Input((seq_length,), dtype="int32", name=name)
         for name in ("input_word_ids", "input_mask", "input_type_ids")
     }
-    if not packed:
-        return inputs
-    if pooler:
-        raise ValueError(
-            "packed=True needs pooler=False: a row of several sequences has no one pooled output"
-        )
-    return {**inputs, "sequence_ids": packed_input(seq_length)}
+    if packed:
+        inputs["sequence_ids"] = packed_input(seq_length)
+    if packed and pooler:
+        inputs["first_positions"] = first_positions_input()
+    return inputs
 
 
 def encoder_positions(inputs: dict[str, Tensor]) -> Tensor | None:
@@ -124,7 +119,9 @@ def encoder_outputs(
         "encoder_outputs": outputs,
         "embedding_output": embedding_output,
     }
-    return found if pooler is None else {**found, "pooled_output": pooler(x)}
+    if pooler is None:
+        return found
+    return {**found, "pooled_output": pooler(x, positions=inputs.get("first_positions"))}
 
 
 def masked_lm_logits(

@@ -18,6 +18,11 @@ def packed_input(seq_length: int | None) -> keras.KerasTensor:
     return keras.Input((seq_length,), dtype="int32", name="sequence_ids")
 
 
+def first_positions_input() -> keras.KerasTensor:
+    """Return the symbolic input `first_positions`, int32 `[B, S]`, where each sequence begins."""
+    return keras.Input((None,), dtype="int32", name="first_positions")
+
+
 def restarted(counts: Tensor, sequence_ids: Tensor) -> Tensor:
     """Return `counts_bt - counts_bs`, s the place at which the sequence of t begins.
 

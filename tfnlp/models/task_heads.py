@@ -80,7 +80,8 @@ def sequence_outputs(
     """Return the outputs for whole sequences, `h` `[B, C, F]`, of a layer named "classifier".
 
     "class": `W sum_c h_c + b`; "score": the same with one number; "choice": `w . h_c`, the same w
-    for each. A bias there would not change a softmax over the choices.
+    for each. A bias there would not change a softmax over the choices. Of packed rows `h` is
+    `[B, S, C, F]`, and S follows B in what is returned.
 
     Returns:
         dict of float32 `class_logits` `[B, K]`, `score` `[B]` or `choice_logits` `[B, C]`.
@@ -95,8 +96,8 @@ def sequence_outputs(
     h = ops.cast(h, "float32")
     if output == "choice":
         return {"choice_logits": dense(h)[..., 0]}  # [B, C]
-    total = dense(ops.sum(h, axis=1))  # [B, K or 1]
-    return {"class_logits": total} if output == "class" else {"score": total[:, 0]}
+    total = dense(ops.sum(h, axis=-2))  # [B, K or 1]
+    return {"class_logits": total} if output == "class" else {"score": total[..., 0]}
 
 
 def tag_outputs(h: Tensor, num_classes: int, initializer: keras.Initializer) -> dict[str, Tensor]:

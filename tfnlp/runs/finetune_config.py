@@ -67,6 +67,12 @@ class FinetuneConfig(
         None, "features: keep them here, for the next runs too", metavar="DIR", group="model"
     )
     max_length: int = option(128, "longest sequence, in pieces", group="model")
+    pack: bool = option(
+        False,
+        "classify, similarity, tag: train on rows of MAX_LENGTH pieces with several examples that "
+        "do not see each other; an update has as many rows as hold about BATCH_SIZE examples",
+        group="optimisation",
+    )  # fmt: skip
     epochs: float | None = option(
         None, "times through the data (default: 3; features 6)", above=0, group="optimisation"
     )
@@ -192,6 +198,8 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
         settings[name] = getattr(config, name)
     if config.batch_tokens is not None:
         settings["batch_tokens"] = config.batch_tokens
+    if config.pack:
+        settings["pack"] = True
     with_lm = fitting.language_model and features is None and not backbone.saved
     settings["lm_weight"] = config.lm_weight if with_lm else 0.0
     return settings

@@ -63,6 +63,28 @@ def _max_length(config: FinetuneConfig, backbone: Any) -> int:
     return length
 
 
+def check_pack(task: str, backbone: Any, features: str | None) -> None:
+    """Check that a task can be learnt from rows of several examples.
+
+    Raises:
+        ValueError: if it can't.
+    """
+    from tfnlp.models.bert_tasks import PACKED_OUTPUTS
+    from tfnlp.tasks.task_spec import OUTPUTS
+
+    if OUTPUTS[task] not in PACKED_OUTPUTS:
+        tasks = ", ".join(name for name, output in OUTPUTS.items() if output in PACKED_OUTPUTS)
+        raise ValueError(f"`pack` is for {tasks}, not for {task}; leave it out")
+    if features is not None:
+        raise ValueError("`pack` can't be given with `features`; leave one of them out")
+    if backbone.saved or not backbone.family.fitting.packs:
+        what = "a SavedModel" if backbone.saved else backbone.family.title
+        raise ValueError(
+            f"`pack` needs a run or a checkpoint of BERT, ALBERT, DistilBERT, ELECTRA or RoBERTa; "
+            f"{backbone.path} is {what}; leave it out"
+        )
+
+
 def metric_of(config: FinetuneConfig, spec: Any, dev: list[Any]) -> str:
     """Return the measure that picks the best checkpoint.
 

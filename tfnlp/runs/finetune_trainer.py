@@ -32,7 +32,7 @@ def make_trainer(
     if settings["lm_weight"]:
         task = tasks.GPTFineTuning(model.model, settings["lm_weight"])
     else:
-        task = tasks.FineTuning(model.model)
+        task = tasks.FineTuning(model.packed or model.model)
     more = {}
     if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
         every = settings["unfreeze_every"]
@@ -74,7 +74,7 @@ def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -
 
     alone = strategy.num_replicas_in_sync == 1
     compiled = is_compiled(strategy, config.jit)
-    similar = features is not None or config.batch_tokens is not None
+    similar = features is not None or config.batch_tokens is not None or config.pack
     if similar or compiled or not alone or tf.config.list_logical_devices("GPU"):
         return 1
     return next(n for n in (4, 2, 1) if n == 1 or config.batch_size % (8 * n) == 0)

@@ -24,7 +24,7 @@ from tfnlp.runs.finetune_examples import (
     sentences_of,
     shown_source,
 )
-from tfnlp.runs.finetune_spec import metric_of, spec_of
+from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_table import rows_as_json, table
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
 from tfnlp.runs.memory import check_batch_memory
@@ -107,7 +107,8 @@ class Finetuning:
 
     def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
         self.task, self.config, self.strategy = task, config, strategy
-        check_batch(config, strategy)
+        if not config.pack:
+            check_batch(config, strategy)
         self.train, self.dev = read_parts(task, config)
         output = None if config.restart else config.output
         self.backbone = task_folder.load_backbone(config.model, output)
@@ -115,6 +116,8 @@ class Finetuning:
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
+        if config.pack:
+            check_pack(task, self.backbone, self.features)
         self.spec = spec_of(task, config, self.backbone, self.features, self.train)
         self._check_batch()
         check_examples(self.spec, config, self.train, self.dev)
@@ -128,6 +131,8 @@ class Finetuning:
     def _check_batch(self) -> None:
         from tfnlp.families.fitting import width
 
+        if self.config.pack:  # rows are fewer
+            return
         sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
         check_batch_memory(self.config, sizes)
 
@@ -157,7 +162,7 @@ class Finetuning:
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
             model = task_folder.make_task_model(
-                self.backbone, config, words, self.config.dtype_policy()
+                self.backbone, config, words, self.config.dtype_policy(), self.config.pack
             )
         write_config(folder, config)
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
@@ -180,7 +185,7 @@ class Finetuning:
             f"{self.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
             + (f" on {features} features" if features else "")
-            + f"; {steps} steps of {_size(settings)}",
+            + f"; {steps} steps of {_size(settings, batches)}",
             flush=True,
         )
         history = trainer.fit(
@@ -236,14 +241,23 @@ class Finetuning:
         size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
         compiled = is_compiled(self.strategy, self.config.jit)
         lengths = bucket_lengths(train.encoded.sizes) if compiled else None  # few programs
-        options = {"seed": seed, "pad_all": fixed}
-        rows, tokens = size, settings.get("batch_tokens")
-        if tokens is not None:
-            rows = replicas * settings["accumulation"]
-            options["batch_tokens"] = tokens
-        batches = model.batches(train, rows, self.train, lengths, **options)
+        parts, tokens = replicas * settings["accumulation"], settings.get("batch_tokens")
         # Each step is traced for two lengths or more, so a set of one length pads less than that.
-        return batches, model.batches(dev, -(-size // replicas) * replicas)
+        dev_batches = model.batches(dev, -(-size // replicas) * replicas)
+        if model.packed is not None:
+            return self._packed_batches(model, train, settings, parts, seed), dev_batches
+        rows, options = size, {"seed": seed, "pad_all": fixed}
+        if tokens is not None:
+            rows, options["batch_tokens"] = parts, tokens
+        return model.batches(train, rows, self.train, lengths, **options), dev_batches
+
+    def _packed_batches(self, model: Any, train: Any, settings: dict, parts: int, seed: int) -> Any:
+        """Return batches of rows with several examples, of a multiple of `parts` rows."""
+        tokens, rows = settings.get("batch_tokens"), {"examples_per_batch": settings["batch_size"]}
+        if tokens is not None:
+            count = tokens // (self.spec.max_length * parts)
+            parts, rows = max(1, count) * parts, {}
+        return model.packed_batches(train, self.train, batch_size=parts, seed=seed, **rows)
 
     def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
         from tfnlp.tasks.scoring import score
@@ -345,8 +359,10 @@ class Finetuning:
         return results
 
 
-def _size(settings: dict[str, Any]) -> str:
+def _size(settings: dict[str, Any], batches: Any) -> str:
     """Return the size of a batch as text."""
+    if "pack" in settings:
+        return f"{batches.batch_size} rows of {batches.length} tokens"
     if "batch_tokens" in settings:
         return f"{settings['batch_tokens']:,} tokens"
     return str(settings["batch_size"])

@@ -149,7 +149,11 @@ def kept_backbone(folder: str, config: dict[str, Any], fine_tuned: bool) -> Any:
 
 
 def make_task_model(
-    backbone: Any, config: dict[str, Any], words: list[str] | None = None, dtype: Any = None
+    backbone: Any,
+    config: dict[str, Any],
+    words: list[str] | None = None,
+    dtype: Any = None,
+    pack: bool = False,
 ) -> Any:
     """Return the `tfnlp.hub.TaskModel` of a backbone and the settings of a run.
 
@@ -158,6 +162,7 @@ def make_task_model(
         config: A run's, with `spec`, `head` and `features` (a name of `models.FEATURES` or None).
         words: The words that the task has embeddings for, or None.
         dtype: A Keras dtype policy for what is fine-tuned.
+        pack: Whether it is trained on packed rows.
 
     Raises:
         ValueError: for a task that the backbone can't have.
@@ -170,6 +175,9 @@ def make_task_model(
     fitting, spec = backbone.family.fitting, TaskSpec(**config["spec"])
     reader, head = fitting.reader(backbone), config["head"]
     outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
+    if pack:
+        packed = fitting.fine_tuned(backbone, spec, head, outputs, dtype, packed=True)
+        return TaskModel(spec, reader, models.unpacked_task(packed), packed=packed)
     if config["features"] is None:
         return TaskModel(spec, reader, fitting.fine_tuned(backbone, spec, head, outputs, dtype))
     features, count, size, mix = fitting.features(backbone, config["features"])

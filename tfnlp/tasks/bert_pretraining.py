@@ -24,7 +24,8 @@ class BertPretraining(Task):
     Batch: the model's inputs and, as its heads need them, int32 `masked_lm_ids` `[B, P]`, float32
     `masked_lm_weights` `[B, P]` (1 for real predictions), int32 `next_sentence_labels` `[B]`
     (0: B follows A, 1: B is random), int32 `sentence_order_labels` `[B]` (0: B follows A, 1: A
-    follows B).
+    follows B). Of packed rows the labels are `[B, S]`, and float32 `next_sentence_weights` or
+    `sentence_order_weights` `[B, S]` are 1 for real pairs.
 
     Raises:
         ValueError: for a model without any of these outputs.
@@ -59,7 +60,7 @@ class BertPretraining(Task):
         if self.masked_lm:
             counts["masked_lm"] = ops.sum(batch["masked_lm_weights"])
         for name in self.pair_labels:
-            counts[name] = ops.cast(ops.shape(batch[f"{name}_labels"])[0], "float32")
+            counts[name] = ops.sum(_pair_weights(batch, name))
         return counts
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
@@ -69,7 +70,7 @@ class BertPretraining(Task):
             sums["masked_lm"] = self._masked_sums(batch, outputs)[0]
         for name in self.pair_labels:
             losses = cross_entropy(outputs[f"{name}_logits"], batch[f"{name}_labels"])  # [B]
-            sums[name] = ops.sum(losses)
+            sums[name] = ops.sum(losses * _pair_weights(batch, name))
         return sums
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
@@ -80,7 +81,7 @@ class BertPretraining(Task):
         for name in self.pair_labels:
             guess = best_class(outputs[f"{name}_logits"])
             right = ops.cast(guess == batch[f"{name}_labels"], "float32")
-            hits[f"{name}_accuracy"] = (name, ops.sum(right))
+            hits[f"{name}_accuracy"] = (name, ops.sum(right * _pair_weights(batch, name)))
         return hits
 
     def _masked_sums(self, batch: Batch, outputs: Batch) -> tuple[Tensor, Tensor]:
@@ -89,3 +90,9 @@ class BertPretraining(Task):
             return outputs["mlm_sums"]
         ids, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
         return whole_sums(outputs["mlm_logits"], ids, weights)
+
+
+def _pair_weights(batch: Batch, name: str) -> Tensor:
+    """Return which pairs count, float32 `[B]` or `[B, S]`."""
+    weights = batch.get(f"{name}_weights")
+    return ops.ones_like(batch[f"{name}_labels"], "float32") if weights is None else weights

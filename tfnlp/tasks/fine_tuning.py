@@ -17,7 +17,7 @@ KINDS = {
 }
 # Inputs with and without an axis of positions, the last one.
 _OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids", "sequence_ids"}
-_OF_ROWS = {"extract_positions"}
+_OF_ROWS = {"extract_positions", "first_positions"}
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
@@ -36,7 +36,8 @@ class FineTuning(Task):
 
     Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags)
     or, for spans, int32 `start_positions` and `end_positions` `[B]`; float32 `weights` `[B]`, for
-    tags `[B, T]` (1 for real targets, else 0).
+    tags `[B, T]` (1 for real targets, else 0). Of models of packed rows with S sequences, outputs,
+    labels and weights have `[B, S]` in place of `[B]`.
 
     Attributes:
         kind: "class", "score", "choice", "tag" or "span": the name of the loss. Of the metrics

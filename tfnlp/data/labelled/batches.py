@@ -104,8 +104,8 @@ class TaskBatches(LengthBuckets):
         self.pad_all = pad_all
         self._starts = np.cumsum(sizes) - sizes
         # [total] or [C, total]: the examples of a column, one after the other
-        self._tokens = {name: _join(name, column, sizes) for name, column in tokens.items()}
-        self._fixed = {name: _numbers(name, column) for name, column in fixed.items()}
+        self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
+        self._fixed = {name: numbers(name, column) for name, column in fixed.items()}
         for name, column in self._fixed.items():
             if not column.ndim or len(column) != len(sizes):
                 raise ValueError(
@@ -191,7 +191,7 @@ class TaskBatches(LengthBuckets):
         return specs
 
 
-def _join(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+def joined(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
     """Return the arrays of all examples as one: [total] or [C, total], int32 or float32."""
     arrays = [np.asarray(array) for array in column]
     if len(arrays) != len(sizes):
@@ -203,10 +203,10 @@ def _join(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndar
                 f"tokens[{name!r}][{number}] has shape {array.shape}; expected "
                 f"{(*lead, int(size))}, as in the column's first example and the other columns"
             )
-    return _numbers(name, np.concatenate(arrays, axis=-1))
+    return numbers(name, np.concatenate(arrays, axis=-1))
 
 
-def _numbers(name: str, column: Any) -> np.ndarray:
+def numbers(name: str, column: Any) -> np.ndarray:
     """Return the column as int32 or float32."""
     column = np.asarray(column)
     if column.dtype.kind not in "biuf":

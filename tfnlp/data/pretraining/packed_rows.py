@@ -100,12 +100,14 @@ class PackedRows:
 
     Attributes:
         count: number of rows R.
+        most: the most sequences of any row.
     """
 
     def __init__(self, lengths: np.ndarray, space: int) -> None:
         self._lengths, self._space = lengths, space
         self._order, self._starts = first_fit(lengths, space)
         self.count = len(self._starts) - 1
+        self.most = int(np.diff(self._starts).max(initial=0))
 
     def places(self, rows: np.ndarray) -> Places:
         """Return what is in rows.

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
+from tfnlp.data.labelled.packed_batches import PackedTaskBatches
 from tfnlp.hub.modules.frozen_features import (
     ElmoFeatures,
     EncoderFeatures,
@@ -60,6 +61,7 @@ class TaskModel:
         model: from `tfnlp.models.bert_task`, `gpt_task` or `feature_task`.
         features: `EncoderFeatures` or `ElmoFeatures` for a `feature_task`, else None.
         index: a `tfnlp.text.WordIndex` if the model has word embeddings of its own, else None.
+        packed: a model of packed rows with the same weights, to train; or None.
     """
 
     def __init__(
@@ -69,9 +71,10 @@ class TaskModel:
         model: keras.Model,
         features: EncoderFeatures | ElmoFeatures | None = None,
         index: WordIndex | None = None,
+        packed: keras.Model | None = None,
     ) -> None:
         self.spec, self.reader, self.model = spec, reader, model
-        self.features, self.index = features, index
+        self.features, self.index, self.packed = features, index, packed
         self.encoder = TaskEncoder(reader, spec)
         self._predictor = predictor(model)
 
@@ -128,6 +131,38 @@ class TaskModel:
                 at most six where programs are compiled for each, and to train on features.
             **options: `seed`, `pad_all`, `batch_tokens`.
         """
+        tokens, fixed = self._columns(prepared, examples)
+        by_tokens = options.get("batch_tokens") is not None
+        mixed = examples is not None and self.features is None and not by_tokens
+        few = is_compiled() if examples is None else not (mixed or by_tokens)
+        sizes = prepared.encoded.sizes
+        return TaskBatches(
+            tokens,
+            fixed,
+            batch_size=batch_size,
+            lengths=lengths or bucket_lengths(sizes, 6 if few else len(sizes)),
+            table=prepared.table,
+            mixed=mixed,
+            **options,
+        )
+
+    def packed_batches(
+        self, prepared: Prepared, examples: Sequence, **options: Any
+    ) -> PackedTaskBatches:
+        """Return `PackedTaskBatches` of prepared examples, rows of `max_length`, for `self.packed`.
+
+        Args:
+            prepared: from `prepare`.
+            examples: the same examples, with their labels.
+            **options: `batch_size`, `seed`, `examples_per_batch` of `PackedTaskBatches`.
+        """
+        tokens, fixed = self._columns(prepared, examples)
+        return PackedTaskBatches(tokens, fixed, length=self.spec.max_length, **options)
+
+    def _columns(
+        self, prepared: Prepared, examples: Sequence | None
+    ) -> tuple[dict[str, list[np.ndarray]], dict[str, np.ndarray]]:
+        """Return columns of tokens and others, as `TaskBatches` takes them."""
         encoded = prepared.encoded
         inputs = dict(encoded.inputs)
         if prepared.rows is not None:
@@ -146,19 +181,7 @@ class TaskModel:
             more_tokens, more_fixed = targets(self.spec, encoded, examples)
             tokens.update(more_tokens)
             fixed.update(more_fixed)
-        by_tokens = options.get("batch_tokens") is not None
-        mixed = examples is not None and self.features is None and not by_tokens
-        few = is_compiled() if examples is None else not (mixed or by_tokens)
-        count = 6 if few else len(encoded.sizes)
-        return TaskBatches(
-            tokens,
-            fixed,
-            batch_size=batch_size,
-            lengths=lengths or bucket_lengths(encoded.sizes, count),
-            table=prepared.table,
-            mixed=mixed,
-            **options,
-        )
+        return tokens, fixed
 
     def predict(
         self,

@@ -139,7 +139,7 @@ class _Turns:
             more: arrays besides those of the call.
         """
         arrays = {name: x for name, x in {**self.arrays, **more}.items() if x is not None}
-        rows = self.blocks.rows
+        arrays, rows = _in_order(arrays), self.blocks.rows
         if arrays["q"].shape[0] == rows:
             return function(arrays)
 
@@ -275,7 +275,9 @@ class _Turns:
             return {**shared, **found}
 
         def turn(at: Tensor, state: tuple) -> tuple:
-            carry, outputs = block(state[0], at * size, self.source, some(at))
+            here = some(at)
+            here = _in_order({**here, "q": _after(here["q"], state[1][0])})
+            carry, outputs = block(state[0], at * size, self.source, here)
             pairs = zip(state[1], outputs, strict=True)
             return carry, tuple(ops.slice_update(total, (0, 0, at * size), x) for total, x in pairs)
 
@@ -284,6 +286,32 @@ class _Turns:
         outputs = tuple(_padded(x, count * size, 2) for x in first)
         carry, outputs = ops.fori_loop(1, count, turn, (carry, outputs))
         return carry, tuple(x[..., : self.length] for x in outputs)
+
+
+def _in_order(arrays: Named) -> Named:
+    """Return the same numbers: queries wait for the upstream gradient, draws for the queries.
+
+    TensorFlow computes what it can as early as it can: otherwise the masks of all layers, which
+    depend on the draws alone, and the probabilities that gradients compute again would lie in
+    memory at once.
+    """
+    if "d_output" in arrays:
+        arrays = {**arrays, "q": _after(arrays["q"], arrays["d_output"])}
+    if "rows" in arrays:
+        arrays = {**arrays, "rows": _after(arrays["rows"], arrays["q"])}
+    return arrays
+
+
+def _after(x: Tensor, other: Tensor) -> Tensor:
+    """Return x, in TensorFlow computed when `other` has been."""
+    if keras.backend.backend() != "tensorflow":
+        return x
+
+    def elsewhere(x: Tensor) -> Tensor:
+        first = other[(0,) * len(other.shape)]
+        return x + ops.cast(ops.greater(first, float("inf")), x.dtype)  # 0
+
+    return by_target(lambda x: x, elsewhere, x)
 
 
 def _rows(x: Tensor, first: Tensor, count: int) -> Tensor:
