@@ -1,10 +1,13 @@
 """BERT here beside keras-hub's: inference and masked-LM training steps.
 
-    python -m benchmarks.bert [--rounds 5] [--only inference] [--only 4x256]
+    python -m benchmarks.bert [--rounds 5] [--only inference] [--only 4x256] [--graphs plain XLA]
+        [--peer-python PYTHON]
 
 Both libraries run in this process on the same inputs, in alternating blocks, each with and
-without XLA; the faster of the two counts. Shares are of the peak that 2048 x 2048 matrix products
-reach in the same run. Matrix products are counted, a multiply-add as two:
+without XLA; the faster of the two counts. With `--peer-python` Hugging Face transformers takes the
+same training steps (`benchmarks/training_torch.py`), in processes of its own. Shares are of the
+peak that 2048 x 2048 matrix products reach in the same run. Matrix products are counted, a
+multiply-add as two:
 
     encoder, a token:      L (2 (4 H^2 + 2 H F) + 4 T H)
     masked LM, a sequence: P 2 (H^2 + H V), and a training step is three forward passes
@@ -22,23 +25,27 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import training_torch
 from benchmarks.timing import measure
 from tfnlp import models, tasks, training
 
-VOCAB, LENGTH, PREDICTIONS = 30522, 128, 20
+VOCAB, PREDICTIONS = 30522, 20
 SIZES = {"4x256": (4, 256, 4), "12x768": (12, 768, 12)}
-CASES = [
-    ("inference", "12x768", 8, "float32"),
-    ("inference", "12x768", 8, "mixed_bfloat16"),
-    ("inference", "12x768", 8, "bfloat16"),
-    ("inference", "4x256", 32, "float32"),
-    ("inference", "4x256", 32, "mixed_bfloat16"),
-    ("inference", "4x256", 32, "bfloat16"),
-    ("training", "4x256", 32, "float32"),
-    ("training", "4x256", 32, "mixed_bfloat16"),
-    ("training", "12x768", 8, "float32"),
-    ("training", "12x768", 8, "mixed_bfloat16"),
+CASES = [  # work, size, rows, tokens, dtype
+    ("inference", "12x768", 8, 128, "float32"),
+    ("inference", "12x768", 8, 128, "mixed_bfloat16"),
+    ("inference", "12x768", 8, 128, "bfloat16"),
+    ("inference", "4x256", 32, 128, "float32"),
+    ("inference", "4x256", 32, 128, "mixed_bfloat16"),
+    ("inference", "4x256", 32, 128, "bfloat16"),
+    ("training", "4x256", 32, 128, "float32"),
+    ("training", "4x256", 32, 128, "mixed_bfloat16"),
+    ("training", "12x768", 8, 128, "float32"),
+    ("training", "12x768", 8, 128, "mixed_bfloat16"),
+    ("training", "12x768", 2, 512, "float32"),
+    ("training", "12x768", 2, 512, "mixed_bfloat16"),
 ]
+GRAPHS = {"plain": False, "XLA": True}
 
 
 def main():
@@ -46,67 +53,87 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="least length of a block")
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: processor "
+                        "time, for a machine that others use too; with `taskset -c 0`")  # fmt: skip
+    parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=list(GRAPHS))
+    parser.add_argument("--peer-python", metavar="PYTHON", help="with torch and transformers")
+    modes = training_torch.MODES
+    parser.add_argument("--peer-modes", nargs="+", choices=modes, default=modes)
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", message="Gradients do not exist")  # keras-hub's pooler
-    print(f"{'':44s}{'tfnlp':>18s}{'keras-hub':>18s}{'ratio':>8s}{'share of peak':>16s}")
-    for work, size, batch, dtype in CASES:
-        name = f"{work} {size}, {batch} x {LENGTH}, {dtype}"
+    print("seq/s, the faster of", *arguments.graphs)
+    for work, size, rows, length, dtype in CASES:
+        name = f"{work} {size}, {rows} x {length}, {dtype}"
         if all(word in name for word in arguments.only):
-            run(name, work, size, batch, dtype, arguments)
+            run(name, work, size, rows, length, dtype, arguments)
 
 
-def run(name, work, size, batch, dtype, arguments):
+def run(name, work, size, rows, length, dtype, arguments):
     """Measures one case and prints its row."""
     keras.backend.clear_session()
     keras.config.set_dtype_policy(dtype)
-    inputs = random_batch(batch)
+    inputs = random_batch(rows, length)
     makers = (ours_inference, theirs_inference)
     if work == "training":
         makers = (ours_training, theirs_training)
     candidates = {
-        (library, jit): make(SIZES[size], inputs, jit)
+        f"{library} {graph}": make(SIZES[size], inputs, GRAPHS[graph])
         for library, make in zip(("tfnlp", "keras-hub"), makers, strict=True)
-        for jit in (False, True)
+        for graph in arguments.graphs
     }
+    layers, hidden, heads = SIZES[size]
+    case = dict(family="bert", layers=layers, hidden=hidden, heads=heads, vocab=VOCAB, rows=rows,
+                length=length, predictions=PREDICTIONS, dtype=dtype)  # fmt: skip
+    peers = {}
+    if work == "training" and arguments.peer_python:
+        python, modes = arguments.peer_python, arguments.peer_modes
+        peers = training_torch.candidates(python, os.devnull, modes, **case)
+    candidates.update({peer: child.turn for peer, child in peers.items()})
     candidates["peak"] = matmul("float32" if dtype == "float32" else "bfloat16")
-    timings = measure(candidates, rounds=arguments.rounds, seconds=arguments.seconds)
+    timings = measure(candidates, arguments.rounds, arguments.seconds, clock=arguments.clock)
+    for child in peers.values():
+        child.close()
 
     peak = 2 * 2048**3 / timings.pop("peak").median
-    best, cells = {}, []
-    for library in ("tfnlp", "keras-hub"):
-        jit = min((False, True), key=lambda jit: timings[library, jit].median)  # noqa: B023
-        best[library] = batch / timings[library, jit].median
-        cells.append(f"{best[library]:7.1f} seq/s{' XLA' if jit else '    '}")
-    ratio = best["tfnlp"] / best["keras-hub"]
-    share = flops(work, *SIZES[size]) * best["tfnlp"] / peak
-    print(f"{name:44s}{cells[0]:>18s}{cells[1]:>18s}{ratio:8.2f}{share:16.2f}", flush=True)
+    best = {}
+    for candidate, timing in sorted(timings.items(), key=lambda each: -each[1].median):
+        best[candidate.split()[0]] = (rows / timing.median, candidate.split()[1], timing)
+    ours = best["tfnlp"][0]
+    cells = [
+        f"{library} {rate:.1f} {mode} ({timing.clean}/{timing.blocks} clean)"
+        + (f" = {ours / rate:.2f}" if library != "tfnlp" else "")
+        for library, (rate, mode, timing) in best.items()
+    ]
+    share = flops(work, length, *SIZES[size]) * ours / peak
+    print(f"{name}: {', '.join(sorted(cells, reverse=True))}; {share:.2f} of peak", flush=True)
 
 
-def flops(work, layers, hidden, heads):
+def flops(work, length, layers, hidden, heads):
     """Floating-point operations a sequence."""
-    encoder = LENGTH * layers * (2 * (4 * hidden**2 + 2 * hidden * 4 * hidden))
-    encoder += LENGTH * layers * 4 * LENGTH * hidden
+    encoder = length * layers * (2 * (4 * hidden**2 + 2 * hidden * 4 * hidden))
+    encoder += length * layers * 4 * length * hidden
     head = PREDICTIONS * 2 * (hidden**2 + hidden * VOCAB)
     return encoder if work == "inference" else 3 * (encoder + head)
 
 
-def random_batch(batch):
+def random_batch(rows, length):
     """A full batch (no padding) as the masked-LM task takes it."""
     random = np.random.default_rng(0)
-    shape = (batch, PREDICTIONS)
+    shape = (rows, PREDICTIONS)
     return {
-        "input_word_ids": tf.constant(random.integers(1000, VOCAB, (batch, LENGTH)), "int32"),
-        "input_mask": tf.ones((batch, LENGTH), "int32"),
-        "input_type_ids": tf.zeros((batch, LENGTH), "int32"),
-        "masked_lm_positions": tf.constant(random.integers(1, LENGTH, shape), "int32"),
+        "input_word_ids": tf.constant(random.integers(1000, VOCAB, (rows, length)), "int32"),
+        "input_mask": tf.ones((rows, length), "int32"),
+        "input_type_ids": tf.zeros((rows, length), "int32"),
+        "masked_lm_positions": tf.constant(random.integers(1, length, shape), "int32"),
         "masked_lm_ids": tf.constant(random.integers(1000, VOCAB, shape), "int32"),
         "masked_lm_weights": tf.ones(shape),
     }
 
 
-def ours_encoder(size):
+def ours_encoder(size, batch):
     layers, hidden, heads = size
-    return models.bert(VOCAB, layers, hidden, heads, 4 * hidden, pooler=False, seq_length=LENGTH)
+    length = batch["input_word_ids"].shape[1]
+    return models.bert(VOCAB, layers, hidden, heads, 4 * hidden, pooler=False, seq_length=length)
 
 
 def theirs_backbone(size):
@@ -117,7 +144,7 @@ def theirs_backbone(size):
 
 
 def ours_inference(size, batch, jit):
-    encoder = ours_encoder(size)
+    encoder = ours_encoder(size, batch)
     inputs = {name: batch[name] for name in encoder.input}
     function = tf.function(lambda x: encoder(x)["sequence_output"], jit_compile=jit)
     return lambda: function(inputs)[0, 0, 0].numpy()
@@ -140,7 +167,7 @@ def theirs_inputs(batch):
 
 def ours_training(size, batch, jit):
     model = models.bert_pretrainer(
-        ours_encoder(size), next_sentence=False, max_predictions=PREDICTIONS
+        ours_encoder(size, batch), next_sentence=False, max_predictions=PREDICTIONS
     )
     trainer = training.Trainer(
         tasks.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=jit

@@ -1,9 +1,10 @@
 """GPT-2 writing and training here beside keras-hub's GPT-2 and Hugging Face's.
 
     python -m benchmarks.gpt [--work generate] [--work train] [--rounds 3] [--bf16]
+        [--peer-python PYTHON] [--clock cpu]
 
-keras-hub runs in this process, and so does Hugging Face where torch and transformers are installed;
-blocks alternate. `generate`: 12 layers x 768, random weights, prompts of 32 tokens, 64 new ones,
+keras-hub runs in this process, and so does Hugging Face's generation where torch and transformers
+are installed; its training runs in processes of its own with `--peer-python`. Blocks alternate. `generate`: 12 layers x 768, random weights, prompts of 32 tokens, 64 new ones,
 greedy and drawn from the 50 most probable, 1 and 8 prompts at a time. `train`: one update of 4 x
 256, 16 x 128 tokens, a vocabulary of 40,000, dropout 0.1, AdamW. Each library runs compiled and
 not; what counts is its faster mode. `--bf16` lets the TensorFlow libraries hold (train: compute
@@ -22,6 +23,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from benchmarks import training_torch
 from benchmarks.timing import measure
 from tfnlp import data, models, tasks, training
 
@@ -36,6 +38,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3.0, help="least length of a block")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--peer-python", metavar="PYTHON", help="with torch and transformers")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="of training; "
+                        "cpu: see benchmarks/timing.py")  # fmt: skip
     arguments = parser.parse_args()
     for work in arguments.work or ["generate", "train"]:
         {"generate": _generate, "train": _train}[work](arguments)
@@ -157,8 +162,16 @@ def _train(arguments):
             t.train_steps(b, 1)["loss/lm"]
         )
         candidates[f"keras-hub {how}"] = _keras_hub_step(windows.batch(0), vocab, jit, policy)
+    peers = {}
+    if arguments.peer_python:
+        case = dict(family="gpt", layers=4, hidden=256, heads=4, vocab=vocab, rows=rows)
+        case.update(length=length, dtype=policy)
+        peers = training_torch.candidates(arguments.peer_python, os.devnull, **case)
+    candidates.update({n.replace("torch", "Hugging Face"): c.turn for n, c in peers.items()})
     candidates["peak"] = _peak(arguments.bf16)
-    timings = measure(candidates, arguments.rounds, arguments.seconds)
+    timings = measure(candidates, arguments.rounds, arguments.seconds, clock=arguments.clock)
+    for child in peers.values():
+        child.close()
     peak = 2 * 2048**3 / timings.pop("peak").median
     hidden, layers = 256, 4
     token = layers * (2 * 12 * hidden**2 + 4 * length * hidden) + 2 * hidden * vocab

@@ -6,7 +6,9 @@ all see the same drift; a block during which *other* processes used more than `D
 machine is run again, and left out of the median.
 """
 
+import contextlib
 import os
+import pathlib
 import statistics
 import time
 from dataclasses import dataclass
@@ -25,7 +27,7 @@ class Timing:
     blocks: int
 
 
-def measure(candidates, rounds=5, seconds=1.0, warm=2, retries=3):
+def measure(candidates, rounds=5, seconds=1.0, warm=2, retries=3, clock="wall"):
     """Seconds per call of each candidate.
 
     Args:
@@ -35,6 +37,8 @@ def measure(candidates, rounds=5, seconds=1.0, warm=2, retries=3):
         seconds: least length of a block; a block has at least one call.
         warm: calls before the clock starts (tracing, compiling).
         retries: how often a disturbed block is run again before the round goes on.
+        clock: "wall", or "cpu" for seconds of processor time of all threads and children, which
+            other processes change little: no block is disturbed then.
 
     Returns: dict of name to `Timing`. If no block of a candidate was undisturbed, all count.
     """
@@ -46,19 +50,21 @@ def measure(candidates, rounds=5, seconds=1.0, warm=2, retries=3):
         names = list(candidates) if turn % 2 == 0 else list(candidates)[::-1]
         for name in names:
             for _ in range(1 + retries):
-                blocks[name].append(_block(candidates[name], seconds))
+                blocks[name].append(_block(candidates[name], seconds, clock))
                 if blocks[name][-1][1] <= DISTURBED:
                     break
     return {name: _summary(taken) for name, taken in blocks.items()}
 
 
-def _block(call, seconds):
+def _block(call, seconds, clock):
     """Runs `call` for at least `seconds`: (seconds per call, share of the cores others used)."""
     busy, own, start, calls = _machine_seconds(), _own_seconds(), time.perf_counter(), 0
     while calls == 0 or time.perf_counter() - start < seconds:
         call()
         calls += 1
     elapsed = time.perf_counter() - start
+    if clock == "cpu":
+        return (_own_seconds() - own) / calls, 0.0
     others = (_machine_seconds() - busy) - (_own_seconds() - own)
     return elapsed / calls, max(0.0, others) / (os.cpu_count() * elapsed)
 
@@ -80,5 +86,11 @@ def _machine_seconds():
 
 
 def _own_seconds():
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    """CPU seconds of this process and of its children, those that still run too."""
+    times, seconds = os.times(), 0.0
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            if int(fields[1]) == os.getpid():
+                seconds += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return seconds + times.user + times.system + times.children_user + times.children_system

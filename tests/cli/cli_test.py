@@ -58,6 +58,9 @@ def test_evaluate_prints_what_training_measured(run, text, capsys):
     assert 4 < first["masked_lm_loss"] < 6  # about log(300) after four updates
     assert tfnlp(*command, "--batch-size", "8", "--batches", "5", "--json") == 0
     assert json.loads(capsys.readouterr().out) == first
+    assert tfnlp(*command, "--batch-size", "8", "--batches", "5", "--json", "--bf16") == 0
+    narrow = json.loads(capsys.readouterr().out)
+    assert narrow != first and narrow == pytest.approx(first, abs=0.03)
 
 
 def test_predict_fills_masks_and_draws(run, capsys, tmp_path):
@@ -70,6 +73,9 @@ def test_predict_fills_masks_and_draws(run, capsys, tmp_path):
     probabilities = [float(g.split()[1]) for g in guesses]
     assert len(guesses) == 3 and probabilities == sorted(probabilities, reverse=True)
     assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert tfnlp("predict", "bert", "--model", run, "--bf16", "The [MASK] was", "--top", 3) == 0
+    narrow = [float(g.split()[1]) for g in capsys.readouterr().out.split("\n")[1].split("  ")[1:]]
+    assert narrow == pytest.approx(probabilities, abs=0.01)
 
 
 def test_predict_judges_pairs(run, capsys):

@@ -212,6 +212,17 @@ def test_the_measures_of_a_16_bit_training_are_those_of_evaluate(run, tmp_path, 
 
 
 @pytest.mark.slow
+def test_predictions_in_bfloat16_are_near_those_in_float32(task, capsys):
+    text = "a good book of a hundred words"
+    (want,) = task.predict([text])
+    assert command("predict", "task", "--model", task.path, "--bf16", "--json", text) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["label"] == want["label"] and found["probabilities"] != want["probabilities"]
+    assert found["probabilities"] == pytest.approx(want["probabilities"], abs=0.02)
+    assert keras.config.dtype_policy().name == "float32"
+
+
+@pytest.mark.slow
 def test_held_out_examples_are_a_share_of_the_rows(task):
     assert len(task.dev) == round(0.1 * len(ROWS))
     assert task.config["data"]["examples"] == len(ROWS) - len(task.dev)

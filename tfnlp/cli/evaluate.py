@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from tfnlp.cli.options import add_command, add_options, config_of
+from tfnlp.cli.options import add_bf16, add_command, add_options, config_of
 from tfnlp.configs import Config
 from tfnlp.families.use_config import EvaluateConfig, ModelConfig
 from tfnlp.runs.task_config import EvaluateTask
@@ -19,11 +19,13 @@ def add_to(commands: Any) -> None:
     )
     parser = add_command(commands, "evaluate", summary, ModelConfig)
     add_options(parser, EvaluateConfig)
+    add_bf16(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the measures of a model: the family of the model says which."""
+    from tfnlp.families.precision import check_precision
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.task_folder import is_task
 
@@ -36,7 +38,8 @@ def run(options: argparse.Namespace) -> None:
             raise ValueError(
                 f"`{name}` is for fine-tuned models; {options.model} is a pretrained one"
             )
-    loaded = load_pretrained(options.model)
+    loaded = load_pretrained(options.model, dtype=options.dtype)
+    check_precision(loaded, options.dtype)
     settings = {name: getattr(config, name) for name in config.given}
     measured = loaded.family.measured(loaded, settings.pop("text", None), settings)
     print(json.dumps(measured.results) if options.json else measured.text)
@@ -51,7 +54,7 @@ def _evaluate_task(options: argparse.Namespace, config: Config) -> None:
     if config.text is None:
         raise ValueError("give `text`, the labelled examples")
     given = {name: getattr(config, name) for name in takes if name in config.given}
-    loaded = TaskRun(options.model)
+    loaded = TaskRun(options.model, options.dtype)
     loaded.path = options.given_model
     metrics, _, _ = loaded.measured(EvaluateTask.make(data=config.text, **given))
     if options.json:

@@ -93,6 +93,16 @@ def _help(field: dataclasses.Field) -> str:
     return f"{text} (default: {default})"
 
 
+def add_bf16(parser: argparse.ArgumentParser) -> None:
+    """Add `--bf16` to a command that uses a model, unless its config has one."""
+    fields = dataclasses.fields(parser.get_default("config_class"))
+    if "bf16" not in {field.name for field in fields}:
+        parser.add_argument(
+            "--bf16", action="store_const", const="mixed_bfloat16", dest="dtype",
+            help="matrix products in bfloat16",
+        )  # fmt: skip
+
+
 def flag_of(field: dataclasses.Field) -> str:
     """Return the option of a field."""
     return field.metadata["flag"] or f"--{field.name.replace('_', '-')}"

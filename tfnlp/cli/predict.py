@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.cli.options import add_command, config_of
+from tfnlp.cli.options import add_bf16, add_command, config_of
 from tfnlp.families import FAMILIES
 from tfnlp.runs.task_config import PredictTask
 
@@ -24,9 +24,9 @@ def add_to(commands: Any) -> None:
     )
     models = parser.add_subparsers(dest="kind", required=True, metavar="MODEL")
     for name, prediction in _predictions().items():
-        add_command(models, name, prediction.summary, prediction.config)
+        add_bf16(add_command(models, name, prediction.summary, prediction.config))
     summary = "Labels, scores, tags or answers of a fine-tuned model."
-    add_command(models, _TASK, summary, PredictTask)
+    add_bf16(add_command(models, _TASK, summary, PredictTask))
 
 
 def _predictions() -> dict[str, Any]:
@@ -37,8 +37,9 @@ def run(options: argparse.Namespace) -> None:
     """Print predictions."""
     config = config_of(options)
     if options.kind == _TASK:
-        _predict_task(config)
+        _predict_task(config, options.dtype)
         return
+    from tfnlp.families.precision import check_precision
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.task_folder import is_task
 
@@ -51,8 +52,9 @@ def run(options: argparse.Namespace) -> None:
             f"{config.model} is fine-tuned already; use `tfnlp predict {_TASK}`, or give the "
             "pretrained model that it was made from"
         )
-    dtype = "bfloat16" if getattr(config, "bf16", False) else None
+    dtype = "bfloat16" if getattr(config, "bf16", False) else getattr(options, "dtype", None)
     loaded = load_pretrained(config.model, dtype=dtype)
+    check_precision(loaded, dtype)
     if loaded.family.prediction is not prediction:
         names = [f.title for f in FAMILIES.values() if f.prediction is prediction]
         raise ValueError(f"{config.model} is {loaded.family.title}, expected {' or '.join(names)}")
@@ -61,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
         print(piece, end="", flush=True)
 
 
-def _predict_task(config: PredictTask) -> None:
+def _predict_task(config: PredictTask, dtype: str | None) -> None:
     """Print (or write) a line for each example."""
     from tfnlp.families.preparation import write_lines
     from tfnlp.runs.finetune_examples import shown_source
@@ -70,7 +72,7 @@ def _predict_task(config: PredictTask) -> None:
 
     if config.text and config.input:
         raise ValueError("give texts or `input`, not both")
-    loaded = TaskRun(config.model)
+    loaded = TaskRun(config.model, dtype)
     if config.input:
         examples = loaded.read(config.input, config, "input", labelled=False)
         source = shown_source(config.input)

@@ -1,6 +1,9 @@
 """The numbers that a run computes matrix products in."""
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
+from typing import Any
 
 from tfnlp.configs import Config, option
 
@@ -28,3 +31,33 @@ class PrecisionConfig(Config):
         if self.fp16:
             return "mixed_float16"
         return "mixed_bfloat16" if self.bf16 else None
+
+
+@contextlib.contextmanager
+def dtype_policy(name: str | None) -> Iterator[None]:
+    """Build layers with a Keras dtype policy; None: the global one."""
+    import keras
+
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(before if name is None else name)
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)
+
+
+def check_precision(loaded: Any, dtype: str | None) -> None:
+    """Refuse a dtype policy of exported modules, which keep their own.
+
+    Args:
+        loaded: A `Pretrained`.
+        dtype: That it was loaded with.
+
+    Raises:
+        ValueError: if it has no effect.
+    """
+    if dtype is not None and loaded.saved:
+        raise ValueError(
+            f"{loaded.path} was exported and keeps its numbers; give the run or checkpoint that it "
+            "was made from, or leave out --bf16"
+        )

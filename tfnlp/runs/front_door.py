@@ -23,8 +23,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
             (BERT), OpenAI or Hugging Face (GPT, GPT-2), bilm-tf or AllenNLP (ELMo); a file of
             word2vec, fastText or GloVe; exported modules. Or the name of a published one:
             `hf://org/name[@revision]`, `kaggle://owner/model/framework/variation[/version]`.
-        dtype: A Keras dtype policy for pretrained models, such as "mixed_bfloat16"; None: the
-            global one.
+        dtype: A Keras dtype policy, such as "mixed_bfloat16"; None: the global one. Exported
+            modules keep their own.
 
     Returns:
         a `Pretrained` with `encoder`, `pretrainer` and `tokenizer`; of a fine-tuned run a
@@ -58,7 +58,7 @@ def _load(path: str, dtype: str | None) -> Pretrained | TaskRun | Module:
 
     if os.path.isdir(path):
         if is_task(path):
-            return TaskRun(path)
+            return TaskRun(path, dtype)
         if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
             return Module(path)
     return load_pretrained(path, dtype=dtype)

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from tfnlp.families.precision import dtype_policy
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_examples import read_examples, say_cut, say_labels, shown_source
@@ -19,6 +20,7 @@ class TaskRun:
     Args:
         folder: Of a run of `tfnlp finetune`; of several runs in it the best is taken. Or of a
             fine-tuned checkpoint of Hugging Face.
+        dtype: A Keras dtype policy, such as "mixed_bfloat16"; None: the global one.
 
     Attributes:
         folder: Of the run that was taken.
@@ -34,8 +36,10 @@ class TaskRun:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
-        found = task_folder.load_task(os.fspath(folder))
+    def __init__(self, folder: str | os.PathLike[str], dtype: str | None = None) -> None:
+        self._dtype = dtype
+        with dtype_policy(dtype):
+            found = task_folder.load_task(os.fspath(folder))
         self.task_model, self.config, self.history, self.results, self.folder = found
         self.path = os.fspath(folder)
         self.dev: Any = None  # the examples that the run was measured on, where they are known
@@ -75,7 +79,8 @@ class TaskRun:
             raise ValueError(f"`{name}` {value}: {self.path} reads {getattr(spec, name)}")
         from tfnlp.runs.task_checkpoint import refitted
 
-        self.task_model = refitted(self.task_model, self.config, **changes)
+        with dtype_policy(self._dtype):
+            self.task_model = refitted(self.task_model, self.config, **changes)
 
     def _suit(self, counts: tuple[int, int]) -> None:
         """Take the number of texts and choices from what is to be read, if it is not known."""
