@@ -42,8 +42,8 @@ def toy(sizes, batch, *arguments, **more):
     return preset.step(batch)
 
 
-def bert(batch):
-    return toy(TRANSFORMER, batch, "bert-tiny", LENGTH, predictions=4)
+def bert(batch, **more):
+    return toy(TRANSFORMER, batch, "bert-tiny", LENGTH, predictions=4, **more)
 
 
 def gpt(batch):
@@ -113,6 +113,18 @@ def test_work_of_a_transformer(name, planned):
     # Weights and slots are read and written.
     assert compiled.hbm_bytes > 2 * 12 * step.parameters
     assert compiled.cycles > 0
+
+
+@needs_compiler
+def test_work_of_rematerialisation(planned):
+    """The products of a forward pass; in a block's backward pass those of attention once more."""
+    _, kept = planned("bert", *CASES["bert"])
+    attention = 2 * 8 * LENGTH * (4 * HIDDEN**2 + 2 * HIDDEN * LENGTH)
+    feed_forward = 2 * 8 * LENGTH * 2 * HIDDEN * 256
+    again = {"blocks": attention + feed_forward, "full": 2 * attention + feed_forward}
+    for remat, flops in again.items():
+        compiled = compile_for(V5E, lower(bert(8, remat=remat)), cache=None, time_limit=1000)
+        assert compiled.matrix_flops - kept.matrix_flops == pytest.approx(flops, rel=0.1), remat
 
 
 @needs_compiler

@@ -40,8 +40,8 @@ def rematerialization(mode: str) -> Iterator[None]:
         mode: "none": all activations are kept. "blocks": of each `TransformerBlock` and each LSTM
             of a `BiLM` the inputs alone; a step has one more forward pass of their products, a
             third more work. "full": as "blocks", and in the backward pass of a block its attention
-            and its feed-forward net, too, one after the other, with one more forward pass; of a
-            `CharCNN` the character ids.
+            and its feed-forward net come one after the other, for which attention is computed once
+            more; of a `CharCNN` the character ids are kept.
 
     Raises:
         ValueError: for another mode.
