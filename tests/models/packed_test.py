@@ -219,9 +219,8 @@ def test_loss_and_gradients_of_pairs_of_segments(name, pretrainer, label, monkey
     together, alone = masked_pair()
     together = firsts(together)
     weights = together.pop("weights")
-    alone[f"{label}_labels"] = (
-        np.random.default_rng(8).integers(0, 2, int(weights.sum())).astype("int32")
-    )
+    labels = np.random.default_rng(8).integers(0, 2, int(weights.sum())).astype("int32")
+    alone[f"{label}_labels"] = labels
     together[f"{label}_labels"] = np.zeros(weights.shape, "int32")
     together[f"{label}_labels"][weights > 0] = alone[f"{label}_labels"]
     together[f"{label}_weights"] = weights

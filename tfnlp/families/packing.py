@@ -12,9 +12,7 @@ def check_pack(config: PackConfig) -> None:
         ValueError: for prepared examples.
     """
     if config.pack and config.examples is not None:
-        raise ValueError(
-            "`pack` needs `text`: the rows of `examples` run on over the ends of documents"
-        )
+        raise ValueError("`pack` needs `text`: the rows of `examples` are prepared, and other ones")
 
 
 def was_packed(loaded: Any) -> bool:
