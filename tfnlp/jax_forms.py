@@ -95,6 +95,11 @@ def empty_like(x: jax.Array) -> jax.Array:
     return jax.lax.empty(x.shape, x.dtype)
 
 
+def barrier(x: jax.Array) -> jax.Array:
+    """Return x, as an array that the compiler does not compute again or in another dtype."""
+    return jax.lax.optimization_barrier(x)
+
+
 def softmax(x: jax.Array) -> jax.Array:
     """Return the softmax over the last axis, in the form that a TPU's compiler fuses.
 

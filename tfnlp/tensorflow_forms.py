@@ -12,9 +12,12 @@ from typing import Any
 import tensorflow as tf
 
 try:
-    from tensorflow.compiler.tf2xla.ops.gen_xla_ops import xla_custom_call_v2
-except ImportError:  # a version without it: zeros take a little longer
-    xla_custom_call_v2 = None
+    from tensorflow.compiler.tf2xla.ops.gen_xla_ops import (
+        xla_custom_call_v2,
+        xla_optimization_barrier,
+    )
+except ImportError:  # a version without them: a step takes a little longer
+    xla_custom_call_v2 = xla_optimization_barrier = None
 
 
 def rematerialized(
@@ -81,3 +84,10 @@ def empty_like(x: tf.Tensor) -> tf.Tensor:
         result_shapes=[x.shape],
     )
     return made
+
+
+def barrier(x: tf.Tensor) -> tf.Tensor:
+    """Return x, as an array that XLA's compiler does not compute again or in another dtype."""
+    if xla_optimization_barrier is None or tf.executing_eagerly():
+        return x
+    return xla_optimization_barrier([x])[0]

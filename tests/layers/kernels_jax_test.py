@@ -17,6 +17,7 @@ from jax import numpy as jnp
 from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows
 from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.vocabulary_loss import vocabulary_loss
 from tfnlp.tasks.logits import best_class, cross_entropy
 
 random = np.random.default_rng(0)
@@ -70,6 +71,20 @@ for epsilon in (0.0, 0.1):
     compare(back(up)[0], (np.exp(log_p) - q) * g[:, None], 1e-5)
 stacked = cross_entropy(z.reshape(2, 3, 50), ids.reshape(2, 3))
 compare(stacked, wide(cross_entropy_of_rows(z, ids))[0].reshape(2, 3), 1e-6)
+
+# The loss over a vocabulary in turns of 8 positions, with hits, and its gradients.
+h, table, bias, up = normal(23, 4), normal(11, 4), normal(11), jnp.asarray([1.7, 0.0])
+ids, counted = jnp.asarray(random.integers(0, 11, 23), "int32"), abs(normal(23))
+loss = jax.jit(lambda *x: jnp.stack(vocabulary_loss(*x, ids, counted, 8)))
+got, back = jax.vjp(loss, h, table, bias)
+a, e, b, w = wide(h, table, bias, counted)
+p = np.exp(a @ e.T + b)
+p /= p.sum(-1, keepdims=True)
+hits = (p.argmax(-1) == np.asarray(ids)) * w
+compare(got, [-(np.log(p[np.arange(23), ids]) * w).sum(), hits.sum()], 1e-4)
+d = (p - np.eye(11)[ids]) * w[:, None] * 1.7
+for one, want in zip(back(up), (d @ e, d.T @ a, d.sum(0)), strict=True):
+    compare(one, want, 1e-4)
 
 # Of equal logits the first one, as TensorFlow and NumPy have it.
 z = jnp.asarray(random.integers(0, 4, (9, 3, 20)), "float32")

@@ -69,6 +69,5 @@ def masked_softmax(model: keras.Model) -> tuple[TiedSoftmax, keras.Model] | None
     if not all(name in layers for name in names):
         return None
     table, bias, head = (layers[name] for name in names)
-    return TiedSoftmax(table, bias), keras.Model(
-        model.input, {**model.output, "mlm_hidden": head.output}
-    )
+    outputs = {**model.output, "mlm_hidden": head.output}
+    return TiedSoftmax(table, bias), keras.Model(model.input, outputs, name=model.name)

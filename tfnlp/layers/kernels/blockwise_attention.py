@@ -22,8 +22,8 @@ from keras import ops
 
 from tfnlp.layers.kernels.attention import Drops, bias
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
-from tfnlp.layers.kernels.empty import empty_like
 from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.storage import empty_like
 from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from keras import ops
 
 from tfnlp.layers.kernels.add_bias import sum_of_rows
+from tfnlp.layers.kernels.storage import kept
 from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
 
@@ -32,12 +33,12 @@ def scaled_norm(x: Tensor, gamma: Tensor, epsilon: float) -> Tensor:
         centred = x32 - mean
         variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
         scale = ops.rsqrt(variance + epsilon)  # [R, 1]
-        normal = centred * scale
+        normal, input_ = centred * scale, kept(x)
 
         def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, Tensor]:
             dy = args[0] if upstream is None else upstream
-            # A TPU keeps x, of which every element has half as many bytes in bfloat16.
-            n = by_target(_normal, lambda *given: given[-1], x, mean, scale, normal)
+            # A TPU keeps x, of which an element has half as many bytes in bfloat16.
+            n = by_target(_normal, lambda *given: given[-1], input_, mean, scale, normal)
             g = dy * gamma
             mean_g = ops.mean(g, axis=-1, keepdims=True)
             mean_gn = ops.mean(g * n, axis=-1, keepdims=True)
