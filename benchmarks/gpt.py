@@ -4,12 +4,13 @@
         [--peer-python PYTHON] [--clock cpu]
 
 keras-hub runs in this process, and so does Hugging Face's generation where torch and transformers
-are installed; its training runs in processes of its own with `--peer-python`. Blocks alternate. `generate`: 12 layers x 768, random weights, prompts of 32 tokens, 64 new ones,
-greedy and drawn from the 50 most probable, 1 and 8 prompts at a time. `train`: one update of 4 x
-256, 16 x 128 tokens, a vocabulary of 40,000, dropout 0.1, AdamW. Each library runs compiled and
-not; what counts is its faster mode. `--bf16` lets the TensorFlow libraries hold (train: compute
-with) weights of bfloat16, and so does Hugging Face. A read of all weights for each token is what
-the memory can give at best; the share is of the rate at which a sum over an array of 512 MB runs.
+are installed; its training runs in processes of its own with `--peer-python`. Blocks alternate.
+`generate`: 12 layers x 768, random weights, prompts of 32 tokens, 64 new ones, greedy and drawn
+from the 50 most probable, 1 and 8 prompts at a time. `train`: one update of 4 x 256, 16 x 128
+tokens, a vocabulary of 40,000, dropout 0.1, AdamW. Each library runs compiled and not; what counts
+is its faster mode. `--bf16` lets the TensorFlow libraries hold (train: compute with) weights of
+bfloat16, and so does Hugging Face. A read of all weights for each token is what the memory can give
+at best; the share is of the rate at which a sum over an array of 512 MB runs.
 """
 
 import argparse

@@ -27,7 +27,7 @@ def main():
             "input_type_ids": [np.zeros_like(text) for text in texts],
         }
         sizes = [len(text) for text in texts]
-        lengths = bucket_lengths(sizes, len(sizes))
+        lengths = bucket_lengths(sizes, len(sizes), multiple=1)
         batches = TaskBatches(columns, {}, batch_size=case["batch"], lengths=lengths)
         return predict(batches)["class_logits"]
 

@@ -85,19 +85,29 @@ def test_batches_by_tokens_have_every_example_once_the_longest_first(full):
         assert length == min(n for n in lengths if n >= sizes[rows[0]])
         most = max(1, 1000 // length)
         assert set(rows[real:]) <= {rows[0]}
-        if number < len(plan) - 1:
-            assert real == len(rows) == most
+        last = number == len(plan) - 1
+        if full:
+            assert len(rows) == (min(most, 2 ** int(np.ceil(np.log2(real)))) if last else most)
         else:
-            assert (
-                real <= len(rows) == (min(most, 2 ** int(np.ceil(np.log2(real)))) if full else real)
-            )
-    shapes = {(length, len(rows)) for length, rows, _ in plan}
-    assert len(shapes) <= len(lengths) + 1 and len(plan) > 2 * len(shapes)
+            wasted = sum(length - min(n for n in lengths if n >= s) for s in sizes[rows])
+            assert real == len(rows) <= most and wasted <= 64
+            if real < most and not last:  # the next example ended it
+                fits = min(n for n in lengths if n >= sizes[plan[number + 1][1][0]])
+                assert wasted + length - fits > 64
+    if full:
+        shapes = {(length, len(rows)) for length, rows, _ in plan}
+        assert len(shapes) <= len(lengths) + 1 and len(plan) > 2 * len(shapes)
 
 
 def test_a_batch_by_tokens_may_be_one_row_and_sizes_may_be_equal():
     assert [x[1].tolist() for x in token_batches([9, 30], [9, 30], 10)] == [[1], [0]]
     assert [x[1].tolist() for x in token_batches([3] * 5, [4], 8)] == [[0, 1], [2, 3], [4]]
+
+
+def test_short_examples_do_not_share_a_batch_with_long_ones():
+    sizes = [100, 90, 41, 40, 39]
+    plan = token_batches(sizes, sorted(sizes), 1000)
+    assert [(n, rows.tolist()) for n, rows, _ in plan] == [(100, [0, 1]), (41, [2, 3, 4])]
 
 
 @pytest.mark.parametrize("choices", [False, True])

@@ -127,8 +127,9 @@ class TaskModel:
             batch_size: rows; of a prediction those of the longest examples, see
                 `TaskBatches.by_tokens`.
             examples: the same examples, with their labels.
-            lengths: lengths that sequences are padded to; None: multiples of eight that fit them;
-                at most six where programs are compiled for each, and to train on features.
+            lengths: lengths that sequences are padded to; None: those of the sequences for a
+                prediction, else multiples of eight that fit them; and at most six multiples of
+                eight where programs are compiled for each, and to train on features.
             **options: `seed`, `pad_all`, `batch_tokens`.
         """
         tokens, fixed = self._columns(prepared, examples)
@@ -136,11 +137,13 @@ class TaskModel:
         mixed = examples is not None and self.features is None and not by_tokens
         few = is_compiled() if examples is None else not (mixed or by_tokens)
         sizes = prepared.encoded.sizes
+        count = 6 if few else len(sizes)
+        multiple = 1 if examples is None and not few else 8
         return TaskBatches(
             tokens,
             fixed,
             batch_size=batch_size,
-            lengths=lengths or bucket_lengths(sizes, 6 if few else len(sizes)),
+            lengths=lengths or bucket_lengths(sizes, count, multiple),
             table=prepared.table,
             mixed=mixed,
             **options,
