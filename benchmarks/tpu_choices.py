@@ -216,7 +216,7 @@ CHOICES = {
         f"dropout of {FULL} x 12 x {LENGTH} x {LENGTH} probabilities",
         {
             "halves of a word turn by turn": dropout(turn_by_turn),
-            "a word for each element": dropout(dropout_layer.dropout_mask),
+            "low halves, then high ones": dropout(dropout_layer.dropout_mask),
         },
     ),
 }

@@ -41,7 +41,6 @@ class BertPretraining(Task):
                 f"model has none of the outputs {names}; build it with a function like "
                 "tfnlp.models.bert_pretrainer"
             )
-
         self._softmax = masked_softmax(model) if self.masked_lm else None
 
     def outputs(self, batch: Batch, training: bool) -> Tensors:

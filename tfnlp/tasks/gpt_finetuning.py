@@ -5,8 +5,8 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.tasks.fine_tuning import FineTuning
-from tfnlp.tasks.logits import cross_entropy
 from tfnlp.tasks.task import Batch, Tensors, perplexity
+from tfnlp.tasks.vocabulary import TiedSoftmax
 
 
 class GPTFineTuning(FineTuning):
@@ -68,9 +68,10 @@ class GPTFineTuning(FineTuning):
 
     def _lm_loss(self, batch: Batch, hidden: Tensor) -> Tensor:
         """Return the sum of `-log p` over all targets, `hidden` [B, C, T, H]."""
-        logits = self._table(hidden[:, :, :-1], reverse=True)  # [B, C, T-1, V]
-        losses = cross_entropy(logits, batch["input_word_ids"][:, :, 1:])
-        return ops.sum(losses * _lm_weights(batch))
+        before = hidden[:, :, :-1]
+        logits = self._table(before, reverse=True)  # [B, C, T-1, V]
+        ids, weights = batch["input_word_ids"][:, :, 1:], _lm_weights(batch)
+        return TiedSoftmax(self._table).sums(before, logits, ids, weights, hits=False)[0]
 
 
 def _lm_weights(batch: Batch) -> Tensor:
