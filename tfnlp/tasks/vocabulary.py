@@ -11,7 +11,7 @@ from tfnlp.layers.types import Tensor
 from tfnlp.tasks.logits import best_class, cross_entropy
 
 # With more logits than _WHOLE the loss is computed some positions at a time, of at most _BLOCK.
-_WHOLE, _BLOCK = 2**28, 2**27
+_WHOLE, _BLOCK = 3 * 2**26, 2**27
 
 
 class TiedSoftmax:
