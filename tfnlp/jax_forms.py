@@ -128,12 +128,28 @@ def rematerialized(function: Callable[..., Any], arrays: Sequence[jax.Array]) ->
         return function(*arrays), arrays
 
     def backward(arrays: tuple[jax.Array, ...], upstream: Any) -> tuple[Any, ...]:
-        # Without a barrier a compiler finds that the same is computed twice, and keeps the first.
-        arrays, upstream = jax.lax.optimization_barrier((arrays, upstream))
-        return jax.vjp(function, *arrays)[1](upstream)
+        return jax.vjp(function, *_after(upstream, arrays))[1](upstream)
 
     computed.defvjp(forward, backward)
     return computed(*arrays)
+
+
+def _after(upstream: Any, arrays: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    """Return equal arrays that a compiler takes for others, which depend on `upstream`.
+
+    Otherwise it finds that the same is computed twice, and keeps the first results. The compiler
+    for CPUs forgets barriers before it orders operations: only a number keeps the order.
+    """
+
+    def on_cpu(arrays: tuple[jax.Array, ...], first: jax.Array) -> tuple[jax.Array, ...]:
+        zero = jnp.where(first == first, 0.0, jnp.nan)  # no compiler knows it
+        return tuple(x if x.dtype == bool else x + zero.astype(x.dtype) for x in arrays)
+
+    def elsewhere(arrays: tuple[jax.Array, ...], first: jax.Array) -> tuple[jax.Array, ...]:
+        return jax.lax.optimization_barrier((arrays, first))[0]
+
+    first = jax.tree.leaves(upstream)[0].ravel()[0]
+    return jax.lax.platform_dependent(arrays, first, cpu=on_cpu, default=elsewhere)
 
 
 def by_platform(on_tpu: Callable[..., Any], elsewhere: Callable[..., Any], *arrays: Any) -> Any:

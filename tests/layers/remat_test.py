@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support import run_python
 from tfnlp import layers
 from tfnlp.families.config import REMAT
 from tfnlp.layers import remat
@@ -115,3 +116,42 @@ def test_modes():
     with pytest.raises(ValueError, match="remat='all' must be one of none, blocks, full"):
         with remat.rematerialization("all"):
             pass
+
+
+_MEMORY = """
+import jax
+import keras
+import numpy as np
+from keras import ops
+
+from tfnlp import layers
+
+x = np.random.default_rng(0).standard_normal((8, 64, 64)).astype("float32")
+blocks = [layers.TransformerBlock(2, 256) for _ in range(6)]
+for block in blocks:
+    block.build(x.shape)
+variables = [v for block in blocks for v in block.trainable_variables]
+
+
+def needed(mode):
+    def loss(values, y):
+        scope = keras.StatelessScope(state_mapping=list(zip(variables, values)))
+        with scope, layers.rematerialization(mode):
+            for block in blocks:
+                y = block(y, training=True)
+        return ops.sum(ops.sin(y))
+
+    step = jax.jit(jax.grad(loss)).lower([v.value for v in variables], x).compile()
+    return step.memory_analysis().temp_size_in_bytes
+
+
+print(*(needed(mode) for mode in ("none", "blocks", "full")))
+"""
+
+
+@pytest.mark.slow
+def test_memory_on_jax():
+    """Of six blocks the activations of one are there at a time, and the inputs of all."""
+    found = run_python(_MEMORY, env={"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"})
+    kept, blocks, full = (int(size) for size in found.stdout.split())
+    assert blocks < 0.35 * kept and full < 0.8 * blocks, found.stdout
