@@ -154,4 +154,4 @@ def test_memory_on_jax():
     """Of six blocks the activations of one are there at a time, and the inputs of all."""
     found = run_python(_MEMORY, env={"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"})
     kept, blocks, full = (int(size) for size in found.stdout.split())
-    assert blocks < 0.35 * kept and full < 0.8 * blocks, found.stdout
+    assert blocks < 0.35 * kept and full < 0.9 * blocks, found.stdout
