@@ -31,6 +31,7 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
     WordEmbedding,
+    rematerialization,
 )
 
 I = "int32"  # noqa: E741
@@ -336,5 +337,8 @@ LAYERS = {
             ("vocab_size=0", lambda: WordEmbedding(0, 4)),
             ("hidden_size=0", lambda: WordEmbedding(7, 0)),
         ],
+    },
+    "rematerialization": {
+        "another mode": [("remat='some'", lambda: rematerialization("some").__enter__())],
     },
 }
