@@ -148,15 +148,7 @@ def bert_task(
         )
     if hidden is not None and hidden not in HIDDEN:
         raise ValueError(f"hidden={hidden!r} must be None or {', '.join(map(repr, HIDDEN))}")
-    shape = (sequences, seq_length) if output == "choice" else (seq_length,)
-    inputs = {
-        key: keras.Input(shape, dtype="int32", name=key)
-        for key in ("input_word_ids", "input_mask", "input_type_ids")
-    }
-    if packed:
-        inputs["sequence_ids"] = packed_input(seq_length)
-    if packed and output != "tag":
-        inputs["first_positions"] = first_positions_input()
+    inputs = _task_inputs(output, sequences, seq_length, packed)
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
 
@@ -194,6 +186,22 @@ def bert_task(
 
     model.for_prediction = functools.cache(fast)  # a function: Keras must not track its model
     return model
+
+
+def _task_inputs(
+    output: str, sequences: int, seq_length: int | None, packed: bool
+) -> dict[str, keras.KerasTensor]:
+    """Return the symbolic inputs of `bert_task`, int32."""
+    shape = (sequences, seq_length) if output == "choice" else (seq_length,)
+    inputs = {
+        key: keras.Input(shape, dtype="int32", name=key)
+        for key in ("input_word_ids", "input_mask", "input_type_ids")
+    }
+    if packed:
+        inputs["sequence_ids"] = packed_input(seq_length)
+    if packed and output != "tag":
+        inputs["first_positions"] = first_positions_input()
+    return inputs
 
 
 def unpacked_task(model: keras.Model, name: str = "unpacked_task") -> keras.Model:

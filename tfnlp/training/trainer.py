@@ -113,8 +113,7 @@ class Trainer:
         self.strategy = strategy or default_strategy()
         self.accumulation, self.steps_per_call = accumulation, steps_per_call
         self.directory = None if directory is None else str(directory)
-        self.history = History()
-        self._rate = as_rate(learning_rate)
+        self.history, self._rate = History(), as_rate(learning_rate)
         self._build_optimizer(optimizer, layer_rates)
         scaling = as_loss_scaling(loss_scaling, matmul_dtype(self.task.model))
         settings = StepSettings(
