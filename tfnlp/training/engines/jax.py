@@ -71,6 +71,7 @@ class JaxEngine:
         )
         self._several = settings.steps_per_call
         self._counter = Counter()
+        self._assigned: dict[int, jax.Array] = {}  # by the last step, by the variable's id
         self._flops: dict[tuple[Any, ...], float | None] = {}  # of a call, by the batch's shapes
         results = (shardings, devices.sharding(SHARED))
         self._train = jax.jit(self.body.train, donate_argnums=0, out_shardings=results)
@@ -135,6 +136,7 @@ class JaxEngine:
         Raises:
             StopIteration: if the data has ended; the updates with its last batches are made.
         """
+        self._own_arrays()
         values, sums, waited = self._values(), None, 0.0
         size = count if count == self._several else 1
         for _ in range(count // size):
@@ -206,8 +208,23 @@ class JaxEngine:
             lambda v, spec: self._devices.placed(v.value, spec), self._variables, self._specs
         )
 
+    def _own_arrays(self) -> None:
+        """Give each variable an array of its own where it has not the one of the last step.
+
+        A step gives arrays away, and a variable that was assigned to another one shares its array.
+        """
+
+        def own(variable: Any, spec: PartitionSpec) -> None:
+            value = variable.value
+            if self._assigned.get(id(variable)) is not value and value.is_fully_addressable:
+                sharding = self._devices.sharding(spec)
+                variable.assign(jax.device_put(value, sharding, may_alias=False))
+
+        jax.tree.map(own, self._variables, self._specs)
+
     def _assign(self, values: Values) -> None:
         jax.tree.map(lambda v, x: v.assign(x), self._variables, values)
+        self._assigned = {id(v): v.value for v in jax.tree.leaves(self._variables)}
 
 
 def _of_one_shape(
