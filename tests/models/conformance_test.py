@@ -54,6 +54,11 @@ def packed_roberta(**dtype):
     return models.roberta_pretrainer(models.roberta(**BERT, packed=True, **dtype))
 
 
+def unpacked_bert(**dtype):
+    encoder = models.bert(**BERT, packed=True, **dtype)
+    return models.unpacked_task(models.bert_task(encoder, "class", num_classes=K))
+
+
 def packed_gpt(**dtype):
     return models.gpt_pretrainer(models.gpt(**GPT, norm_first=True, packed=True, **dtype))
 
@@ -145,6 +150,7 @@ MODELS = {
     "elmo": (elmo, CHARACTERS),
     "nnlm": (nnlm, {"input_word_ids": ids(B, 4), "targets": ids(B)}),
     "word2vec": (word2vec, BLOCK),
+    "unpacked class": (unpacked_bert, ONE),
     "bert class": (bert_task("class", num_classes=K), ONE),
     "bert score": (bert_task("score"), ONE),
     "bert choice": (bert_task("choice", sequences=2), TWO),
