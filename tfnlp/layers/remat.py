@@ -11,6 +11,7 @@ import keras
 from keras.src.backend.common.variables import AutocastScope, get_autocast_scope
 
 from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.kernels.storage import forms
 from tfnlp.layers.types import Tensor
 
 REMAT = ("none", "blocks", "full")
@@ -89,19 +90,10 @@ def rematerialized(
         with rematerialization(mode), AutocastScope(dtype), scope:
             return function(*own)
 
-    outputs = _form()(of_values, [*given, *values])
+    outputs = forms().rematerialized(of_values, [*given, *values])
     for layer in layers:
         _advance(layer)
     return outputs
-
-
-def _form() -> Callable[..., Any]:
-    """Return the backend's function of a function and its arguments."""
-    if keras.backend.backend() == "jax":
-        from tfnlp.jax_forms import rematerialized
-    else:
-        from tfnlp.tensorflow_forms import rematerialized
-    return rematerialized
 
 
 def _advance(layer: keras.layers.Layer) -> None:

@@ -105,13 +105,7 @@ class TaskBatches(LengthBuckets):
         self._starts = np.cumsum(sizes) - sizes
         # [total] or [C, total]: the examples of a column, one after the other
         self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
-        self._fixed = {name: numbers(name, column) for name, column in fixed.items()}
-        for name, column in self._fixed.items():
-            if not column.ndim or len(column) != len(sizes):
-                raise ValueError(
-                    f"fixed[{name!r}] has shape {column.shape}; expected [{len(sizes)}, ...], a "
-                    "row for each example"
-                )
+        self._fixed = fixed_columns(fixed, len(sizes))
         if self._tokens.get("weights", sizes).ndim != 1:
             raise ValueError("tokens['weights'] must be one number for each token, [n]")
         self._table = table
@@ -189,6 +183,22 @@ class TaskBatches(LengthBuckets):
             shape = [*specs.pop("rows").shape, *self._table.shape[1:]]
             specs["lm_layers"] = tf.TensorSpec(shape, tf.float32)
         return specs
+
+
+def fixed_columns(fixed: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
+    """Return columns as arrays of numbers `[count, ...]`.
+
+    Raises:
+        ValueError: for a column of another number of examples, or not of numbers.
+    """
+    columns = {name: numbers(name, column) for name, column in fixed.items()}
+    for name, column in columns.items():
+        if not column.ndim or len(column) != count:
+            raise ValueError(
+                f"fixed[{name!r}] has shape {column.shape}; expected [{count}, ...], a row for "
+                "each example"
+            )
+    return columns
 
 
 def joined(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data.labelled.batches import joined, numbers
+from tfnlp.data.labelled.batches import fixed_columns, joined
 from tfnlp.data.numbered import numbered_batches
 from tfnlp.data.pretraining.packed_rows import PackedRows
 
@@ -77,13 +77,7 @@ class PackedTaskBatches:
         self.batch_size = batch_size
         self._starts = np.cumsum(sizes) - sizes
         self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
-        self._fixed = {name: numbers(name, column) for name, column in fixed.items()}
-        for name, column in self._fixed.items():
-            if not column.ndim or len(column) != len(sizes):
-                raise ValueError(
-                    f"fixed[{name!r}] has shape {column.shape}; expected [{len(sizes)}, ...], a "
-                    "row for each example"
-                )
+        self._fixed = fixed_columns(fixed, len(sizes))
         self.steps_per_epoch = -(-self._rows.count // self.batch_size)
         self._order = functools.lru_cache(maxsize=2)(self._draw)
 

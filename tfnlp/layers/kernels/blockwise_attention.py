@@ -23,7 +23,7 @@ from keras import ops
 from tfnlp.layers.kernels.attention import Drops, bias
 from tfnlp.layers.kernels.dropout_mask import mask_of_rows
 from tfnlp.layers.kernels.product import product
-from tfnlp.layers.kernels.storage import empty_like
+from tfnlp.layers.kernels.storage import empty_like, entries
 from tfnlp.layers.kernels.target import by_target
 from tfnlp.layers.types import Tensor
 
@@ -145,7 +145,7 @@ class _Turns:
 
         def filled(arrays: Named) -> tuple[Tensor, ...]:
             def turn(at: Tensor, outputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-                found = function({name: _rows(x, at * rows, rows) for name, x in arrays.items()})
+                found = function({name: entries(x, at * rows, rows) for name, x in arrays.items()})
                 pairs = zip(outputs, found, strict=True)
                 return tuple(ops.slice_update(y, (at * rows, 0, 0, 0), x) for y, x in pairs)
 
@@ -312,11 +312,6 @@ def _after(x: Tensor, other: Tensor) -> Tensor:
         return x + ops.cast(ops.greater(first, float("inf")), x.dtype)  # 0
 
     return by_target(lambda x: x, elsewhere, x)
-
-
-def _rows(x: Tensor, first: Tensor, count: int) -> Tensor:
-    """Return `count` entries of x from `first`."""
-    return ops.slice(x, (first, *[0] * (len(x.shape) - 1)), (count, *x.shape[1:]))
 
 
 def _softmax(x: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from keras import ops
 from tfnlp.layers.kernels.add_bias import sum_of_rows
 from tfnlp.layers.kernels.cross_entropy import plain_cross_entropy
 from tfnlp.layers.kernels.product import product
+from tfnlp.layers.kernels.storage import entries
 from tfnlp.layers.kernels.tied_projection import plain_tied_projection
 from tfnlp.layers.kernels.upstream import upstream_gradients
 from tfnlp.layers.types import Tensor
@@ -95,7 +96,7 @@ def _over_positions(
     turned = ops.transpose(table)  # [H, V]
 
     def turn(at: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        some = {name: _some(x, at * positions, positions) for name, x in rows.items()}
+        some = {name: entries(x, at * positions, positions) for name, x in rows.items()}
         d_h, *found = _turn(some, hits, table, turned, *bias)
         d_h = ops.slice_update(state[0], (at * positions, 0), d_h)
         return d_h, *(total + x for total, x in zip(state[1:], found, strict=True))
@@ -136,11 +137,6 @@ def _turn(
 def _biased(z: Tensor, bias: Tensor | None) -> Tensor:
     z = ops.cast(z, "float32")
     return z if bias is None else z + bias
-
-
-def _some(x: Tensor, first: Tensor, count: int) -> Tensor:
-    """Return `count` entries of x from `first`."""
-    return ops.slice(x, (first, *[0] * (len(x.shape) - 1)), (count, *x.shape[1:]))
 
 
 def _padded(x: Tensor, size: int) -> Tensor:
