@@ -217,8 +217,7 @@ class JaxEngine:
         def own(variable: Any, spec: PartitionSpec) -> None:
             value = variable.value
             if self._assigned.get(id(variable)) is not value and value.is_fully_addressable:
-                sharding = self._devices.sharding(spec)
-                variable.assign(jax.device_put(value, sharding, may_alias=False))
+                variable.assign(self._devices.copied(value, spec))
 
         jax.tree.map(own, self._variables, self._specs)
 

@@ -45,7 +45,7 @@ class JaxDevices:
         self.processes = [jax.process_index()]
         if jax.process_count() > 1:
             self.processes = sorted({device.process_index for device in self.devices})
-        self._copied = jax.jit(lambda x: x, out_shardings=self.sharding(SHARED))
+        self._replicated = jax.jit(lambda x: x, out_shardings=self.sharding(SHARED))
 
     def scope(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which variables are made, as a `tf.distribute` strategy does."""
@@ -75,6 +75,16 @@ class JaxDevices:
         value = np.asarray(value)
         return jax.make_array_from_callback(value.shape, sharding, lambda part: value[part])
 
+    def copied(self, value: jax.Array, spec: PartitionSpec) -> jax.Array:
+        """Return an array on the devices that shares no memory with `value`.
+
+        `value` is one that this process can read; every process passes the same one.
+        """
+        sharding = self.sharding(spec)
+        if sharding.is_fully_addressable:
+            return jax.device_put(value, sharding, may_alias=False)
+        return self.place(np.array(value), spec)
+
     def placed(self, value: jax.Array, spec: PartitionSpec) -> jax.Array:
         """Return an array on the devices; the same one if it lies there already."""
         if getattr(value, "sharding", None) == self.sharding(spec):
@@ -96,4 +106,4 @@ class JaxDevices:
         """
         if value.is_fully_addressable:
             return value
-        return self.finished(self._copied(value)).addressable_data(0)
+        return self.finished(self._replicated(value)).addressable_data(0)
