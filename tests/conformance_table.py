@@ -240,6 +240,20 @@ ROWS = [
         padded=tuple(stack),
         listed=3,
     ),
+    *(
+        Row(
+            f"SentencePooling {pooling}",
+            layers.SentencePooling,
+            {"pooling": pooling, "normalize": pooling in ("mean", "last")},
+            masked_tokens,
+            time=masked_time,
+            keep=everything,
+            bf16=("float32",),
+            gradient=False,
+            weights=False,
+        )
+        for pooling in ("mean", "cls", "max", "last")
+    ),
     Row("WordEmbedding", layers.WordEmbedding, table, words, time=token_time),
     Row(
         "SubwordEmbedding",

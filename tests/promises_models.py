@@ -204,6 +204,15 @@ MODELS = {
             ("'sum-all' needs 1", lambda: models.select_layers("sum-all", 0)),
         ],
     },
+    "sentence_encoder": {
+        "another `pooling`": [
+            ("pooling='first'", lambda: models.sentence_encoder(bert(), "first")),
+        ],
+        "a layer that the encoder does not have": [
+            ("layer=2", lambda: models.sentence_encoder(bert(), layer=2)),
+            ("layer=-3", lambda: models.sentence_encoder(bert(), layer=-3)),
+        ],
+    },
     "gpt_with_extra_tokens": {
         "`extra` below 1": [
             ("extra=0", lambda: models.gpt_with_extra_tokens(gpt(), SIZE, extra=0)),

@@ -25,6 +25,7 @@ from tfnlp.layers import (
     ScalarMix,
     SegmentEmbedding,
     SentenceBoundaries,
+    SentencePooling,
     SinusoidalPositions,
     SkipGramLoss,
     SubwordEmbedding,
@@ -314,6 +315,10 @@ LAYERS = {
             ("l2=-1.0", lambda: ScalarMix(3, l2=-1.0)),
             ("l2=nan", lambda: ScalarMix(3, l2=NAN)),
         ],
+    },
+    "SentencePooling": {
+        "another `pooling`": [("pooling='first'", lambda: SentencePooling("first"))],
+        "inputs of another rank": [("inputs", lambda x: SentencePooling()(x((2, 8))))],
     },
     "SubwordEmbedding": {
         "sizes below 1": [

@@ -18,6 +18,7 @@ from tfnlp.keras_registration import register_layers
 
 if TYPE_CHECKING:
     from tfnlp.runs.front_door import (
+        embed,
         export,
         finetune,
         inspect,
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_FRONT_DOOR = ("export", "finetune", "inspect", "load", "pretrain", "settings", "use_engine")
+_FRONT_DOOR = (
+    "embed", "export", "finetune", "inspect", "load", "pretrain", "settings", "use_engine",
+)  # fmt: skip
 _PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
 
 __all__ = [
     "__version__",
+    "embed",
     "export",
     "finetune",
     "inspect",

@@ -113,7 +113,7 @@ REFUSED = {
         "--trainable mix": "--trainable is for an ELMo; {bert} is a BERT",
         "--cache x": "--cache is for an ELMo; {bert} is a BERT",
         "--l2 0": "--l2 is for an ELMo; {bert} is a BERT",
-        "--format bilm": "--format bilm is not for a BERT; choose savedmodel or hug",
+        "--format bilm": "--format bilm is not for a BERT; choose savedmodel, hug",
         "--fill --seq-length 8": "--seq-length is for the pair",
         "--fill --weights int8": "--weights is for the pair, not for --fill",
         "--fill --litert x": "--litert is for the pair, not for --fill",

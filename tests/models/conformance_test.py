@@ -19,7 +19,15 @@ from tests.models import (
 from tfnlp import models
 
 B, T, K = 3, 7, 3
-FLOAT32 = {"attention", "encoder_state", "losses", "replaced", "score", "state"}  # and all logits
+FLOAT32 = {
+    "attention",
+    "encoder_state",
+    "losses",
+    "replaced",
+    "score",
+    "sentence_embedding",
+    "state",
+}  # and all logits
 SAMPLED = {"discriminator_logits", "replaced"}  # of ELECTRA: rounding can change a sample
 BERT, GPT = bert_reference.SMALL, gpt_reference.SMALL
 rng = np.random.default_rng(0)
@@ -57,6 +65,10 @@ def packed_roberta(**dtype):
 def unpacked_bert(**dtype):
     encoder = models.bert(**BERT, packed=True, **dtype)
     return models.unpacked_task(models.bert_task(encoder, "class", num_classes=K))
+
+
+def sentence_encoder(**dtype):
+    return models.sentence_encoder(models.bert(**BERT, pooler=False, **dtype))
 
 
 def packed_gpt(**dtype):
@@ -151,6 +163,7 @@ MODELS = {
     "nnlm": (nnlm, {"input_word_ids": ids(B, 4), "targets": ids(B)}),
     "word2vec": (word2vec, BLOCK),
     "unpacked class": (unpacked_bert, ONE),
+    "sentence encoder": (sentence_encoder, ONE),
     "bert class": (bert_task("class", num_classes=K), ONE),
     "bert score": (bert_task("score"), ONE),
     "bert choice": (bert_task("choice", sequences=2), TWO),

@@ -17,6 +17,7 @@ from absl.flags import argparse_flags
 
 from tfnlp import __version__
 from tfnlp.cli import (
+    embed,
     evaluate,
     examples,
     export,
@@ -39,6 +40,7 @@ COMMANDS = {
     "examples": examples,
     "pretrain": pretrain,
     "finetune": finetune,
+    "embed": embed,
     "evaluate": evaluate,
     "export": export,
     "inspect": inspect,
@@ -126,7 +128,7 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    if options.command not in ("evaluate", "export", "predict"):
+    if options.command not in ("embed", "evaluate", "export", "predict"):
         yield
         return
     from tfnlp.families.published import opened

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import keras
+import numpy as np
 
+from tfnlp.convert.sentence_transformers import SentenceSettings
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
 
@@ -36,8 +38,10 @@ class Pretrained:
         revision: the commit or version of a model that was loaded by its published name.
         saved: whether the encoder is an exported module.
         word_vectors: the `tfnlp.text.WordVectors` of models that have a vector for each word.
+        sentences: of a folder of sentence-transformers, how it makes a vector of a text.
         results: the measures of the training that has just ended.
         left_out: of a fine-tuned checkpoint, the class whose head was left out.
+        sentence_functions: what `embed` has traced, by its settings.
     """
 
     encoder: keras.Model | None
@@ -56,8 +60,10 @@ class Pretrained:
     revision: str | None = None
     saved: bool = False
     word_vectors: Any = None
+    sentences: SentenceSettings | None = None
     results: dict[str, Any] | None = None
     left_out: str | None = None
+    sentence_functions: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def tokenizer(self) -> Any:
@@ -93,6 +99,48 @@ class Pretrained:
     @functools.cached_property
     def _vectors(self) -> Callable[[list[str]], Any]:
         return self.family.vectors(self)  # traced once, not for each call
+
+    def embed(
+        self,
+        texts: str | list[str],
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        layer: int = -1,
+        max_length: int | None = None,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Return one vector for each text.
+
+        Texts of similar length are computed together. An ELMo and word vectors read words, which
+        spaces separate.
+
+        Args:
+            texts: N strings, or one.
+            pooling: "mean", "cls", "max" or "last" of the vectors of tokens, see
+                `tfnlp.layers.SentencePooling`; None: that of a folder of sentence-transformers,
+                else the mean.
+            normalize: Divide each vector by its norm; None: as that folder does, else True.
+            layer: 0 the embeddings, -1 the last layer; of an ELMo that is the mix of all.
+            max_length: Tokens that are read of a text, special ones included; None: as that folder
+                says, else 512 or the model's positions, if those are fewer.
+            progress: Show a bar with texts a second.
+
+        Returns:
+            float32 `[N, D]`; of one string `[D]`.
+
+        Raises:
+            ValueError: for settings that the model does not have, or a family without vectors of
+                texts.
+        """
+        if isinstance(texts, str):
+            return self.embed([texts], pooling, normalize, layer, max_length, progress)[0]
+        settings = dict(
+            pooling=pooling, normalize=normalize, layer=layer, max_length=max_length,
+            progress=progress,
+        )  # fmt: skip
+        if is_elsewhere():
+            return self._in_tensorflow("embed", list(texts), **settings)
+        return self.family.embedded(self, list(texts), settings)
 
     def export(self, directory: str, **settings: Any) -> dict[str, str]:
         """Write SavedModels that need no tfnlp.

@@ -100,8 +100,11 @@ def _weight(loaded: Any) -> float:
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
-    """Write `encoder` and `preprocessor`, or Hugging Face's files."""
+    """Write `encoder` and `preprocessor`, or the files of other libraries."""
     from tfnlp.families.replaced import discriminator
+
+    if config.format == "sentence-transformers":  # the encoder without heads
+        return encoders.export(functools.partial(encoders.save, "electra"), loaded, config)
 
     def save(_: Any, config: ExportConfig) -> None:
         from tfnlp import convert

@@ -179,6 +179,33 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return lambda texts: module(tf.constant(texts))
 
 
+def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to one vector each: see `Family.sentences`.
+
+    The last layer is the mix of all, as in the `default` of the module; 0 are the word vectors.
+    """
+    from tfnlp.families.sentences import of_words
+
+    module = vectors(loaded)
+    first = module(["a"])
+    names = ["word_emb", *(f"lstm_outputs{i}" for i in range(1, len(first))), "elmo"]
+    names = [name for name in names if name in first]
+    if not -len(names) <= settings.layer < len(names):
+        raise ValueError(
+            f"`layer` {settings.layer} must be from {-len(names)} to {len(names) - 1}: "
+            f"{', '.join(names)}"
+        )
+    name = names[settings.layer]
+
+    def states(words: Any) -> Any:
+        import tensorflow as tf
+
+        texts = tf.strings.reduce_join(words, -1, separator=" ")
+        return module(texts)[name]
+
+    return of_words(states, first[name].shape[-1], settings, "an ELMo")
+
+
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write a module, or the files of bilm-tf and AllenNLP."""
     from tfnlp import convert, hub
@@ -227,6 +254,7 @@ ELMO = Family(
     export=export,
     exports=("format", "trainable", "cache", "l2"),
     vectors=vectors,
+    sentences=sentences,
     fitting=Fitting(
         reader=fitting.word_reader,
         features=fitting.elmo_features,

@@ -59,6 +59,7 @@ def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
         "export": functools.partial(export, functools.partial(save, name)),
         "exports": EXPORTS,
         "vectors": vectors,
+        "sentences": sentences,
     }
     return Family(name=name, **{**shared, **own})
 
@@ -258,19 +259,35 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return string_vectors(loaded, BertPreprocessorModule, special=2)
 
 
+def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to one vector each: see `Family.sentences`."""
+    from tfnlp.families.sentences import of_tokens
+
+    return of_tokens(loaded.encoder, fitting.bert_reader(loaded), loaded, settings)
+
+
 def save(name: str, loaded: Any, config: ExportConfig) -> None:
-    """Write Hugging Face's files.
+    """Write Hugging Face's files, or those of sentence-transformers: the encoder and its pooling.
 
     Args:
         name: The family's.
         loaded: A `Pretrained`.
         config: What to write.
+
+    Raises:
+        ValueError: for sentence-transformers without a tokenizer.
     """
     from tfnlp.convert.encoders.saving import save_encoder
 
-    model = loaded.pretrainer or loaded.encoder
+    model, sentences = loaded.pretrainer or loaded.encoder, None
     tokenizer = None if loaded.vocabulary is None else loaded.tokenizer
-    save_encoder(_files(name), model, config.output, tokenizer, config.overwrite)
+    if config.format == "sentence-transformers":
+        from tfnlp.families.sentences import settings_to_save
+
+        if tokenizer is None:
+            raise ValueError(f"{loaded.path} has no vocabulary, which sentence-transformers needs")
+        model, sentences = loaded.encoder, settings_to_save(loaded)
+    save_encoder(_files(name), model, config.output, tokenizer, config.overwrite, sentences)
 
 
 def task_files(name: str) -> Any:
@@ -303,7 +320,8 @@ def export(
         raise ValueError(f"`{name}` is for the pair, not for `fill`")
     if config.top is not None and not config.fill:
         raise ValueError("`top` is for `fill`")
-    if check_format(config, ("huggingface",), loaded.family.title) != "savedmodel":
+    formats = ("huggingface", "sentence-transformers")
+    if check_format(config, formats, loaded.family.title) != "savedmodel":
         only_savedmodel(config, ("fill", "weights", "litert", "seq_length"))
         save(loaded, config)
         return {"checkpoint": config.output}

@@ -150,6 +150,8 @@ class Family:
         exports: Arguments of `tfnlp export` that the family takes.
         vectors: Function of a pretrained model to the function of strings that its exported
             module would be.
+        sentences: Function of (pretrained, `tfnlp.families.sentences.Pooled`) to a function of
+            strings to float32 `[N, D]`, or None of a family without vectors of texts.
         recognise: Function of (folder, file names, Hugging Face's `model_type` or None) to whether
             a checkpoint there is this family's; None if it reads nobody's checkpoints.
         read: Function of (path, dtype) to the `Pretrained` of somebody's checkpoint.
@@ -183,6 +185,7 @@ class Family:
     exports: tuple[str, ...]
     vectors: Callable[..., Any]
     prediction: Prediction
+    sentences: Callable[..., Any] | None = None
     recognise: Callable[..., bool] | None = None
     read: Callable[..., Any] | None = None
     checkpoints: str = ""
@@ -249,6 +252,29 @@ class Family:
         config = prediction.config.make(model=loaded, text=list(texts), **settings)
         prediction.check(config)
         return prediction.predict(loaded, config)
+
+    def embedded(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> Any:
+        """Return the vectors `[N, D]` of N texts, see `Pretrained.embed`.
+
+        Raises:
+            ValueError: for settings that the model does not have, or a family without vectors.
+        """
+        from tfnlp.families.sentences import embedded
+
+        settings = dict(settings)
+        progress = settings.pop("progress", False)
+        return embedded(self.sentence_function(loaded, settings), texts, progress)
+
+    def sentence_function(self, loaded: Any, settings: dict[str, Any]) -> Callable[..., Any]:
+        """Return the function of strings to vectors `[N, D]`, traced once for the same settings."""
+        from tfnlp.families.sentences import pooled_of
+
+        if self.sentences is None:
+            raise ValueError(f"{loaded.path} is {self.title}, which has no vectors of texts")
+        pooled = pooled_of(loaded, **settings)
+        if pooled not in loaded.sentence_functions:
+            loaded.sentence_functions[pooled] = self.sentences(loaded, pooled)
+        return loaded.sentence_functions[pooled]
 
     def check_weights(self, loaded: Any) -> None:
         """Refuse an exported module where the model itself is needed.

@@ -158,6 +158,14 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     return string_vectors(loaded, GPTPreprocessorModule, special=0)
 
 
+def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
+    """Return the function of strings to one vector each: see `Family.sentences`."""
+    from tfnlp.families.sentences import of_tokens
+    from tfnlp.text.task_readers import GPTReader
+
+    return of_tokens(loaded.encoder, GPTReader(loaded.tokenizer, None), loaded, settings)
+
+
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write `model` and `preprocessor`, or Hugging Face's files."""
     from tfnlp import convert, hub
@@ -236,6 +244,7 @@ GPT = Family(
     export=export,
     exports=("seq_length", "format", "weights", "litert"),
     vectors=vectors,
+    sentences=sentences,
     fitting=Fitting(
         reader=fitting.gpt_reader,
         fine_tuned=fitting.fine_tuned_gpt,

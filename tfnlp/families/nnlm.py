@@ -15,6 +15,7 @@ from tfnlp.families.preparation import (
     tokenized,
     word_vocabulary,
 )
+from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.use_config import EvaluateConfig
 from tfnlp.families.vectors import (
     VECTOR_EXPORTS,
@@ -171,5 +172,6 @@ NNLM = Family(
     export=export_vectors,
     exports=VECTOR_EXPORTS,
     vectors=text_vectors,
+    sentences=of_word_vectors,
     prediction=VECTOR_PREDICTION,
 )

@@ -16,7 +16,9 @@ _SMALL = (
     "config.json", "bert_config.json", "hparams.json", "*options*.json", "checkpoint",
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab*.txt", "vocab.json", "merges.txt", "spiece.model", "encoder.json", "vocab.bpe",
+    "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",
 )  # fmt: skip
+_POOLING = "*_Pooling/config.json"
 # What other repositories hold, by files that tell them apart.
 _OTHERS = {
     "model_index.json": "a diffusion pipeline",
@@ -94,6 +96,7 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     found = family_of_files(os.path.dirname(config_path), top, kind, FAMILIES)
     if weights and found is not None:
         small = [file for file in top if any(fnmatch.fnmatch(file, p) for p in _SMALL)]
+        small += fnmatch.filter(files, _POOLING)
         return [*small, *_parts(name, weights, top, path_of)]
     what = described(name, top, kind) if found is None and kind is not None else _content(top)
     raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")

@@ -30,6 +30,7 @@ def load_pretrained(
     """
     from tfnlp.convert.keras_hub.loading import is_preset, read_preset
     from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.convert.sentence_transformers import read_sentence_settings, transformer_folder
     from tfnlp.families import FAMILIES
     from tfnlp.families.published import opened
     from tfnlp.published import is_published
@@ -51,10 +52,12 @@ def load_pretrained(
         found = FAMILIES[name]
         _check_family(path, found, family)
     else:
-        found, read = _recognised(path, FAMILIES)
+        inner = transformer_folder(path)
+        found, read = _recognised(inner, FAMILIES)
         _check_family(path, found, family)
-        loaded = read(path) if read is found.saved else read(path, dtype)
+        loaded = read(inner) if read is found.saved else read(inner, dtype)
         loaded.saved = read is found.saved
+        loaded.sentences = read_sentence_settings(path, loaded.lowercase)
     loaded.family, loaded.path, loaded.folder = found, path, path
     return loaded
 

@@ -93,5 +93,6 @@ SEQ2SEQ = Family(
     export=translation_use.export,
     exports=translation_use.TRANSLATION_EXPORTS,
     vectors=translation_use.vectors,
+    sentences=translation_use.sentences,
     prediction=translation_use.TRANSLATION_PREDICTION,
 )

@@ -58,6 +58,19 @@ def vectors(loaded: Any) -> Callable[[list[str]], list[str]]:
     return Translator(loaded.decoder, loaded.tokenizer)
 
 
+def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
+    """Return the function of sentences to one vector each, of the encoder's last layer."""
+    import keras
+
+    from tfnlp.families.sentences import of_tokens
+    from tfnlp.text.task_readers import SourceReader
+
+    inputs = {name: loaded.encoder.input[name] for name in ("input_word_ids", "input_mask")}
+    outputs = {"sequence_output": loaded.encoder.output["encoder_output"]}
+    model = keras.Model(inputs, outputs)
+    return of_tokens(model, SourceReader(loaded.tokenizer), loaded, settings)
+
+
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write a module of sentences to translations."""
     from tfnlp import hub

@@ -101,8 +101,9 @@ class ExportConfig(Config):
     format: str | None = option(
         None,
         "SavedModels, or the files that other libraries read: bilm-tf and AllenNLP of an ELMo, "
-        "Hugging Face of a BERT or GPT, or one --output file of word vectors (default: savedmodel)",
-        choices=("savedmodel", "bilm", "huggingface", *VECTOR_FILES),
+        "Hugging Face of a BERT or GPT, sentence-transformers of a BERT, or one --output file of "
+        "word vectors (default: savedmodel)",
+        choices=("savedmodel", "bilm", "huggingface", "sentence-transformers", *VECTOR_FILES),
     )  # fmt: skip
     fill: bool = option(
         False, "BERT: write one module instead, of strings with [MASK] to the words there"
@@ -134,6 +135,37 @@ class ExportConfig(Config):
     lowercase: bool = option(False, "word vectors: the module lower-cases its texts")
     strip_punctuation: bool = option(False, "word vectors: the module leaves punctuation out")
     overwrite: bool = option(False, "replace an earlier export")
+
+
+@dataclasses.dataclass(kw_only=True)
+class EmbedConfig(ModelConfig):
+    """Arguments of `tfnlp embed` and of `tfnlp.embed`."""
+
+    input: Any = option(
+        help="texts: a text file, one a line, .tsv, .csv, .jsonl (also .gz) or .parquet",
+        metavar="FILE",
+    )  # fmt: skip
+    output: str = option(
+        help=".npy [N, D]; .parquet with the texts; or .tsv for TensorBoard's projector, with the "
+        "texts in .metadata.tsv", metavar="FILE",
+    )  # fmt: skip
+    text: str | None = option(
+        None, "column of the texts, a name or the number of a file without header (default: "
+        "sentence or text)", metavar="COLUMN",
+    )  # fmt: skip
+    pooling: str | None = option(
+        None, "of the vectors of tokens (default: the model's, else mean)",
+        choices=("mean", "cls", "max", "last"),
+    )  # fmt: skip
+    raw: bool = option(
+        False, "do not divide vectors by their norm (default: as the model's folder says, else "
+        "they are divided)", flag="--no-normalize",
+    )  # fmt: skip
+    layer: int = option(-1, "0: the embeddings, -1: the last layer")
+    max_length: int | None = option(
+        None, "tokens that are read of a text (default: the model's, at most 512)", at_least=3
+    )
+    overwrite: bool = option(False, "replace the output of an earlier call")
 
 
 def chosen(config: Config, names: tuple[str, ...]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from tfnlp.families.preparation import (
     vocabulary_tokens,
     write_lines,
 )
+from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.use_config import EvaluateConfig
 from tfnlp.families.vectors import (
     VECTOR_EXPORTS,
@@ -314,5 +315,6 @@ WORD2VEC = Family(
     export=export_vectors,
     exports=VECTOR_EXPORTS,
     vectors=text_vectors,
+    sentences=of_word_vectors,
     prediction=VECTOR_PREDICTION,
 )

@@ -28,6 +28,7 @@ from tfnlp.layers.remat import rematerialization
 from tfnlp.layers.replaced_tokens import ReplacedTokens
 from tfnlp.layers.sampled_softmax import SampledSoftmax
 from tfnlp.layers.scalar_mix import ScalarMix
+from tfnlp.layers.sentence_pooling import SentencePooling
 from tfnlp.layers.sinusoid import SinusoidalPositions
 from tfnlp.layers.subword_embedding import SubwordEmbedding
 from tfnlp.layers.transformer import TransformerBlock
@@ -58,6 +59,7 @@ __all__ = [
     "ScalarMix",
     "SegmentEmbedding",
     "SentenceBoundaries",
+    "SentencePooling",
     "SinusoidalPositions",
     "SkipGramLoss",
     "SubwordEmbedding",

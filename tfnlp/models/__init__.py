@@ -84,6 +84,7 @@ from tfnlp.models.roberta import (
     roberta_pretrainer,
 )
 from tfnlp.models.sampling import greedy, sample
+from tfnlp.models.sentence_encoder import sentence_encoder
 from tfnlp.models.seq2seq import (
     SEQ2SEQ_BAHDANAU,
     SEQ2SEQ_LUONG,
@@ -184,6 +185,7 @@ __all__ = [
     "roberta_pretrainer",
     "sample",
     "select_layers",
+    "sentence_encoder",
     "seq2seq",
     "transformer",
     "unpacked_task",

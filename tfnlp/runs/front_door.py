@@ -194,6 +194,42 @@ def export(
     return model.export(directory, **settings)
 
 
+def embed(
+    model: Any,
+    input: str | os.PathLike[str] | list[Any],
+    output: str | os.PathLike[str],
+    dtype: str | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Write one vector for each text of files; what `tfnlp embed` does.
+
+    For texts in memory see `Pretrained.embed`.
+
+    Args:
+        model: A path or name that `tfnlp.load` takes, or a `Pretrained`.
+        input: A file or several: a text a line, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
+        output: `.npy`, `.parquet`, or `.tsv` for TensorBoard's projector. The same call again goes
+            on after the last whole part of 16,384 texts.
+        dtype: A Keras dtype policy, such as "mixed_bfloat16".
+        settings: `text` (the column), `pooling`, `raw` (without normalization), `layer`,
+            `max_length`, `overwrite`.
+
+    Returns:
+        `texts`, how many; `size`, of a vector; `files`, that were written.
+
+    Raises:
+        ValueError: for a setting that the model does not have, or texts that can't be read.
+        FileExistsError: if the output exists and `overwrite` was not given.
+        OSError: if something can't be read or written.
+    """
+    from tfnlp.families.use_config import EmbedConfig
+    from tfnlp.runs.embedding import embed_files
+
+    paths = [os.fspath(path) for path in (input if isinstance(input, list) else [input])]
+    given = {"model": model, "input": paths, "output": os.fspath(output), **settings}
+    return embed_files(EmbedConfig.make(**given), dtype)
+
+
 def inspect(path: str | os.PathLike[str]) -> list[Inspection]:
     """Return what SavedModels offer, without running any of their code.
 

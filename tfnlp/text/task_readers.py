@@ -137,6 +137,27 @@ class GPTReader(_PieceReader):
         return {**packed, "null_positions": last}
 
 
+class SourceReader(GPTReader):
+    """Reader of sentences to translate: their pieces and the token that ends texts.
+
+    Args:
+        tokenizer: a `tfnlp.text.GPT2Tokenizer` or `GPTTokenizer` with an `end_id`.
+    """
+
+    def __init__(self, tokenizer: BytePairTokenizer) -> None:
+        super().__init__(tokenizer, None)
+
+    def read(
+        self,
+        texts: Sequence[tf.Tensor],
+        words: tf.RaggedTensor | None = None,
+        spaced: tf.RaggedTensor | None = None,
+    ) -> ReadTexts:
+        read, pieces, numbered = super().read(texts, words, spaced)
+        ended = [tf.concat([x, tf.fill([x.nrows(), 1], self.tokenizer.end_id)], 1) for x in read]
+        return ended, pieces, numbered
+
+
 class WordReader(Reader):
     """Reader for ELMo.
 

@@ -15,6 +15,11 @@ from tfnlp.convert.encoders.files import EncoderFiles, TensorNames
 from tfnlp.convert.folders import new_folder
 from tfnlp.convert.formats.json_files import write_json
 from tfnlp.convert.mapping import tensors_from_weights
+from tfnlp.convert.sentence_transformers import (
+    SENTENCE_FILES,
+    SentenceSettings,
+    write_sentence_settings,
+)
 
 MODEL_FILES = ("config.json", "model.safetensors")
 
@@ -52,6 +57,7 @@ def save_encoder(
     directory: str | os.PathLike,
     tokenizer: Any = None,
     overwrite: bool = False,
+    sentences: SentenceSettings | None = None,
 ) -> None:
     """Write the folder that `from_pretrained` and `load_encoder` read.
 
@@ -63,6 +69,7 @@ def save_encoder(
         directory: a folder that does not exist yet, or is empty.
         tokenizer: the tokenizer, or None.
         overwrite: replace a folder that holds such files and nothing else.
+        sentences: write the files of sentence-transformers too, which say this.
 
     Raises:
         ValueError: if `model` is not of the family, Hugging Face has no class for its heads, or
@@ -84,8 +91,11 @@ def save_encoder(
         )
     stated = written_config(files, config, files.classes[heads])
     tensors = encoder_tensors(files, files.huggingface, model)
-    with new_folder(directory, (*MODEL_FILES, *files.tokenizer.names), overwrite) as folder:
+    names = (*MODEL_FILES, *files.tokenizer.names, *SENTENCE_FILES)
+    with new_folder(directory, names, overwrite) as folder:
         write_model(folder, stated, tensors)
+        if sentences is not None:
+            write_sentence_settings(folder, sentences, config["hidden_size"])
         if tokenizer is not None:
             files.tokenizer.write(folder, tokenizer, config["max_positions"])
 

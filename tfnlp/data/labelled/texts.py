@@ -1,0 +1,87 @@
+"""The texts of a file, one after the other, of any size."""
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows
+from tfnlp.data.labelled.tables import JSON_KINDS, cell, find_columns, read_table
+
+_COLUMNS = (("sentence",), ("text",))
+_TABLES = (".tsv", ".csv")
+
+
+def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Iterator[str]:
+    """Yield the texts of a file; blank lines of a text file are empty texts.
+
+    Args:
+        path: `.tsv`, `.csv` or `.jsonl` (also with `.gz`), `.parquet`; any other name is a text
+            file, a text a line.
+        column: that holds the texts, a name or the number of a `.tsv` or `.csv` without header;
+            None: `sentence` or `text`.
+
+    Raises:
+        ValueError: for a column that is not there, a row without a text, a file that can't be read.
+        FileNotFoundError, OSError: as `file_lines`.
+        ImportError: for `.parquet` without pyarrow.
+    """
+    path = os.path.expanduser(os.fspath(path))
+    kind = file_kind(path)
+    if kind == ".parquet":
+        yield from _of_parquet(path, column)
+        return
+    if kind not in (*_TABLES, *JSON_KINDS):
+        if column is not None:
+            raise ValueError(f"{path} is a text file without columns; leave `text` out")
+        yield from file_lines(path)
+        return
+    if kind in JSON_KINDS:
+        rows = json_rows(path)  # not `read_table`, which keeps all of them
+        first = next(rows, None)
+        header = list(first[1]) if first and isinstance(first[1], dict) else []
+        rows = itertools.chain([first] if first else [], rows)
+    else:
+        header, rows = read_table(path, None if column is None else [column], None)
+    names = None if column is None else [column]
+    if header is None:
+        names = [int(column)]
+    elif header or kind in _TABLES:
+        names, _ = find_columns(path, header, names, None, labelled=False, defaults=_COLUMNS)
+    for where, row in rows:
+        yield _text(path, where, row, names)
+
+
+def _text(path: str, where: str, row: Any, names: list[Any] | None) -> str:
+    try:
+        if isinstance(row, BadRow):
+            raise row
+        value = cell(row, names[0])
+        if not isinstance(value, str):
+            raise BadRow(f"{names[0]} must be a text; got {value!r:.60}")
+        value.encode("utf-8")  # JSON can hold half of a surrogate pair
+    except (BadRow, UnicodeEncodeError) as error:
+        raise ValueError(f"{path}, {where}: {error}") from error
+    return value
+
+
+def _of_parquet(path: str, column: str | None) -> Iterator[str]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no such file: {path}")
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = None if column is None else [column]
+            header = file.schema_arrow.names
+            names, _ = find_columns(path, header, names, None, labelled=False, defaults=_COLUMNS)
+            number = 0
+            for batch in file.iter_batches(columns=names):
+                for text in batch.column(0).to_pylist():
+                    number += 1
+                    yield _text(path, f"row {number}", {names[0]: text}, names)
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error

@@ -1,0 +1,247 @@
+"""One vector for each text, of models of every family."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tfnlp.families import fitting
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.convert.sentence_transformers import SentenceSettings
+
+_TOKENS = 4096  # of a batch
+_PART = 16_384  # texts that are sorted by length together
+_LENGTH = 512  # tokens that are read of a text, if neither the model nor the user says
+
+
+@dataclasses.dataclass(frozen=True)
+class Pooled:
+    """How the vectors of tokens become one.
+
+    Attributes:
+        pooling, normalize: see `tfnlp.layers.SentencePooling`.
+        layer: see `tfnlp.models.sentence_encoder`.
+        max_length: of a text in tokens; None: the model's.
+    """
+
+    pooling: str
+    normalize: bool
+    layer: int
+    max_length: int | None
+
+
+def pooled_of(
+    loaded: Pretrained,
+    pooling: str | None = None,
+    normalize: bool | None = None,
+    layer: int = -1,
+    max_length: int | None = None,
+) -> Pooled:
+    """Return the settings: those given, else those that the model's folder states.
+
+    Raises:
+        ValueError: for a pooling that does not exist, a length below 3, or a folder of
+            sentence-transformers whose vectors tfnlp can't make.
+    """
+    from tfnlp.convert.sentence_transformers import SentenceSettings
+    from tfnlp.layers.sentence_pooling import POOLINGS
+
+    stated = loaded.sentences or SentenceSettings()
+    if stated.refused and pooling is None:
+        raise ValueError(
+            f"{loaded.path} states {stated.refused}; give `pooling` for vectors without that"
+        )
+    if pooling is not None and pooling not in POOLINGS:
+        raise ValueError(f"`pooling` {pooling!r} must be one of {', '.join(POOLINGS)}")
+    if max_length is not None and max_length < 3:
+        raise ValueError(f"`max_length` {max_length} must be 3 or more tokens")
+    return Pooled(
+        stated.pooling if pooling is None else pooling,
+        stated.normalize if normalize is None else normalize,
+        layer,
+        stated.max_length if max_length is None else max_length,
+    )
+
+
+def settings_to_save(loaded: Pretrained) -> SentenceSettings:
+    """Return what a folder of sentence-transformers says of a model: what `embed` does.
+
+    Raises:
+        ValueError: if the model's folder stated what tfnlp does not have.
+    """
+    from tfnlp.convert.sentence_transformers import SentenceSettings
+
+    pooled = pooled_of(loaded)
+    length = pooled.max_length or min(_LENGTH, fitting.max_positions(loaded) or _LENGTH)
+    return SentenceSettings(pooled.pooling, pooled.normalize, length)
+
+
+def embedded(
+    vectors: Callable[[list[str]], np.ndarray],
+    texts: list[str],
+    progress: bool = False,
+    first: int = 0,
+) -> np.ndarray:
+    """Return float32 `[N, D]`, computed in parts of `_PART` texts.
+
+    Args:
+        vectors: of `Family.sentences`.
+        texts: N strings.
+        progress: Show a bar.
+        first: Texts that were done before, for the bar.
+    """
+    import numpy as np
+    from tqdm.auto import tqdm
+
+    parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
+    found = []
+    with tqdm(total=len(texts), unit=" texts", disable=not progress) as bar:
+        for part in parts:
+            found.append(vectors(part))
+            bar.update(len(part))
+    return np.concatenate(found)
+
+
+def of_tokens(
+    model: Any, reader: Any, loaded: Pretrained, settings: Pooled
+) -> Callable[[list[str]], np.ndarray]:
+    """Return a function of strings to vectors `[N, D]`; it warns of texts that are cut.
+
+    Args:
+        model: From token ids `[B, T]` to `sequence_output`, with or without other layers.
+        reader: Of the texts, see `tfnlp.text.task_readers`.
+        loaded: Whose model it is.
+        settings: Of the pooling.
+
+    Raises:
+        ValueError: for a layer that the model does not have, or a length that it can't read.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from tfnlp.models import sentence_encoder
+    from tfnlp.models.first_position import encoder_at_first
+    from tfnlp.models.sentence_encoder import hidden_states
+    from tfnlp.tasks.forward import forward
+
+    positions = fitting.max_positions(loaded)
+    length = settings.max_length or min(_LENGTH, positions or _LENGTH)
+    if positions and length > positions:
+        raise ValueError(f"`max_length` {length} is longer than the model's {positions} positions")
+    fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
+    layer = settings.layer
+    if settings.pooling == "cls" and layer in (-1, len(hidden_states(model)) - 1):
+        first = encoder_at_first(model)
+        model, layer = (model, layer) if first is None else (first, -1)
+    made = sentence_encoder(model, settings.pooling, settings.normalize, layer)
+    call = forward(made, ["sentence_embedding"])
+
+    def vectors(texts: list[str]) -> np.ndarray:
+        ids, _, _ = reader.read([tf.constant(texts, "string")])
+        packed = {k: x.numpy() for k, x in reader.pack(ids, length).items()}
+        _warn_of_cut(int(packed["is_cut"].sum()), len(texts), length)
+        inputs = {name: packed[name] for name in made.input}
+        weights = call.weights()
+
+        def compute(rows: np.ndarray, width: int) -> np.ndarray:
+            batch = {name: x[rows, :width] for name, x in inputs.items()}
+            if fixed is not None:
+                batch = {k: np.pad(x, [(0, 0), (0, fixed - width)]) for k, x in batch.items()}
+            return call(batch, weights)["sentence_embedding"]
+
+        return _by_length(packed["input_mask"].sum(1), compute, made.output["sentence_embedding"])
+
+    return vectors
+
+
+def of_words(
+    states: Callable[[Any], Any], size: int, settings: Pooled, title: str
+) -> Callable[[list[str]], np.ndarray]:
+    """Return a function of strings, split at white space, to vectors `[N, D]`.
+
+    Args:
+        states: Function of strings ragged `[B, (T)]` to `[B, T, D]`.
+        size: D.
+        settings: Of the pooling.
+        title: Of the model, for messages.
+
+    Raises:
+        ValueError: for a largest length, which models of words do not have.
+    """
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    from tfnlp.layers import SentencePooling
+
+    if settings.max_length is not None:
+        raise ValueError(f"`max_length` is for models of tokens; {title} reads whole texts")
+    pool = SentencePooling(settings.pooling, settings.normalize, dtype="float32")
+
+    def vectors(texts: list[str]) -> np.ndarray:
+        words = tf.strings.split(tf.constant(texts, "string"))  # ragged [N, (T)]
+
+        def compute(rows: np.ndarray, width: int) -> np.ndarray:
+            batch = tf.gather(words, rows)
+            if not int(batch.row_lengths()[0]):  # the longest first: all are empty
+                return np.zeros((len(rows), size), np.float32)
+            found = states(batch)
+            real = tf.sequence_mask(batch.row_lengths(), tf.shape(found)[1])
+            return pool(found, mask=real).numpy()
+
+        spec = keras.KerasTensor((None, size), "float32")
+        return _by_length(words.row_lengths().numpy(), compute, spec)
+
+    return vectors
+
+
+def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[[list[str]], np.ndarray]:
+    """Return a function of strings to vectors `[N, D]`: of their words, unseen ones are zeros."""
+    import tensorflow as tf
+
+    from tfnlp.hub import WordVectorsModule
+
+    if settings.layer not in (-1, 0):
+        raise ValueError(f"`layer` {settings.layer}: {loaded.family.title} has one layer, 0 or -1")
+    module = WordVectorsModule(loaded.word_vectors, combiner="mean")
+
+    def states(words: tf.RaggedTensor) -> tf.Tensor:
+        distinct, index = tf.unique(words.values)
+        found = tf.gather(module(distinct), index)  # each word is a text of one word
+        return words.with_values(found).to_tensor()  # [B, T, D]
+
+    return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
+
+
+def _by_length(sizes: np.ndarray, compute: Callable, spec: Any) -> np.ndarray:
+    """Return float32 `[N, D]`, computed in batches of similar length.
+
+    Args:
+        sizes: Length of each text, int `[N]`.
+        compute: Function of (rows int `[B]`, width) to `[B, D]`.
+        spec: With the shape `[B, D]`.
+    """
+    import numpy as np
+
+    from tfnlp.data import bucket_lengths, token_batches
+
+    found = np.zeros((len(sizes), spec.shape[-1]), np.float32)
+    if len(sizes):
+        sizes = np.maximum(sizes, 1)
+        for width, rows, _ in token_batches(sizes, bucket_lengths(sizes, len(sizes)), _TOKENS):
+            found[rows] = compute(rows, width)
+    return found
+
+
+def _warn_of_cut(cut: int, count: int, length: int) -> None:
+    if cut:
+        warnings.warn(
+            f"{cut:,} of {count:,} texts are longer than {length} tokens and were cut",
+            stacklevel=4,
+        )

@@ -1,0 +1,57 @@
+"""An encoder with one vector for each sentence."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers import SentencePooling
+
+
+def sentence_encoder(
+    encoder: keras.Model,
+    pooling: str = "mean",
+    normalize: bool = True,
+    layer: int = -1,
+    name: str = "sentence_encoder",
+) -> keras.Model:
+    """Return a model of sentences to vectors, on an encoder whose weights it shares.
+
+    The siamese network of Sentence-BERT (Reimers and Gurevych 2019, section 3) is this model,
+    called for each of two sentences.
+
+    Args:
+        encoder: from `tfnlp.models.bert`, `gpt` or another with `input_mask` and
+            `sequence_output`.
+        pooling, normalize: see `tfnlp.layers.SentencePooling`.
+        layer: whose outputs are pooled: 0 the embeddings, L or -1 the last layer, with the norm
+            that follows it.
+        name: of the model.
+
+    Inputs: those of the encoder, dict of int32 `[B, T]`.
+
+    Outputs: dict of `sentence_embedding`, float32 `[B, D]`.
+
+    Raises:
+        ValueError: for another `pooling`, or a layer that the encoder does not have.
+    """
+    states = hidden_states(encoder)
+    if not -len(states) <= layer < len(states):
+        raise ValueError(
+            f"layer={layer} must be from {-len(states)} to {len(states) - 1}: of the outputs of "
+            f"{encoder.name}, the first of its embeddings"
+            if len(states) > 1
+            else f"layer={layer} must be 0 or -1: {encoder.name} gives its last layer alone"
+        )
+    real = ops.not_equal(encoder.input["input_mask"], 0)  # [B, T]
+    pool = SentencePooling(pooling, normalize, dtype="float32", name="sentence_pooling")
+    pooled = pool(states[layer], mask=real)
+    return keras.Model(encoder.input, {"sentence_embedding": pooled}, name=name)
+
+
+def hidden_states(encoder: keras.Model) -> list[keras.KerasTensor]:
+    """Return the outputs `[B, T, D]` of an encoder: its embeddings and each of its L layers.
+
+    An encoder that does not give its layers has one, its last.
+    """
+    outputs = encoder.output
+    layers = [outputs.get("embedding_output"), *outputs.get("encoder_outputs", ())[:-1]]
+    return [x for x in layers if x is not None] + [outputs["sequence_output"]]
