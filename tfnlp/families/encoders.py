@@ -20,6 +20,7 @@ from tfnlp.families.preparation import (
     VOCABULARY,
     same_folder,
 )
+from tfnlp.families.sentences import sentences_module
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -28,7 +29,9 @@ from tfnlp.families.use_config import (
 )
 
 EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
-EXPORTS = ("seq_length", "format", "fill", "top", "weights", "litert")
+EXPORTS = (
+    "seq_length", "format", "fill", "top", "weights", "litert", "sentences", "pooling",
+)  # fmt: skip
 _VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
 
 
@@ -322,9 +325,12 @@ def export(
         raise ValueError("`top` is for `fill`")
     formats = ("huggingface", "sentence-transformers")
     if check_format(config, formats, loaded.family.title) != "savedmodel":
-        only_savedmodel(config, ("fill", "weights", "litert", "seq_length"))
+        only_savedmodel(config, ("fill", "weights", "litert", "seq_length", "sentences", "pooling"))
         save(loaded, config)
         return {"checkpoint": config.output}
+    if config.sentences or config.pooling:
+        reader = fitting.bert_reader(loaded)
+        return sentences_module(loaded, config, loaded.encoder, reader)
     if config.fill:
         top = 5 if config.top is None else config.top
         return {"module": export_fill(

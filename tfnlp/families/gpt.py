@@ -21,6 +21,7 @@ from tfnlp.families.examples_config import GPTExamplesConfig
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
 from tfnlp.families.plans import GPT_PLAN
+from tfnlp.families.sentences import sentences_module
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -161,9 +162,15 @@ def vectors(loaded: Any) -> Callable[[list[str]], Any]:
 def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to one vector each: see `Family.sentences`."""
     from tfnlp.families.sentences import of_tokens
+
+    return of_tokens(loaded.encoder, _sentence_reader(loaded), loaded, settings)
+
+
+def _sentence_reader(loaded: Any) -> Any:
+    """Return the reader of texts without special tokens."""
     from tfnlp.text.task_readers import GPTReader
 
-    return of_tokens(loaded.encoder, GPTReader(loaded.tokenizer, None), loaded, settings)
+    return GPTReader(loaded.tokenizer, None)
 
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
@@ -171,9 +178,11 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     from tfnlp import convert, hub
 
     if check_format(config, ("huggingface",), "a GPT") != "savedmodel":
-        only_savedmodel(config, ("weights", "litert"))
+        only_savedmodel(config, ("weights", "litert", "sentences", "pooling"))
         convert.save_gpt(config.output, loaded.pretrainer, loaded.tokenizer, config.overwrite)
         return {"checkpoint": config.output}
+    if config.sentences or config.pooling:
+        return sentences_module(loaded, config, loaded.encoder, _sentence_reader(loaded))
     length = 128 if config.seq_length is None else config.seq_length
     length = min(length, loaded.config["max_positions"])
     with _litert(loaded, config, length):
@@ -242,7 +251,7 @@ GPT = Family(
     evaluate=evaluate,
     evaluation={"text": None, "batch_size": 16, "seq_length": None, "stride": None},
     export=export,
-    exports=("seq_length", "format", "weights", "litert"),
+    exports=("seq_length", "format", "weights", "litert", "sentences", "pooling"),
     vectors=vectors,
     sentences=sentences,
     fitting=Fitting(

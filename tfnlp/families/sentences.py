@@ -78,8 +78,7 @@ def settings_to_save(loaded: Pretrained) -> SentenceSettings:
     from tfnlp.convert.sentence_transformers import SentenceSettings
 
     pooled = pooled_of(loaded)
-    length = pooled.max_length or min(_LENGTH, fitting.max_positions(loaded) or _LENGTH)
-    return SentenceSettings(pooled.pooling, pooled.normalize, length)
+    return SentenceSettings(pooled.pooling, pooled.normalize, _length_of(loaded, pooled))
 
 
 def embedded(
@@ -130,10 +129,7 @@ def of_tokens(
     from tfnlp.models.sentence_encoder import hidden_states
     from tfnlp.tasks.forward import forward
 
-    positions = fitting.max_positions(loaded)
-    length = settings.max_length or min(_LENGTH, positions or _LENGTH)
-    if positions and length > positions:
-        raise ValueError(f"`max_length` {length} is longer than the model's {positions} positions")
+    length = _length_of(loaded, settings)
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
     layer = settings.layer
     if settings.pooling == "cls" and layer in (-1, len(hidden_states(model)) - 1):
@@ -217,6 +213,44 @@ def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[[list[str]
         return words.with_values(found).to_tensor()  # [B, T, D]
 
     return of_words(states, loaded.word_vectors.size, settings, loaded.family.title)
+
+
+def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -> dict[str, str]:
+    """Write a module of strings to one vector each.
+
+    Args:
+        loaded: The model.
+        config: `ExportConfig`, with `pooling` and `seq_length`.
+        model, reader: See `of_tokens`.
+
+    Raises:
+        ValueError: for arguments of other modules, or a length that the model can't read.
+    """
+    from tfnlp.families.use_config import chosen
+    from tfnlp.hub.modules.sentences import export_sentences
+    from tfnlp.models import sentence_encoder
+
+    for name in chosen(config, ("fill", "top", "weights", "litert")):
+        raise ValueError(f"`{name}` is for other modules; leave it out with `sentences`")
+    if config.pooling and not config.sentences:
+        raise ValueError("`pooling` is for `sentences`; the pair returns the vectors of tokens")
+    pooled = pooled_of(loaded, config.pooling, max_length=config.seq_length)
+    length = _length_of(loaded, pooled)
+    made = sentence_encoder(model, pooled.pooling, pooled.normalize)
+    return {"module": export_sentences(config.output, made, reader, length, config.overwrite)}
+
+
+def _length_of(loaded: Pretrained, settings: Pooled) -> int:
+    """Return how many tokens of a text are read.
+
+    Raises:
+        ValueError: if they are more than the model's positions.
+    """
+    positions = fitting.max_positions(loaded)
+    length = settings.max_length or min(_LENGTH, positions or _LENGTH)
+    if positions and length > positions:
+        raise ValueError(f"`max_length` {length} is longer than the model's {positions} positions")
+    return length
 
 
 def _by_length(sizes: np.ndarray, compute: Callable, spec: Any) -> np.ndarray:

@@ -108,6 +108,13 @@ class ExportConfig(Config):
     fill: bool = option(
         False, "BERT: write one module instead, of strings with [MASK] to the words there"
     )
+    sentences: bool = option(
+        False, "BERT, GPT: write one module instead, of strings to one vector each"
+    )
+    pooling: str | None = option(
+        None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
+        choices=("mean", "cls", "max", "last"),
+    )  # fmt: skip
     top: int | None = option(None, "BERT with --fill: guesses a mask (default: 5)")
     weights: str | None = option(
         None,

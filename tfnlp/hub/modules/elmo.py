@@ -105,7 +105,10 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         return self._outputs(inputs["tokens"], inputs["sequence_len"], training and self._all)
 
     def signatures(self) -> dict[str, Callable]:
-        """Return the signatures of the published module, for `tfnlp.hub.save`."""
+        """Return the signatures of the published module, for `tfnlp.hub.save`.
+
+        `serving_default`, which servers call, is `default`.
+        """
 
         def default(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__(text)
@@ -113,8 +116,10 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
         def tokens(tokens: tf.Tensor, sequence_len: tf.Tensor) -> dict[str, tf.Tensor]:
             return self.__call__({"tokens": tokens, "sequence_len": sequence_len})
 
+        of_text = tf.function(default, autograph=False).get_concrete_function(_TEXT)
         return {
-            "default": tf.function(default, autograph=False).get_concrete_function(_TEXT),
+            "default": of_text,
+            "serving_default": of_text,
             "tokens": tf.function(tokens, autograph=False).get_concrete_function(**_TOKENS),
         }
 

@@ -26,7 +26,8 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
 
     and zeros for a text without words. The table is trainable, as in the published modules. The
     module has `module(texts, training=False)`, `variables`, `trainable_variables`,
-    `regularization_losses` (none), and the signature `default`, from `text` to `default`.
+    `regularization_losses` (none), and the signatures `default` and `serving_default`, from `text`
+    to `default`.
 
     A word that is not in the vocabulary has one of `oov_buckets` additional rows of the table, by
     its hash. These start as the vector of `<UNK>` if the vocabulary has that word, else as zeros;
@@ -89,12 +90,16 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
         return self._vectors(inputs)
 
     def signatures(self) -> dict[str, Callable]:
-        """Return the signature of the published module, for `tfnlp.hub.save`."""
+        """Return the signature of the published module, for `tfnlp.hub.save`.
+
+        `serving_default`, which servers call, is the same.
+        """
 
         def default(text: tf.Tensor) -> dict[str, tf.Tensor]:
             return {"default": self.__call__(text)}
 
-        return {"default": tf.function(default, autograph=False).get_concrete_function(_TEXT)}
+        function = tf.function(default, autograph=False).get_concrete_function(_TEXT)
+        return {"default": function, "serving_default": function}
 
     @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
     def _vectors(self, texts: tf.Tensor) -> tf.Tensor:

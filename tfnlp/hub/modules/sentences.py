@@ -1,0 +1,69 @@
+"""A module from strings to one vector each, with the interface of universal-sentence-encoder."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from tfnlp.hub.saving.keras_module import KerasModule
+from tfnlp.hub.saving.save import save_module
+
+
+class SentenceModule(tf.__internal__.tracking.AutoTrackable):
+    """Module from strings `[B]` to vectors float32 `[B, D]`, fine-tunable.
+
+    `module(inputs, training=False)` takes strings `[B]`, also as a Python list. The signature
+    `serving_default` takes `inputs` and returns `outputs`. Longer texts are cut; padding is as
+    long as the longest text of a call, and does not change a vector.
+
+    Args:
+        model: from `tfnlp.models.sentence_encoder`.
+        reader: of texts, see `tfnlp.text.task_readers`.
+        max_length: tokens that are read of a text.
+    """
+
+    def __init__(self, model: keras.Model, reader: Any, max_length: int) -> None:
+        super().__init__()
+        self._encoder, self._reader, self._length = KerasModule(model), reader, max_length
+        self._names = list(model.input)
+        self.variables = self._encoder.variables
+        self.trainable_variables = self._encoder.trainable_variables
+        self.regularization_losses = self._encoder.regularization_losses
+        for training in (False, True):  # trace all calls that a user may make
+            self.__call__.get_concrete_function(_TEXTS, training=training)
+
+    @tf.function(autograph=False)
+    def __call__(self, inputs: tf.Tensor, training: bool = False) -> tf.Tensor:
+        ids, _, _ = self._reader.read([inputs])
+        packed = self._reader.pack(ids, self._length)
+        batch = {name: packed[name] for name in self._names}
+        return self._encoder(batch, training=training)["sentence_embedding"]
+
+    def signatures(self) -> dict[str, Callable]:
+        """Return strings to vectors, for `tfnlp.hub.save`."""
+
+        def serve(inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+            return {"outputs": self.__call__(inputs, training=False)}
+
+        function = tf.function(serve, autograph=False)
+        return {"serving_default": function.get_concrete_function(_TEXTS)}
+
+
+_TEXTS = tf.TensorSpec([None], "string", name="inputs")
+
+
+def export_sentences(
+    directory: str | os.PathLike,
+    model: keras.Model,
+    reader: Any,
+    max_length: int,
+    overwrite: bool = False,
+) -> str:
+    """Write `SentenceModule(model, reader, max_length)` as a SavedModel; return its path.
+
+    Raises:
+        OSError: see `tfnlp.hub.save`.
+    """
+    return save_module(lambda: SentenceModule(model, reader, max_length), directory, overwrite)
