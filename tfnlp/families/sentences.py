@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -129,8 +130,8 @@ def of_tokens(
     from tfnlp.models.sentence_encoder import hidden_states
     from tfnlp.tasks.forward import forward
 
-    length = _length_of(loaded, settings)
     fixed = model.input["input_word_ids"].shape[1]  # a module may read one length
+    length = min(_length_of(loaded, settings), fixed or math.inf)
     layer = settings.layer
     if settings.pooling == "cls" and layer in (-1, len(hidden_states(model)) - 1):
         first = encoder_at_first(model)

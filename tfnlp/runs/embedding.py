@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -111,9 +112,23 @@ def _write_parts(
 
 def _facts(config: EmbedConfig, paths: list[str]) -> dict[str, Any]:
     """Return what tells other texts and another model from these, as JSON."""
-    model = [config.model] if isinstance(config.model, str) else []
-    sources = [*paths, *(_files(model[0]) if model and os.path.exists(model[0]) else model)]
-    return {"text": config.text, "part": _PART, "files": [_fact(path) for path in sources]}
+    facts = {"text": config.text, "part": _PART}
+    if isinstance(config.model, str):
+        held = _files(config.model) if os.path.exists(config.model) else [config.model]
+        return {**facts, "files": [_fact(path) for path in [*paths, *held]]}
+    return {**facts, "files": [_fact(path) for path in paths], "weights": _checksum(config.model)}
+
+
+def _checksum(loaded: Any) -> int:
+    """Return a checksum of the weights of a model in memory."""
+    if loaded.encoder is None:
+        arrays = [] if loaded.word_vectors is None else [loaded.word_vectors.vectors]
+    else:
+        arrays = [variable.numpy() for variable in loaded.encoder.variables]
+    key = 0
+    for array in arrays:
+        key = zlib.crc32(np.ascontiguousarray(array), key)
+    return key
 
 
 def _files(model: str) -> list[str]:
