@@ -58,12 +58,24 @@ def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]
         if not os.path.isfile(os.path.expanduser(path)):
             raise FileNotFoundError(f"no such file: {path}")
     folder = f"{config.output}.parts"
-    with locked(folder):
+    with locked(folder), _kept_with_parts(folder):
         count, size = _write_parts(config, paths, folder, dtype)
         texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
         _write(kind, files, _parts(folder), count, size, texts)
     shutil.rmtree(folder)
     return {"texts": count, "size": size, "files": files}
+
+
+@contextlib.contextmanager
+def _kept_with_parts(folder: str) -> Iterator[None]:
+    """Leave nothing behind if the block fails before the first part is whole."""
+    try:
+        yield
+    except BaseException:
+        if next(_parts(folder), None) is None:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(os.path.join(folder, "settings.json"))
+        raise
 
 
 def _outputs(output: str, kind: str) -> list[str]:
