@@ -171,3 +171,56 @@ def test_memory_of_a_step_is_kept_for_the_next():
         for keep in ("1", "0")
     )
     assert kept < given_back / 10
+
+
+_ATTENTION = """
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+import tfnlp.layers.attention as attention
+
+random = np.random.default_rng(0)
+B, T, S = 4, 13, 9
+x, y = (jnp.asarray(random.standard_normal(s), "float32") for s in ((B, T, 16), (B, S, 8)))
+keys = jnp.arange(S) < jnp.asarray([[9], [5], [1], [7]])
+ids = jnp.asarray(np.sort(random.integers(0, 3, (B, T)), 1), "int32")
+CALLS = {
+    "self": (dict(causal=True), dict(mask=jnp.ones((B, T), bool).at[:, 11:].set(False))),
+    "cross": ({}, dict(context=y, mask=keys)),
+    "packed": ({}, dict(sequence_ids=ids)),
+}
+for name, (settings, inputs) in CALLS.items():
+    layer = attention.MultiHeadAttention(2, dropout=0.3, **settings)
+    layer.build(x.shape, *([y.shape] if "context" in inputs else []))
+    weights = [v.value for v in layer.trainable_variables]
+    state = [v.value for v in layer.non_trainable_variables]
+
+    def step(weights, x):
+        def loss(weights, x):
+            out, _ = layer.stateless_call(weights, state, x, training=True, **inputs)
+            return jnp.sum(jnp.sin(out)), out
+
+        return jax.value_and_grad(loss, (0, 1), has_aux=True)(weights, x)
+
+    found, loops = [], {}
+    # As a whole; in blocks on a TPU alone; in blocks.
+    for on_tpu, elsewhere in ((2**24, 2**26), (2 * T, 2**26), (2 * T, 2 * T)):
+        attention._ON_TPU, attention._ELSEWHERE, attention._BLOCK = on_tpu, elsewhere, 2 * T * T
+        traced = jax.jit(lambda *arguments: step(*arguments)).trace(weights, x)
+        for platform in ("tpu", "cpu"):
+            text = traced.lower(lowering_platforms=(platform,)).as_text()
+            # Which of the two ways was traced shows in the loops over rows; draws are loops, too.
+            loops[on_tpu, elsewhere, platform] = text.count("stablehlo.while")
+        found.append(jax.tree.leaves(traced.lower().compile()(weights, x)))
+    for one in found[1:]:
+        for a, b in zip(one, found[0], strict=True):
+            np.testing.assert_allclose(a, b, atol=2e-5, err_msg=name)
+    for (on_tpu, elsewhere, platform), count in loops.items():
+        in_blocks = (on_tpu if platform == "tpu" else elsewhere) == 2 * T
+        assert (count > loops[2**24, 2**26, platform]) == in_blocks, (name, loops)
+"""
+
+
+def test_attention_in_blocks_on_a_tpu_and_whole_elsewhere():
+    run_python(_ATTENTION, env=JAX)

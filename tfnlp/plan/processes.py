@@ -63,6 +63,7 @@ def _environment(folder: pathlib.Path) -> dict[str, str]:
     return {
         "PYTHONPATH": os.pathsep.join(path),
         "JAX_PLATFORMS": "cpu",
+        "JAX_TRACEBACK_FILTERING": "off",  # else a message ends with a remark about that
         "TPU_SKIP_MDS_QUERY": "1",
         "TPU_WORKER_HOSTNAMES": "localhost",
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",

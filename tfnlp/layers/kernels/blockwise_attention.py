@@ -89,44 +89,48 @@ def blockwise_attention(
         drops: a `Drops`, or None.
         blocks: a `Blocks`; `rows` divides B.
     """
+    rows, columns = (None, None) if drops is None else (drops.rows, drops.columns)
+    arrays = {"mask": visible.mask, "sequences": visible.sequences}
+    arrays = {**arrays, "rows": rows, "columns": columns}
+    given = {name: x for name, x in arrays.items() if x is not None}
 
+    # Every array is an argument: in a branch that JAX traces for one platform, a gradient can't
+    # use arrays from outside.
     @ops.custom_gradient
-    def attended(q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Callable[..., Any]]:
-        turns = _Turns(q, k, v, visible, drops, blocks)
+    def attended(
+        q: Tensor, k: Tensor, v: Tensor, *others: Tensor
+    ) -> tuple[Tensor, Callable[..., Any]]:
+        inside = {"q": q, "k": k, "v": v, **dict(zip(given, others, strict=True))}
+        turns = _Turns(inside, visible.causal, drops, blocks)
         (output,) = turns.over_rows(turns.forward, ("q",))
 
-        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor, ...]:
+        def gradient(*args: Tensor, upstream: Tensor | None = None) -> tuple[Tensor | None, ...]:
             d_output = args[0] if upstream is None else upstream
-            return turns.over_rows(turns.backward, ("q", "k", "v"), d_output=d_output)
+            found = turns.over_rows(turns.backward, ("q", "k", "v"), d_output=d_output)
+            return *found, *[None for _ in others]
 
         return output, gradient
 
-    return attended(q, k, v)
+    return attended(q, k, v, *given.values())
 
 
 class _Turns:
     """The turns over the rows of a batch, forwards and backwards; `R` rows a turn.
 
     Args:
-        As `blockwise_attention`.
+        arrays: `q`, `k` and `v` as of `blockwise_attention`; `mask`, `sequences`, and `rows` and
+            `columns` of the drops, where there are any.
+        causal: as of `Visible`.
+        drops: a `Drops`, of which the arrays are not used, or None.
+        blocks: a `Blocks`.
     """
 
-    def __init__(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        visible: Visible,
-        drops: Drops | None,
-        blocks: Blocks,
-    ) -> None:
-        self.visible, self.drops, self.blocks = visible, drops, blocks
+    def __init__(self, arrays: Named, causal: bool, drops: Drops | None, blocks: Blocks) -> None:
+        self.arrays, self.causal, self.drops, self.blocks = dict(arrays), causal, drops, blocks
+        self.columns = self.arrays.pop("columns", None)
+        q = arrays["q"]
         self.heads, self.head_size, self.length = q.shape[1:]
-        self.source, self.dtype, self.scale = k.shape[-1], q.dtype, self.head_size**-0.5
-        rows = None if drops is None else drops.rows
-        arrays = {"mask": visible.mask, "sequences": visible.sequences, "rows": rows}
-        self.columns = None if drops is None else drops.columns
-        self.arrays = {"q": q, "k": k, "v": v, **arrays}
+        self.source, self.dtype, self.scale = arrays["k"].shape[-1], q.dtype, self.head_size**-0.5
 
     def over_rows(
         self, function: Callable[[Named], tuple], like: tuple[str, ...], **more: Tensor
@@ -138,8 +142,7 @@ class _Turns:
             like: for each output an array of the call that has its shape and dtype.
             more: arrays besides those of the call.
         """
-        arrays = {name: x for name, x in {**self.arrays, **more}.items() if x is not None}
-        arrays, rows = _in_order(arrays), self.blocks.rows
+        arrays, rows = _in_order({**self.arrays, **more}), self.blocks.rows
         if arrays["q"].shape[0] == rows:
             return function(arrays)
 
@@ -210,7 +213,7 @@ class _Turns:
     def _probabilities(self, x: Named, keys: int, first: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the softmax of a block, float32 `[RN, t, keys]`, and m or None."""
         queries = x["q"].shape[-1]
-        last = ops.arange(queries, dtype="int32")[:, None] + first if self.visible.causal else None
+        last = ops.arange(queries, dtype="int32")[:, None] + first if self.causal else None
         pair = (x["sequences"], x["of_keys"]) if "sequences" in x else None
         scores = product(_swapped(x["q"] * self.scale), x["k"][..., :keys])
         scores, hidden = ops.cast(scores, "float32"), bias(keys, x.get("mask"), last, pair)
@@ -251,7 +254,7 @@ class _Turns:
             outputs = []
             for first in range(0, self.length, size):
                 end = min(first + size, self.length)
-                keys = min(end, self.source) if self.visible.causal else self.source
+                keys = min(end, self.source) if self.causal else self.source
                 some = {n: _part(x, first, end, _QUERY_AXIS[n]) for n, x in cut.items()}
                 carry, found = block(carry, first, keys, {**shared, **some})
                 outputs.append(found)
