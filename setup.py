@@ -9,6 +9,7 @@ HERE = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_text())[1]
 
 BEAM = ["apache-beam>=2.70"]
+SEARCH = ["faiss-cpu>=1.8"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
@@ -64,6 +65,7 @@ setup(
             *HUGGINGFACE,
             *KAGGLE,
             *KERAS_HUB,
+            *SEARCH,
             "hypothesis",
             "pytest",
             "pytest-timeout",
@@ -81,6 +83,7 @@ setup(
         ],
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
+        "search": SEARCH,
         "dask": DASK,
         "notebooks": NOTEBOOKS,
         # benchmarks.published_finetuning: a published model, and its peer.

@@ -213,6 +213,13 @@ MODELS = {
             ("layer=-3", lambda: models.sentence_encoder(bert(), layer=-3)),
         ],
     },
+    "siamese": {
+        "fewer than two texts": [("texts=1", lambda: models.siamese(bert(), 1))],
+        "one class": [("num_classes=1", lambda: models.siamese(bert(), 2, 1))],
+        "another `pooling`": [
+            ("pooling='first'", lambda: models.siamese(bert(), pooling="first")),
+        ],
+    },
     "gpt_with_extra_tokens": {
         "`extra` below 1": [
             ("extra=0", lambda: models.gpt_with_extra_tokens(gpt(), SIZE, extra=0)),

@@ -113,6 +113,19 @@ def softmax(x: jax.Array) -> jax.Array:
     return e / jax.lax.broadcast_in_dim(total, x.shape, others)
 
 
+def with_slopes(
+    function: Callable[[jax.Array], dict[str, jax.Array]], x: jax.Array
+) -> tuple[dict[str, jax.Array], jax.Array]:
+    """Return `function(x)`, a dict, and the gradient of the sum of its `loss`."""
+
+    def total(x: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+        found = function(x)
+        return found["loss"].sum(), found
+
+    slopes, found = jax.grad(total, has_aux=True)(x)
+    return found, slopes
+
+
 def rematerialized(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Any:
     """Return `function(*arrays)`, of which a gradient keeps `arrays` alone.
 

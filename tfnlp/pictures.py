@@ -52,7 +52,7 @@ def plot_history(
         if name == "perplexity":
             axis.set_yscale("log")
     axes[0][0].legend()
-    _write(figure, path)
+    write_figure(figure, path)
     return path
 
 
@@ -101,7 +101,7 @@ def plot_attention(
             axis.set_title(f"head {head + 1}", fontsize=9)
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.suptitle(title, fontsize=10)
-    _write(figure, path)
+    write_figure(figure, path)
     return path
 
 
@@ -128,10 +128,10 @@ def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[st
     axis.grid(alpha=0.3)
     if any(models):
         axis.legend()
-    _write(figure, path)
+    write_figure(figure, path)
 
 
-def _write(figure: Any, path: str | os.PathLike[str]) -> None:
+def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure whole or not at all, and close it."""
     kind = os.path.splitext(path)[1][1:] or "png"
     try:

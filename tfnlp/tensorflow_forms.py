@@ -20,6 +20,16 @@ except ImportError:  # a version without them: a step takes a little longer
     xla_custom_call_v2 = xla_optimization_barrier = None
 
 
+def with_slopes(
+    function: Callable[[tf.Tensor], dict[str, tf.Tensor]], x: tf.Tensor
+) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Return `function(x)`, a dict, and the gradient of the sum of its `loss`."""
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        tape.watch(x)
+        found = function(x)
+    return found, tape.gradient(found["loss"], x)
+
+
 def rematerialized(
     function: Callable[..., tf.Tensor | tuple[tf.Tensor, ...]],
     arrays: Sequence[tf.Tensor | tf.Variable],

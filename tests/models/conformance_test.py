@@ -26,6 +26,7 @@ FLOAT32 = {
     "replaced",
     "score",
     "sentence_embedding",
+    "sentence_embeddings",
     "state",
 }  # and all logits
 SAMPLED = {"discriminator_logits", "replaced"}  # of ELECTRA: rounding can change a sample
@@ -69,6 +70,10 @@ def unpacked_bert(**dtype):
 
 def sentence_encoder(**dtype):
     return models.sentence_encoder(models.bert(**BERT, pooler=False, **dtype))
+
+
+def siamese(**dtype):
+    return models.siamese(models.bert(**BERT, pooler=False, **dtype), 2, num_classes=K)
 
 
 def packed_gpt(**dtype):
@@ -164,6 +169,7 @@ MODELS = {
     "word2vec": (word2vec, BLOCK),
     "unpacked class": (unpacked_bert, ONE),
     "sentence encoder": (sentence_encoder, ONE),
+    "siamese": (siamese, TWO),
     "bert class": (bert_task("class", num_classes=K), ONE),
     "bert score": (bert_task("score"), ONE),
     "bert choice": (bert_task("choice", sequences=2), TWO),

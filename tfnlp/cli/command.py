@@ -128,7 +128,8 @@ def _start_again(options: argparse.Namespace, lost: Exception) -> None:
 @contextlib.contextmanager
 def _local_model(options: argparse.Namespace) -> Iterator[None]:
     """Let a command that only reads its model find it on this machine."""
-    if options.command not in ("embed", "evaluate", "export", "predict"):
+    reads = options.command in ("embed", "evaluate", "export", "predict")
+    if not reads or getattr(options, "kind", None) == "search":
         yield
         return
     from tfnlp.families.published import opened

@@ -17,7 +17,11 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the vectors; print what was written."""
+    from tfnlp.published import is_published
     from tfnlp.runs.embedding import embed_files
 
-    found = embed_files(config_of(options), options.dtype)
+    config = config_of(options)
+    if is_published(options.given_model):  # an index keeps its name, not the place of a copy
+        config = config.replace(model=options.given_model)
+    found = embed_files(config, options.dtype)
     print(f"{found['texts']:,} texts, {found['size']} numbers each: {', '.join(found['files'])}")

@@ -34,9 +34,10 @@ def run(options: argparse.Namespace) -> None:
         _evaluate_task(options, config)
         return
     for name in _ONLY_TASKS:
-        if getattr(config, name):
+        if getattr(config, name) and config.pairs is None:
             raise ValueError(
-                f"`{name}` is for fine-tuned models; {options.model} is a pretrained one"
+                f"`{name}` is for fine-tuned models and `pairs`; {options.model} is a pretrained "
+                "one"
             )
     loaded = load_pretrained(options.model, dtype=options.dtype)
     check_precision(loaded, options.dtype)

@@ -16,10 +16,17 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> None:
     """Export a model; print what was written."""
     from tfnlp.families.recognition import load_pretrained
+    from tfnlp.runs.search_index import Index, is_index
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
 
     config = config_of(options)
+    if is_index(options.model):
+        for name in sorted(config.given - {"output", "overwrite", "top"}):
+            raise ValueError(f"`{name}` is for models; {options.model} is an index to search")
+        written = Index(options.model).export(config.output, config.top or 5, config.overwrite)
+        print(f"module: {written['module']}")
+        return
     settings = {name: getattr(config, name) for name in config.given if name != "output"}
     if is_task(options.model):
         for name in sorted(set(settings) - {"overwrite", "format"}):

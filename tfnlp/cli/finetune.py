@@ -5,7 +5,7 @@ from typing import Any
 
 from tfnlp.cli.options import add_command, config_of
 from tfnlp.families import FAMILIES
-from tfnlp.runs.finetune_config import FILL, TASKS
+from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
 
 
 def add_to(commands: Any) -> None:
@@ -27,7 +27,13 @@ def run(options: argparse.Namespace) -> None:
 
     config = config_of(options)
     if options.task != FILL:
-        finetune_task(options.task, config)
+        results, _ = finetune_task(options.task, config)
+        if options.task == EMBED:
+            print(
+                f"vectors of texts: tfnlp embed --model {results['folder']} --input FILE "
+                "--output vectors.npy\n"
+                f"measures on other pairs: tfnlp evaluate --model {results['folder']} --pairs FILE"
+            )
         return
     family = next(f for f in FAMILIES.values() if isinstance(config, f.config))
     train_family(family, config)

@@ -9,9 +9,10 @@ from typing import Any
 
 from tfnlp.cli.options import add_bf16, add_command, config_of
 from tfnlp.families import FAMILIES
+from tfnlp.families.use_config import SearchConfig
 from tfnlp.runs.task_config import PredictTask
 
-_TASK = "task"
+_TASK, _SEARCH = "task", "search"
 
 
 def add_to(commands: Any) -> None:
@@ -27,6 +28,7 @@ def add_to(commands: Any) -> None:
         add_bf16(add_command(models, name, prediction.summary, prediction.config))
     summary = "Labels, scores, tags or answers of a fine-tuned model."
     add_bf16(add_command(models, _TASK, summary, PredictTask))
+    add_command(models, _SEARCH, "Texts of an index by their meaning.", SearchConfig)
 
 
 def _predictions() -> dict[str, Any]:
@@ -38,6 +40,9 @@ def run(options: argparse.Namespace) -> None:
     config = config_of(options)
     if options.kind == _TASK:
         _predict_task(config, options.dtype)
+        return
+    if options.kind == _SEARCH:
+        _search(config)
         return
     from tfnlp.families.precision import check_precision
     from tfnlp.families.recognition import load_pretrained
@@ -61,6 +66,28 @@ def run(options: argparse.Namespace) -> None:
     loaded.family.check_weights(loaded)
     for piece in prediction.lines(loaded, config):
         print(piece, end="", flush=True)
+
+
+def _search(config: SearchConfig) -> None:
+    """Print the texts that are found, the best first."""
+    from tfnlp.runs.search_index import Index, is_index
+
+    if not is_index(config.index):
+        raise FileNotFoundError(
+            f"{config.index} is no index; make one with `tfnlp embed --output NAME`, a name "
+            "without an ending"
+        )
+    texts = config.text or [line.rstrip("\n") for line in sys.stdin]
+    index = Index(config.index, config.model)
+    found = index.search(texts, config.top, exact=True if config.exact else None)
+    for query, rows in zip(texts, found, strict=True):
+        if config.json:
+            print(json.dumps({"query": query, "found": rows}, ensure_ascii=False))
+            continue
+        if len(texts) > 1:
+            print(query)
+        for row in rows:
+            print(f"{row['score']:7.4f}  {row['row']:>8}  {row['text']}")
 
 
 def _predict_task(config: PredictTask, dtype: str | None) -> None:

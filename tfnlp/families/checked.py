@@ -14,7 +14,7 @@ from tfnlp.configs import element_type
 from tfnlp.families.config import MOST_LAYERS
 
 _LAYERS = ("num_layers", "num_highway", "lstm_layers")
-_FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "hidden_size")
+_FROM_ZERO = ("num_highway", "lstm_layers", "texts", "choices", "classes", "hidden_size")
 _RATES = ("dropout", "attention_dropout")
 _ANY_SIGN = ("threshold", "mean", "deviation")
 _MAY_BE_NONE = ("num_samples", "cell_clip", "projection_clip")
@@ -176,11 +176,13 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
 def _named_choices() -> dict[str, Collection[str]]:
     from tfnlp.layers.activations import ACTIVATIONS
     from tfnlp.layers.attention_scores import ATTENTIONS
+    from tfnlp.layers.sentence_pooling import POOLINGS
     from tfnlp.tasks.task_spec import TASKS
 
     return {
         "activation": ACTIVATIONS,
         "attention": ATTENTIONS,
+        "pooling": POOLINGS,
         "task": TASKS,
         "architecture": ("skipgram", "cbow"),
     }

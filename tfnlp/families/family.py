@@ -27,6 +27,8 @@ class Fitting:
             2018, equation 5).
         both_orders: Whether similarity reads both orders of the two texts.
         word_embeddings: Whether a task has embeddings of its own for whole words.
+        sentence_reader: Function of a model to the reader of texts whose vectors are pooled; None:
+            `reader`.
         task_files: Function without arguments to the `tfnlp.convert.heads.files.TaskFiles` of
             Hugging Face's fine-tuned checkpoints, or None.
     """
@@ -42,6 +44,7 @@ class Fitting:
     language_model: bool = False
     both_orders: bool = False
     word_embeddings: bool = False
+    sentence_reader: Callable[..., Any] | None = None
     task_files: Callable[[], Any] | None = None
 
 
@@ -228,11 +231,14 @@ class Family:
         Raises:
             ValueError: for a setting that only other families take, or for no text.
         """
+        from tfnlp.families.sentence_measures import measured_on_pairs
         from tfnlp.families.use_config import EvaluateConfig
 
         self.check_weights(loaded)
         given = settings if text is None else {**settings, "text": text}
         config = EvaluateConfig.make(**given)
+        if config.pairs is not None:
+            return measured_on_pairs(loaded, config)
         self.check_takes(config, (*self.evaluation, "layout"), "evaluation", loaded.path)
         defaults = {
             name: value

@@ -127,6 +127,8 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp.families.token_text import read_token_text
     from tfnlp.tasks import GPTPretraining
 
+    if loaded.pretrainer is None:
+        raise ValueError(f"{loaded.path} is trained for vectors of sentences; give `pairs`")
     positions = loaded.config["max_positions"]
     trained = loaded.run["training"]["seq_length"] if loaded.run else positions
     window = config.seq_length or trained
@@ -183,6 +185,8 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
         return {"checkpoint": config.output}
     if config.sentences or config.pooling:
         return sentences_module(loaded, config, loaded.encoder, _sentence_reader(loaded))
+    if loaded.pretrainer is None:
+        raise ValueError(f"{loaded.path} is trained for vectors of sentences; export `sentences`")
     length = 128 if config.seq_length is None else config.seq_length
     length = min(length, loaded.config["max_positions"])
     with _litert(loaded, config, length):
@@ -265,6 +269,7 @@ GPT = Family(
         task_files=_task_files,
         language_model=True,
         both_orders=True,
+        sentence_reader=_sentence_reader,
     ),
     examples=Examples(
         "windows of text",

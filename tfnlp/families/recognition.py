@@ -33,6 +33,7 @@ def load_pretrained(
     from tfnlp.convert.sentence_transformers import read_sentence_settings, transformer_folder
     from tfnlp.families import FAMILIES
     from tfnlp.families.published import opened
+    from tfnlp.families.several_runs import best_run
     from tfnlp.published import is_published
     from tfnlp.training.run import is_run
 
@@ -45,8 +46,9 @@ def load_pretrained(
             loaded = load_pretrained(place.folder, family, dtype)
         loaded.path, loaded.revision = path, place.revision
         return loaded
-    if is_run(path):
-        found, loaded = _of_run(path, family, dtype)
+    best = best_run(path)
+    if is_run(best):
+        found, loaded = _of_run(best, family, dtype)
     elif is_preset(path):
         name, loaded = read_preset(path, dtype)
         found = FAMILIES[name]
@@ -104,12 +106,17 @@ def check_arguments(path: str, run: dict[str, Any], family: Family, where: str =
 
 def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family, Pretrained]:
     from tfnlp.families.checked import check_size
+    from tfnlp.families.sentence_runs import is_sentence_run, restored
     from tfnlp.training.run import check_run, read_config, restore_weights
 
     run = read_config(path)
     check_run(path)
     found = run_family(path, run)
     _check_family(path, found, family, "a run of")
+    if is_sentence_run(run):
+        loaded = restored(path, run, found, dtype)
+        loaded.run = run
+        return found, loaded
     check_size(path, check_arguments(path, run, found))
     loaded = found.restore(path, run, dtype)
     trained = loaded.pretrainer if loaded.pretrainer is not None else loaded.encoder

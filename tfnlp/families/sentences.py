@@ -241,6 +241,20 @@ def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -
     return {"module": export_sentences(config.output, made, reader, length, config.overwrite)}
 
 
+def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[Any, int]:
+    """Return the model of tokens to one vector, and the largest length of a text.
+
+    Args:
+        loaded: An encoder or a GPT.
+        settings: See `pooled_of`.
+    """
+    from tfnlp.models import sentence_encoder
+
+    pooled = pooled_of(loaded, **settings)
+    made = sentence_encoder(loaded.encoder, pooled.pooling, pooled.normalize, pooled.layer)
+    return made, _length_of(loaded, pooled)
+
+
 def _length_of(loaded: Pretrained, settings: Pooled) -> int:
     """Return how many tokens of a text are read.
 

@@ -71,6 +71,12 @@ class EvaluateConfig(ColumnConfig):
         None, "word vectors: questions such as questions-words.txt", metavar="FILE"
     )
     similarity: Any = option(None, "word vectors: pairs that people rated", metavar="FILE")
+    pairs: Any = option(
+        None,
+        "vectors of texts: pairs that people rated, pairs with a class as in SNLI, or texts each "
+        "with one that belongs to it",
+        metavar="FILE",
+    )  # fmt: skip
     most_frequent: int = option(30_000, "of the analogies: words looked at", at_least=1)
     report: str | None = option(
         None,
@@ -115,7 +121,7 @@ class ExportConfig(Config):
         None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
         choices=("mean", "cls", "max", "last"),
     )  # fmt: skip
-    top: int | None = option(None, "BERT with --fill: guesses a mask (default: 5)")
+    top: int | None = option(None, "BERT with --fill: guesses a mask; an index: texts (default: 5)")
     weights: str | None = option(
         None,
         "BERT, GPT: store matrices so, for inference alone: the module can't be trained then; "
@@ -153,8 +159,9 @@ class EmbedConfig(ModelConfig):
         metavar="FILE",
     )  # fmt: skip
     output: str = option(
-        help=".npy [N, D]; .parquet with the texts; or .tsv for TensorBoard's projector, with the "
-        "texts in .metadata.tsv", metavar="FILE",
+        help=".npy [N, D]; .parquet with the texts; .tsv for TensorBoard's projector, with the "
+        "texts in .metadata.tsv; or a name without an ending: an index for `tfnlp predict search`",
+        metavar="FILE",
     )  # fmt: skip
     text: str | None = option(
         None, "column of the texts, a name or the number of a file without header (default: "
@@ -172,7 +179,32 @@ class EmbedConfig(ModelConfig):
     max_length: int | None = option(
         None, "tokens that are read of a text (default: the model's, at most 512)", at_least=3
     )
+    approximate: bool = option(False, "index: search a graph (HNSW, by faiss) and not all vectors")
+    runner: str | None = option(
+        None, "compute in a pipeline of Apache Beam, with this runner; DirectRunner: on this "
+        "machine", group="pipeline",
+    )  # fmt: skip
+    workers: int = option(1, "processes of the DirectRunner", at_least=1, group="pipeline")
+    pipeline_options: str = option(
+        "", "options for Beam and its runner", metavar='="--OPTION=VALUE ..."', group="pipeline"
+    )
     overwrite: bool = option(False, "replace the output of an earlier call")
+
+
+@dataclasses.dataclass(kw_only=True)
+class SearchConfig(Config):
+    """Arguments of `tfnlp predict search`."""
+
+    index: str = option(
+        help="what `tfnlp embed` wrote to an output without an ending", metavar="DIR"
+    )
+    model: Any = option(None, "in place of the index's model, if that is elsewhere", metavar="DIR")
+    text: list[str] = option(
+        [], "a text to look for (default: a line of standard input each)", positional=True
+    )
+    top: int = option(5, "texts for each", at_least=1)
+    exact: bool = option(False, "compare all vectors, also of an index with a graph")
+    json: bool = option(False, "print JSON lines")
 
 
 def chosen(config: Config, names: tuple[str, ...]) -> dict[str, Any]:

@@ -93,6 +93,7 @@ from tfnlp.models.seq2seq import (
     seq2seq,
 )
 from tfnlp.models.seq2seq_decoder import Seq2SeqDecoder
+from tfnlp.models.siamese import siamese
 from tfnlp.models.transformer import (
     TRANSFORMER_BASE,
     TRANSFORMER_BIG,
@@ -187,6 +188,7 @@ __all__ = [
     "select_layers",
     "sentence_encoder",
     "seq2seq",
+    "siamese",
     "transformer",
     "unpacked_task",
     "word2vec",

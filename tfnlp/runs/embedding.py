@@ -9,13 +9,14 @@ The parts are put together at the end, and deleted.
 from __future__ import annotations
 
 import contextlib
+import glob
 import itertools
 import json
 import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from tfnlp.data.labelled.texts import read_texts
 from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
 from tfnlp.locks import locked
+from tfnlp.runs.embedding_output import check_free, kind_of, outputs, write_output
+from tfnlp.runs.search_index import faiss
 
-KINDS = (".npy", ".parquet", ".tsv")
 _PART = 16_384  # texts
 
 
@@ -44,26 +46,76 @@ def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]
         FileExistsError: if the output exists and `overwrite` was not given.
         OSError: if something can't be read or written.
     """
-    kind = os.path.splitext(config.output)[1].lower()
-    if kind not in KINDS:
-        raise ValueError(f"`output` {config.output} must end in {', '.join(KINDS)}")
+    kind = kind_of(config.output)
     paths = config.input if isinstance(config.input, list) else [config.input]
-    files = _outputs(config.output, kind)
+    files = outputs(config.output, kind)
     for path in files:
-        if os.path.exists(path) and not config.overwrite:
-            raise FileExistsError(f"{path} exists; choose another `output`, or `overwrite` it")
+        check_free(path, config.overwrite)
+    _check_options(config, kind)
     if not os.path.isdir(os.path.dirname(os.path.abspath(config.output))):
         raise FileNotFoundError(f"there is no folder for `output` {config.output}; make it first")
     for path in paths:
         if not os.path.isfile(os.path.expanduser(path)):
             raise FileNotFoundError(f"no such file: {path}")
-    folder = f"{config.output}.parts"
+    folder = f"{files[0]}.parts"
     with locked(folder), _kept_with_parts(folder):
-        count, size = _write_parts(config, paths, folder, dtype)
+        _begun(folder, {**_settings(config), "dtype": dtype, **_facts(config, paths)})
         texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
-        _write(kind, files, _parts(folder), count, size, texts)
+        if config.runner is None:
+            count, size = _write_parts(config, texts, folder, dtype)
+        else:
+            from tfnlp.runs.embedding_pipeline import run_pipeline
+
+            count, size = run_pipeline(config, _settings(config), texts, folder, dtype, _PART)
+        if not count:
+            raise ValueError(f"there are no texts in {', '.join(map(str, paths))}")
+        texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
+        index = {"approximate": config.approximate, "settings": _of_index(config)}
+        write_output(kind, files, _parts(folder), (count, size), texts, index)
     shutil.rmtree(folder)
     return {"texts": count, "size": size, "files": files}
+
+
+def _check_options(config: EmbedConfig, kind: str) -> None:
+    """Refuse options that do not fit the output or each other."""
+    in_memory = not isinstance(config.model, str)
+    if kind == "" and config.raw:
+        raise ValueError("an index has vectors of norm 1; leave `raw` out")
+    if kind == "" and in_memory:
+        raise ValueError("an index states where its model is; give its path as `model`")
+    if kind != "" and config.approximate:
+        raise ValueError(
+            f"`approximate` is for an index; `output` {config.output} is a file of vectors"
+        )
+    if config.approximate:
+        faiss()  # raises before all is computed
+    if config.runner is None:
+        for name in ("workers", "pipeline_options"):
+            if name in config.given:
+                raise ValueError(f"`{name}` is for a pipeline of Beam; give a `runner`")
+    elif in_memory:
+        raise ValueError("workers of a pipeline load the model; give its path as `model`")
+
+
+def _settings(config: EmbedConfig) -> dict[str, Any]:
+    """Return the arguments of `Family.sentence_function`."""
+    return {
+        "pooling": config.pooling,
+        "layer": config.layer,
+        "max_length": config.max_length,
+        "normalize": False if config.raw else None,
+    }
+
+
+def _of_index(config: EmbedConfig) -> dict[str, Any]:
+    """Return what an index says of its vectors."""
+    from tfnlp import __version__
+
+    model = config.model
+    if isinstance(model, str) and os.path.exists(model):
+        model = os.path.abspath(model)
+    embed = {**_settings(config), "normalize": True}
+    return {"tfnlp": __version__, "model": model, "embed": embed}
 
 
 @contextlib.contextmanager
@@ -78,48 +130,46 @@ def _kept_with_parts(folder: str) -> Iterator[None]:
         raise
 
 
-def _outputs(output: str, kind: str) -> list[str]:
-    if kind != ".tsv":
-        return [output]
-    return [output, os.path.splitext(output)[0] + ".metadata.tsv"]
-
-
 def _write_parts(
-    config: EmbedConfig, paths: list[str], folder: str, dtype: str | None
+    config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     from tqdm.auto import tqdm
 
-    from tfnlp.families.precision import check_precision
-    from tfnlp.families.recognition import load_pretrained
-
-    settings = {
-        "pooling": config.pooling, "layer": config.layer, "max_length": config.max_length,
-        "normalize": False if config.raw else None,
-    }  # fmt: skip
-    done = _begun(folder, {**settings, "dtype": dtype, **_facts(config, paths)})
-    texts = itertools.chain.from_iterable(read_texts(path, config.text) for path in paths)
-    loaded = load_pretrained(config.model, dtype=dtype)
-    check_precision(loaded, dtype)
-    vectors = loaded.family.sentence_function(loaded, settings)
+    vectors = sentence_function(config.model, _settings(config), dtype)
     count, size = 0, len(vectors([""])[0])
     with tqdm(unit=" texts") as bar:
         for number in itertools.count():
             part = list(itertools.islice(texts, _PART))
             if not part:
                 break
-            path = os.path.join(folder, f"{number:06d}.npy")
-            if number >= done:
+            path = part_path(folder, number)
+            if os.path.exists(path):
+                bar.initial += len(part)
+            else:
                 found = vectors(part)
                 with written_whole(path) as partial, open(partial, "wb") as file:
                     np.save(file, found)
-            else:
-                bar.initial += len(part)
             bar.update(len(part))
             count += len(part)
-    if not count:
-        raise ValueError(f"there are no texts in {', '.join(map(str, paths))}")
     return count, size
+
+
+def sentence_function(
+    model: Any, settings: dict[str, Any], dtype: str | None
+) -> Callable[[list[str]], np.ndarray]:
+    """Return a function of strings to vectors of a model that is loaded here."""
+    from tfnlp.families.precision import check_precision
+    from tfnlp.families.recognition import load_pretrained
+
+    loaded = load_pretrained(model, dtype=dtype)
+    check_precision(loaded, dtype)
+    return loaded.family.sentence_function(loaded, settings)
+
+
+def part_path(folder: str, number: int) -> str:
+    """Return the path of the vectors of a part."""
+    return os.path.join(folder, f"{number:06d}.npy")
 
 
 def _facts(config: EmbedConfig, paths: list[str]) -> dict[str, Any]:
@@ -157,70 +207,26 @@ def _fact(path: str) -> list[Any]:
     return [os.path.abspath(path), stated.st_size, stated.st_mtime_ns]
 
 
-def _begun(folder: str, facts: dict[str, Any]) -> int:
-    """Return how many parts of the same call are there; those of another call are deleted."""
+def _begun(folder: str, facts: dict[str, Any]) -> None:
+    """Keep the parts of the same call; delete those of another one."""
     path, facts = os.path.join(folder, "settings.json"), json.loads(json.dumps(facts))
-    parts = list(_parts(folder))
+    parts = glob.glob(os.path.join(glob.escape(folder), "*.npy"))
     with contextlib.suppress(OSError, ValueError):
         with open(path, encoding="utf-8") as file:
             if json.load(file) == facts:
                 if parts:
                     print(f"going on after {len(parts) * _PART:,} texts", file=sys.stderr)
-                return len(parts)
+                return
     for part in parts:
         os.remove(part)
     with written_whole(path) as partial, open(partial, "w", encoding="utf-8") as file:
         json.dump(facts, file, indent=1)
-    return 0
 
 
 def _parts(folder: str) -> Iterator[str]:
     """Yield the whole parts, in their order."""
     for number in itertools.count():
-        path = os.path.join(folder, f"{number:06d}.npy")
+        path = part_path(folder, number)
         if not os.path.exists(path):
             return
         yield path
-
-
-def _write(
-    kind: str, files: list[str], parts: Iterator[str], count: int, size: int, texts: Iterator[str]
-) -> None:
-    """Write the output, whole or not at all, with one part in memory."""
-    arrays = (np.load(path) for path in parts)
-    if kind == ".npy":
-        header = {"descr": "<f4", "fortran_order": False, "shape": (count, size)}
-        with written_whole(files[0]) as partial, open(partial, "wb") as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            for array in arrays:
-                file.write(array.astype("<f4").tobytes())
-    elif kind == ".tsv":
-        with written_whole(files[1]) as partial, open(partial, "w", encoding="utf-8") as file:
-            # The projector reads a row a line, and no header of a single column.
-            file.writelines(" ".join(text.split()) + "\n" for text in texts)
-        with written_whole(files[0]) as partial, open(partial, "w", encoding="utf-8") as file:
-            for array in arrays:
-                np.savetxt(file, array, fmt="%.8g", delimiter="\t")
-    else:
-        _write_parquet(files[0], arrays, size, texts)
-
-
-def _write_parquet(
-    path: str, arrays: Iterator[np.ndarray], size: int, texts: Iterator[str]
-) -> None:
-    """Write the columns `text` and `embedding`, a row group a part."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
-    vector = pyarrow.list_(pyarrow.float32(), size)
-    schema = pyarrow.schema([("text", pyarrow.string()), ("embedding", vector)])
-    with written_whole(path) as partial, parquet.ParquetWriter(partial, schema) as writer:
-        for array in arrays:
-            flat = pyarrow.array(array.ravel(), pyarrow.float32())
-            columns = [
-                pyarrow.array(list(itertools.islice(texts, len(array))), pyarrow.string()),
-                pyarrow.FixedSizeListArray.from_arrays(flat, size),
-            ]
-            writer.write_table(pyarrow.Table.from_arrays(columns, schema=schema))

@@ -8,6 +8,7 @@ from tfnlp.families.bert import FillConfig
 from tfnlp.families.config import DeviceConfig, OutputConfig, RematConfig, TokenBatchConfig
 from tfnlp.families.precision import PrecisionConfig
 from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
+from tfnlp.runs.sentence_examples import OBJECTIVES
 
 FEATURES = (
     "embeddings",
@@ -159,7 +160,55 @@ class AnswerConfig(FinetuneConfig):
     max_answer: int = option(30, "pieces of an answer", group="model")
 
 
+_HIDDEN = (
+    "features", "units", "lstm_layers", "word_embeddings", "cache", "pack", "lm_weight",
+    "batch_tokens",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    **{name: {"hidden": True} for name in _HIDDEN},
+    batch_size={"default": 64, "help": "examples an update, all compared with each other"},
+    accumulation={
+        "default": 1,
+        "help": "parts that an update is computed in; ranking compares the examples of all parts",
+    },
+    epochs={"help": "times through the data (default: of rated pairs 4, others 1)"},
+    text_columns={
+        "help": "names of the columns of the texts, or numbers from 0 of files without header: a "
+        "text and one that belongs to it, then any that do not"
+    },
+    label={"help": "name or number of the column of a rating or a class, if there is one"},
+)
+class SentenceConfig(FinetuneConfig):
+    """Vectors of sentences: near for texts that belong together."""
+
+    objective: str | None = option(
+        None,
+        "ranking: the second text among all of the batch; cosine: rated pairs; softmax: pairs with "
+        "a class, as in Sentence-BERT; simcse: each text with itself under dropout (default: by "
+        "the examples)",
+        choices=OBJECTIVES, group="model",
+    )  # fmt: skip
+    pooling: str | None = option(
+        None, "of the vectors of tokens (default: the model's, else mean)",
+        choices=("mean", "cls", "max", "last"), group="model",
+    )  # fmt: skip
+    temperature: float = option(
+        0.05, "ranking: cosines are divided by it", above=0, group="optimisation"
+    )
+    one_way: bool = option(
+        False, "ranking: do not rank the first text among all first ones too", group="optimisation"
+    )
+    sizes: list[int] = option(
+        [], "Matryoshka: vectors that are cut to so many numbers are trained too",
+        at_least=1, group="model",
+    )  # fmt: skip
+
+
 FILL = "fill"  # goes on with a masked language model: its run is a pretraining run
+EMBED = "embed"  # its run is an encoder, as that of pretraining
 # Task to its config and a line for `--help`.
 TASKS: dict[str, tuple[type[Config], str]] = {
     "classify": (FinetuneConfig, "A class for a text or a pair of texts"),
@@ -167,6 +216,7 @@ TASKS: dict[str, tuple[type[Config], str]] = {
     "choose": (FinetuneConfig, "Which of several texts goes on from a text"),
     "answer": (AnswerConfig, "The part of a document that answers a question (SQuAD)"),
     "tag": (TagConfig, "A tag for each word: parts of speech, entities"),
+    EMBED: (SentenceConfig, "Vectors of sentences: pairs, triplets, ratings, or texts alone"),
     FILL: (FillConfig, "Masked words: go on with a BERT's masked language model on your text"),
 }
 

@@ -8,7 +8,7 @@ from tfnlp.runs.finetune_config import FinetuneConfig
 def make_trainer(
     config: FinetuneConfig,
     strategy: Any,
-    model: Any,
+    task: Any,
     settings: dict[str, Any],
     steps: int,
     steps_per_epoch: float,
@@ -20,19 +20,15 @@ def make_trainer(
     Args:
         config: Checked.
         strategy: The devices to train on.
-        model: A `tfnlp.hub.TaskModel`.
+        task: See `tfnlp.tasks`.
         settings: See `tfnlp.runs.finetune_config.settings_of`.
         steps: Updates of the run.
         steps_per_epoch: Updates for all examples once.
         folder: The run's; None: no checkpoints.
         seed: Of dropout.
     """
-    from tfnlp import tasks, training
+    from tfnlp import training
 
-    if settings["lm_weight"]:
-        task = tasks.GPTFineTuning(model.model, settings["lm_weight"])
-    else:
-        task = tasks.FineTuning(model.packed or model.model)
     more = {}
     if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
         every = settings["unfreeze_every"]
@@ -55,6 +51,15 @@ def make_trainer(
         remat=config.remat,
         **more,
     )
+
+
+def task_of(model: Any, settings: dict[str, Any]) -> Any:
+    """Return what is learnt of a `tfnlp.hub.TaskModel`."""
+    from tfnlp import tasks
+
+    if settings["lm_weight"]:
+        return tasks.GPTFineTuning(model.model, settings["lm_weight"])
+    return tasks.FineTuning(model.packed or model.model)
 
 
 def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -> int:

@@ -14,7 +14,7 @@ from tfnlp.locks import locked
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.finetune_config import FEATURES, FinetuneConfig, settings_of
+from tfnlp.runs.finetune_config import EMBED, FEATURES, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
     crc32,
@@ -26,7 +26,7 @@ from tfnlp.runs.finetune_examples import (
 )
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_table import rows_as_json, table
-from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
+from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
 from tfnlp.runs.memory import check_batch_memory
 
 
@@ -34,7 +34,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
     """Train each combination of features and seed that a config asks for.
 
     Args:
-        task: "classify", "similarity", "choose", "answer" or "tag".
+        task: "classify", "similarity", "choose", "answer", "tag" or "embed".
         config: Checked.
 
     Returns:
@@ -54,13 +54,22 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
             "give another `output`, or `restart` to replace them by one run"
         )
     with devices(config) as strategy, locked(config.output):
-        work = Finetuning(task, config, strategy)
+        work = _work(task, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
             print(f"run: {config.output}", flush=True)
             return {**results, "folder": config.output}, work.dev
         return _run_all(config, work, choices), work.dev
+
+
+def _work(task: str, config: FinetuneConfig, strategy: Any) -> Any:
+    """Return what trains one run after the other."""
+    if task != EMBED:
+        return Finetuning(task, config, strategy)
+    from tfnlp.runs.sentence_training import SentenceTrainingRuns
+
+    return SentenceTrainingRuns(config, strategy)
 
 
 def _run_all(config: FinetuneConfig, work: "Finetuning", choices: Iterable) -> dict[str, Any]:
@@ -180,7 +189,8 @@ class Finetuning:
         batches, dev_batches = self._batches(model, train, dev, settings, seed)
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
         shared, epoch = (self.config, self.strategy), batches.steps_per_epoch
-        trainer = make_trainer(*shared, model, settings, steps, epoch, folder, seed)
+        learnt = task_of(model, settings)
+        trainer = make_trainer(*shared, learnt, settings, steps, epoch, folder, seed)
         print(
             f"{self.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {model.model.count_params() / 1e6:.2f} M weights"

@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.hub import Inspection
     from tfnlp.runs.module import Module
+    from tfnlp.runs.search_index import Index
     from tfnlp.runs.task_run import TaskRun
 
+    Loaded = Pretrained | TaskRun | Module | Index
 
-def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained | TaskRun | Module:
+
+def load(path: str | os.PathLike[str], dtype: str | None = None) -> Loaded:
     """Load a model from wherever it is.
 
     Args:
@@ -28,7 +31,8 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
 
     Returns:
         a `Pretrained` with `encoder`, `pretrainer` and `tokenizer`; of a fine-tuned run a
-        `TaskRun`; of a module that is only called a `Module`.
+        `TaskRun`; of a module that is only called a `Module`; of what `embed` wrote to be searched
+        an `Index`.
 
     Raises:
         FileNotFoundError: if there is nothing there.
@@ -48,15 +52,18 @@ def load(path: str | os.PathLike[str], dtype: str | None = None) -> Pretrained |
     return loaded
 
 
-def _load(path: str, dtype: str | None) -> Pretrained | TaskRun | Module:
+def _load(path: str, dtype: str | None) -> Loaded:
     """Load a model from a path on this machine."""
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.hub import saved_kind
     from tfnlp.runs.module import Module
+    from tfnlp.runs.search_index import Index, is_index
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
 
     if os.path.isdir(path):
+        if is_index(path):
+            return Index(path)
         if is_task(path):
             return TaskRun(path, dtype)
         if os.path.isfile(os.path.join(path, "saved_model.pb")) and saved_kind(path) is None:
@@ -114,8 +121,8 @@ def finetune(
     """Fine-tune a pretrained model on a task, or finish a run; what `tfnlp finetune` does.
 
     Args:
-        task: "classify", "similarity", "choose", "answer" or "tag"; or "fill", which goes on with
-            the masked language model of a BERT.
+        task: "classify", "similarity", "choose", "answer" or "tag"; "embed", vectors of sentences;
+            or "fill", which goes on with the masked language model of a BERT.
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.
@@ -125,8 +132,8 @@ def finetune(
             `epochs`, `learning_rate`, `features`, `seeds`.
 
     Returns:
-        a `TaskRun` with `results`, `predict`, `evaluate`, `report` and `export`; of "fill" a
-        `Pretrained`.
+        a `TaskRun` with `results`, `predict`, `evaluate`, `report` and `export`; of "embed" and
+        "fill" a `Pretrained`, also with `results`.
 
     Raises:
         ValueError: for an unknown task or setting, settings out of range, examples that can't be
@@ -134,7 +141,7 @@ def finetune(
         OSError: if something can't be read or written.
     """
     from tfnlp.families import FAMILIES
-    from tfnlp.runs.finetune_config import FILL, TASKS
+    from tfnlp.runs.finetune_config import EMBED, FILL, TASKS
     from tfnlp.runs.finetuning import finetune_task
     from tfnlp.runs.pretraining import train_family
     from tfnlp.runs.task_run import TaskRun
@@ -154,6 +161,10 @@ def finetune(
         loaded.results = results
         return loaded
     results, examples = finetune_task(task, config)
+    if task == EMBED:
+        loaded = load(config.output)
+        loaded.results = results
+        return loaded
     run = TaskRun(config.output)
     run.results = {**(run.results or {}), **results}
     run.dev = examples if dev is None else dev
@@ -208,11 +219,13 @@ def embed(
     Args:
         model: A path or name that `tfnlp.load` takes, or a `Pretrained`.
         input: A file or several: a text a line, `.tsv`, `.csv`, `.jsonl` or `.parquet`.
-        output: `.npy`, `.parquet`, or `.tsv` for TensorBoard's projector. The same call again goes
-            on after the last whole part of 16,384 texts.
+        output: `.npy`, `.parquet`, or `.tsv` for TensorBoard's projector; a name without an ending
+            is an index, which `tfnlp.load` returns as an object with `search`. The same call again
+            goes on after the last whole part of 16,384 texts.
         dtype: A Keras dtype policy, such as "mixed_bfloat16".
         settings: `text` (the column), `pooling`, `raw` (without normalization), `layer`,
-            `max_length`, `overwrite`.
+            `max_length`, `overwrite`; of an index `approximate`; of a pipeline of Beam `runner`,
+            `workers`, `pipeline_options`.
 
     Returns:
         `texts`, how many; `size`, of a vector; `files`, that were written.

@@ -13,15 +13,15 @@ RUN/dev_predictions.jsonl
 import dataclasses
 import glob
 import inspect
-import json
 import os
 import shutil
 from typing import Any
 
+from tfnlp.families.several_runs import RUNS, best_run, read_json
 from tfnlp.files import check_space, written_whole
 
 WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
-PREDICTIONS, RUNS = "dev_predictions.jsonl", "runs.json"
+PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
 KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
 
@@ -41,10 +41,6 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.finetune_examples import say
 
-    if os.path.exists(os.path.join(model, RUNS)) if isinstance(model, str) else False:
-        raise ValueError(
-            f"{model} is fine-tuned already; give the pretrained model that it was made from"
-        )
     begun = None if output is None else _begun_with(model, output)
     loaded = load_pretrained(begun or model)
     if begun is not None:
@@ -195,49 +191,12 @@ def make_task_model(
     return TaskModel(spec, reader, model, features, index)
 
 
-def best_run(folder: str) -> str:
-    """Return the folder of the best of several runs under `folder`, or `folder` itself.
-
-    Raises:
-        ValueError: if the file that says so leads elsewhere.
-    """
-    from tfnlp.text.lines import shown
-
-    path = os.path.join(folder, RUNS)
-    runs = read_json(path)
-    if runs is None:
-        return folder
-    name = runs.get("best") if isinstance(runs, dict) else None
-    parts = name.split("/") if isinstance(name, str) else [""]
-    if not all(parts) or {".", ".."} & set(parts) or "\\" in name or "\0" in name:
-        raise ValueError(f"{path} has best={shown(name)}; expected the path of a folder beside it")
-    return os.path.join(folder, name)
-
-
-def read_json(path: str) -> Any:
-    """Return what a file that a run ends with says; None if there is no such file.
-
-    Raises:
-        ValueError: if it is not JSON.
-    """
-    if not os.path.exists(path):
-        return None
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{path} is not valid JSON ({error}); delete it and run the same `tfnlp finetune` again"
-        ) from error
-
-
 def is_task(folder: str) -> bool:
     """Return whether a folder holds what fine-tuning left, here or in transformers."""
     from tfnlp.runs.task_checkpoint import task_files_of
     from tfnlp.training.run import is_run, read_config
 
-    if os.path.exists(os.path.join(folder, RUNS)):
-        return True
+    folder = best_run(folder)
     if is_run(folder):
         return read_config(folder).get("model") == "task"
     return task_files_of(folder) is not None
@@ -326,7 +285,7 @@ def delete_task(folder: str) -> None:
     """Delete what a run of a task leaves, what all runs leave last."""
     from tfnlp.training.run import delete_run
 
-    for name in (RUNS, WEIGHTS, WORDS, RESULTS, PREDICTIONS):
+    for name in (RUNS, WEIGHTS, WORDS, RESULTS, PREDICTIONS, PICTURE):
         if os.path.exists(os.path.join(folder, name)):
             os.remove(os.path.join(folder, name))
     shutil.rmtree(os.path.join(folder, SAVED), ignore_errors=True)

@@ -11,6 +11,7 @@ from tfnlp.tasks.keras_task import KerasTask
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.nnlm_pretraining import NNLMPretraining
 from tfnlp.tasks.prediction import predict, predictor
+from tfnlp.tasks.sentence_training import SentenceTraining
 from tfnlp.tasks.task import Task
 from tfnlp.tasks.task_encoder import TaskEncoder
 from tfnlp.tasks.task_spec import TaskSpec
@@ -28,6 +29,7 @@ __all__ = [
     "GPTPretraining",
     "KerasTask",
     "NNLMPretraining",
+    "SentenceTraining",
     "Task",
     "TaskEncoder",
     "TaskSpec",

@@ -28,9 +28,14 @@ class Task:
             of each evaluation. Empty for most tasks.
         tables: `keras.Variable`s that `inputs` reads and nothing changes; no checkpoint has them.
         trims: whether `trimmed` takes padding from micro-batches.
+        compares: whether the loss of an example depends on all others of the global batch. A
+            batch that is computed in parts then has, of `comparison`, `compared/NAME` for each of
+            its outputs and `compared/slopes`, the gradient of `sum_i loss_i` with respect to
+            `vectors`.
     """
 
     trims = False
+    compares = False
 
     def __init__(self, model: keras.Model) -> None:
         self.model = model
@@ -73,6 +78,20 @@ class Task:
         if "input_mask" in batch:
             return ops.sum(ops.cast(batch["input_mask"], "float32"))
         return None
+
+    def compared(self, batch: Batch, outputs: Any) -> Tensors:
+        """Return what `comparison` reads of a part of the batch: `vectors` and others `[b, ...]`.
+
+        Only of tasks that compare.
+        """
+        raise NotImplementedError
+
+    def comparison(self, whole: Tensors) -> Tensors:
+        """Return `loss` and others, float32 `[B]`, of what `compared` returned of all parts.
+
+        Only of tasks that compare.
+        """
+        raise NotImplementedError
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets of each loss: dict of float32 scalars."""

@@ -11,7 +11,9 @@ from tfnlp.training.objective import means
 Row = dict[str, Any]
 
 # Parts of the names of held-out values of which larger is better.
-_LARGER_IS_BETTER = tuple("accuracy f1 exact matthews pearson spearman precision recall".split())
+_LARGER_IS_BETTER = tuple(
+    "accuracy auc f1 exact matthews mrr ndcg pearson spearman precision recall".split()
+)
 
 
 class History:
@@ -55,7 +57,8 @@ class History:
         """Return the step of the best held-out `monitor`, the first of equal ones; or None.
 
         Larger is better for names that hold "accuracy", "f1", "exact", "matthews", "pearson",
-        "spearman", "precision" or "recall", smaller for all others; NaN is worst.
+        "spearman", "precision", "recall", "auc", "mrr" or "ndcg", smaller for all others; NaN is
+        worst.
         """
         rows = self._rows(monitor)
         if not rows:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 from keras import ops
 
+from tfnlp.layers.kernels.storage import forms
 from tfnlp.layers.types import Tensor
 from tfnlp.training.randomness import seeded
 
@@ -53,6 +54,24 @@ def objective(
         if penalties:
             loss += sum(penalties) / parts
     return loss * scale, sums, {name: outputs[name] for name in task.state}, scope
+
+
+def compared_part(
+    task: Task,
+    batch: Mapping[str, Tensor],
+    seeds: Sequence[Tensor],
+    values: Sequence[tuple[keras.Variable, Tensor]] = (),
+) -> Tensors:
+    """Return what the losses of other micro-batches read of one, with the draws of its `seeds`."""
+    with seeded(task.model, seeds, values):
+        return task.compared(batch, task.outputs(batch, training=True))
+
+
+def comparison(task: Task, whole: Tensors) -> Tensors:
+    """Return the entries of a batch that the comparison of all its examples adds, `[B, ...]`."""
+    vectors = whole["vectors"]
+    rows, slopes = forms().with_slopes(lambda v: task.comparison({**whole, "vectors": v}), vectors)
+    return {f"compared/{name}": x for name, x in {**rows, "slopes": slopes}.items()}
 
 
 def task_sums(task: Task, batch: Mapping[str, Tensor], outputs: Any) -> Tensors:

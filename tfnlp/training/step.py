@@ -19,7 +19,14 @@ from tfnlp.training.flops import matmul_flops
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loss_scaling import LossScaling
-from tfnlp.training.objective import clip_scale, evaluation_sums, objective, target_counts
+from tfnlp.training.objective import (
+    clip_scale,
+    compared_part,
+    comparison,
+    evaluation_sums,
+    objective,
+    target_counts,
+)
 from tfnlp.training.optimizer_base import Gradient, Optimizer
 from tfnlp.training.randomness import layer_seeds, step_seed, write_back
 from tfnlp.training.skipping import assign, layer_variables, restore, update_if
@@ -87,12 +94,13 @@ class Step:
                 self._part, autograph=False, experimental_attributes={"_noinline": True}
             )
         # Communication between replicas can't be compiled; the arithmetic before it can.
-        self._gradients, self._sums = self._all_gradients, self._evaluation_sums
+        parts = self._all_gradients, self._evaluation_sums, self._all_compared
         if jit_compile or replicas > 1:  # traced once for all replicas
-            self._gradients, self._sums = (
+            parts = (
                 tf.function(part, jit_compile=jit_compile or None, autograph=False)
-                for part in (self._gradients, self._sums)
+                for part in parts
             )
+        self._gradients, self._sums, self._compared = parts
 
     def train(self, batch: Tensors, step: tf.Tensor, scaling: Tensors | None = None) -> Tensors:
         """Update the weights; return global sums and counts as a dict of float32 scalars.
@@ -139,6 +147,9 @@ class Step:
         replica = context.replica_id_in_sync_group
         state = {name: v.value.read_value() for name, v in self.task.state.items()}
         batch = {**batch, **self._rows(state, batch)}
+        if self.task.compares and self.replicas * self.accumulation > 1:
+            whole = self._all_rows(self._compared(batch, step, replica))
+            batch = {**batch, **self._rows(comparison(self.task, whole), batch)}
         gradients, sums, state = self._gradients(batch, counts, step, replica, scale)
         gradients = self._reduce(gradients)
         totals = {**self._reduce(sums), **target_counts(counts)}
@@ -215,6 +226,38 @@ class Step:
     def _evaluation_sums(self, batch: Tensors) -> tuple[Tensors, Tensors]:
         with traced_for_tpu(self._for_tpu):
             return evaluation_sums(self.task, batch)
+
+    def _all_compared(self, batch: Tensors, step: tf.Tensor, replica: tf.Tensor) -> Tensors:
+        """Return what losses compare of this replica's share, all micro-batches: `[b, ...]`."""
+        if self.accumulation == 1:
+            return self._micro_compared(batch, step, 0, replica)
+        parts = {k: split_rows(v, self.accumulation) for k, v in batch.items()}  # [A, B/A, ...]
+
+        def body(index: tf.Tensor, found: Tensors) -> tuple[Any, ...]:
+            part = {k: v[index] for k, v in parts.items()}
+            new = self._micro_compared(part, step, index, replica)
+            return index + 1, {k: _with_part(x, index, new[k]) for k, x in found.items()}
+
+        new = self._micro_compared({k: v[0] for k, v in parts.items()}, step, 0, replica)
+        shapes = {k: tf.concat([[self.accumulation], tf.shape(x)], 0) for k, x in new.items()}
+        found = {k: _with_part(tf.zeros(shapes[k], x.dtype), 0, x) for k, x in new.items()}
+        _, found = tf.while_loop(
+            lambda index, _: index < self.accumulation,
+            body,
+            (tf.constant(1), found),
+            maximum_iterations=self.accumulation - 1,
+        )
+        return {k: _joined(x, new[k].shape[1:]) for k, x in found.items()}
+
+    def _micro_compared(
+        self, batch: Tensors, step: tf.Tensor, micro_batch: Any, replica: tf.Tensor
+    ) -> Tensors:
+        """Return what losses compare of one micro-batch, with the draws of its gradients."""
+        if self.trims:
+            batch = self.task.trimmed(batch)
+        seeds = layer_seeds(self.model, step_seed(self.seed, step, micro_batch, replica))
+        with traced_for_tpu(self._for_tpu), rematerialization(self._remat):
+            return compared_part(self.task, batch, seeds)
 
     def _all_gradients(
         self,
@@ -293,6 +336,12 @@ def split_rows(x: tf.Tensor, parts: int) -> tf.Tensor:
     size = None if x.shape[0] is None else x.shape[0] // parts
     split = tf.reshape(x, tf.concat([[parts, -1], tf.shape(x)[1:]], 0))
     return tf.ensure_shape(split, [parts, size, *x.shape[1:]])
+
+
+def _joined(x: tf.Tensor, shape: tf.TensorShape) -> tf.Tensor:
+    """Return `[A, b, ...]` as `[A b, ...]`, of which the last axes have the lengths of `shape`."""
+    flat = tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], 0))
+    return tf.ensure_shape(flat, [None, *shape])
 
 
 def sum_rows(gradient: Gradient) -> Gradient:

@@ -7,6 +7,7 @@ from tfnlp.data.containers import is_path, iterate, plain
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import check_columns, examples_of_rows, in_bio, read_task
+from tfnlp.data.labelled.related_texts import fields_of, is_text
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
 from tfnlp.data.labelled.tables import Column, Row
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
@@ -26,6 +27,7 @@ _EXPECTED = {
     "choose": "(text, [choice, ...], index)",
     "answer": "(question, context, answers)",
     "tag": "([word, ...], [tag, ...])",
+    "embed": "a text, (text, its match, further texts ...) or (text, text, number or class)",
 }
 # The attribute of an example that holds its label, and the column of a row that does.
 _EXAMPLES = {"answer": (Question, "answers"), "tag": (TaggedSentence, "tags")}
@@ -56,6 +58,8 @@ def examples_of(
         choose      (text, [choice, ...], index of the right one)
         answer      (question, context, answers)
         tag         ([word, ...], [tag, ...])
+        embed       text; (text, text that belongs to it, texts that do not ...); (text_a, text_b,
+                    number); or (premise, hypothesis, "entailment", "neutral" or "contradiction")
 
     or a dict with the keys that a line of `.jsonl` has. `answers` is a list of
     `{"text": ..., "answer_start": ...}`, as in SQuAD, or a dict of two such lists; an empty one
@@ -67,7 +71,7 @@ def examples_of(
 
     Args:
         data: see above.
-        task: one of "classify", "similarity", "choose", "answer", "tag".
+        task: one of "classify", "similarity", "choose", "answer", "tag", "embed".
         text: the column or columns of the texts, see `read_task`; for tuples numbers, from 0.
         label: the column of the label; for tuples a number.
         skip: leave out rows that can't be read and write them to `skipped`.
@@ -86,7 +90,8 @@ def examples_of(
     if isinstance(data, TaskData):
         data = data.examples
     first, rows = iterate(data, name)
-    if is_path(first) and (labelled or isinstance(first, os.PathLike)):
+    texts_alone = task == "embed" and is_text(first)
+    if is_path(first) and not texts_alone and (labelled or isinstance(first, os.PathLike)):
         return read_task(task, _paths(rows, task, name), **given)
     if isinstance(first, (TaskExample, Question, TaggedSentence)):
         return in_bio(task, gather(name, _numbered(rows), _checker(task, labelled), skip))
@@ -119,7 +124,7 @@ def _checker(task: str, labelled: bool) -> Callable[[object], object]:
     def check(row: object) -> object:
         if not isinstance(row, kind):
             raise BadRow(f"the task {task} has examples of {kind.__name__}; got {row!r:.60}")
-        if labelled and getattr(row, attribute) is None:
+        if labelled and task != "embed" and getattr(row, attribute) is None:
             raise BadRow(f"has no {attribute}")
         return row
 
@@ -143,7 +148,7 @@ def _fields(row: object, task: str, labelled: bool) -> _Record:
     row = plain(row)
     if isinstance(row, dict):
         return _squad(row) if task == "answer" else row
-    if isinstance(row, str) and not labelled:
+    if isinstance(row, str) and (not labelled or task == "embed"):
         return [row.split() if task == "tag" else row]
     if not isinstance(row, list):
         raise BadRow(f"expected {_EXPECTED[task]} or a dict; got {row!r:.60}")
@@ -199,6 +204,8 @@ def _table(
 
 def _columns(row: list, task: str, name: str, labelled: bool) -> list[str]:
     """Return the names of the fields of a tuple."""
+    if task == "embed" and row:
+        return fields_of(row)
     if task in ("classify", "similarity") and not labelled:
         if len(row) == 1:
             return ["text"]

@@ -8,13 +8,14 @@ from tfnlp.data.corpus.documents import expand
 from tfnlp.data.labelled.choices import choice_file, choice_table
 from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_file
 from tfnlp.data.labelled.questions import question_file, questions
+from tfnlp.data.labelled.related_texts import related_file, related_table
 from tfnlp.data.labelled.rows import TaskData, file_kind
 from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list
 from tfnlp.data.labelled.tag_schemes import read_as_bio
 from tfnlp.data.labelled.tagged_sentences import tagged_file, tagged_table
 from tfnlp.data.labelled.tfds_rows import tfds_rows
 
-TASKS = ("classify", "similarity", "choose", "answer", "tag")
+TASKS = ("classify", "similarity", "choose", "answer", "tag", "embed")
 
 
 def read_task(
@@ -42,6 +43,9 @@ def read_task(
                     .jsonl              {"words" or "tokens": [..], "tags": [..]}
                     all others          CoNLL: one word per line, columns between tabs or spaces,
                                         blank lines between sentences; -DOCSTART- is ignored
+        embed       .tsv .csv .jsonl    a table of texts that belong together, with or without a
+                                        number or class of the first two
+                    all others          a text a line; a table with tabs if `text` is given
 
     In a `.jsonl` (or `.json`) every line is an object. A `.csv` has quotation marks around fields;
     in tables with tabs they are plain characters, as in GLUE. `tfds:NAME[/CONFIG][:SPLIT]` is a
@@ -49,7 +53,7 @@ def read_task(
     that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO.
 
     Args:
-        task: one of "classify", "similarity", "choose", "answer", "tag".
+        task: one of "classify", "similarity", "choose", "answer", "tag", "embed".
         paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
         text: the column or columns of the texts: names, or numbers from 0 (also as digits) of a
             file without header. None: the first that the table has of sentence1 and sentence2,
@@ -57,7 +61,8 @@ def read_task(
             "choose": that of the text and then those of the choices, or the one that lists them;
             None: context, premise or question (a context's question goes with it) and choices,
             endings or answers. For "tag": that of the words; None: the first, of JSON words or
-            tokens.
+            tokens. For "embed" any number, the first two a pair, further ones hard negatives;
+            None: also anchor or query, positive and negative, question and context.
         label: the label's column. None: label, gold_label, score or similarity. For "tag": of CoNLL
             a number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number; of JSON and
             TFDS None: tags, labels or ner_tags.
@@ -140,6 +145,8 @@ def examples_of_rows(
         return questions(source, rows, skip, labelled, may_lack=True)
     if task == "tag":
         return tagged_table(source, header, rows, text, label, skip, labelled)
+    if task == "embed":
+        return related_table(source, header, rows, text, label, skip, drop)
     if task == "choose":
         return choice_table(source, header, rows, text, label, skip, labelled)
     return table_examples(task, source, header, rows, text, label, skip, labelled, drop)
@@ -167,6 +174,8 @@ def _read_file(
         return question_file(path, skip, labelled)
     if task == "tag":
         return tagged_file(path, text, label, skip, labelled)
+    if task == "embed":
+        return related_file(path, text, label, skip, drop)
     if task == "choose":
         return choice_file(path, text, label, skip, labelled)
     tables = (*JSON_KINDS, ".csv", ".tsv")
@@ -189,5 +198,5 @@ def _read_tfds(
     labelled: bool,
     drop: Sequence[str],
 ) -> TaskData:
-    header, rows = tfds_rows(path, class_names=task in ("classify", "tag"))
+    header, rows = tfds_rows(path, class_names=task in ("classify", "tag", "embed"))
     return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)

@@ -21,6 +21,8 @@ from tfnlp.training.engines import StepSettings
 from tfnlp.training.engines.jax_devices import AXIS, ROWS, SHARED, JaxDevices
 from tfnlp.training.objective import (
     clip_scale,
+    compared_part,
+    comparison,
     evaluation_sums,
     global_norm,
     objective,
@@ -167,6 +169,8 @@ class JaxStep:
             key = jax.random.fold_in(key, number)
         micro = functools.partial(self._micro, weights, tables, counts, key, scale)
         rows, parts = {**batch, **state}, self.settings.accumulation
+        if self.task.compares and parts * self.devices.num_replicas_in_sync > 1:
+            rows = {**rows, **self._compared(self._bound(weights, others, tables), rows, key)}
         if parts == 1:
             gradients, sums, state, others = micro(others, rows, 0)
         else:
@@ -192,8 +196,7 @@ class JaxStep:
         index: Any,
     ) -> tuple[list[jax.Array], Arrays, Arrays, list[jax.Array]]:
         """Return gradients, sums, new state and other variables of one micro-batch."""
-        shape = (max(1, self._seeds), 2)
-        seeds = jax.random.randint(jax.random.fold_in(key, index), shape, 0, 2**31 - 1)
+        seeds = self._drawn(key, index)
 
         def loss(weights: list[jax.Array]) -> tuple[jax.Array, tuple[Any, ...]]:
             with rematerialization(self.settings.remat):
@@ -201,7 +204,7 @@ class JaxStep:
                     self.task,
                     rows,
                     counts,
-                    list(seeds[: self._seeds]),
+                    seeds,
                     self.devices.num_replicas_in_sync * self.settings.accumulation,
                     scale,
                     self._bound(weights, others, tables),
@@ -211,6 +214,32 @@ class JaxStep:
 
         gradients, found = jax.grad(loss, has_aux=True)(weights)
         return gradients, *found
+
+    def _drawn(self, key: jax.Array, index: Any) -> list[jax.Array]:
+        """Return the seeds of the random layers in one micro-batch."""
+        shape = (max(1, self._seeds), 2)
+        seeds = jax.random.randint(jax.random.fold_in(key, index), shape, 0, 2**31 - 1)
+        return list(seeds[: self._seeds])
+
+    def _compared(
+        self, values: list[tuple[Any, jax.Array]], rows: Arrays, key: jax.Array
+    ) -> Arrays:
+        """Return what the comparison of the global batch adds to this device's rows."""
+        parts = self.settings.accumulation
+
+        def part(found: tuple[Any, Arrays]) -> Arrays:
+            index, some = found
+            with rematerialization(self.settings.remat):
+                return compared_part(self.task, some, self._drawn(key, index), values)
+
+        cut = {k: x.reshape(parts, -1, *x.shape[1:]) for k, x in rows.items()}
+        own = lax.map(part, (jnp.arange(parts), cut))
+        own = {k: x.reshape(-1, *x.shape[2:]) for k, x in own.items()}
+        whole = lax.all_gather(own, AXIS, tiled=True)
+        size = next(iter(own.values())).shape[0]
+        first = lax.axis_index(AXIS) * size
+        found = comparison(self.task, whole)
+        return {k: lax.dynamic_slice_in_dim(x, first, size) for k, x in found.items()}
 
     def _bound(
         self, weights: list[jax.Array], others: list[jax.Array], tables: list[jax.Array]

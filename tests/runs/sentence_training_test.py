@@ -1,0 +1,214 @@
+"""Training of sentence vectors from files and rows: runs, what they leave, and resume."""
+
+import json
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+import tfnlp
+from tests.cli.command import error
+from tests.cli.command import tfnlp as command
+from tests.cli.toy_tasks import backbone
+from tests.support import start_python
+from tfnlp.data import TaskExample
+from tfnlp.runs.sentence_examples import lesson_of
+
+WORDS = "the dog ran a cat sat man will go he was here it is end new day".split()
+FAST = dict(batch_size=8, learning_rate=5e-3, dropout=0.1)
+
+
+def texts(count, seed=0):
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, 6)) for _ in range(count)]
+
+
+def pairs(count, seed=0):
+    """A text, and the same words in another order."""
+    rng = np.random.default_rng(seed)
+    return [(text, " ".join(rng.permutation(text.split()))) for text in texts(count, seed)]
+
+
+def rated(count, seed=0):
+    rows, others = pairs(count, seed), texts(count, seed + 50)
+    return [(a, b, 5.0) if i % 2 else (a, c, 0.0) for i, ((a, b), c) in
+            enumerate(zip(rows, others, strict=True))]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return tfnlp.load(backbone("bert", None))
+
+
+@pytest.fixture(scope="module")
+def run(bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "run"
+    more = dict(epochs=6, sizes=[4], seeds=[1, 2], **FAST)
+    return tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=folder, **more)
+
+
+def test_pairs_come_nearer_and_the_run_is_a_model(run, bert, tmp_path, capsys):
+    assert run.results["metrics"]["mrr"] > run.results["before"]["mrr"] + 0.05
+    best = tfnlp.load(run.results["folder"])
+    rows = texts(5)
+    np.testing.assert_array_equal(best.embed(rows), run.embed(rows))
+    table = json.loads((tmp_path / run.path / "runs.json").read_text())
+    assert len(table["runs"]["fine-tuned"]) == 2
+    # The model that was given is as it was.
+    assert bert.pretrainer is not None and np.abs(bert.embed(rows) - run.embed(rows)).max() > 1e-3
+
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps({"anchor": a, "positive": b}) + "\n"
+                            for a, b in pairs(24, 9)))  # fmt: skip
+    capsys.readouterr()
+    assert command("evaluate", "--model", run.path, "--pairs", file, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.pop("pairs") == 24
+    assert found == pytest.approx(run.results["metrics"])
+    before = bert.evaluate(pairs=pairs(24, 9))
+    assert before["mrr"] == pytest.approx(run.results["before"]["mrr"])
+    for name in ("space.png", "curve.png"):
+        picture = tmp_path / run.results["folder"] / name
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+    # It goes on to other tasks, and out to modules and other libraries.
+    files = run.export(tmp_path / "module", sentences=True)
+    module = tfnlp.load(files["module"])
+    np.testing.assert_allclose(module(rows), run.embed(rows), atol=1e-5)
+    run.export(tmp_path / "st", format="sentence-transformers")
+    np.testing.assert_allclose(tfnlp.load(tmp_path / "st").embed(rows), run.embed(rows), atol=1e-5)
+    assert command("pretrain", "bert", "--input", file, "--from", run.path,
+                   "--output", tmp_path / "no") == 1  # fmt: skip
+    assert "no masked-LM head" in error(capsys)
+
+
+def test_the_same_call_again_trains_nothing(run, bert, capsys):
+    more = dict(epochs=6, sizes=[4], seeds=[1, 2], **FAST)
+    again = tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=run.path, **more)
+    assert "has ended before" in capsys.readouterr().out
+    assert again.results["metrics"] == run.results["metrics"]
+    with pytest.raises(ValueError, match="temperature"):
+        tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=run.path,
+                       temperature=0.5, **more)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["bert", "gpt", "albert", "roberta", "distilbert"])
+@pytest.mark.parametrize("objective", ["cosine", "softmax", "simcse", "ranking"])
+def test_every_objective_with_every_encoder(kind, objective, tmp_path):
+    model = tfnlp.load(backbone(kind, tmp_path))
+    rows = {
+        "cosine": rated(24),
+        "softmax": [(a, b, "entailment" if r else "neutral") for a, b, r in rated(24)],
+        "simcse": texts(24),
+        "ranking": [(a, b, c) for (a, b), c in zip(pairs(24), texts(24, 7), strict=True)],
+    }[objective]
+    found = tfnlp.finetune("embed", model, rows, dev=rated(12, 3), output=tmp_path / "run",
+                           epochs=1, accumulation=2, pooling="last", **FAST)  # fmt: skip
+    assert found.run["training"]["objective"] == objective
+    assert set(found.results["metrics"]) == {"spearman", "pearson"}
+    loaded = tfnlp.load(tmp_path / "run")
+    assert loaded.sentences.pooling == "last"
+    vectors = loaded.embed(texts(3))
+    measured = loaded.evaluate(pairs=rated(12, 3))["spearman"]
+    assert measured == pytest.approx(found.results["metrics"]["spearman"])
+    module = tfnlp.load(loaded.export(tmp_path / "module", sentences=True)["module"])
+    np.testing.assert_allclose(module(texts(3)), vectors, atol=1e-5)
+
+
+_RUN = """
+import sys
+from tests.cli.toy_tasks import backbone
+from tests.runs.sentence_training_test import FAST, pairs
+import tfnlp
+tfnlp.finetune("embed", str(backbone("bert", None)), pairs(48), dev=pairs(24, 9),
+               output=sys.argv[1], epochs=5, accumulation=2, **FAST)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+def test_a_killed_run_ends_bit_identical(engine, tmp_path):
+    env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
+    killed = start_python("-c", _RUN, tmp_path / "killed", env=env, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE)  # fmt: skip
+    said = ""
+    for letter in iter(lambda: killed.stderr.read(1), ""):
+        said += letter
+        if said.count("held out") == 2:  # after the second evaluation
+            break
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert any((tmp_path / "killed" / "checkpoints").glob("step-*"))
+    for name in ("killed", "whole"):
+        done = start_python("-c", _RUN, tmp_path / name, env=env, stdout=subprocess.DEVNULL)
+        assert done.wait() == 0
+    a, b = (tfnlp.load(tmp_path / name) for name in ("killed", "whole"))
+    assert a.run["training"] == b.run["training"]
+    for x, y in zip(a.encoder.get_weights(), b.encoder.get_weights(), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_what_rows_teach():
+    nli = [
+        TaskExample(("p", "e1"), "entailment"),
+        TaskExample(("p", "c"), "contradiction"),
+        TaskExample(("p", "e2"), "entailment"),
+        TaskExample(("q", "n"), "neutral"),
+        TaskExample(("r", "e"), "entailment"),
+    ]
+    assert lesson_of(nli, "ranking", []).rows == [("p", "e1", "c"), ("p", "e2", "c")]
+    softmax = lesson_of(nli, None, [])
+    assert softmax.objective == "softmax"
+    assert [softmax.classes[n] for n in softmax.labels] == [e.label for e in nli]
+    rows = [
+        TaskExample(("a", "b"), 4.0),
+        TaskExample(("a", "c"), 2.0),
+        TaskExample(("d", "b"), 3.0),
+    ]
+    assert lesson_of(rows, None, []).labels == [1.0, 0.0, 0.5]
+    alone = lesson_of(rows, "simcse", [])
+    assert alone.rows == [(t, t) for t in "abcd"] and alone.loss == "ranking"
+    for examples, objective, said in (
+        (rows, "softmax", "rated pairs, which `objective` softmax can't learn from"),
+        (nli, "cosine", "pairs with a class"),
+        (rows[:1], None, "has the rating 4 alone"),
+        (nli[:1], None, "has the class entailment alone"),
+        (nli[3:4], "ranking", "no pair of the class entailment"),
+        ([TaskExample(("a",), None)], "ranking", "single texts"),
+        (
+            [*rows, TaskExample(("a", "b", "c"), 1.0)],
+            None,
+            "example 4 has 3 texts, the first one 2",
+        ),
+        ([*rows, TaskExample(("a", "b"), None)], None, "example 4 has the label None"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            lesson_of(examples, objective, [])
+
+
+def test_what_can_not_be_is_one_line(bert, tmp_path, capsys):
+    file = tmp_path / "texts.txt"
+    file.write_text("the dog ran\na cat sat\n" * 4)
+    model, output = backbone("bert", None), tmp_path / "run"
+    for arguments, said in (
+        (["--train", file], "give --dev, pairs"),
+        (["--train", tmp_path / "none.tsv"], "no such file"),
+        (["--train", file, "--dev", file], "has single texts"),
+        (["--train", file, "--sizes", "0"], "sizes"),
+        (["--train", file, "--text", "0", "1"], "expected 2 or more fields"),
+    ):
+        assert command("finetune", "embed", "--model", model, "--output", output, *arguments)
+        assert said in error(capsys)
+        assert not output.exists()
+    dev = tmp_path / "dev.jsonl"
+    dev.write_text("".join(json.dumps(dict(sentence1=a, sentence2=b, score=r)) + "\n"
+                           for a, b, r in rated(8)))  # fmt: skip
+    more = ["--model", model, "--output", output, "--train", file, "--dev", dev]
+    with pytest.raises(SystemExit):
+        command("finetune", "embed", *more, "--objective", "best")
+    assert command("finetune", "embed", *more, "--sizes", "999")
+    assert "must be from 1 to" in error(capsys)
+    assert command("finetune", "embed", *more, "--metric", "f1")
+    assert "--metric f1 is not among pearson, spearman" in error(capsys)

@@ -1,0 +1,202 @@
+"""Losses of sentence vectors against NumPy, and the same whatever parts a batch is computed in."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.training.toy import assert_same, two_replicas
+from tfnlp import models, tasks, training
+from tfnlp.tasks.ranking import ranking_losses
+
+N, D, T = 8, 8, 5
+SIZES = dict(num_layers=1, hidden_size=D, num_heads=2, intermediate_size=16, max_positions=T)
+
+
+def reference(vectors, ids, weights, temperature, both_ways):
+    """The formula, one example at a time."""
+    e = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    count, texts = ids.shape
+    losses, first = np.zeros(count), np.zeros(count)
+    for i in range(count):
+        right = e[i, 0] @ e[i, 1] / temperature
+        others = [
+            e[i, 0] @ e[j, s] / temperature
+            for s in range(1, texts)
+            for j in range(count)
+            if weights[j] and ids[j, s] not in (ids[i, 0], ids[i, 1])
+            and not (s == 1 and (j == i or ids[j, 0] == ids[i, 0]))
+        ]  # fmt: skip
+        losses[i] = np.log(np.exp([right, *others]).sum()) - right
+        first[i] = all(right >= other for other in others)
+        if both_ways:
+            others = [
+                e[i, 1] @ e[j, 0] / temperature
+                for j in range(count)
+                if j != i and weights[j]
+                and ids[j, 0] not in (ids[i, 0], ids[i, 1]) and ids[j, 1] != ids[i, 1]
+            ]  # fmt: skip
+            losses[i] = (losses[i] + np.log(np.exp([right, *others]).sum()) - right) / 2
+    return losses, first
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+@pytest.mark.parametrize("texts", [2, 3])
+def test_ranking_is_the_formula(texts, both_ways):
+    rng = np.random.default_rng(texts)
+    vectors = rng.standard_normal((N, texts, D)).astype("float32")
+    ids = np.arange(N * texts).reshape(N, texts).astype("int32")
+    ids[3] = ids[1]  # the same example twice
+    ids[4, 0] = ids[2, 0]  # a query with two right texts
+    ids[5, 1] = ids[6, 1]  # a text that is right for two queries
+    ids[7, 0] = ids[6, 1]  # a text that is a query elsewhere
+    for a, b in ((3, 1), ((4, 0), (2, 0)), ((5, 1), (6, 1)), ((7, 0), (6, 1))):
+        vectors[a] = vectors[b]
+    weights = np.ones(N, "float32")
+    weights[0] = 0
+    found = ranking_losses(*map(tf.constant, (vectors, ids, weights)), 0.3, both_ways)
+    for a, b in zip(found, reference(vectors, ids, weights, 0.3, both_ways), strict=True):
+        np.testing.assert_allclose(a[1:], b[1:], atol=1e-5)
+    # A text of weight 0 is no candidate: its vector does not matter.
+    vectors[0] += 1
+    again = ranking_losses(*map(tf.constant, (vectors, ids, weights)), 0.3, both_ways)
+    np.testing.assert_allclose(again[0][1:], found[0][1:], atol=1e-6)
+
+
+def network(texts=2, classes=None, dropout=0.0):
+    keras.utils.set_random_seed(1)
+    encoder = models.bert(
+        20, **SIZES, dropout=dropout, attention_dropout=dropout, initializer_range=0.5
+    )
+    return models.siamese(encoder, texts, classes)
+
+
+class Pairs:
+    """Random batches, a function of the step."""
+
+    batch_size = N
+
+    def batch(self, step, texts=2, kind=None):
+        rng = np.random.default_rng(step)
+        sizes = rng.integers(1, T + 1, (N, texts, 1))
+        mask = (np.arange(T) < sizes).astype("int32")
+        batch = {
+            "input_word_ids": rng.integers(1, 20, (N, texts, T)).astype("int32") * mask,
+            "input_mask": mask,
+            "input_type_ids": np.zeros_like(mask),
+            "text_ids": np.arange(N * texts).reshape(N, texts).astype("int32"),
+            "weights": np.ones(N, "float32"),
+        }
+        batch["weights"][-1] = 0
+        if kind is not None:
+            batch["labels"] = (rng.random(N) * (3 if kind == "int32" else 1)).astype(kind)
+        return batch
+
+    def dataset(self, first_step):
+        steps = tf.data.Dataset.range(first_step, 2**40)
+        spec = {k: tf.TensorSpec(x.shape, x.dtype) for k, x in self.batch(0).items()}
+
+        def load(step):
+            found = tf.numpy_function(
+                lambda n: [x for _, x in sorted(self.batch(int(n)).items())],
+                [step],
+                [spec[name].dtype for name in sorted(spec)],
+            )
+            pairs = zip(sorted(spec), found, strict=True)
+            return {name: tf.ensure_shape(x, spec[name].shape) for name, x in pairs}
+
+        return steps.map(load)
+
+
+@pytest.mark.parametrize("sizes", [(), (2, 4)])
+def test_cosine_and_softmax_are_the_formulas(sizes):
+    model, batch = network(classes=3), Pairs().batch(0, kind="float32")
+    outputs = model({name: batch[name] for name in model.input})
+    vectors = np.asarray(outputs["sentence_embeddings"], "float64")
+    want = []
+    for size in (*sizes, D):
+        e = vectors[..., :size]
+        e = e / np.linalg.norm(e, axis=-1, keepdims=True)
+        want.append(np.sum(((e[:, 0] * e[:, 1]).sum(-1) - batch["labels"])[:-1] ** 2))
+    task = tasks.SentenceTraining(model, "cosine", sizes=sizes)
+    np.testing.assert_allclose(task.losses(batch, outputs)["cosine"], np.mean(want), rtol=1e-5)
+
+    classes = Pairs().batch(0, kind="int32")
+    u, v = vectors[:, 0], vectors[:, 1]
+    dense = model.get_layer("classifier")
+    logits = np.concatenate([u, v, abs(u - v)], 1) @ dense.kernel.numpy() + dense.bias.numpy()
+    np.testing.assert_allclose(outputs["class_logits"], logits, atol=1e-5)
+    p = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    want = -np.log(p[np.arange(N), classes["labels"]])[:-1].sum()
+    task = tasks.SentenceTraining(model, "softmax")
+    np.testing.assert_allclose(task.losses(classes, outputs)["softmax"], want, rtol=1e-5)
+    right = (logits.argmax(1) == classes["labels"])[:-1].sum()
+    assert float(task.metrics(classes, outputs)["softmax_accuracy"][1]) == right
+
+
+def train(strategy=None, steps=3, sizes=(2,), **arguments):
+    strategy = strategy or tf.distribute.get_strategy()
+    with strategy.scope():
+        task = tasks.SentenceTraining(network(), "ranking", 0.2, sizes=sizes)
+        # Adam would make steps of the rounding errors of gradients that are 0, such as those of
+        # the biases of keys.
+        optimizer = keras.optimizers.SGD(0.5)
+    settings = {"strategy": strategy, "clip_norm": 0.5, **arguments}
+    trainer = training.Trainer(task, optimizer, **settings)
+    history = trainer.fit(Pairs(), steps, log_every=1, progress=False)
+    return history.train, [np.asarray(v) for v in task.model.trainable_variables]
+
+
+def test_every_split_of_the_batch_compares_the_same_texts():
+    rows, weights = train()
+    assert rows[0]["ranking_accuracy"] < 1
+    for arguments in (
+        {"accumulation": 4},
+        {"strategy": two_replicas()},
+        {"strategy": two_replicas(), "accumulation": 2, "steps_per_call": 3},
+        {"accumulation": 2, "jit_compile": True},
+    ):
+        found, after = train(**arguments)
+        assert_same(weights, after, atol=2e-5)
+        if "steps_per_call" not in arguments:
+            for a, b in zip(rows, found, strict=True):
+                for name in ("loss", "gradient_norm", "ranking_accuracy"):
+                    np.testing.assert_allclose(a[name], b[name], rtol=1e-4)
+
+
+class Watched(tasks.SentenceTraining):
+    """Measures how far vectors are from those that were compared."""
+
+    def comparison(self, whole):
+        return {**super().comparison(whole), "vectors": whole["vectors"]}
+
+    def metrics(self, batch, outputs):
+        change = outputs["sentence_embeddings"] - batch["compared/vectors"]
+        return {"change": (self.loss, tf.reduce_sum(tf.abs(change)))}
+
+
+@pytest.mark.parametrize("strategy", [tf.distribute.get_strategy, two_replicas])
+def test_dropout_is_the_same_in_both_passes(strategy):
+    strategy = strategy()
+    with strategy.scope():
+        task = Watched(network(dropout=0.3), "ranking")
+    trainer = training.Trainer(task, training.AdamW(), 1e-2, strategy=strategy, accumulation=2)
+    rows = trainer.fit(Pairs(), 2, log_every=1, progress=False).train
+    assert max(row["change"] for row in rows) < 1e-5
+
+
+def test_what_does_not_fit_is_refused():
+    model = network()
+    for arguments, said in (
+        (("triplet",), "loss='triplet' must be one of"),
+        (("ranking", 0.0), "temperature=0.0 must be above 0"),
+        (("softmax",), "must have the output class_logits"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            tasks.SentenceTraining(model, *arguments)
+    with pytest.raises(ValueError, match="from 1 to 8"):
+        tasks.SentenceTraining(model, sizes=(9,))
+    with pytest.raises(ValueError, match="sizes are for"):
+        tasks.SentenceTraining(network(classes=2), "softmax", sizes=(4,))
+    with pytest.raises(ValueError, match="must have the output"):
+        tasks.SentenceTraining(models.bert(20, **SIZES))

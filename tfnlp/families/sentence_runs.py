@@ -1,0 +1,135 @@
+"""Runs of training sentence vectors: an encoder, and how its tokens become a vector.
+
+`config.json` of such a run has the section "sentences" beside those of a pretraining run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tfnlp.families.preparation import BPE_VOCABULARY, SENTENCEPIECE_MODEL, VOCABULARY
+
+if TYPE_CHECKING:
+    import keras
+
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.families.family import Family
+
+SECTION = "sentences"
+VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceRun:
+    """The section "sentences" of a run's `config.json`.
+
+    Attributes:
+        pooling: see `tfnlp.layers.SentencePooling`.
+        max_length: of a text in tokens.
+        texts: of an example.
+        classes: of pairs, of the loss "softmax"; 0: none.
+    """
+
+    pooling: str = "mean"
+    max_length: int = 128
+    texts: int = 2
+    classes: int = 0
+
+
+def is_sentence_run(run: dict[str, Any]) -> bool:
+    """Return whether a run's config is of this kind."""
+    return SECTION in run
+
+
+def trainable_encoder(loaded: Pretrained, dropout: float, dtype: str | None) -> tuple[Any, dict]:
+    """Return a copy of the encoder to train, and the arguments that make it again.
+
+    It has no pooler, on which sentence vectors do not depend.
+
+    Raises:
+        ValueError: for a model whose weights can't be trained as a whole.
+    """
+    from tfnlp.models import encoder_for_tasks
+
+    family = loaded.family
+    if loaded.saved or family.fitting is None or family.fitting.fine_tuned is None:
+        what = "an exported module" if loaded.saved else family.title
+        raise ValueError(
+            f"{loaded.path} is {what}; sentence vectors are trained from a run or checkpoint of an "
+            "encoder such as BERT, or of a GPT"
+        )
+    build, arguments = family.encoder_function(), dict(loaded.config)
+    if "pooler" in inspect.signature(build).parameters:
+        arguments["pooler"] = False
+    rates = {"dropout": dropout, "attention_dropout": dropout}
+    return encoder_for_tasks(build, loaded.encoder, arguments, **rates, dtype=dtype), arguments
+
+
+def reader_of(loaded: Pretrained) -> Any:
+    """Return what reads the texts of a model, see `tfnlp.text.task_readers`."""
+    fitting = loaded.family.fitting
+    return (fitting.sentence_reader or fitting.reader)(loaded)
+
+
+def siamese_of(encoder: keras.Model, settings: SentenceRun) -> keras.Model:
+    """Return the network that a run trains."""
+    from tfnlp.models import siamese
+
+    return siamese(encoder, settings.texts, settings.classes or None, settings.pooling)
+
+
+def vectors_of_texts(
+    loaded: Pretrained, texts: Sequence[str], settings: Any = None
+) -> dict[str, Any]:
+    """Return the vector of each distinct text, float32 `[D]`.
+
+    Args:
+        loaded: A model of any family.
+        texts: With or without repetitions.
+        settings: As of `Family.sentence_function`; None: the model's.
+    """
+    from tfnlp.families.sentences import embedded
+
+    distinct = list(dict.fromkeys(texts))
+    vectors = embedded(loaded.family.sentence_function(loaded, settings or {}), distinct)
+    return dict(zip(distinct, vectors, strict=True))
+
+
+def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) -> Pretrained:
+    """Return the model of a run, with the weights of its best checkpoint.
+
+    Raises:
+        FileNotFoundError: if it has no checkpoint yet.
+        ValueError: one line that names the file and what is wrong in it.
+    """
+    from tfnlp.convert.pretrained import Pretrained
+    from tfnlp.convert.sentence_transformers import SentenceSettings
+    from tfnlp.families.checked import check_size, count_weights, section, text_flag
+    from tfnlp.training.run import restore_weights
+
+    function, left_out = family.sections["arguments"]
+    arguments = section(path, run, "arguments", function(), left_out)
+    settings = SentenceRun(**section(path, run, SECTION, SentenceRun, ()))
+
+    def build(**arguments: Any) -> Any:
+        return family.build_encoder(arguments)
+
+    check_size(path, count_weights(path, build, arguments))
+    lowercase = text_flag(path, run, "lowercase") if "text" in run else None
+    encoder = function()(**arguments, dtype=dtype)
+    _, history = restore_weights(path, siamese_of(encoder, settings))
+    kept = (os.path.join(path, name) for name in VOCABULARIES)
+    return Pretrained(
+        encoder,
+        None,
+        arguments,
+        make_tokenizer=lambda: family.fitting.restore_tokenizer(path, lowercase),
+        vocabulary=next((name for name in kept if os.path.exists(name)), None),
+        lowercase=lowercase,
+        history=history,
+        sentences=SentenceSettings(settings.pooling, True, settings.max_length),
+    )

@@ -1,0 +1,151 @@
+"""Vectors of texts by an Apache Beam pipeline: the parts of `tfnlp.runs.embedding`, on any runner.
+
+A part has the same texts and is computed in the same batches wherever it is computed, so that its
+vectors are the same, byte for byte on machines of one kind. The texts of a part are a file that
+all workers see, `OUTPUT.parts/000000.texts.json`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfnlp.families.use_config import EmbedConfig
+
+try:
+    # Beam warns of clouds' libraries that are not used.
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)
+    import apache_beam as beam
+    from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
+
+    from tfnlp.data.shards.folder import FAULT, WORK, Folder
+    from tfnlp.data.shards.runner import Progress, Runner
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("apache_beam"):
+        raise
+    raise ImportError(
+        "`runner` needs Apache Beam: pip install -e '.[beam]' in a clone of tfnlp"
+    ) from error
+
+
+class PartHandler(ModelHandler):
+    """Numbers of parts to how many texts they have; the vectors are written.
+
+    Args:
+        folder: Of the parts.
+        model: A path or name that `tfnlp.load` takes.
+        settings: As of `Family.sentence_function`.
+        dtype: A Keras dtype policy, or None.
+    """
+
+    def __init__(
+        self, folder: str, model: str, settings: dict[str, Any], dtype: str | None
+    ) -> None:
+        super().__init__()
+        self.folder, self.model, self.settings, self.dtype = folder, model, settings, dtype
+
+    def load_model(self) -> Any:
+        """Return the function of strings to vectors."""
+        from tfnlp.runs.embedding import sentence_function
+
+        return sentence_function(self.model, self.settings, self.dtype)
+
+    def run_inference(
+        self,
+        batch: Sequence[int],
+        model: Any,
+        inference_args: dict[str, Any] | None = None,
+    ) -> Iterator[PredictionResult]:
+        """Yield the number of texts of each part."""
+        from tfnlp.files import written_whole
+        from tfnlp.runs.embedding import part_path
+
+        for number in batch:
+            try:
+                with open(_texts_path(self.folder, number), encoding="utf-8") as file:
+                    texts = json.load(file)
+                vectors = model(texts)
+                with written_whole(part_path(self.folder, number)) as partial:
+                    with open(partial, "wb") as file:
+                        np.save(file, vectors)
+                note = f"{WORK}/{number:06d}.json"
+                Folder(self.folder).write(note, str(len(texts)).encode())
+            except (ValueError, OSError) as error:
+                kind = "ValueError" if isinstance(error, ValueError) else "OSError"
+                fault = {"kind": kind, "message": str(error)}
+                Folder(self.folder).write(FAULT, json.dumps(fault).encode())
+                raise
+            yield PredictionResult(number, len(texts))
+
+    def batch_elements_kwargs(self) -> dict[str, int]:
+        """Return that a part is computed at a time: it has thousands of texts."""
+        return {"min_batch_size": 1, "max_batch_size": 1}
+
+
+def run_pipeline(
+    config: EmbedConfig,
+    settings: dict[str, Any],
+    texts: Iterator[str],
+    folder: str,
+    dtype: str | None,
+    size: int,
+) -> tuple[int, int]:
+    """Write the parts that are not there yet; return the number of texts and of numbers of each.
+
+    Args:
+        config: With `runner`, `workers` and `pipeline_options`.
+        settings: As of `Family.sentence_function`.
+        texts: All texts.
+        folder: Of the parts.
+        dtype: A Keras dtype policy, or None.
+        size: Texts of a part.
+
+    Raises:
+        ValueError, OSError: an error of the texts or the model, or another failure.
+    """
+    from tfnlp.runs.embedding import part_path, sentence_function
+
+    if config.workers > 1 and config.runner != "DirectRunner":
+        raise ValueError(
+            f"`workers` are the DirectRunner's; give {config.runner} its own with "
+            "`pipeline_options`"
+        )
+    # Loaded here too: so what is wrong with the model is said before workers start.
+    width = len(sentence_function(config.model, settings, dtype)([""])[0])
+    work, count, todo = Folder(folder), 0, []
+    work.make_folder(WORK)
+    for number in itertools.count():
+        part = list(itertools.islice(texts, size))
+        if not part:
+            break
+        count += len(part)
+        if not os.path.exists(part_path(folder, number)):
+            work.write(os.path.basename(_texts_path(folder, number)), json.dumps(part).encode())
+            todo.append(number)
+    if todo:
+        handler = PartHandler(os.path.abspath(folder), config.model, settings, dtype)
+
+        def build(pipeline: beam.Pipeline) -> beam.PCollection:
+            return (
+                pipeline
+                | "parts" >> beam.Create(todo)
+                | "spread" >> beam.Reshuffle()
+                | "vectors" >> RunInference(handler)
+            )
+
+        runner = Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
+        for name in work.names(WORK):
+            work.remove(f"{WORK}/{name}")
+        runner.run(build, work, Progress(work, f"parts of {size:,} texts", "0", len(todo)))
+    return count, width
+
+
+def _texts_path(folder: str, number: int) -> str:
+    return os.path.join(folder, f"{number:06d}.texts.json")

@@ -1,0 +1,82 @@
+"""A picture of the space that sentence vectors are in."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfnlp.pictures import pyplot, write_figure
+from tfnlp.tasks.sentence_scores import pair_cosines, unit_rows
+
+_PAIRS = 200  # that are drawn as lines
+
+
+def plot_space(
+    examples: Sequence[Any], spaces: Mapping[str, Mapping[str, np.ndarray]], path: str | os.PathLike
+) -> None:
+    """Draw pairs of texts in the plane of the two largest principal components, and their cosines.
+
+    Args:
+        examples: Pairs, with ratings, classes or neither.
+        spaces: For each title the vector of each text.
+        path: The PNG file to write.
+    """
+    plt = pyplot()
+    labels = [example.label for example in examples]
+    figure, axes = plt.subplots(
+        2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False, layout="constrained"
+    )
+    for (title, vectors), axis, below in zip(spaces.items(), *axes, strict=True):
+        pairs = examples[:: -(-len(examples) // _PAIRS)]
+        points = unit_rows([vectors[t] for example in pairs for t in example.segments[:2]])
+        places = _plane(points).reshape(-1, 2, 2)  # pair, text, coordinate
+        colours = _colours([example.label for example in pairs])
+        for (a, b), colour in zip(places, colours, strict=True):
+            axis.plot([a[0], b[0]], [a[1], b[1]], "o-", color=colour, markersize=2, linewidth=0.7)
+        axis.set_title(f"{title}: {len(pairs)} pairs")
+        axis.set_xticks([])
+        axis.set_yticks([])
+        cosines = pair_cosines(examples, vectors)
+        _draw_cosines(below, cosines, labels, _others(examples, vectors))
+    write_figure(figure, path)
+
+
+def _plane(points: np.ndarray) -> np.ndarray:
+    """Return the coordinates of points `[N, D]` on their two principal axes, `[N, 2]`."""
+    centred = points - points.mean(0)
+    _, _, axes = np.linalg.svd(centred, full_matrices=False)
+    return centred @ axes[:2].T
+
+
+def _others(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the cosines of first texts with the second ones of other examples."""
+    u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
+    return np.sum(u * np.roll(v, len(v) // 2, axis=0), 1)
+
+
+def _draw_cosines(axis: Any, cosines: np.ndarray, labels: list, others: np.ndarray) -> None:
+    if isinstance(labels[0], int | float):
+        axis.scatter(labels, cosines, s=4, alpha=0.4)
+        axis.set_xlabel("rating")
+        axis.set_ylabel("cosine")
+    else:
+        groups = {"pairs": cosines, "other texts": others}
+        if labels[0] is not None:
+            names = np.array(labels)
+            groups = {name: cosines[names == name] for name in sorted(set(labels))}
+        axis.hist(list(groups.values()), bins=30, label=list(groups), histtype="step", density=True)
+        axis.set_xlabel("cosine")
+        axis.legend()
+    axis.grid(alpha=0.3)
+
+
+def _colours(labels: list) -> list[Any]:
+    plt = pyplot()
+    if labels[0] is None:
+        return ["tab:blue"] * len(labels)
+    if isinstance(labels[0], str):
+        names = sorted(set(labels))
+        return [f"C{names.index(label)}" for label in labels]
+    low, high = min(labels), max(labels)
+    return [plt.cm.viridis((label - low) / ((high - low) or 1)) for label in labels]

@@ -1,0 +1,303 @@
+"""Training of sentence vectors: texts that belong together and a model to a run's folder.
+
+RUN/config.json          the encoder's arguments, the pooling, training settings
+RUN/vocab.txt, RUN/vocab the vocabulary
+RUN/checkpoints          the weights
+RUN/results.json         measures on the dev set, before the training and after it
+RUN/curve.png            losses and the measure
+RUN/space.png            the dev set's vectors, before and after
+"""
+
+import dataclasses
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfnlp.families import sentence_runs
+from tfnlp.families.preparation import write_lines
+from tfnlp.runs import task_folder
+from tfnlp.runs.devices import check_batch
+from tfnlp.runs.finetune_config import SentenceConfig, settings_of
+from tfnlp.runs.finetune_examples import crc32, read_parts, say, shown_source
+from tfnlp.runs.finetune_trainer import make_trainer, optimizer_of
+from tfnlp.runs.memory import check_batch_memory
+from tfnlp.runs.sentence_examples import check_alike, lesson_of
+
+_EPOCHS = {"cosine": 4.0}  # of other objectives 1
+
+
+class SentenceTrainingRuns:
+    """The data and the model that the runs of one config share.
+
+    Args:
+        config: Checked.
+        strategy: The devices to train on.
+
+    Raises:
+        ValueError, OSError: for what can't be; before anything is written.
+    """
+
+    def __init__(self, config: SentenceConfig, strategy: Any) -> None:
+        from tfnlp.families.fitting import width
+        from tfnlp.families.sentences import pooled_of
+        from tfnlp.tasks.sentence_scores import main_sentence_metric
+
+        self.config, self.strategy, self.features = config, strategy, None
+        check_batch(config, strategy)
+        self.train, self.dev = read_parts("embed", config)
+        self.lesson = lesson_of(self.train, config.objective, config.train)
+        self._check_dev()
+        output = None if config.restart else config.output
+        self.backbone = task_folder.load_backbone(config.model, output)
+        pooled = pooled_of(self.backbone, config.pooling)
+        self.sentences = sentence_runs.SentenceRun(
+            pooled.pooling, self._max_length(), len(self.lesson.rows[0]), len(self.lesson.classes)
+        )
+        sizes = {
+            "texts": self.sentences.texts,
+            "max_length": self.sentences.max_length,
+            "hidden_size": width(self.backbone) or 1,
+        }
+        check_batch_memory(config, sizes)
+        self.metric = config.metric or main_sentence_metric(self.dev)
+        self._scores({text: np.zeros(1) for e in self.dev for text in e.segments})  # may refuse
+        self._before: dict[str, Any] | None = None
+
+    def _check_dev(self) -> None:
+        config, source = self.config, self.config.dev or self.config.train
+        name = f"`{'train' if config.dev is None else 'dev'}` {shown_source(source)}"
+        check_alike(self.dev, name)
+        if len(self.dev[0].segments) < 2:
+            raise ValueError(
+                f"{name} has single texts, on which nothing can be measured; give `dev`, pairs "
+                "that people rated, or texts and those that belong to them"
+            )
+
+    def _max_length(self) -> int:
+        from tfnlp.families.fitting import max_positions
+
+        stated = self.backbone.sentences
+        length, positions = self.config.max_length, max_positions(self.backbone)
+        if "max_length" not in self.config.given:
+            length = (stated and stated.max_length) or length
+            return min(length, positions or length)
+        if positions and length > positions:
+            raise ValueError(
+                f"`max_length` {length} is longer than the {positions} positions of "
+                f"{self.backbone.path}"
+            )
+        return length
+
+    def run(self, folder: str, features: None, seed: int) -> dict[str, Any]:
+        """Train one run, or finish one that was stopped; see `Finetuning.run`."""
+        import keras
+
+        from tfnlp import tasks
+        from tfnlp.pictures import plot_history
+        from tfnlp.training.run import check_run, record_files, write_config
+
+        config = self.config
+        if config.restart:
+            task_folder.delete_task(config.output)  # the table of several runs, too
+            task_folder.delete_task(folder)
+        check_run(folder, ignore=[task_folder.RESULTS])
+        settings = self._settings(folder)
+        keras.utils.set_random_seed(seed)
+        with self.strategy.scope():
+            encoder, arguments = sentence_runs.trainable_encoder(
+                self.backbone, settings["dropout"], config.dtype_policy()
+            )
+            network = sentence_runs.siamese_of(encoder, self.sentences)
+            task = tasks.SentenceTraining(
+                network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
+            )
+        write_config(folder, self._run_config(settings, arguments, seed))
+        results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
+        if results is not None:
+            record_files(folder, [*sentence_runs.VOCABULARIES, task_folder.RESULTS])
+            print(f"{folder} has ended before; its dev measures: {_shown(results['metrics'])}")
+            return results
+        self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
+        record_files(folder, sentence_runs.VOCABULARIES)
+
+        started = time.monotonic()
+        batches = self._batches(settings, seed)
+        steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
+        trainer = make_trainer(
+            config, self.strategy, task, settings, steps, batches.steps_per_epoch, folder, seed
+        )
+        print(
+            f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
+            f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on; "
+            f"{network.count_params() / 1e6:.2f} M weights; {steps} steps of "
+            f"{settings['batch_size']}",
+            flush=True,
+        )
+        before = self._scores_before()
+        print(f"dev before: {_shown(before)}", flush=True)
+        trained = self._pretrained(encoder, arguments)
+        every = max(1, math.ceil(batches.steps_per_epoch / config.evaluations))
+        history = trainer.fit(
+            batches,
+            steps,
+            validation=lambda: self._scores(self._vectors(trained)),
+            monitor=self.metric,
+            evaluate_every=min(every, steps),
+            patience=config.patience,
+        )
+        trainer.restore(best=True)
+        if config.dtype_policy():  # what other commands load
+            weights = encoder.get_weights()
+            encoder, _ = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
+            encoder.set_weights(weights)
+            trained = self._pretrained(encoder, arguments)
+        plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
+        results = self._finish(folder, trained, before, steps)
+        print(
+            f"dev, best of {len(history.validation)} checkpoints: {_shown(results['metrics'])}\n"
+            f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}"
+        )
+        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
+        return results
+
+    def _settings(self, folder: str) -> dict[str, Any]:
+        from tfnlp.families.defaults import recorded
+
+        settings = settings_of(self.config, self.backbone, None)
+        if self.config.epochs is None:
+            settings["epochs"] = _EPOCHS.get(self.lesson.objective, 1.0)
+        if self.config.learning_rate is None:
+            before = recorded(self.config, folder, "training", "learning_rate")
+            settings["learning_rate"] = before or settings["learning_rate"]
+        del settings["lm_weight"]
+        return settings
+
+    def _batches(self, settings: dict[str, Any], seed: int) -> Any:
+        import tensorflow as tf
+
+        from tfnlp.data.labelled.batches import TaskBatches, bucket_lengths
+        from tfnlp.tasks.sentence_encoding import encode_texts
+        from tfnlp.training import is_compiled
+
+        lesson, reader = self.lesson, sentence_runs.reader_of(self.backbone)
+        columns, text_ids, cut = encode_texts(reader, lesson.rows, self.sentences.max_length)
+        if cut:
+            limit = f"max_length {self.sentences.max_length}"
+            say(shown_source(self.config.train), f"{cut:,} texts are longer than {limit}: cut")
+        names = set(self.backbone.encoder.input)
+        columns = {name: column for name, column in columns.items() if name in names}
+        fixed = {"text_ids": text_ids}
+        if lesson.labels is not None:
+            kind = "float32" if lesson.loss == "cosine" else "int32"
+            fixed["labels"] = np.array(lesson.labels, kind)
+        sizes = [x.shape[-1] for x in columns["input_mask"]]
+        compiled = is_compiled(self.strategy, self.config.jit)
+        lengths = bucket_lengths(sizes, 6 if compiled else len(sizes))
+        pad = self.config.no_buckets or isinstance(self.strategy, tf.distribute.TPUStrategy)
+        return TaskBatches(
+            columns,
+            fixed,
+            batch_size=settings["batch_size"],
+            lengths=lengths,
+            pad_all=pad,
+            seed=seed,
+            mixed=True,
+        )
+
+    def _run_config(self, settings: dict, arguments: dict, seed: int) -> dict[str, Any]:
+        """Return `config.json`: everything that decides which numbers a run ends with."""
+        from tfnlp import __version__
+        from tfnlp.training.settings import optimizer_settings
+
+        config, lowercase = self.config, self.backbone.lowercase
+        if lowercase is None:
+            lowercase = getattr(self.backbone.tokenizer, "lowercase", None)
+        found = {
+            "tfnlp": __version__,
+            "model": self.backbone.family.name,
+            "arguments": arguments,
+            "text": None if lowercase is None else {"lowercase": lowercase},
+            sentence_runs.SECTION: dataclasses.asdict(self.sentences),
+            "columns": {"text": config.text_columns, "label": config.label},
+            "training": {
+                **settings,
+                "objective": self.lesson.objective,
+                "temperature": config.temperature,
+                "one_way": config.one_way,
+                "sizes": config.sizes,
+                "metric": self.metric,
+                "bf16": config.bf16,
+                "fp16": config.fp16,
+                "seed": seed,
+            },
+            "optimizer": optimizer_settings(optimizer_of(settings)),
+            "data": {
+                "examples": len(self.train),
+                "crc32": crc32(self.train),
+                "dev": crc32(self.dev),
+            },
+        }
+        return {name: part for name, part in found.items() if part is not None}
+
+    def _pretrained(self, encoder: Any, arguments: dict[str, Any]) -> Any:
+        """Return the model that is trained as what `tfnlp.load` returns."""
+        from tfnlp.convert.sentence_transformers import SentenceSettings
+
+        made = self.sentences
+        return dataclasses.replace(
+            self.backbone,
+            encoder=encoder,
+            pretrainer=None,
+            config=arguments,
+            sentences=SentenceSettings(made.pooling, True, made.max_length),
+            sentence_functions={},
+        )
+
+    def _vectors(self, model: Any) -> Mapping[str, np.ndarray]:
+        texts = [text for example in self.dev for text in example.segments[:2]]
+        return sentence_runs.vectors_of_texts(model, texts)
+
+    def _scores(self, vectors: Mapping[str, np.ndarray]) -> dict[str, float]:
+        from tfnlp.tasks.sentence_scores import score_sentences
+
+        found = score_sentences(self.dev, vectors)
+        if self.metric not in found:
+            raise ValueError(f"`metric` {self.metric} is not among {', '.join(sorted(found))}")
+        return found
+
+    def _scores_before(self) -> dict[str, float]:
+        """Return the measures of the model before the training; computed once."""
+        if self._before is None:
+            model = self._pretrained(self.backbone.encoder, self.backbone.config)
+            self._before = self._vectors(model)
+        return self._scores(self._before)
+
+    def _finish(
+        self, folder: str, trained: Any, before: dict[str, float], steps: int
+    ) -> dict[str, Any]:
+        """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
+        from tfnlp.runs.sentence_picture import plot_space
+        from tfnlp.training.run import record_files
+
+        vectors = self._vectors(trained)
+        results = {
+            "metrics": self._scores(vectors),
+            "before": before,
+            "metric": self.metric,
+            "steps": steps,
+        }
+        spaces = {"before": self._before, "after": vectors}
+        plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))
+        write_lines(os.path.join(folder, task_folder.RESULTS), [json.dumps(results, indent=2)])
+        record_files(folder, [task_folder.RESULTS], replace=True)
+        return results
+
+
+def _shown(metrics: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
