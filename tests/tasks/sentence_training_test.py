@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.support import ROOT, run_python
 from tests.training.toy import assert_same, two_replicas
 from tfnlp import models, tasks, training
 from tfnlp.tasks.ranking import ranking_losses
+from tfnlp.training.engines import default_strategy
 
 N, D, T = 8, 8, 5
 SIZES = dict(num_layers=1, hidden_size=D, num_heads=2, intermediate_size=16, max_positions=T)
@@ -134,10 +136,12 @@ def test_cosine_and_softmax_are_the_formulas(sizes):
     assert float(task.metrics(classes, outputs)["softmax_accuracy"][1]) == right
 
 
-def train(strategy=None, steps=3, sizes=(2,), **arguments):
-    strategy = strategy or tf.distribute.get_strategy()
+def train(strategy=None, steps=3, sizes=(2,), start=None, **arguments):
+    strategy = strategy or default_strategy()
     with strategy.scope():
         task = tasks.SentenceTraining(network(), "ranking", 0.2, sizes=sizes)
+        if start is not None:
+            task.model.set_weights(start)
         # Adam would make steps of the rounding errors of gradients that are 0, such as those of
         # the biases of keys.
         optimizer = keras.optimizers.SGD(0.5)
@@ -162,6 +166,33 @@ def test_every_split_of_the_batch_compares_the_same_texts():
             for a, b in zip(rows, found, strict=True):
                 for name in ("loss", "gradient_norm", "ranking_accuracy"):
                     np.testing.assert_allclose(a[name], b[name], rtol=1e-4)
+
+
+_IN_JAX = """
+import sys
+import numpy as np
+from tests.tasks.sentence_training_test import train
+
+given = np.load(sys.argv[3])
+start = [given[f"arr_{n}"] for n in range(len(given.files))]
+rows, weights = train(accumulation=int(sys.argv[1]), start=start)
+np.savez(sys.argv[2], *weights, loss=[row["loss"] for row in rows])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices, accumulation", [(1, 1), (1, 4), (2, 1), (2, 2)])
+def test_jax_compares_the_same_texts(devices, accumulation, tmp_path):
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+    start = network().get_weights()  # random numbers differ
+    np.savez(tmp_path / "start.npz", *start)
+    files = tmp_path / "jax.npz", tmp_path / "start.npz"
+    run_python(_IN_JAX, accumulation, *files, env=env, folder=ROOT)
+    found = np.load(tmp_path / "jax.npz")
+    rows, weights = train(start=start)
+    np.testing.assert_allclose(found["loss"], [row["loss"] for row in rows], rtol=2e-5)
+    assert_same(weights, [found[f"arr_{n}"] for n in range(len(weights))], atol=2e-5)
 
 
 class Watched(tasks.SentenceTraining):

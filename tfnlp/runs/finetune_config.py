@@ -171,8 +171,8 @@ _HIDDEN = (
     **{name: {"hidden": True} for name in _HIDDEN},
     batch_size={"default": 64, "help": "examples an update, all compared with each other"},
     accumulation={
-        "default": 1,
-        "help": "parts that an update is computed in; ranking compares the examples of all parts",
+        "help": "parts that an update is computed in, each of similar lengths; ranking compares "
+        "the examples of all of them (default: on a CPU up to 4, otherwise 1)"
     },
     epochs={"help": "times through the data (default: of rated pairs 4, others 1)"},
     text_columns={

@@ -25,7 +25,7 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import crc32, read_parts, say, shown_source
-from tfnlp.runs.finetune_trainer import make_trainer, optimizer_of
+from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
 from tfnlp.runs.memory import check_batch_memory
 from tfnlp.runs.sentence_examples import check_alike, lesson_of
 
@@ -175,6 +175,10 @@ class SentenceTrainingRuns:
         if self.config.learning_rate is None:
             before = recorded(self.config, folder, "training", "learning_rate")
             settings["learning_rate"] = before or settings["learning_rate"]
+        if self.config.accumulation is None:
+            before = recorded(self.config, folder, "training", "accumulation")
+            default = micro_batches(self.config, self.strategy, None)
+            settings["accumulation"] = default if before is None else int(before)
         del settings["lm_weight"]
         return settings
 
