@@ -24,6 +24,7 @@ import numpy as np
 from tfnlp.data.labelled.texts import read_texts
 from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
+from tfnlp.locks import PREFIX as LOCK
 from tfnlp.locks import locked
 from tfnlp.runs.embedding_output import check_free, kind_of, outputs, write_output
 from tfnlp.runs.search_index import faiss
@@ -99,11 +100,12 @@ def _check_options(config: EmbedConfig, kind: str) -> None:
 
 def _settings(config: EmbedConfig) -> dict[str, Any]:
     """Return the arguments of `Family.sentence_function`."""
+    indexed = kind_of(config.output) == ""
     return {
         "pooling": config.pooling,
         "layer": config.layer,
         "max_length": config.max_length,
-        "normalize": False if config.raw else None,
+        "normalize": True if indexed else False if config.raw else None,
     }
 
 
@@ -114,8 +116,7 @@ def _of_index(config: EmbedConfig) -> dict[str, Any]:
     model = config.model
     if isinstance(model, str) and os.path.exists(model):
         model = os.path.abspath(model)
-    embed = {**_settings(config), "normalize": True}
-    return {"tfnlp": __version__, "model": model, "embed": embed}
+    return {"tfnlp": __version__, "model": model, "embed": _settings(config)}
 
 
 @contextlib.contextmanager
@@ -124,9 +125,13 @@ def _kept_with_parts(folder: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if next(_parts(folder), None) is None:
-            with contextlib.suppress(FileNotFoundError):
-                os.remove(os.path.join(folder, "settings.json"))
+        if not glob.glob(os.path.join(glob.escape(folder), "*.npy")):
+            for name in os.listdir(folder):
+                path = os.path.join(folder, name)
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                elif not name.startswith(LOCK):
+                    os.remove(path)
         raise
 
 

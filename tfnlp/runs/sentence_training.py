@@ -99,7 +99,6 @@ class SentenceTrainingRuns:
         import keras
 
         from tfnlp import tasks
-        from tfnlp.pictures import plot_history
         from tfnlp.training.run import check_run, record_files, write_config
 
         config = self.config
@@ -125,37 +124,40 @@ class SentenceTrainingRuns:
             return results
         self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
         record_files(folder, sentence_runs.VOCABULARIES)
+        return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
 
-        started = time.monotonic()
+    def _fit(
+        self, folder: str, task: Any, trained: Any, settings: dict[str, Any], seed: int
+    ) -> dict[str, Any]:
+        """Train; return the dict in RUN/results.json."""
+        from tfnlp.pictures import plot_history
+
+        config, started = self.config, time.monotonic()
         batches = self._batches(settings, seed)
-        steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
-        trainer = make_trainer(
-            config, self.strategy, task, settings, steps, batches.steps_per_epoch, folder, seed
-        )
+        epoch = batches.steps_per_epoch
+        steps = max(1, math.ceil(settings["epochs"] * epoch))
+        trainer = make_trainer(config, self.strategy, task, settings, steps, epoch, folder, seed)
         print(
             f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
             f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on; "
-            f"{network.count_params() / 1e6:.2f} M weights; {steps} steps of "
+            f"{task.model.count_params() / 1e6:.2f} M weights; {steps} steps of "
             f"{settings['batch_size']}",
             flush=True,
         )
         before = self._scores_before()
         print(f"dev before: {_shown(before)}", flush=True)
-        trained = self._pretrained(encoder, arguments)
-        every = max(1, math.ceil(batches.steps_per_epoch / config.evaluations))
         history = trainer.fit(
             batches,
             steps,
             validation=lambda: self._scores(self._vectors(trained)),
             monitor=self.metric,
-            evaluate_every=min(every, steps),
+            evaluate_every=min(steps, max(1, math.ceil(epoch / config.evaluations))),
             patience=config.patience,
         )
         trainer.restore(best=True)
         if config.dtype_policy():  # what other commands load
-            weights = encoder.get_weights()
-            encoder, _ = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
-            encoder.set_weights(weights)
+            encoder, arguments = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
+            encoder.set_weights(trained.encoder.get_weights())
             trained = self._pretrained(encoder, arguments)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, trained, before, steps)
