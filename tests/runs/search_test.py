@@ -62,6 +62,8 @@ def test_a_graph_finds_nearly_the_same(folder, index):
     write(folder, folder / "graph", approximate=True)
     near, exact = (tfnlp.load(folder / "graph").search(QUERIES, exact=e) for e in (None, True))
     assert exact == tfnlp.load(index).search(QUERIES)
+    write(folder, folder / "again", approximate=True)
+    assert files(folder / "again") == files(folder / "graph")
     same = [{r["row"] for r in a} & {r["row"] for r in b} for a, b in zip(near, exact, strict=True)]
     assert sum(map(len, same)) >= 14  # of 15
 

@@ -94,9 +94,14 @@ def test_the_same_call_again_trains_nothing(run, bert, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["bert", "gpt", "albert", "roberta", "distilbert"])
-@pytest.mark.parametrize("objective", ["cosine", "softmax", "simcse", "ranking"])
-def test_every_objective_with_every_encoder(kind, objective, tmp_path):
+@pytest.mark.parametrize(
+    "kind, objective",
+    [
+        *(("bert", objective) for objective in ("cosine", "softmax", "simcse", "ranking")),
+        ("gpt", "ranking"), ("albert", "cosine"), ("roberta", "softmax"), ("distilbert", "simcse"),
+    ],
+)  # fmt: skip
+def test_every_objective_and_every_encoder(kind, objective, tmp_path):
     model = tfnlp.load(backbone(kind, tmp_path))
     rows = {
         "cosine": rated(24),

@@ -208,15 +208,25 @@ def write_index(
     vectors = np.concatenate(list(arrays))
     np.save(os.path.join(folder, VECTORS), vectors)
     if approximate:
-        library = faiss()
-        graph = library.IndexHNSWFlat(vectors.shape[1], _NEIGHBOURS, library.METRIC_INNER_PRODUCT)
-        graph.hnsw.efConstruction = _BUILD
-        graph.add(vectors)
-        library.write_index(graph, os.path.join(folder, GRAPH))
+        _write_graph(vectors, os.path.join(folder, GRAPH))
     names = [VECTORS, TEXTS, STARTS, *([GRAPH] if approximate else [])]
     settings = {**settings, "approximate": approximate, "files": checksums(folder, names)}
     with open(os.path.join(folder, INDEX), "w", encoding="utf-8") as file:
         json.dump(settings, file, indent=2)
+
+
+def _write_graph(vectors: np.ndarray, path: str) -> None:
+    """Build the graph of vectors, the same each time: with one thread."""
+    library = faiss()
+    graph = library.IndexHNSWFlat(vectors.shape[1], _NEIGHBOURS, library.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = _BUILD
+    threads = library.omp_get_max_threads()
+    library.omp_set_num_threads(1)
+    try:
+        graph.add(vectors)
+    finally:
+        library.omp_set_num_threads(threads)
+    library.write_index(graph, path)
 
 
 def faiss() -> Any:
