@@ -65,6 +65,17 @@ def test_ranking_is_the_formula(texts, both_ways):
     np.testing.assert_allclose(again[0][1:], found[0][1:], atol=1e-6)
 
 
+def test_ranking_is_that_of_sentence_transformers():
+    """`MultipleNegativesRankingLoss` and its symmetric form, scale 20, of version 6.2."""
+    rng = np.random.default_rng(0)
+    vectors = np.stack([rng.standard_normal((16, 24)).astype("float32") for _ in range(3)], 1)
+    ids, weights = np.arange(48, dtype="int32").reshape(16, 3), np.ones(16, "float32")
+    for texts, both_ways, loss in ((3, False, 8.729264), (2, False, 7.015591), (2, True, 6.877398)):
+        given = (tf.constant(x[:, :texts]) for x in (vectors, ids))
+        found = ranking_losses(*given, tf.constant(weights), 0.05, both_ways)[0]
+        np.testing.assert_allclose(tf.reduce_mean(found), loss, rtol=2e-6)
+
+
 def network(texts=2, classes=None, dropout=0.0):
     keras.utils.set_random_seed(1)
     encoder = models.bert(
