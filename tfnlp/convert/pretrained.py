@@ -15,7 +15,7 @@ from tfnlp.convert.sentence_transformers import SentenceSettings
 from tfnlp.in_tensorflow import in_tensorflow, is_elsewhere, models_of
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Pretrained:
     """A pretrained model with what belongs to it.
 
@@ -64,6 +64,10 @@ class Pretrained:
     results: dict[str, Any] | None = None
     left_out: str | None = None
     sentence_functions: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        kind = "a model" if self.family is None else self.family.title
+        return f"Pretrained({self.path!r}, {kind})"
 
     @functools.cached_property
     def tokenizer(self) -> Any:
