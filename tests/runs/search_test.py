@@ -154,11 +154,11 @@ def test_parts_are_those_of_one_call(folder, tmp_path, monkeypatch):
     def stopped(*arguments):
         vectors = computed(*arguments)
 
-        def some(part):
+        def some(part, *more):
             if len(part) > 1 and len(made) == 3:
                 raise KeyboardInterrupt
             made.append(len(part))
-            return vectors(part)
+            return vectors(part, *more)
 
         return some
 

@@ -249,7 +249,7 @@ def test_a_call_that_was_killed_goes_on(model, tmp_path, monkeypatch, capsys):
     loaded = tfnlp.load(model)
     vectors = loaded.family.sentence_function(loaded, {})
     family = type(loaded.family)
-    monkeypatch.setattr(family, "sentence_function", lambda *_: lambda t: stop(t) if t != [""]
+    monkeypatch.setattr(family, "sentence_function", lambda *_: lambda t, *_: stop(t) if t != [""]
                         else vectors(t))  # fmt: skip
     assert command(*given, tmp_path / "v.npy") == 130
     monkeypatch.undo()

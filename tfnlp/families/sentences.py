@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.convert.sentence_transformers import SentenceSettings
 
+Done = Callable[[int], None] | None  # is told how many texts more are done
+
 _TOKENS = 4096  # of a batch
 _PART = 16_384  # texts that are sorted by length together
 _LENGTH = 512  # tokens that are read of a text, if neither the model nor the user says
@@ -83,7 +85,7 @@ def settings_to_save(loaded: Pretrained) -> SentenceSettings:
 
 
 def embedded(
-    vectors: Callable[[list[str]], np.ndarray],
+    vectors: Callable[..., np.ndarray],
     texts: list[str],
     progress: bool = False,
     first: int = 0,
@@ -103,15 +105,16 @@ def embedded(
     found = []
     with tqdm(total=len(texts), unit=" texts", disable=not progress) as bar:
         for part in parts:
-            found.append(vectors(part))
-            bar.update(len(part))
+            found.append(vectors(part, bar.update))
     return np.concatenate(found)
 
 
 def of_tokens(
     model: Any, reader: Any, loaded: Pretrained, settings: Pooled
-) -> Callable[[list[str]], np.ndarray]:
+) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors `[N, D]`; it warns of texts that are cut.
+
+    Its second argument, if there is one, is a `Done`.
 
     Args:
         model: From token ids `[B, T]` to `sequence_output`, with or without other layers.
@@ -139,7 +142,7 @@ def of_tokens(
     made = sentence_encoder(model, settings.pooling, settings.normalize, layer)
     call = forward(made, ["sentence_embedding"])
 
-    def vectors(texts: list[str]) -> np.ndarray:
+    def vectors(texts: list[str], done: Done = None) -> np.ndarray:
         ids, _, _ = reader.read([tf.constant(texts, "string")])
         packed = {k: x.numpy() for k, x in reader.pack(ids, length).items()}
         _warn_of_cut(int(packed["is_cut"].sum()), len(texts), length)
@@ -152,14 +155,15 @@ def of_tokens(
                 batch = {k: np.pad(x, [(0, 0), (0, fixed - width)]) for k, x in batch.items()}
             return call(batch, weights)["sentence_embedding"]
 
-        return _by_length(packed["input_mask"].sum(1), compute, made.output["sentence_embedding"])
+        sizes, spec = packed["input_mask"].sum(1), made.output["sentence_embedding"]
+        return _by_length(sizes, compute, spec, done)
 
     return vectors
 
 
 def of_words(
     states: Callable[[Any], Any], size: int, settings: Pooled, title: str
-) -> Callable[[list[str]], np.ndarray]:
+) -> Callable[..., np.ndarray]:
     """Return a function of strings, split at white space, to vectors `[N, D]`.
 
     Args:
@@ -181,7 +185,7 @@ def of_words(
         raise ValueError(f"`max_length` is for models of tokens; {title} reads whole texts")
     pool = SentencePooling(settings.pooling, settings.normalize, dtype="float32")
 
-    def vectors(texts: list[str]) -> np.ndarray:
+    def vectors(texts: list[str], done: Done = None) -> np.ndarray:
         words = tf.strings.split(tf.constant(texts, "string"))  # ragged [N, (T)]
 
         def compute(rows: np.ndarray, width: int) -> np.ndarray:
@@ -193,12 +197,12 @@ def of_words(
             return pool(found, mask=real).numpy()
 
         spec = keras.KerasTensor((None, size), "float32")
-        return _by_length(words.row_lengths().numpy(), compute, spec)
+        return _by_length(words.row_lengths().numpy(), compute, spec, done)
 
     return vectors
 
 
-def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[[list[str]], np.ndarray]:
+def of_word_vectors(loaded: Pretrained, settings: Pooled) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors `[N, D]`: of their words, unseen ones are zeros."""
     import tensorflow as tf
 
@@ -268,13 +272,14 @@ def _length_of(loaded: Pretrained, settings: Pooled) -> int:
     return length
 
 
-def _by_length(sizes: np.ndarray, compute: Callable, spec: Any) -> np.ndarray:
+def _by_length(sizes: np.ndarray, compute: Callable, spec: Any, done: Done = None) -> np.ndarray:
     """Return float32 `[N, D]`, computed in batches of similar length.
 
     Args:
         sizes: Length of each text, int `[N]`.
         compute: Function of (rows int `[B]`, width) to `[B, D]`.
         spec: With the shape `[B, D]`.
+        done: Called with the number of texts of each batch.
     """
     import numpy as np
 
@@ -285,6 +290,8 @@ def _by_length(sizes: np.ndarray, compute: Callable, spec: Any) -> np.ndarray:
         sizes = np.maximum(sizes, 1)
         for width, rows, _ in token_batches(sizes, bucket_lengths(sizes, len(sizes)), _TOKENS):
             found[rows] = compute(rows, width)
+            if done is not None:
+                done(len(rows))
     return found
 
 

@@ -151,18 +151,18 @@ def _write_parts(
             path = part_path(folder, number)
             if os.path.exists(path):
                 bar.initial += len(part)
+                bar.update(len(part))
             else:
-                found = vectors(part)
+                found = vectors(part, bar.update)
                 with written_whole(path) as partial, open(partial, "wb") as file:
                     np.save(file, found)
-            bar.update(len(part))
             count += len(part)
     return count, size
 
 
 def sentence_function(
     model: Any, settings: dict[str, Any], dtype: str | None
-) -> Callable[[list[str]], np.ndarray]:
+) -> Callable[..., np.ndarray]:
     """Return a function of strings to vectors of a model that is loaded here."""
     from tfnlp.families.precision import check_precision
     from tfnlp.families.recognition import load_pretrained
