@@ -23,7 +23,7 @@ INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
 )  # fmt: skip
 _BLOCK = 65_536  # vectors that are compared with queries at a time
-_NEIGHBOURS, _BUILD, _SEARCH = 32, 200, 128  # of faiss's graph: HNSW's M and its two ef
+_NEIGHBOURS, _BUILD, _SEARCH = 32, 200, 256  # of faiss's graph: HNSW's M and its two ef
 
 
 def is_index(path: str) -> bool:
