@@ -5,7 +5,7 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.tasks.logits import best_class, cross_entropy
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
 
 # The outputs of a model of each kind.
 KINDS = {
@@ -68,9 +68,7 @@ class FineTuning(Task):
         names = inputs & _OF_POSITIONS
         if self.kind == "tag":
             names |= {"labels", "weights"}
-        places = ops.arange(1, ops.shape(mask)[-1] + 1, dtype="int32")
-        last = ops.max(ops.cast(mask, "int32") * places)  # of a real token, from 1 on
-        return {name: x[..., :last] if name in names else x for name, x in batch.items()}
+        return without_padding(batch, names)
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets: a dict with one float32 scalar."""

@@ -8,7 +8,7 @@ from keras import ops
 from tfnlp.layers.types import Tensor
 from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.ranking import ranking_losses, unit
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
 
 LOSSES = ("ranking", "cosine", "softmax")
 _VECTORS = "sentence_embeddings"
@@ -84,9 +84,7 @@ class SentenceTraining(Task):
         names = set(self.model.input)
         if mask.shape[-1] is not None or not names <= _OF_POSITIONS:
             return batch
-        places = ops.arange(1, ops.shape(mask)[-1] + 1, dtype="int32")
-        last = ops.max(ops.cast(mask, "int32") * places)  # of a real token, from 1 on
-        return {name: x[..., :last] if name in names else x for name, x in batch.items()}
+        return without_padding(batch, names)
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of examples: a dict with one float32 scalar."""

@@ -1,7 +1,7 @@
 """The base class of tasks: what the trainer asks of a task."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import keras
@@ -108,6 +108,19 @@ class Task:
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means of losses and metrics with values that follow from them."""
         return means
+
+
+def without_padding(batch: Batch, names: Collection[str]) -> Batch:
+    """Return a batch without positions at its end that are padding in all of its rows.
+
+    Args:
+        batch: with `input_mask` `[B, ..., T]`.
+        names: of the entries whose last axis is T.
+    """
+    mask = batch["input_mask"]
+    places = ops.arange(1, ops.shape(mask)[-1] + 1, dtype="int32")
+    last = ops.max(ops.cast(mask, "int32") * places)  # of a real token, from 1 on
+    return {name: x[..., :last] if name in names else x for name, x in batch.items()}
 
 
 def perplexity(loss: float) -> float:
