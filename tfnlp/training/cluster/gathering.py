@@ -95,6 +95,10 @@ class Gathering:
             self._selector.close()
 
     def _missing(self) -> list[str]:
+        """Return the names of those that are not there, or that have died since they came."""
+        for index, visitor in list(self._arrived.items()):
+            if _closed(visitor.connection):  # it may be restarted
+                self._arrived.pop(index).connection.close()
         return [n for i, n in enumerate(self._names) if i and i not in self._arrived]
 
     def _answer(self, message: dict[str, Any]) -> None:
@@ -185,15 +189,10 @@ class Gathering:
     def _admit(self, visitor: _Visitor) -> None:
         index = visitor.hello["index"]
         left = max(PAUSE, self._deadline - time.monotonic())
-        if not reachable(self._addresses[index], min(_HELLO, left)):
-            try:
-                died = visitor.connection.recv(1) == b""
-            except BlockingIOError:
-                died = False
-            except OSError:
-                died = True
-            if died:  # and may be restarted
-                return self._forget(visitor)
+        there = reachable(self._addresses[index], min(_HELLO, left))
+        if _closed(visitor.connection):  # it died, and what listens there is its successor
+            return self._forget(visitor)
+        if not there:
             return self._refuse(
                 visitor,
                 f"{self._names[index]} has started, but worker 0 can't reach it at that address; "
@@ -218,6 +217,16 @@ class Gathering:
         self._visitors.remove(visitor)
         self._selector.unregister(visitor.connection)
         visitor.connection.close()
+
+
+def _closed(connection: socket.socket) -> bool:
+    """Return whether the other side of a connection that does not block has closed it."""
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def not_started(names: Sequence[str], seconds: float, refused: Sequence[str] = ()) -> TimeoutError:
