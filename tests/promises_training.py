@@ -157,6 +157,11 @@ TASKS = {
             ("score", lambda: tasks.FineTuning(other())),
             ("score", lambda: tasks.FineTuning(model(score=1, class_logits=2))),
         ],
+        "weights or smoothing that are out of range or that its kind does not have": [
+            *calls(tasks.FineTuning, dict(model=model(class_logits=2)), label_smoothing=1.0),
+            *calls(tasks.FineTuning, dict(model=model(class_logits=2)), class_weights=[1.0, 0.0]),
+            *calls(tasks.FineTuning, dict(model=model(score=1)), class_weights=[1.0]),
+        ],
     },
     "GPTFineTuning": {
         "a negative `lm_weight`": [

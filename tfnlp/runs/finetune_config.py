@@ -110,6 +110,16 @@ class FinetuneConfig(
     lm_weight: float = option(
         0.5, "GPT: of the language model beside the task", at_least=0, group="optimisation"
     )
+    class_weights: Any = option(
+        None,
+        "classify, tag: how often a class counts in the loss; balanced: examples / (classes x "
+        "examples of the class); classes that are not named: 1",
+        metavar="balanced|LABEL=WEIGHT,...", group="optimisation",
+    )  # fmt: skip
+    label_smoothing: float = option(
+        0.0, "classify, choose, tag: share of the label that all classes get alike",
+        at_least=0, below=1, group="optimisation",
+    )  # fmt: skip
     layer_decay: float = option(
         1.0, "factor of the learning rate from each layer to the one below",
         above=0, at_most=1, group="optimisation",
@@ -151,7 +161,13 @@ class TagConfig(FinetuneConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-@redefine(max_length=384, text_columns={"hidden": True}, label={"hidden": True})
+@redefine(
+    max_length=384,
+    **{
+        name: {"hidden": True}
+        for name in ("text_columns", "label", "class_weights", "label_smoothing")
+    },
+)
 class AnswerConfig(FinetuneConfig):
     """The part of a document that answers a question (SQuAD)."""
 
@@ -162,7 +178,7 @@ class AnswerConfig(FinetuneConfig):
 
 _HIDDEN = (
     "features", "units", "lstm_layers", "word_embeddings", "cache", "pack", "lm_weight",
-    "batch_tokens",
+    "batch_tokens", "class_weights", "label_smoothing",
 )  # fmt: skip
 
 

@@ -57,9 +57,12 @@ def task_of(model: Any, settings: dict[str, Any]) -> Any:
     """Return what is learnt of a `tfnlp.hub.TaskModel`."""
     from tfnlp import tasks
 
+    options: dict[str, Any] = {"label_smoothing": settings.get("label_smoothing", 0.0)}
+    if "class_weights" in settings:
+        options["class_weights"] = list(settings["class_weights"].values())
     if settings["lm_weight"]:
-        return tasks.GPTFineTuning(model.model, settings["lm_weight"])
-    return tasks.FineTuning(model.packed or model.model)
+        return tasks.GPTFineTuning(model.model, settings["lm_weight"], **options)
+    return tasks.FineTuning(model.packed or model.model, **options)
 
 
 def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -> int:

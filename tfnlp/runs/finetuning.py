@@ -12,6 +12,7 @@ from typing import Any
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
+from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
 from tfnlp.runs.finetune_config import EMBED, FEATURES, FinetuneConfig, settings_of
@@ -128,6 +129,7 @@ class Finetuning:
         if config.pack:
             check_pack(task, self.backbone, self.features)
         self.spec = spec_of(task, config, self.backbone, self.features, self.train)
+        self._loss_settings = loss_settings(config, self.spec, self.train)
         self._check_batch()
         check_examples(self.spec, config, self.train, self.dev)
         held_out = f"{shown_source(config.train)}, held out"
@@ -226,7 +228,7 @@ class Finetuning:
         from tfnlp.families.defaults import recorded
         from tfnlp.training.run import earlier_optimizer, is_run, read_config
 
-        settings = settings_of(self.config, self.backbone, features)
+        settings = {**settings_of(self.config, self.backbone, features), **self._loss_settings}
         if self.config.learning_rate is None:
             before = recorded(self.config, folder, "training", "learning_rate")
             settings["learning_rate"] = before or settings["learning_rate"]

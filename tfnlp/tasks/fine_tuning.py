@@ -1,9 +1,13 @@
 """Fine-tuning on classes, scores, choices, tags or spans."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
+from tfnlp.tasks.class_weights import check_weights, weighted_cross_entropy, weights_of
+from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
 
@@ -18,6 +22,8 @@ KINDS = {
 # Inputs with and without an axis of positions, the last one.
 _OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids", "sequence_ids"}
 _OF_ROWS = {"extract_positions", "first_positions"}
+WEIGHTED = ("class", "tag")  # kinds that may have weights of their classes
+SMOOTHED = ("class", "choice", "tag")  # kinds whose labels may be smoothed
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
@@ -28,11 +34,18 @@ class FineTuning(Task):
     for scores, and for spans the mean of the two `-log softmax(logits_i)[position_i]` of start and
     end (Devlin et al. 2019, section 4.2, takes their sum; its code the mean).
 
+    With `label_smoothing` e the label of K classes becomes `q = (1 - e) onehot(label) + e / K`
+    (Szegedy et al. 2016, section 7), and with `class_weights` c each class counts as often as its
+    weight says: `L_i = -sum_k c_k q_k log softmax(logits_i)_k / c_label`, `w_i = c_label`, which
+    is torch's `CrossEntropyLoss(weight=c, label_smoothing=e)`. The accuracies are weighted alike.
+
     Args:
         model: has the outputs of one kind: `class_logits` `[B, K]`, `score` `[B]`, `choice_logits`
             `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`; other
             outputs are left alone. See `bert_task`, `gpt_task` and `feature_task` in
             `tfnlp.models`.
+        class_weights: c, K numbers above 0, of "class" and "tag"; None: all are 1.
+        label_smoothing: e, from 0 to below 1, of "class", "choice" and "tag".
 
     Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags)
     or, for spans, int32 `start_positions` and `end_positions` `[B]`; float32 `weights` `[B]`, for
@@ -45,12 +58,18 @@ class FineTuning(Task):
             has `start_accuracy`, `end_accuracy` and `span_accuracy` (both right).
 
     Raises:
-        ValueError: for a model that has the outputs of no kind, or of several.
+        ValueError: for a model that has the outputs of no kind, or of several; weights or smoothing
+            that are out of range or that its kind does not have.
     """
 
     trims = True
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(
+        self,
+        model: keras.Model,
+        class_weights: Sequence[float] | None = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(model)
         kinds = [kind for kind, names in KINDS.items() if set(names) <= set(model.output)]
         if len(kinds) != 1:
@@ -59,6 +78,20 @@ class FineTuning(Task):
                 f"{sorted(model.output)}; build it with bert_task, gpt_task or feature_task"
             )
         (self.kind,) = kinds
+        if not 0 <= label_smoothing < 1 or label_smoothing and self.kind not in SMOOTHED:
+            raise ValueError(
+                f"label_smoothing={label_smoothing} must be at least 0 and below 1, and 0 for "
+                f"other outputs than {', '.join(SMOOTHED)}; the model's is {self.kind}"
+            )
+        self.label_smoothing, self.class_weights = label_smoothing, None
+        if class_weights is not None:
+            if self.kind not in WEIGHTED:
+                raise ValueError(
+                    f"class_weights={list(class_weights)!r:.60} are for {', '.join(WEIGHTED)}; the "
+                    f"model's output is {self.kind}"
+                )
+            size = model.output[f"{self.kind}_logits"].shape[-1]
+            self.class_weights = check_weights(class_weights, size)
 
     def trimmed(self, batch: Batch) -> Batch:
         """Return a micro-batch without positions at its end that are padding in all of its rows."""
@@ -72,18 +105,30 @@ class FineTuning(Task):
 
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of real targets: a dict with one float32 scalar."""
-        return {self.kind: ops.sum(batch["weights"])}
+        return {self.kind: ops.sum(self._weights(batch))}
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of the loss over the targets: a dict with one float32 scalar."""
         if self.kind == "score":
             losses = ops.square(ops.cast(outputs["score"], "float32") - batch["labels"])  # [B]
         else:
-            parts = [
-                cross_entropy(logits, labels) for logits, labels in self._pairs(batch, outputs)
-            ]
+            parts = [self._cross_entropy(*pair) for pair in self._pairs(batch, outputs)]
             losses = sum(parts) / len(parts)  # [B] or [B, T]
         return {self.kind: ops.sum(losses * batch["weights"])}
+
+    def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return `c_label L` of logits `[..., K]` and int32 labels `[...]`: float32 `[...]`."""
+        if self.class_weights is not None:
+            return weighted_cross_entropy(logits, labels, self.class_weights, self.label_smoothing)
+        if self.label_smoothing:
+            return smoothed_cross_entropy(logits, labels, self.label_smoothing)
+        return cross_entropy(logits, labels)
+
+    def _weights(self, batch: Batch) -> Tensor:
+        """Return the weights w of the targets, float32 as `weights`."""
+        if self.class_weights is None:
+            return batch["weights"]
+        return batch["weights"] * weights_of(batch["labels"], self.class_weights)
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return numerators of the accuracies; for scores of the moments in Pearson's r."""
@@ -104,7 +149,7 @@ class FineTuning(Task):
                 found = {f"{name}_accuracy": value for name, value in found.items()}
             else:
                 found = {f"{self.kind}_accuracy": right[0]}
-        weights = batch["weights"]
+        weights = self._weights(batch)
         return {name: (self.kind, ops.sum(value * weights)) for name, value in found.items()}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:

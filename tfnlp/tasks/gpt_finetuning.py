@@ -1,5 +1,7 @@
 """GPT's fine-tuning: a task with language modelling as auxiliary objective."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -21,6 +23,7 @@ class GPTFineTuning(FineTuning):
         model: from `tfnlp.models.gpt_task`. Its output gives the loss its name, "class", "score",
             "choice", "tag" or "span".
         lm_weight: lambda, 0.5 in the paper; with 0 the language model's softmax is not computed.
+        **options: `class_weights` and `label_smoothing` of `FineTuning`.
 
     Batch: as for `FineTuning`; see `tfnlp.data.TaskBatches`.
 
@@ -28,8 +31,8 @@ class GPTFineTuning(FineTuning):
         ValueError: for a negative `lm_weight`, or a model of other outputs.
     """
 
-    def __init__(self, model: keras.Model, lm_weight: float = 0.5) -> None:
-        super().__init__(model)
+    def __init__(self, model: keras.Model, lm_weight: float = 0.5, **options: Any) -> None:
+        super().__init__(model, **options)
         if "sequence_output" not in model.output:
             raise ValueError(
                 f"model must have `sequence_output` among its outputs; got {sorted(model.output)}; "

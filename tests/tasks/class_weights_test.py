@@ -1,0 +1,140 @@
+"""Weights of classes and smoothed labels: torch's numbers, numpy's, and parts of a batch."""
+
+import keras
+import numpy as np
+import pytest
+from sklearn.utils.class_weight import compute_class_weight
+
+from tests.tasks.fine_tuning_test import constant_model, sums
+from tests.training.mixed_batches_test import data_of, task_of
+from tests.training.toy import two_replicas
+from tfnlp import training
+from tfnlp.data import TaggedSentence, TaskExample
+from tfnlp.runs.class_weights import balanced, loss_settings
+from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.tasks import FineTuning, TaskSpec
+
+LOGITS = np.array(
+    [[4.08, -5.11, 0.84, -1.14], [-0.91, -0.43, -4.04, -0.46], [-1.73, 6.65, 0.45, -0.71],
+     [-0.56, -1.34, -2.11, -0.78], [0.96, -0.48, 1.92, -0.4], [0.05, 3.09, 1.09, -1.01]]
+)  # fmt: skip
+LABELS = np.array([0, 3, 2, 2, 0, 1], "int32")
+WEIGHTS = [0.5, 2.0, 1.0, 3.0]
+# torch 2.14: CrossEntropyLoss(weight=, label_smoothing=)(LOGITS, LABELS)
+TORCH = {
+    (None, 0.0): 1.8813721771399095,
+    (True, 0.0): 1.5907322673991857,
+    (None, 0.1): 1.990205510473243,
+    (True, 0.1): 1.8131700247481937,
+}
+
+
+@pytest.mark.parametrize("weighted, epsilon", TORCH)
+def test_the_loss_of_a_batch_is_torchs(weighted, epsilon):
+    weights = WEIGHTS if weighted else None
+    task = FineTuning(constant_model("class_logits"), weights, epsilon)
+    # One more example, which is padding.
+    logits = np.append(LOGITS, [[9, 0, 0, 0]], 0).astype("float32")
+    batch = {"labels": np.append(LABELS, 3).astype("int32"), "weights": np.float32([1] * 6 + [0])}
+    got = sums(task, batch, {"class_logits": logits})
+    np.testing.assert_allclose(got["loss"] / got["count"], TORCH[weighted, epsilon], rtol=1e-6)
+    right = LOGITS.argmax(-1) == LABELS
+    accuracy = np.average(right, weights=None if weights is None else np.take(weights, LABELS))
+    np.testing.assert_allclose(got["metrics"]["class_accuracy"] / got["count"], accuracy, rtol=1e-6)
+    assert got["count"] >= 6  # the trainer raises a smaller count than 1 to 1
+
+
+@pytest.mark.parametrize("kind", ["tag", "choice"])
+def test_tags_and_choices_are_smoothed(kind):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(5, 4, 3) if kind == "tag" else (5, 3))
+    labels = rng.integers(0, 3, logits.shape[:-1]).astype("int32")
+    real = rng.integers(0, 2, labels.shape).astype("float32")
+    weights = [1.0, 4.0, 2.0] if kind == "tag" else None
+    model = model_of(f"{kind}_logits", logits.shape[1:])
+    got = sums(
+        FineTuning(model, weights, 0.2),
+        {"labels": labels, "weights": real},
+        {f"{kind}_logits": logits.astype("float32")},
+    )
+    c = np.ones(3) if weights is None else np.array(weights)
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    q = np.eye(3)[labels] * 0.8 + 0.2 / 3
+    expected = (-(c * q * log_p).sum(-1) * real).sum() / (c[labels] * real).sum()
+    np.testing.assert_allclose(got["loss"] / got["count"], expected, rtol=1e-5)
+
+
+def model_of(name, shape):
+    x = keras.Input(shape, name="x")
+    return keras.Model({"x": x}, {name: x + 1.0})
+
+
+def trained(output, strategy=None, **arguments):
+    strategy = strategy or training.default_strategy()
+    with strategy.scope():
+        task = FineTuning(task_of(output).model, [0.2, 1.0, 5.0], 0.1)
+    trainer = training.Trainer(
+        task, training.AdamW(epsilon=1e-5), 1e-3, strategy=strategy, **arguments
+    )
+    history = trainer.fit(data_of(output, mixed=True), 6, progress=False, log_every=1)
+    return [row["loss"] for row in history.train], [w.numpy() for w in task.model.weights]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("output", ["class", "tag"])
+def test_parts_of_a_batch_give_the_numbers_of_the_whole(output):
+    """Classes are spread unevenly over the parts: a mean of their means would be another."""
+    losses, weights = trained(output)
+    for other, more in (
+        trained(output, accumulation=4),
+        trained(output, two_replicas()),
+    ):
+        np.testing.assert_allclose(other, losses, rtol=1e-4)
+        for one, two in zip(weights, more, strict=True):
+            np.testing.assert_allclose(two, one, rtol=0, atol=2e-4)
+
+
+SPEC = TaskSpec("classify", labels=("a", "b", "c"))
+ROWS = [TaskExample(("x",), label) for label in "aaaaabbc"]
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    labels = [row.label for row in ROWS]
+    expected = compute_class_weight("balanced", classes=np.array(["a", "b", "c"]), y=labels)
+    assert list(balanced(SPEC, ROWS).values()) == pytest.approx(list(expected))
+    tags = TaskSpec("tag", labels=("O", "X"))
+    found = balanced(tags, [TaggedSentence(("a", "b", "c"), ("O", "O", "X"))])
+    assert found == {"O": 0.75, "X": 1.5}
+
+
+def config(**more):
+    return FinetuneConfig.make(model="m", train="t", output="o", **more)
+
+
+def test_weights_are_given_as_text_or_as_a_dict():
+    for asked in ("c=4, a=0.5", {"c": 4, "a": 0.5}):
+        found = loss_settings(config(class_weights=asked), SPEC, ROWS)
+        assert found == {"class_weights": {"a": 0.5, "b": 1.0, "c": 4.0}}
+    assert loss_settings(config(), SPEC, ROWS) == {}  # config.json of earlier versions stays
+    assert loss_settings(config(label_smoothing=0.1), SPEC, ROWS) == {"label_smoothing": 0.1}
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"class_weights": "d=1"}, "has 'd', which is not among the labels: a, b, c"),
+        ({"class_weights": "a=0"}, "weights above 0"),
+        ({"class_weights": "a=1,a=2"}, "each label once"),
+        ({"class_weights": "heavy"}, "must be balanced, or LABEL=WEIGHT"),
+        ({"class_weights": [1, 2, 3]}, "must be balanced, or LABEL=WEIGHT"),
+    ],
+)
+def test_weights_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        loss_settings(config(**settings), SPEC, ROWS)
+
+
+def test_tasks_without_classes_are_refused():
+    for name, value in (("class_weights", "balanced"), ("label_smoothing", 0.1)):
+        with pytest.raises(ValueError, match=rf"`{name}` is for classify, .* not for similarity"):
+            loss_settings(config(**{name: value}), TaskSpec("similarity"), ROWS)
