@@ -21,7 +21,13 @@ from tests.conformance_calls import (
     lengthened,
     rng_of,
 )
-from tests.conformance_row import B, numbers_at_real, scores_at_real, weights_at_real
+from tests.conformance_row import (
+    B,
+    numbers,
+    numbers_at_real,
+    scores_at_real,
+    weights_at_real,
+)
 from tests.conformance_table import LEARNING, ROWS, UNWEIGHTED
 from tests.training import toy
 from tfnlp import layers
@@ -259,5 +265,5 @@ def test_unknown_length(row):
         unknown = [size is None for size in symbolic.shape]
         assert [size is None for size in graph.shape] == unknown
         assert unknown[-1:] == [False] or row.keep in (
-            numbers_at_real, scores_at_real, weights_at_real
+            numbers, numbers_at_real, scores_at_real, weights_at_real
         )  # fmt: skip

@@ -74,13 +74,15 @@ def decoder_cases(decoder, model):
 def task_cases(task):
     return {
         "an unknown `output`": calls(task, dict(num_classes=2), output="sentence"),
-        "num_classes or sequences that do not fit it": [
+        "num_classes, sequences or a CRF that do not fit it": [
             *calls(task, dict(output="class"), num_classes=None),
             *calls(task, dict(output="tag"), num_classes=1),
             *calls(task, dict(output="span"), num_classes=2),
             *calls(task, dict(output="choice"), sequences=1),
             *calls(task, dict(output="class", num_classes=2), sequences=0),
             *calls(task, dict(output="tag", num_classes=2), sequences=2),
+            *calls(task, dict(output="class", num_classes=2), crf=1.0),
+            *calls(task, dict(output="tag", num_classes=2), crf=-1.0),
         ],
     }
 
@@ -192,8 +194,8 @@ MODELS = {
             FEATURE_SIZES,
             **dict(num_layers=0, size=0, units=0, lstm_layers=0, vocab_size=0),
         ),
-        "num_classes or sequences that do not fit the output": FEATURES[
-            "num_classes or sequences that do not fit it"
+        "num_classes, sequences or a CRF that do not fit the output": FEATURES[
+            "num_classes, sequences or a CRF that do not fit it"
         ],
     },
     "select_layers": {

@@ -7,6 +7,7 @@ arrays and with symbolic tensors: `x(shape)` and `x(shape, dtype)` make them.
 import functools
 
 from tfnlp.layers import (
+    CRF,
     AdditiveAttention,
     AttentionLSTM,
     BiLM,
@@ -304,6 +305,16 @@ LAYERS = {
         "sizes below 1": [
             ("vocab_size=0", lambda: SampledSoftmax(0)),
             ("num_samples=0", lambda: SampledSoftmax(5, 0)),
+        ],
+    },
+    "CRF": {
+        "num_tags below 1": [("num_tags=0", lambda: CRF(0))],
+        "a rate that is not above 0": [
+            ("rate=0", lambda: CRF(3, rate=0)),
+            ("rate=nan", lambda: CRF(3, rate=NAN)),
+        ],
+        "inputs of another number of tags": [
+            ("num_tags=3", lambda x: CRF(3)(x(H))),
         ],
     },
     "ScalarMix": {

@@ -6,6 +6,7 @@ import keras
 
 from tests.promises_models import calls
 from tfnlp import tasks, training
+from tfnlp.models.task_heads import tag_outputs
 
 NAN, INF = float("nan"), float("inf")
 
@@ -20,6 +21,12 @@ def model(**outputs):
 @functools.cache
 def other():
     return model(other=1)
+
+
+def tagger():
+    """Return a model of two tags with a CRF."""
+    x = keras.Input((5, 3), name="x")
+    return keras.Model({"x": x}, tag_outputs(x, 2, "zeros", crf=1.0))
 
 
 def trainer(**arguments):
@@ -161,6 +168,10 @@ TASKS = {
             *calls(tasks.FineTuning, dict(model=model(class_logits=2)), label_smoothing=1.0),
             *calls(tasks.FineTuning, dict(model=model(class_logits=2)), class_weights=[1.0, 0.0]),
             *calls(tasks.FineTuning, dict(model=model(score=1)), class_weights=[1.0]),
+        ],
+        "tags with a CRF": [
+            *calls(tasks.FineTuning, dict(model=tagger()), label_smoothing=0.1),
+            ("class_weights", lambda: tasks.FineTuning(tagger(), class_weights=[1.0, 2.0])),
         ],
     },
     "GPTFineTuning": {

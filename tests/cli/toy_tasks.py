@@ -71,6 +71,7 @@ def write_toys(folder):
             f"tag_{part}.jsonl",
             [_tagged(text().split() * (5 if i == 0 else 1)) for i in range(count)],
         )
+        files["crf", part] = files["tag", part]
         path = folder / f"{part}.json"
         contexts = [" ".join(text() for _ in range(1 + 5 * (i % 3))) + "." for i in range(count)]
         path.write_text(json.dumps(_squad(contexts, unanswerable=part)), encoding="utf-8")
@@ -107,6 +108,7 @@ TASKS = {
     "similarity": ("similarity", []),
     "choose": ("choose", []),
     "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
+    "crf": ("tag", ["--max-length", "12", "--stride", "5", "--crf"]),
     "answer": (
         "answer",
         ["--max-length", "24", "--stride", "6", "--max-question", "8", "--max-answer", "5"],
@@ -180,7 +182,7 @@ def inputs_of(name, dev):
         questions = [p["qas"][0]["question"] for p in paragraphs]
         return {"question": questions, "context": [p["context"] for p in paragraphs]}
     rows = [json.loads(line) for line in dev.read_text().splitlines()]
-    if name == "tag":
+    if name in ("tag", "crf"):
         return {"text": [" ".join(row["words"]) for row in rows]}
     columns = {
         "classify": {"text": "sentence"},
@@ -205,7 +207,7 @@ def assert_served(name, said, predictions):
             np.testing.assert_allclose(
                 said["probabilities"][i], prediction["probabilities"], atol=2e-4
             )
-        elif name == "tag":
+        elif name in ("tag", "crf"):
             count = len(prediction["tags"])
             assert said["tags"][i][:count] == prediction["tags"]
             assert not any(said["tags"][i][count:])

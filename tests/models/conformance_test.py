@@ -17,6 +17,7 @@ from tests.models import (
     transformer_reference,
 )
 from tfnlp import models
+from tfnlp.models.task_heads import crf_of
 
 B, T, K = 3, 7, 3
 FLOAT32 = {
@@ -174,6 +175,7 @@ MODELS = {
     "bert score": (bert_task("score"), ONE),
     "bert choice": (bert_task("choice", sequences=2), TWO),
     "bert tag": (bert_task("tag", num_classes=K), ONE),
+    "bert tag crf": (bert_task("tag", num_classes=K, crf=2.0), ONE),
     "roberta class": (roberta_task, ONE),
     "bert span": (bert_task("span"), ONE),
     "gpt class": (gpt_task("class", num_classes=K, sequences=2), TWO),
@@ -182,6 +184,7 @@ MODELS = {
     "features score": (feature_task("score", pairs=True, vocab_size=9, mix_l2=0.1), ONE),
     "features choice": (feature_task("choice", pairs=True, sequences=2), TWO),
     "features tag": (feature_task("tag", num_classes=K, vocab_size=9), ONE),
+    "features tag crf": (feature_task("tag", num_classes=K, crf=2.0), ONE),
     "features span": (feature_task("span"), ONE),
 }
 table = pytest.mark.parametrize("name", MODELS)
@@ -213,13 +216,21 @@ def test_keras_file_round_trip(name, tmp_path):
         np.testing.assert_allclose(got[path], value, rtol=1e-6, atol=1e-6)
 
 
+def tagged(outputs):
+    """Emissions, and a tag for each."""
+    return outputs["tag_logits"], np.arange(B * T).reshape(B, T) % K
+
+
 @table
 def test_every_weight_gets_a_gradient(name):
     model, inputs = made(name)
     random = np.random.default_rng(2)
     with tf.GradientTape() as tape:
         parts = []
-        for y in keras.tree.flatten(model(inputs, training=True)):
+        outputs = model(inputs, training=True)
+        if crf_of(model) is not None:  # whose scores only the loss and decoding read
+            parts.append(tf.reduce_sum(crf_of(model).log_likelihood(*tagged(outputs))))
+        for y in keras.tree.flatten(outputs):
             cotangent = random.standard_normal(y.shape) * (np.asarray(y) > -1e8)  # not at padding
             parts.append(tf.reduce_sum(y * cotangent.astype("float32")))
         loss = tf.add_n(parts)

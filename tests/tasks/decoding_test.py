@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.text.windows_test import found_windows, random_rows
+from tfnlp.layers import CRF
 from tfnlp.tasks.decoding import (
     answers,
     best_spans,
@@ -195,6 +196,33 @@ def test_tags_are_the_best_of_all_allowed(labels):
         np.testing.assert_allclose(odds[row, :length], want, rtol=1e-5)
         changed += list(path) != logits[row, :length].argmax(-1).tolist()
     assert changed or not any(label.startswith("I-") for label in labels)
+
+
+@pytest.mark.parametrize("labels", [BIO, ("N", "V", "D")])
+def test_tags_of_a_crf_are_the_best_of_all_allowed(labels):
+    """And their probabilities the share of allowed sequences that have them."""
+    rng = np.random.default_rng(len(labels))
+    crf = CRF(len(labels))
+    crf.build((None, None, len(labels)))
+    crf.set_weights([rng.normal(size=w.shape) for w in crf.weights])
+    transitions, start, end = (x.numpy().astype("float64") for x in crf.scores())
+    lengths = [4, 0, 1, 3]
+    logits = rng.normal(size=(4, 4, len(labels))).astype(np.float32)
+    given = (tf.constant(logits), tf.constant(lengths), labels, crf)
+    tags, odds = (x.numpy() for x in best_tags(*given))
+    for row, length in enumerate(lengths):
+        found = {}
+        for path in itertools.product(range(len(labels)), repeat=length):
+            if length and allowed([labels[tag] for tag in path], labels):
+                total = sum(logits[row, t, tag] for t, tag in enumerate(path))
+                total += sum(transitions[a, b] for a, b in itertools.pairwise(path))
+                found[path] = total + start[path[0]] + end[path[-1]]
+        best = max(found, key=found.get, default=())
+        assert tags[row, :length].tolist() == list(best)
+        all_of_them = sum(np.exp(list(found.values())))
+        for t, tag in enumerate(best):
+            share = sum(np.exp(s) for path, s in found.items() if path[t] == tag) / all_of_them
+            np.testing.assert_allclose(odds[row, t], share, rtol=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from tfnlp import training
 from tfnlp.data import TaskBatches
+from tfnlp.layers import CRF
 from tfnlp.models import feature_task
 from tfnlp.tasks import FineTuning
 
@@ -69,6 +70,27 @@ def test_loss_and_accuracy_are_means_over_real_targets(tags):
     np.testing.assert_allclose(logs["loss"], loss / count, rtol=1e-5)
     np.testing.assert_allclose(logs[f"{kind}_loss"], loss / count, rtol=1e-5)
     np.testing.assert_allclose(logs[f"{kind}_accuracy"], hits / count, rtol=1e-6)
+
+
+def test_loss_of_a_crf_is_that_of_the_chain_of_targets():
+    """Between targets are positions without one, such as pieces within words."""
+    rng = np.random.default_rng(4)
+    inputs = keras.Input((5, TAGS), name="input_mask")  # any name
+    logits = CRF(TAGS, rate=2.0, name="crf")(inputs)
+    task = FineTuning(keras.Model({"input_mask": inputs}, {"tag_logits": logits}))
+    task.crf.set_weights([rng.normal(size=w.shape) for w in task.crf.weights])
+    weights = np.array([[0, 1, 0, 1, 1], [1, 1, 1, 1, 1], [0, 0, 0, 0, 0]], "float32")
+    batch = {"labels": rng.integers(0, TAGS, (3, 5)).astype("int32"), "weights": weights}
+    values = rng.normal(size=(3, 5, TAGS)).astype("float32")
+    loss, hits = 0.0, 0
+    for row in range(2):
+        chosen = weights[row] > 0
+        alone, labels = values[row : row + 1, chosen], batch["labels"][row : row + 1, chosen]
+        loss -= task.crf.log_likelihood(alone, labels).numpy()[0]
+        hits += (task.crf.decode(alone)[0].numpy() == labels).sum()
+    got = sums(task, batch, {"tag_logits": values})
+    np.testing.assert_allclose([got["loss"], got["count"]], [loss, 8], rtol=1e-5)
+    assert got["metrics"] == {"tag_accuracy": hits}
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from tfnlp.layers.attention_scores import (
 from tfnlp.layers.bilm import BiLM
 from tfnlp.layers.boundaries import SentenceBoundaries
 from tfnlp.layers.char_cnn import CharCNN
+from tfnlp.layers.crf import CRF
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.embeddings import PositionEmbedding, SegmentEmbedding, TokenEmbedding
 from tfnlp.layers.heads import (
@@ -35,6 +36,7 @@ from tfnlp.layers.transformer import TransformerBlock
 from tfnlp.layers.word_embedding import WordEmbedding
 
 __all__ = [
+    "CRF",
     "AdditiveAttention",
     "AttentionLSTM",
     "BiLM",

@@ -101,6 +101,7 @@ def bert_task(
     seq_length: int | None = None,
     hidden: str | None = None,
     drop_first: bool = True,
+    crf: float = 0.0,
     name: str = "bert_task",
 ) -> keras.Model:
     """Return a linear layer on the encoder's last layer `h_t` or on its `pooled`.
@@ -123,6 +124,8 @@ def bert_task(
         hidden: f of a layer of width H before W or w: "tanh" (RoBERTa), "gelu" (ELECTRA), "relu"
             (DistilBERT); None: no such layer, nor for "tag" and "span".
         drop_first: whether `h_0` is dropped out before the hidden layer (not in DistilBERT).
+        crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
+            decoding are up to the task; 0: none.
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
@@ -134,11 +137,11 @@ def bert_task(
     packed rows `class_logits` `[B, S, K]` and `score` `[B, S]`.
 
     Raises:
-        ValueError: for an unknown `output`, num_classes or sequences that do not fit it, an
+        ValueError: for an unknown `output`, num_classes, sequences or a CRF that do not fit it, an
             unknown `hidden`, or an encoder of packed rows with another output than "class",
             "score" and "tag".
     """
-    check_output(output, num_classes, sequences)
+    check_output(output, num_classes, sequences, crf=crf)
     packed = "sequence_ids" in encoder.input
     if packed and output not in PACKED_OUTPUTS:
         raise ValueError(
@@ -155,7 +158,7 @@ def bert_task(
     if output in ("tag", "span"):
         hidden = _without_pooler(encoder)(inputs)["sequence_output"]  # [B, T, H]
         if output == "tag":
-            outputs = tag_outputs(drop(hidden), num_classes, initializer)
+            outputs = tag_outputs(drop(hidden), num_classes, initializer, crf)
         else:
             real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
             outputs = span_outputs(hidden, hidden, real, initializer)

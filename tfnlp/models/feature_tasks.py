@@ -76,6 +76,7 @@ def feature_task(
     lm_dropout: float = 0.5,
     mix_l2: float = 0.001,
     seq_length: int | None = None,
+    crf: float = 0.0,
     name: str = "feature_task",
 ) -> keras.Model:
     """Return a biLSTM on frozen features with a linear layer on its output.
@@ -105,6 +106,8 @@ def feature_task(
         lm_dropout: rate on the mixed features.
         mix_l2: lambda of `lambda |w|^2`, which pulls the mix towards the mean of the layers.
         seq_length: static length T, or None for any length.
+        crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
+            decoding are up to the task; 0: none.
         name: name of the model.
 
     Inputs: dict of float32 `lm_layers` `[B, T, L, D]` (zeros at padding and at special tokens);
@@ -116,10 +119,10 @@ def feature_task(
     `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or `mix`, sizes below 1, or num_classes or sequences
-            that do not fit the output.
+        ValueError: for an unknown `output` or `mix`, sizes below 1, or num_classes, sequences
+            or a CRF that do not fit the output.
     """
-    check_output(output, num_classes, sequences)
+    check_output(output, num_classes, sequences, crf=crf)
     check_positive(num_layers=num_layers, size=size, units=units, lstm_layers=lstm_layers)
     if vocab_size is not None:
         check_positive(vocab_size=vocab_size, embedding_size=embedding_size)
@@ -148,7 +151,7 @@ def feature_task(
 
     initializer = keras.initializers.GlorotUniform()
     if output == "tag":
-        outputs = tag_outputs(h, num_classes, initializer)
+        outputs = tag_outputs(h, num_classes, initializer, crf)
     elif output == "span":
         above = bilstms(h, real, units, 1, dropout, "end_rnn")
         outputs = span_outputs(h, above, real, initializer)

@@ -77,6 +77,7 @@ def gpt_task(
     dropout: float = 0.1,
     initializer_range: float = 0.02,
     seq_length: int | None = None,
+    crf: float = 0.0,
     name: str = "gpt_task",
 ) -> keras.Model:
     """Return a linear layer on `h_c`, the encoder's last layer at the extract token of sequence c.
@@ -96,6 +97,8 @@ def gpt_task(
         dropout: rate on h.
         initializer_range: standard deviation of the normal that fills W, w, s and e.
         seq_length: static length T, or None for any length.
+        crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
+            decoding are up to the task; 0: none.
         name: name of the model.
 
     Inputs: dict of int32 `input_word_ids` and `input_mask` (1 for real tokens) `[B, C, T]`, and
@@ -107,9 +110,9 @@ def gpt_task(
     trained together with the task.
 
     Raises:
-        ValueError: for an unknown `output`, or num_classes or sequences that do not fit it.
+        ValueError: for an unknown `output`, or num_classes, sequences or a CRF that do not fit it.
     """
-    check_output(output, num_classes, sequences, several=("class", "score"))
+    check_output(output, num_classes, sequences, several=("class", "score"), crf=crf)
     inputs = {
         key: keras.Input((sequences, seq_length), dtype="int32", name=key)
         for key in ("input_word_ids", "input_mask")
@@ -119,7 +122,7 @@ def gpt_task(
     initializer = keras.initializers.RandomNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")
     if output == "tag":
-        outputs = tag_outputs(drop(hidden), num_classes, initializer)
+        outputs = tag_outputs(drop(hidden), num_classes, initializer, crf)
     elif output == "span":
         real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
         outputs = span_outputs(hidden, hidden, real, initializer)

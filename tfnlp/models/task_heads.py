@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from tfnlp.layers import Dropout
+from tfnlp.layers import CRF, Dropout
 from tfnlp.layers.types import Tensor
 
 HIDDEN = ("tanh", "gelu", "relu")
@@ -13,7 +13,11 @@ OUTPUTS = ("class", "score", "choice", "tag", "span")
 
 
 def check_output(
-    output: str, num_classes: int | None, sequences: int, several: Sequence[str] = ()
+    output: str,
+    num_classes: int | None,
+    sequences: int,
+    several: Sequence[str] = (),
+    crf: float = 0.0,
 ) -> None:
     """Check that the arguments of a task model fit together.
 
@@ -22,9 +26,10 @@ def check_output(
         num_classes: K, only of "class" and "tag".
         sequences: C, of an example.
         several: outputs besides "choice" that may be of more than one sequence.
+        crf: rate of a CRF, only of "tag".
 
     Raises:
-        ValueError: for an unknown `output`, or num_classes or sequences that do not fit it.
+        ValueError: for an unknown `output`, or num_classes, sequences or a CRF that do not fit it.
     """
     if output not in OUTPUTS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
@@ -40,6 +45,8 @@ def check_output(
         )
     if sequences > 1 and output not in ("choice", *several):
         raise ValueError(f"sequences={sequences} does not fit output={output!r}; expected 1")
+    if not crf >= 0 or crf and output != "tag":
+        raise ValueError(f"crf={crf} does not fit output={output!r}; only tags have a rate above 0")
 
 
 def fold(x: Tensor, sequences: int) -> Tensor:
@@ -100,12 +107,24 @@ def sequence_outputs(
     return {"class_logits": total} if output == "class" else {"score": total[..., 0]}
 
 
-def tag_outputs(h: Tensor, num_classes: int, initializer: keras.Initializer) -> dict[str, Tensor]:
-    """Return `tag_logits = W h_t + b`, float32 `[B, T, K]`, of a layer named "classifier"."""
+def tag_outputs(
+    h: Tensor, num_classes: int, initializer: keras.Initializer, crf: float = 0.0
+) -> dict[str, Tensor]:
+    """Return `tag_logits = W h_t + b`, float32 `[B, T, K]`, of a layer named "classifier".
+
+    With `crf`, a rate, they are the emissions of a `CRF` named "crf", which is part of the model.
+    """
     dense = keras.layers.Dense(
         num_classes, kernel_initializer=initializer, dtype="float32", name="classifier"
     )
-    return {"tag_logits": dense(ops.cast(h, "float32"))}
+    logits = dense(ops.cast(h, "float32"))
+    return {"tag_logits": CRF(num_classes, rate=crf, name="crf")(logits) if crf else logits}
+
+
+def crf_of(model: keras.Model) -> CRF | None:
+    """Return the layer that a model with `tag_logits` scores sequences of tags with, or None."""
+    found = [layer for layer in model._flatten_layers() if isinstance(layer, CRF)]
+    return found[0] if found else None
 
 
 def span_outputs(

@@ -30,6 +30,11 @@ def loss_settings(config: Any, spec: Any, train: list[Any]) -> dict[str, Any]:
         if getattr(config, name) and spec.output not in kinds:
             tasks = ", ".join(task for task, output in OUTPUTS.items() if output in kinds)
             raise ValueError(f"`{name}` is for {tasks}, not for {spec.task}; leave it out")
+        if getattr(config, name) and spec.crf:
+            raise ValueError(
+                f"`{name}` can't be given with `crf`, whose loss is of whole sequences of tags; "
+                "leave one of them out"
+            )
     if config.label_smoothing:
         found["label_smoothing"] = config.label_smoothing
     if config.class_weights:

@@ -157,6 +157,12 @@ class FinetuneConfig(
 class TagConfig(FinetuneConfig):
     """A tag for each word: parts of speech, entities."""
 
+    crf: bool = option(
+        False,
+        "learn and predict whole sequences of tags with a CRF (Lample et al. 2016), in place of "
+        "each tag on its own",
+        group="model",
+    )  # fmt: skip
     stride: int = option(64, "pieces from one window of a longer text to the next", group="model")
 
 

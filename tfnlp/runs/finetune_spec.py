@@ -6,6 +6,10 @@ from typing import Any
 from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.finetune_examples import perfect_prediction
 
+# Factors of the learning rate of a CRF's scores. Adam moves a weight by about the rate in a step:
+# those of encoders, 3e-5 to 3e-4, would leave the scores near 0.
+_CRF_RATES = {False: 100.0, True: 10.0}  # of a network on features: True
+
 
 def spec_of(
     task: str, config: FinetuneConfig, backbone: Any, features: str | None, train: list[Any]
@@ -32,6 +36,8 @@ def spec_of(
         arguments["labels"] = sorted({e.label for e in train})
     if task == "tag":
         arguments["labels"] = sorted({tag for e in train for tag in e.tags})
+        if config.crf:
+            arguments["crf"] = _CRF_RATES[features is not None]
     if task in ("classify", "similarity"):
         arguments["texts"] = len(train[0].segments)
     if task == "choose":
@@ -63,7 +69,7 @@ def _max_length(config: FinetuneConfig, backbone: Any) -> int:
     return length
 
 
-def check_pack(task: str, backbone: Any, features: str | None) -> None:
+def check_pack(task: str, config: FinetuneConfig, backbone: Any, features: str | None) -> None:
     """Check that a task can be learnt from rows of several examples.
 
     Raises:
@@ -75,6 +81,11 @@ def check_pack(task: str, backbone: Any, features: str | None) -> None:
     if OUTPUTS[task] not in PACKED_OUTPUTS:
         tasks = ", ".join(name for name, output in OUTPUTS.items() if output in PACKED_OUTPUTS)
         raise ValueError(f"`pack` is for {tasks}, not for {task}; leave it out")
+    if getattr(config, "crf", False):
+        raise ValueError(
+            "`pack` can't be given with `crf`, whose chain would run on from one example of a row "
+            "to the next; leave one of them out"
+        )
     if features is not None:
         raise ValueError("`pack` can't be given with `features`; leave one of them out")
     if backbone.saved or not backbone.family.fitting.packs:

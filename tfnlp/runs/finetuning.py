@@ -127,7 +127,7 @@ class Finetuning:
         frozen = self.fitting.fine_tuned is None
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
-            check_pack(task, self.backbone, self.features)
+            check_pack(task, config, self.backbone, self.features)
         self.spec = spec_of(task, config, self.backbone, self.features, self.train)
         self._loss_settings = loss_settings(config, self.spec, self.train)
         self._check_batch()

@@ -161,6 +161,11 @@ def save_checkpoint(
             f"{path} was fine-tuned from an exported module, whose weights have no names of "
             "Hugging Face's; fine-tune the run or checkpoint that it was made from"
         )
+    if task_model.spec.crf:
+        raise ValueError(
+            f"{path} has a CRF over its tags, which Hugging Face has no class for; write it as "
+            "savedmodel, or fine-tune without `crf`"
+        )
     if family.fitting.task_files is None:
         raise ValueError(f"{path} is {family.title}, which Hugging Face has no class for")
     files = family.fitting.task_files()

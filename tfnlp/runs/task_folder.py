@@ -171,6 +171,8 @@ def make_task_model(
     fitting, spec = backbone.family.fitting, TaskSpec(**config["spec"])
     reader, head = fitting.reader(backbone), config["head"]
     outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
+    if spec.crf:
+        outputs["crf"] = spec.crf
     if pack:
         packed = fitting.fine_tuned(backbone, spec, head, outputs, dtype, packed=True)
         return TaskModel(spec, reader, models.unpacked_task(packed), packed=packed)

@@ -1,11 +1,16 @@
 """Decoding of a task model's outputs inside the TensorFlow graph: labels, scores, tags, answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from tfnlp.data.labelled.tag_schemes import OUTSIDE, is_bio
+from tfnlp.layers import CRF
+from tfnlp.layers.kernels.chain import Chain, best_path, marginals
 from tfnlp.tasks.task_spec import TaskSpec
 
 Tensors = dict[str, tf.Tensor]
@@ -183,7 +188,7 @@ def bio_transitions(labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_tags(
-    logits: tf.Tensor, lengths: tf.Tensor, labels: Sequence[str]
+    logits: tf.Tensor, lengths: tf.Tensor, labels: Sequence[str], crf: CRF | None = None
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the most probable sequence of tags that is allowed (Viterbi).
 
@@ -191,47 +196,68 @@ def best_tags(
         logits: float32 `[B, W, K]`.
         lengths: int32 `[B]`, words of a row.
         labels: the K tags, see `bio_transitions`.
+        crf: whose emissions the logits are; None: each word's tag has the odds of a softmax.
 
     Returns:
-        `(tags, probabilities)`: int32 `[B, W]`, without meaning at padding, and float32 `[B, W]`,
-        the softmax at each word alone.
+        `(tags, probabilities)`: int32 `[B, W]`, without meaning at padding, and float32 `[B, W]`:
+        without a CRF the softmax at each word alone, with one the share of the tag among all
+        allowed sequences (0 at padding).
     """
-    scores = tf.nn.log_softmax(logits)
     allowed, begins = bio_transitions(labels)
-    if allowed.all():
-        tags = tf.argmax(scores, -1, output_type="int32")
-    else:
-        tags = _viterbi(scores, lengths, allowed, begins)
-    return tags, tf.exp(tf.gather(scores, tags, batch_dims=2))
+    if crf is None:
+        scores = tf.nn.log_softmax(logits)
+        if allowed.all():
+            tags = tf.argmax(scores, -1, output_type="int32")
+        else:
+            zeros = np.zeros(len(labels), np.float32)
+            moves = np.zeros_like(allowed, np.float32)
+            tags = _in_backend(_best, scores, lengths, moves, zeros, zeros, allowed, begins)
+        return tags, tf.exp(tf.gather(scores, tags, batch_dims=2))
+    chain = (logits, lengths, *crf.scores(), allowed, begins)
+    tags, odds = _in_backend(_best, *chain), _in_backend(_odds, *chain)
+    return tags, tf.gather(odds, tags, batch_dims=2)
 
 
-def _viterbi(
-    scores: tf.Tensor, lengths: tf.Tensor, allowed: np.ndarray, begins: np.ndarray
-) -> tf.Tensor:
-    batch, width, size = tf.unstack(tf.shape(scores))
-    moves = tf.where(allowed, 0.0, _NEVER)[None]  # [1, K, K], from i to j
-    # Padding adds nothing to the score and keeps the tag. One more column of it is appended, so
-    # that there is at least one column.
-    stay = tf.where(tf.eye(size, dtype="bool"), 0.0, _NEVER)[None]
-    real = tf.transpose(tf.sequence_mask(lengths, width + 1))  # [W + 1, B]
-    first = tf.where(begins, 0.0, _NEVER)  # [K]
-    columns = tf.concat([scores[:, :1] + first, scores[:, 1:], tf.zeros([batch, 1, size])], 1)
-    columns = tf.transpose(columns, [1, 0, 2])[: width + 1]  # [W + 1, B, K]
+def _in_backend(function: Callable[..., Any], scores: tf.Tensor, *arguments: Any) -> tf.Tensor:
+    """Return a function of an array and others in Keras's backend, as TensorFlow's tensor."""
+    if keras.backend.backend() == "tensorflow":
+        return function(scores, *arguments)
+    found = function(np.asarray(scores), *[np.asarray(x) for x in arguments])
+    return tf.convert_to_tensor(np.asarray(found))
 
-    def forward(
-        state: tuple[tf.Tensor, tf.Tensor], step: tuple[tf.Tensor, tf.Tensor]
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        column, is_word = step
-        ways = state[0][:, :, None] + tf.where(is_word[:, None, None], moves, stay)  # [B, K, K]
-        total = tf.reduce_max(ways, 1) + tf.where(is_word[:, None], column, 0.0)
-        return total, tf.argmax(ways, 1, output_type="int32")
 
-    # Any tag can follow some tag, so the first step from zeros is free.
-    start = (tf.zeros([batch, size]), tf.zeros([batch, size], "int32"))
-    totals, back = tf.scan(forward, (columns, real), start)  # [W + 1, B, K]
-    last = tf.argmax(totals[-1], -1, output_type="int32")  # [B]
-    path = tf.scan(lambda tag, way: tf.gather(way, tag, batch_dims=1), back, last, reverse=True)
-    return tf.transpose(path[1:])  # [B, W]: where each step came from
+def _best(scores: Any, *chain: Any) -> Any:
+    """Return the best sequences, int32 `[B, W]`, of what `_allowed` takes."""
+    tags, _ = best_path(*_allowed(scores, *chain))  # [W + 1, B + 1]
+    return ops.transpose(tags[:-1, :-1])
+
+
+def _odds(scores: Any, *chain: Any) -> Any:
+    """Return the marginals, float32 `[B, W, K]`, of what `_allowed` takes."""
+    odds = marginals(*_allowed(scores, *chain))  # [W + 1, B + 1, K]
+    return ops.transpose(odds[:-1, :-1], (1, 0, 2))
+
+
+def _allowed(
+    scores: Any,
+    lengths: Any,
+    transitions: Any,
+    start: Any,
+    end: Any,
+    allowed: np.ndarray,
+    begins: np.ndarray,
+) -> tuple[Chain, Any]:
+    """Return a chain of `scores` `[B, W, K]` without what is not allowed, and where words are.
+
+    It has one row and one column of padding more, so that there is at least one of each.
+    """
+    columns = ops.transpose(ops.cast(scores, "float32"), (1, 0, 2))
+    columns = ops.reshape(columns, (*ops.shape(columns)[:2], len(begins)))  # K is known
+    columns = ops.pad(columns, [[0, 1], [0, 1], [0, 0]])  # [W + 1, B + 1, K]
+    places = ops.arange(ops.shape(columns)[0], dtype="int32")
+    live = places[:, None] < ops.pad(ops.cast(lengths, "int32"), [[0, 1]])  # [W + 1, B + 1]
+    moves = ops.where(allowed, transitions, _NEVER)
+    return Chain(columns, moves, ops.where(begins, start, _NEVER), ops.convert_to_tensor(end)), live
 
 
 def decode_classes(outputs: Mapping[str, tf.Tensor], spec: TaskSpec) -> Tensors:
@@ -253,20 +279,23 @@ def decode_choices(outputs: Mapping[str, tf.Tensor]) -> Tensors:
     return {"choice": best, "probabilities": probabilities}
 
 
-def decode_tags(logits: tf.Tensor, row_splits: tf.Tensor, labels: Sequence[str]) -> Tensors:
+def decode_tags(
+    logits: tf.Tensor, row_splits: tf.Tensor, labels: Sequence[str], crf: CRF | None = None
+) -> Tensors:
     """Return the most probable allowed tags of sentences, see `best_tags`.
 
     Args:
         logits: float32 `[W, K]` of all words, from `word_logits`.
         row_splits: int64 `[B + 1]`, where each sentence begins and ends among the W words.
         labels: the K tags.
+        crf: see `best_tags`. The chain runs over all words of a sentence, also one in windows.
 
     Returns:
         dict of `tags`, strings `[B, T]`, and `probabilities` `[B, T]`, "" and 0 at padding.
     """
     rows = tf.RaggedTensor.from_row_splits(logits, row_splits)
     lengths = tf.cast(rows.row_lengths(), "int32")
-    tags, probabilities = best_tags(rows.to_tensor(), lengths, labels)
+    tags, probabilities = best_tags(rows.to_tensor(), lengths, labels, crf)
     real = tf.sequence_mask(lengths, tf.shape(tags)[1])
     return {
         "tags": tf.where(real, tf.gather(tf.constant(labels), tags), ""),

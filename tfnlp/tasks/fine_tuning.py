@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
+from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.class_weights import check_weights, weighted_cross_entropy, weights_of
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.logits import best_class, cross_entropy
@@ -32,7 +33,8 @@ class FineTuning(Task):
 
     `L_i = -log softmax(logits_i)[label_i]` for classes, choices and tags, `(score_i - label_i)^2`
     for scores, and for spans the mean of the two `-log softmax(logits_i)[position_i]` of start and
-    end (Devlin et al. 2019, section 4.2, takes their sum; its code the mean).
+    end (Devlin et al. 2019, section 4.2, takes their sum; its code the mean). Of tags with a CRF
+    `loss = -sum_b log p(tags_b) / sum_i w_i`: the chain of a row runs over its real targets.
 
     With `label_smoothing` e the label of K classes becomes `q = (1 - e) onehot(label) + e / K`
     (Szegedy et al. 2016, section 7), and with `class_weights` c each class counts as often as its
@@ -59,7 +61,7 @@ class FineTuning(Task):
 
     Raises:
         ValueError: for a model that has the outputs of no kind, or of several; weights or smoothing
-            that are out of range or that its kind does not have.
+            that are out of range or that its kind does not have, nor tags with a CRF.
     """
 
     trims = True
@@ -78,6 +80,7 @@ class FineTuning(Task):
                 f"{sorted(model.output)}; build it with bert_task, gpt_task or feature_task"
             )
         (self.kind,) = kinds
+        self.crf = crf_of(model)
         if not 0 <= label_smoothing < 1 or label_smoothing and self.kind not in SMOOTHED:
             raise ValueError(
                 f"label_smoothing={label_smoothing} must be at least 0 and below 1, and 0 for "
@@ -92,6 +95,11 @@ class FineTuning(Task):
                 )
             size = model.output[f"{self.kind}_logits"].shape[-1]
             self.class_weights = check_weights(class_weights, size)
+        if self.crf is not None and (label_smoothing or class_weights is not None):
+            raise ValueError(
+                f"label_smoothing={label_smoothing} and class_weights are for labels each on its "
+                "own; the model's tags have a CRF"
+            )
 
     def trimmed(self, batch: Batch) -> Batch:
         """Return a micro-batch without positions at its end that are padding in all of its rows."""
@@ -109,6 +117,9 @@ class FineTuning(Task):
 
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of the loss over the targets: a dict with one float32 scalar."""
+        if self.crf is not None:
+            chain = (outputs["tag_logits"], batch["labels"], ops.greater(batch["weights"], 0))
+            return {self.kind: -ops.sum(self.crf.log_likelihood(*chain))}
         if self.kind == "score":
             losses = ops.square(ops.cast(outputs["score"], "float32") - batch["labels"])  # [B]
         else:
@@ -140,7 +151,7 @@ class FineTuning(Task):
             }
         else:
             right = [
-                ops.cast(best_class(logits) == labels, "float32")
+                ops.cast(self._best(logits, batch) == labels, "float32")
                 for logits, labels in self._pairs(batch, outputs)
             ]
             if self.kind == "span":
@@ -160,6 +171,12 @@ class FineTuning(Task):
             variance = max(0.0, xx - x * x) * max(0.0, yy - y * y)
             report["score_pearson"] = (xy - x * y) / variance**0.5 if variance else 0.0
         return report
+
+    def _best(self, logits: Tensor, batch: Batch) -> Tensor:
+        """Return the most probable class of each target, int32."""
+        if self.crf is None:
+            return best_class(logits)
+        return self.crf.decode(logits, ops.greater(batch["weights"], 0))[0]
 
     def _pairs(self, batch: Batch, outputs: Batch) -> list[tuple[Tensor, Tensor]]:
         """Return logits with their labels."""

@@ -1,6 +1,6 @@
 """The specification of a task: all of a fine-tuned model's settings besides its weights."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 TASKS = ("classify", "similarity", "choose", "answer", "tag")
@@ -11,6 +11,7 @@ OUTPUTS = {
     "answer": "span",
     "tag": "tag",
 }  # of the task's model
+_LATER = ("crf",)  # arguments that earlier versions did not have
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class TaskSpec:
             section 3.3).
         mean, deviation: of the training data's scores; the model's score is
             `(score - mean) / deviation`.
+        crf: of tags the rate of a CRF over them, see `tfnlp.layers.CRF`; 0: each tag on its own.
 
     Raises:
         ValueError: a value is out of range, or values do not fit together.
@@ -51,6 +53,7 @@ class TaskSpec:
     both_orders: bool = False
     mean: float = 0.0
     deviation: float = 1.0
+    crf: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
@@ -64,6 +67,8 @@ class TaskSpec:
             raise ValueError(f"texts={self.texts} must be 1 or 2, and 2 with both_orders")
         if self.task == "choose" and self.choices < 2:
             raise ValueError(f"choices={self.choices} must be at least 2")
+        if not self.crf >= 0 or self.crf and self.output != "tag":
+            raise ValueError(f"crf={self.crf} must be 0 or, of tags, a rate above it")
         least = self.max_question + 4 if self.task == "answer" else 4
         if self.max_length < least:
             raise ValueError(
@@ -85,5 +90,10 @@ class TaskSpec:
         return self.choices if self.task == "choose" else 2 if self.both_orders else 1
 
     def config(self) -> dict[str, Any]:
-        """Return the arguments as a dict for JSON."""
-        return {**asdict(self), "labels": list(self.labels)}
+        """Return the arguments as a dict for JSON; without later ones where they are the default.
+
+        So the config of a run of an earlier version is that of the same run of this one.
+        """
+        found = {**asdict(self), "labels": list(self.labels)}
+        later = {f.name: f.default for f in fields(self) if f.name in _LATER}
+        return {k: v for k, v in found.items() if k not in later or v != later[k]}

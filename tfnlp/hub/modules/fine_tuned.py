@@ -10,6 +10,7 @@ from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
+from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import (
     decode_answers,
     decode_choices,
@@ -121,7 +122,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         encoded = self._encoder.words(words)
         outputs = self._outputs(encoded)
         flat = word_logits(outputs["tag_logits"], encoded, tf.size(words.values))
-        found = decode_tags(flat, words.row_splits, self._spec().labels)
+        found = decode_tags(flat, words.row_splits, self._spec().labels, crf_of(self._model.value))
         found["tokens"] = words.to_tensor("")
         if "tokens" in inputs:  # as wide as the input
             more = [[0, 0], [0, width - tf.shape(found["tags"])[1]]]

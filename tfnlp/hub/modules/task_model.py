@@ -16,6 +16,7 @@ from tfnlp.hub.modules.frozen_features import (
     WordRows,
     sequence_table,
 )
+from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import (
     decode_answers,
     decode_choices,
@@ -77,6 +78,7 @@ class TaskModel:
         self.features, self.index, self.packed = features, index, packed
         self.encoder = TaskEncoder(reader, spec)
         self._predictor = predictor(model)
+        self._crf = crf_of(model)
 
     @property
     def reads_sequences(self) -> bool:
@@ -196,7 +198,8 @@ class TaskModel:
         """Return the predictions for examples, a list of dicts.
 
         "classify": `label`, `probabilities` (dict by label). "similarity": `score`. "choose":
-        `choice`, `probabilities` (list). "tag": `tags`, `probabilities` (of the chosen tags).
+        `choice`, `probabilities` (list). "tag": `tags`, `probabilities` (of the chosen tags;
+        with a CRF their share among all sequences).
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
         `tfnlp.tasks.decoding.answers`.
 
@@ -245,7 +248,7 @@ class TaskModel:
         for first in range(0, len(examples), _WINDOWS):
             splits = encoded.splits[first : first + _WINDOWS + 1]
             some = logits[splits[0] : splits[-1]]
-            rows = _rows(decode_tags(some, splits - splits[0], self.spec.labels))
+            rows = _rows(decode_tags(some, splits - splits[0], self.spec.labels, self._crf))
             for row, count in zip(rows, np.diff(splits), strict=True):
                 found.append({name: values[:count] for name, values in row.items()})
         return found

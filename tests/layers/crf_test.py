@@ -1,0 +1,164 @@
+"""The CRF against all sequences of tags, one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tfnlp.layers import CRF
+from tfnlp.layers.kernels.chain import Chain, first_live, log_partition
+
+B, T, K = 4, 5, 3
+MASK = np.array(
+    [[1, 1, 1, 1, 1], [0, 1, 0, 1, 1], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], bool
+)  # whole, with gaps, one word, none
+
+
+def drawn(rate=1.0, seed=0):
+    """A layer with random scores, its scores as numpy float64, emissions and tags."""
+    rng = np.random.default_rng(seed)
+    layer = CRF(K, rate=rate)
+    layer.build((B, T, K))
+    scores = [rng.normal(size=w.shape) for w in layer.weights]
+    layer.set_weights([s / rate for s in scores])
+    inputs = rng.normal(size=(B, T, K)).astype("float32")
+    return layer, scores, inputs, rng.integers(0, K, (B, T)).astype("int32")
+
+
+def score(emissions, tags, scores):
+    """The score of one sequence, as the docstring has it."""
+    transitions, start, end = scores
+    if not len(tags):
+        return 0.0
+    total = start[tags[0]] + end[tags[-1]] + sum(e[y] for e, y in zip(emissions, tags, strict=True))
+    return total + sum(transitions[a, b] for a, b in itertools.pairwise(tags))
+
+
+def enumerated(emissions, scores):
+    """All sequences of tags of the real positions, and their scores."""
+    every = list(itertools.product(range(K), repeat=len(emissions)))
+    return np.array(every, int).reshape(len(every), -1), np.array(
+        [score(emissions, tags, scores) for tags in every]
+    )
+
+
+@pytest.mark.parametrize("rate", [1.0, 20.0])
+def test_everything_against_all_sequences(rate):
+    layer, scores, inputs, tags = drawn(rate)
+    log_z = layer.log_partition(inputs, MASK)
+    likelihood = layer(inputs, tags=tags, mask=MASK)
+    marginals = layer.marginals(inputs, MASK).numpy()
+    best, best_score = (x.numpy() for x in layer.decode(inputs, MASK))
+    for row, mask in enumerate(MASK):
+        every, totals = enumerated(inputs[row, mask].astype("float64"), scores)
+        expected = np.log(np.exp(totals).sum())
+        np.testing.assert_allclose(log_z[row], expected, rtol=1e-5, atol=1e-6)
+        right = score(inputs[row, mask], tags[row, mask], scores)
+        np.testing.assert_allclose(likelihood[row], right - expected, rtol=1e-5, atol=1e-5)
+        shares = np.exp(totals - expected)
+        share = np.array([[shares[every[:, t] == k].sum() for k in range(K)]
+                          for t in range(every.shape[1])]).reshape(-1, K)  # fmt: skip
+        np.testing.assert_allclose(marginals[row, mask], share, rtol=1e-4, atol=1e-6)
+        assert not marginals[row, ~mask].any() and not best[row, ~mask].any()
+        np.testing.assert_array_equal(best[row, mask], every[totals.argmax()])
+        np.testing.assert_allclose(best_score[row], totals.max(), rtol=1e-5, atol=1e-6)
+
+
+def test_without_mask_all_positions_are_real():
+    layer, _, inputs, tags = drawn()
+    everywhere = np.ones((B, T), bool)
+    np.testing.assert_array_equal(
+        layer(inputs, tags=tags), layer(inputs, tags=tags, mask=everywhere)
+    )
+    np.testing.assert_array_equal(layer(inputs), inputs)
+
+
+def test_the_hand_written_gradient_against_differences():
+    """Of each score, in float64 differences of the enumerated log-likelihood."""
+    layer, scores, inputs, tags = drawn(seed=1)
+    weights = np.array([0.5, -1.3, 2.0, 1.0])
+    x = tf.Variable(inputs)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(layer(x, tags=tags, mask=MASK) * weights.astype("float32"))
+    found = tape.gradient(loss, [x, *[w.value for w in layer.weights]])
+
+    def value(inputs, *scores):
+        total = 0.0
+        for row, mask in enumerate(MASK):
+            _, totals = enumerated(inputs[row, mask], scores)
+            right = score(inputs[row, mask], tags[row, mask], scores)
+            total += weights[row] * (right - np.log(np.exp(totals).sum()))
+        return total
+
+    arguments = [inputs.astype("float64"), *scores]
+    for number, gradient in enumerate(map(tf.convert_to_tensor, found)):
+        flat = gradient.numpy().ravel()
+        for place in range(flat.size):
+            ends = []
+            for change in (1e-5, -1e-5):
+                changed = [a.copy() for a in arguments]
+                changed[number].flat[place] += change
+                ends.append(value(*changed))
+            np.testing.assert_allclose(
+                flat[place], (ends[0] - ends[1]) / 2e-5, rtol=1e-3, atol=1e-5
+            )
+
+
+def test_the_hand_written_gradient_is_that_of_the_plain_formula():
+    """Under XLA too, which compiles no gradient of TensorFlow's own of a loop."""
+    layer, _, inputs, _ = drawn(seed=2)
+    live = tf.constant(MASK.T)
+    chain = Chain(tf.constant(inputs.transpose(1, 0, 2)), *layer.scores())
+
+    def plain(chain):
+        """The forward algorithm, written out."""
+        total, begun = tf.zeros((B, K)), first_live(live)
+        for t in range(T):
+            moved = tf.reduce_logsumexp(total[:, :, None] + chain.transitions, 1)
+            moved = tf.where(begun[t][:, None], chain.start, moved) + chain.emissions[t]
+            total = tf.where(live[t][:, None], moved, total)
+        some = tf.reduce_any(live, 0)
+        return tf.where(some, tf.reduce_logsumexp(total + chain.end, -1), 0.0)
+
+    def gradients(function):
+        with tf.GradientTape() as tape:
+            tape.watch(list(chain))
+            total = tf.reduce_sum(function(chain) * tf.constant([1.0, 2.0, -0.5, 3.0]))
+        return tape.gradient(total, list(chain))
+
+    expected = gradients(plain)
+    for compiled in (False, True):
+        run = tf.function(lambda: gradients(lambda c: log_partition(c, live)), jit_compile=compiled)
+        for a, b in zip(run(), expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+def test_scores_that_forbid_a_transition():
+    """-1e9 forbids: nothing is NaN, and no sequence has it."""
+    layer, (transitions, start, end), inputs, _ = drawn()
+    transitions[0, 1] = start[2] = -1e9
+    layer.set_weights([transitions, start, end])
+    best = layer.decode(inputs, MASK)[0].numpy()
+    for row, mask in enumerate(MASK):
+        path = best[row, mask].tolist()
+        assert (0, 1) not in itertools.pairwise(path) and path[:1] != [2]
+    marginals = layer.marginals(inputs, MASK).numpy()
+    np.testing.assert_allclose(marginals.sum(-1), MASK, atol=1e-5)
+    assert marginals[0, 0, 2] == 0
+
+
+def test_rate_is_a_factor_of_the_steps_of_the_transitions():
+    """Not of the gradient: clipping by norm would weigh it against the other weights."""
+    moved, norms = [], []
+    for rate in (1.0, 20.0):
+        layer, _, inputs, tags = drawn(rate)
+        before = layer.scores()[0].numpy()
+        with tf.GradientTape() as tape:
+            loss = -tf.reduce_sum(layer(inputs, tags=tags, mask=MASK))
+        gradient = tape.gradient(loss, layer.weights[0].value)
+        layer.weights[0].assign_sub(0.01 * tf.convert_to_tensor(gradient))
+        moved.append(layer.scores()[0].numpy() - before)
+        norms.append(np.linalg.norm(gradient))
+    np.testing.assert_allclose(moved[1], 20 * moved[0], rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(*norms, rtol=1e-5)
