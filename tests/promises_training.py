@@ -169,7 +169,7 @@ TASKS = {
             *calls(tasks.FineTuning, dict(model=model(class_logits=2)), class_weights=[1.0, 0.0]),
             *calls(tasks.FineTuning, dict(model=model(score=1)), class_weights=[1.0]),
         ],
-        "tags with a CRF": [
+        "tags with a CRF that have them": [
             *calls(tasks.FineTuning, dict(model=tagger()), label_smoothing=0.1),
             ("class_weights", lambda: tasks.FineTuning(tagger(), class_weights=[1.0, 2.0])),
         ],

@@ -61,7 +61,7 @@ class FineTuning(Task):
 
     Raises:
         ValueError: for a model that has the outputs of no kind, or of several; weights or smoothing
-            that are out of range or that its kind does not have, nor tags with a CRF.
+            that are out of range or that its kind does not have; or tags with a CRF that have them.
     """
 
     trims = True
