@@ -156,7 +156,7 @@ def test_tags_of_entities_are_read_as_bio(tmp_path):
     data = read_task("tag", write(tmp_path, conll([*IOB1, ("B-A", "O")]), "both.txt"))
     assert data.scheme.startswith("BIO and IOB1 tags mixed, read as BIO: 6 of 9 ent")
     assert data.examples[-1].tags == ("B-A", "O")
-    for tags in (("O", "O"), ("NN", "I-A"), ("O", "S-A", "I-A")):
+    for tags in (("O", "O"), ("NN", "I-A"), ("O", "B-A", "T-A"), ("B", "I")):
         data = read_task("tag", write(tmp_path, conll([tags]), "other.txt"))
         assert data.examples[0].tags == tags and data.scheme is None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfnlp.data.labelled.tag_schemes import as_bio, is_bio
+from tfnlp.data.labelled.tag_schemes import as_bio, scheme_of
 from tfnlp.tasks import metrics, squad
 from tfnlp.tasks.task_spec import TaskSpec
 
@@ -34,8 +34,9 @@ def score(
         right = [p["choice"] == e.label for e, p in zip(examples, predictions, strict=True)]
         return {"accuracy": sum(right) / len(right)}
     if spec.task == "tag":
-        # A model of version 0.1 may have learnt IOB1; the examples are BIO.
-        predicted = [as_bio(p["tags"]) if is_bio(spec.labels) else p["tags"] for p in predictions]
+        # A model of version 0.1 or of another library may have learnt another scheme than BIO.
+        marks = scheme_of(spec.labels) is not None
+        predicted = [as_bio(p["tags"]) if marks else p["tags"] for p in predictions]
         return metrics.tagging([e.tags for e in examples], predicted)
     golds = {e.id: [text for text, _ in e.answers] for e in examples}
     found = {e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)}

@@ -9,8 +9,9 @@ from tfnlp.data.labelled.choices import choice_file, choice_table
 from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_file
 from tfnlp.data.labelled.questions import question_file, questions
 from tfnlp.data.labelled.related_texts import related_file, related_table
-from tfnlp.data.labelled.rows import TaskData, file_kind
-from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list
+from tfnlp.data.labelled.rows import TaskData, file_kind, gather
+from tfnlp.data.labelled.span_rows import has_spans, span_row
+from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list, read_table
 from tfnlp.data.labelled.tag_schemes import read_as_bio
 from tfnlp.data.labelled.tagged_sentences import tagged_file, tagged_table
 from tfnlp.data.labelled.tfds_rows import tfds_rows
@@ -40,7 +41,8 @@ def read_task(
                     all others          CODAH (Chen et al. 2019); a table if `text` is given
         answer      all                 the JSON of SQuAD 1.1 or 2.0
         tag         .conllu             CoNLL-U
-                    .jsonl              {"words" or "tokens": [..], "tags": [..]}
+                    .jsonl              {"words" or "tokens": [..], "tags": [..]}, or "spans" in
+                                        place of "tags", see `span_row`
                     all others          CoNLL: one word per line, columns between tabs or spaces,
                                         blank lines between sentences; -DOCSTART- is ignored
         embed       .tsv .csv .jsonl    a table of texts that belong together, with or without a
@@ -50,7 +52,8 @@ def read_task(
     In a `.jsonl` (or `.json`) every line is an object. A `.csv` has quotation marks around fields;
     in tables with tabs they are plain characters, as in GLUE. `tfds:NAME[/CONFIG][:SPLIT]` is a
     prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD. Tags
-    that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO.
+    that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO, and so are BIOES,
+    BILOU and other schemes with E, L, S, U, M or W in place of B or I.
 
     Args:
         task: one of "classify", "similarity", "choose", "answer", "tag", "embed".
@@ -98,7 +101,7 @@ def read_task(
 
 
 def in_bio(task: str, data: TaskData) -> TaskData:
-    """Return the data of a task, of "tag" with IOB1 tags read as BIO."""
+    """Return the data of a task, of "tag" with tags of entities read as BIO."""
     if task != "tag":
         return data
     examples, scheme = read_as_bio(data.examples)
@@ -144,6 +147,8 @@ def examples_of_rows(
     if task == "answer":
         return questions(source, rows, skip, labelled, may_lack=True)
     if task == "tag":
+        if text is None and label is None and has_spans(header):
+            return gather(source, rows, lambda row: span_row(row, labelled), skip)
         return tagged_table(source, header, rows, text, label, skip, labelled)
     if task == "embed":
         return related_table(source, header, rows, text, label, skip, drop)
@@ -172,6 +177,9 @@ def _read_file(
 ) -> TaskData:
     if task == "answer":
         return question_file(path, skip, labelled)
+    if task == "tag" and file_kind(path) in JSON_KINDS:
+        header, rows = read_table(path, text, label)
+        return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)
     if task == "tag":
         return tagged_file(path, text, label, skip, labelled)
     if task == "embed":

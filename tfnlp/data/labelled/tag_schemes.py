@@ -1,10 +1,25 @@
-"""Tags that mark entities: the schemes BIO and IOB1, and IOB1 read as BIO."""
+"""Tags that mark entities: the schemes that are recognised, read as BIO."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 OUTSIDE = "O"
+
+# The letters of a scheme beside O. Single-word entities are S, U or W, last words E or L, words
+# within M or I.
+_SCHEMES = {
+    "BIO": "BI",
+    "IOE": "IE",
+    "BIOES": "BIES",
+    "BILOU": "BILU",
+    "BMEOW": "BMEW",
+    "BMEOS": "BMES",
+}
+_MIXED = "mixed"
+_MEANING = {"M": "I", "L": "E", "U": "S", "W": "S"}
+_TAG = re.compile(r"([BIESLUMW])-(.+)", re.DOTALL)
 
 
 def is_bio(tags: Iterable[str]) -> bool:
@@ -12,22 +27,65 @@ def is_bio(tags: Iterable[str]) -> bool:
     return all(tag == OUTSIDE or tag.startswith(("B-", "I-")) for tag in set(tags))
 
 
-def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags of a sentence with "B-X" where an entity begins.
+def scheme_of(tags: Iterable[str]) -> str | None:
+    """Return the name of the scheme of tags that mark entities, or None if they don't.
 
-    In IOB1 (Ramshaw & Marcus 1995, CoNLL-2003) an entity begins with "B-X" only if the word before
-    is of another entity of type X, else with "I-X": an "I-X" that follows neither "B-X" nor "I-X"
-    begins one. Tags that are BIO already stay as they are.
+    IOB1 (Ramshaw & Marcus 1995, CoNLL-2003) has the letters of BIO (IOB2). Tags that are of several
+    schemes are "mixed".
     """
-    before = (OUTSIDE, *tags)
-    return tuple(
-        f"B-{tag[2:]}" if tag.startswith("I-") and _begins(tag, last) else tag
-        for last, tag in zip(before, tags, strict=False)
-    )
+    letters = set()
+    for tag in set(tags) - {OUTSIDE}:
+        match = _TAG.fullmatch(tag)
+        if match is None:
+            return None
+        letters.add(match[1])
+    if letters <= {"B", "I"}:
+        return "BIO"
+    found = (name for name, of_scheme in _SCHEMES.items() if letters <= set(of_scheme))
+    return next(found, _MIXED)
 
 
-def _begins(tag: str, last: str) -> bool:
-    return last == OUTSIDE or last[2:] != tag[2:]
+def as_bio(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return the tags of a sentence with "B-X" where an entity begins and "I-X" where it goes on.
+
+    An entity begins at B and S, after O, E and S, and where the type changes, as the script of
+    CoNLL-2000 and seqeval have it. So of IOB1, in which an entity begins with "B-X" only if the
+    word before is of another entity of type X, an "I-X" after another type begins one. Tags that
+    mark no entity stay as they are, and so do tags that are BIO already.
+    """
+    found, last, before = [], OUTSIDE, ""
+    for tag in tags:
+        match = _TAG.fullmatch(tag)
+        letter, kind = (_MEANING.get(match[1], match[1]), match[2]) if match else (OUTSIDE, "")
+        begins = letter in "BS" or last in "OES" or kind != before
+        found.append(tag if match is None else f"{'B' if begins else 'I'}-{kind}")
+        last, before = letter, kind
+    return tuple(found)
+
+
+def bio_of_spans(count: int, spans: Iterable[tuple[int, int, str]]) -> tuple[str, ...]:
+    """Return the BIO tags of `count` words, of which spans `(start, end, type)` are entities.
+
+    Args:
+        count: Words.
+        spans: Of words, `end` exclusive; they must not overlap.
+
+    Raises:
+        ValueError: for a span that is empty, not within the words, or overlaps another.
+    """
+    tags = [OUTSIDE] * count
+    for start, end, kind in spans:
+        if not 0 <= start < end <= count:
+            raise ValueError(
+                f"the span [{start}, {end}, {kind!r}] is not within its {count} words; the end is "
+                "that of the last word plus 1"
+            )
+        if any(tag != OUTSIDE for tag in tags[start:end]):
+            raise ValueError(
+                f"the span [{start}, {end}, {kind!r}] overlaps another; a word has one tag"
+            )
+        tags[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]
+    return tuple(tags)
 
 
 def read_as_bio(examples: Sequence[Any]) -> tuple[list[Any], str | None]:
@@ -39,22 +97,48 @@ def read_as_bio(examples: Sequence[Any]) -> tuple[list[Any], str | None]:
     Returns:
         `(examples, scheme)`: the same examples and None, if their tags don't mark entities.
     """
-    if not is_bio(tag for e in examples for tag in e.tags or ()):
+    scheme = scheme_of(tag for e in examples for tag in e.tags or ())
+    if scheme is None:
         return list(examples), None
-    found, total, first, touching = [], 0, 0, 0
+    found = []
     for example in examples:
         tags = example.tags or ()
         bio = as_bio(tags)
-        total += sum(tag.startswith("B-") for tag in bio)
-        first += sum(a != b for a, b in zip(tags, bio, strict=True))
-        touching += sum(
-            tag.startswith("B-") and last != OUTSIDE and last[2:] == tag[2:]
-            for last, tag in zip(tags, tags[1:], strict=False)
-        )
         found.append(example if bio == tags else dataclasses.replace(example, tags=bio))
+    pairs = [(e.tags or (), x.tags or ()) for e, x in zip(examples, found, strict=True)]
+    total = sum(tag.startswith("B-") for _, bio in pairs for tag in bio)
     if not total:
         return found, None
-    if not first:
+    changed = sum(a != b for tags, bio in pairs for a, b in zip(tags, bio, strict=True))
+    if scheme != "BIO":
+        return found, _converted(scheme, pairs, changed, total)
+    if not changed:
         return found, f"BIO tags of {total:,} entities"
-    scheme = "IOB1 tags" if first + touching == total else "BIO and IOB1 tags mixed"
-    return found, f"{scheme}, read as BIO: {first:,} of {total:,} entities begin with I-"
+    # In BIO and in IOB1 tags an I-X that becomes B-X is an entity's first.
+    touching = sum(
+        tag.startswith("B-") and last != OUTSIDE and last[2:] == tag[2:]
+        for tags, _ in pairs
+        for last, tag in zip(tags, tags[1:], strict=False)
+    )
+    scheme = "IOB1 tags" if changed + touching == total else "BIO and IOB1 tags mixed"
+    return found, f"{scheme}, read as BIO: {changed:,} of {total:,} entities begin with I-"
+
+
+def _converted(scheme: str, pairs: Sequence[tuple], changed: int, total: int) -> str:
+    """Return in words that tags of another scheme than BIO and IOB1 were converted."""
+    count = sum(len(tags) for tags, _ in pairs)
+    name = "tags of mixed schemes" if scheme == _MIXED else f"{scheme} tags"
+    found = f"{name}, read as BIO: {changed:,} of {count:,} tags converted, {total:,} entities"
+    wrong = 0 if scheme == "IOE" else sum(1 for tags, _ in pairs for _ in _breaks(tags))
+    return found + (f"; {wrong:,} tags do not fit the one before them" if wrong else "")
+
+
+def _breaks(tags: Sequence[str]) -> Iterator[int]:
+    """Yield the places of tags, and of the end, that may not follow the tag before them."""
+    is_open, before = False, ""
+    for place, tag in enumerate([*tags, OUTSIDE]):
+        match = _TAG.fullmatch(tag)
+        letter, kind = (_MEANING.get(match[1], match[1]), match[2]) if match else (OUTSIDE, "")
+        if is_open != (letter in "IE") or is_open and kind != before:
+            yield place
+        is_open, before = letter in "BI", kind

@@ -13,7 +13,8 @@ from tfnlp.data.labelled.rows import (
     file_lines,
     gather,
 )
-from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import Column, Row, cell, find_columns
+from tfnlp.data.labelled.tag_schemes import scheme_of
 
 WORD_COLUMNS = (("words",), ("tokens",))
 TAG_COLUMNS = ("tags", "labels", "ner_tags")
@@ -40,8 +41,9 @@ def tagged_file(
     skip: bool = False,
     labelled: bool = True,
 ) -> TaskData:
-    """Read the `TaggedSentence`s of a file, see `read_task`. A bad line spoils its sentence.
+    """Read the `TaggedSentence`s of a file of columns, see `read_task`.
 
+    A bad line spoils its sentence. Lines that begin with "#" and are no words are comments.
     The words of CoNLL-U are the syntactic words: multiword tokens (`1-2`) and empty nodes (`1.1`)
     are skipped, see universaldependencies.org/format.html.
 
@@ -51,9 +53,6 @@ def tagged_file(
         FileNotFoundError, OSError: as `file_lines`.
     """
     kind = file_kind(path)
-    if kind in JSON_KINDS:
-        header, rows = read_table(path, text, label)
-        return tagged_table(path, header, rows, text, label, skip, labelled)
     if kind == ".conllu":
         if text is not None:
             raise ValueError(f"{path}: the words of CoNLL-U are its column FORM; leave text out")
@@ -99,7 +98,7 @@ def tagged_table(
 
 def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: bool) -> TaskData:
     """Read lines of columns between tabs, else spaces; if `tag` is None, it is the last column."""
-    rows = list(_sentences(path))
+    rows = _without_comments(list(_sentences(path)), tag)
     widths = Counter(len(fields) for _, lines in rows for _, fields in lines)
     width = max(widths, key=widths.get, default=0)  # a line with another width is damaged
     if labelled and width:
@@ -128,6 +127,29 @@ def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: b
         return _sentence(lines, word, tags)
 
     return gather(path, rows, make, skip)
+
+
+def _without_comments(rows: list[tuple[str, _Lines]], tag: int | None) -> list[tuple[str, _Lines]]:
+    """Return sentences without comments: lines that begin with "#" and are no row of the table.
+
+    A "#" is a word in a row of the usual number of columns, unless it alone has a tag that marks no
+    entity.
+    """
+    others = [fields for _, lines in rows for _, fields in lines if not fields[0].startswith("#")]
+    if not others:
+        return rows
+    width = Counter(map(len, others)).most_common(1)[0][0]
+    place = width - 1 if tag is None else tag
+    known = {fields[place] for fields in others if len(fields) > place}
+    marks = scheme_of(known) is not None
+
+    def is_comment(fields: list[str]) -> bool:
+        if not fields[0].startswith("#") or len(fields) != width:
+            return fields[0].startswith("#")
+        return marks and fields[0] == "#" and scheme_of([fields[place]]) is None
+
+    kept = [(where, [x for x in lines if not is_comment(x[1])]) for where, lines in rows]
+    return [(where, lines) for where, lines in kept if lines]
 
 
 def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = True) -> TaskData:

@@ -1,0 +1,116 @@
+"""Schemes of tags, spans and comments in files of tagged sentences, all read as BIO."""
+
+import json
+
+import pytest
+
+from tests.data.reading_test import conll
+from tests.data.task_files import write
+from tests.support import golden
+from tfnlp.data import TaggedSentence, examples_of, read_task
+from tfnlp.data.labelled.tag_schemes import as_bio, scheme_of
+from tfnlp.tasks.entities import entities
+
+# Two entities of A, of two words and of one, that touch one of B of three words.
+BIES = ("O", "B-A", "E-A", "B-B", "I-B", "E-B", "S-A", "O")
+IN_BIO = ("O", "B-A", "I-A", "B-B", "I-B", "I-B", "B-A", "O")
+LETTERS = {"BIOES": "BIES", "BILOU": "BILU", "BMEOW": "BMEW", "BMEOS": "BMES"}
+
+
+@pytest.mark.parametrize("name", LETTERS)
+def test_other_schemes_are_read_as_bio(name, tmp_path):
+    letters = dict(zip("BIES", LETTERS[name], strict=True))
+    tags = tuple(letters.get(tag[0], tag[0]) + tag[1:] for tag in BIES)
+    data = read_task("tag", write(tmp_path, conll([tags, ("O",)]), "a.conll"))
+    assert [e.tags for e in data.examples] == [IN_BIO, ("O",)]
+    changed = sum(a != b for a, b in zip(tags, IN_BIO, strict=True))
+    message = f"{name} tags, read as BIO: {changed} of 9 tags converted, 3 entities"
+    assert data.scheme == message
+    # An E after O begins an entity, a B before O ends one; both are counted.
+    wrong = ("O", letters["E"] + "-A", "O", "B-B", "O")
+    data = read_task("tag", write(tmp_path, conll([tags, wrong]), "a.conll"))
+    assert data.examples[1].tags == ("O", "B-A", "O", "B-B", "O")
+    assert data.scheme.endswith("; 2 tags do not fit the one before them")
+
+
+def test_entities_of_other_schemes_are_those_of_seqeval(tmp_path):
+    """The tags of the golden file, in BIOES, mark the entities that seqeval finds in them."""
+    for case in json.loads(golden("entities_seqeval.json").read_text()):
+        for text, found in zip(case["tags"], case["entities"], strict=True):
+            tags = text.split()
+            if not found or scheme_of(tags) is None:
+                continue
+            words = ["O"] * len(tags)
+            for kind, start, end in found:
+                inner = [f"I-{kind}"] * (end - start - 2)
+                whole = [f"B-{kind}", *inner, f"E-{kind}"]
+                words[start:end] = whole if end - start > 1 else [f"S-{kind}"]
+            assert entities(as_bio(words)) == entities(as_bio(tags)) == [tuple(e) for e in found]
+
+
+def test_schemes_that_are_mixed(tmp_path):
+    data = read_task("tag", write(tmp_path, conll([("B-A", "E-A"), ("U-A", "O")]), "a.conll"))
+    assert [e.tags for e in data.examples] == [("B-A", "I-A"), ("B-A", "O")]
+    assert data.scheme.startswith("tags of mixed schemes, read as BIO: 2 of 4 tags")
+    data = read_task("tag", write(tmp_path, conll([("I-A", "E-A", "E-A", "O")]), "a.conll"))
+    assert data.examples[0].tags == ("B-A", "I-A", "B-A", "O") and data.scheme.startswith("IOE")
+
+
+SPANS = [
+    {"tokens": ["Ann", "Lee", "left", "Rome"], "spans": [[0, 2, "PER"], [3, 4, "LOC"]]},
+    {"text": "Ann Lee (43) left Rome.", "entities": [{"start": 18, "end": 22, "label": "LOC"}]},
+    {"text": "in New-York", "label": [[4, 6, "LOC"]]},
+    {"words": ["no"], "entities": []},
+]
+
+
+def test_spans_are_read_as_bio(tmp_path):
+    want = [
+        TaggedSentence(("Ann", "Lee", "left", "Rome"), ("B-PER", "I-PER", "O", "B-LOC")),
+        TaggedSentence(
+            ("Ann", "Lee", "(", "43", ")", "left", "Rome", "."), (*"OOOOOO", "B-LOC", "O")
+        ),
+        TaggedSentence(("in", "New", "-", "York"), ("O", "B-LOC", "O", "O")),  # widened
+        TaggedSentence(("no",), ("O",)),
+    ]
+    for row, example in zip(SPANS, want, strict=True):
+        assert read_task("tag", write(tmp_path, json.dumps(row), "a.jsonl")).examples == [example]
+        assert examples_of([row], "tag").examples == [example]
+        unlabelled = {
+            key: value for key, value in row.items() if key in ("tokens", "text", "words")
+        }
+        rows = [row, unlabelled]
+        assert examples_of(rows, "tag", labelled=False).examples[1].tags is None
+        with pytest.raises(ValueError, match="row 1: has no 'spans'"):
+            examples_of(rows, "tag")
+
+
+@pytest.mark.parametrize(
+    "spans, why",
+    [
+        ([[0, 2, "A"], [1, 3, "B"]], "overlaps another"),
+        ([[2, 4, "A"]], "not within its 3 words"),
+        ([[1, 1, "A"]], "not within its 3 words"),
+        ([[0, "1", "A"]], "must be whole numbers"),
+        ([[0, 1]], r"must be \[start, end, type\]"),
+        ([[0, 1, ""]], "type of a span is empty"),
+        ("0 1 A", "must be a list of spans"),
+    ],
+)
+def test_wrong_spans(spans, why):
+    rows = [{"tokens": ["a", "b", "c"], "spans": x} for x in ([[0, 1, "A"]], spans)]
+    with pytest.raises(ValueError, match=f"row 1: .*{why}"):
+        examples_of(rows, "tag")
+    assert len(examples_of(rows, "tag", skip=True).examples) == 1
+
+
+def test_comments_in_columns(tmp_path):
+    """A "#" that is no row of the table; a word "#" and a hashtag are."""
+    content = "# id 1 domain=en\n# newdoc\nEU B-A\n# O\n#EU B-A\n\n#begin\n-DOCSTART- O\n\nit O\n"
+    for end in ("\n", "\r\n"):
+        for mark in ("", "\ufeff"):
+            path = write(tmp_path, mark + content.replace("\n", end), "a.conll")
+            assert read_task("tag", path).examples == [
+                TaggedSentence(("EU", "#", "#EU"), ("B-A", "O", "B-A")),
+                TaggedSentence(("it",), ("O",)),
+            ]
