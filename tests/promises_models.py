@@ -51,6 +51,10 @@ def copy_teacher(teacher, **student):
     models.copy_teacher(*(models.bert_pretrainer(one, next_sentence=False) for one in made))
 
 
+def with_layers(layers, build=models.bert):
+    return models.with_layers(build, build(**SIZE), SIZE, layers)
+
+
 def electra_pretrainer(size):
     return models.electra_pretrainer(models.electra(**SIZE), size)
 
@@ -174,6 +178,17 @@ MODELS = {
     "encoder_for_tasks": {
         "weights that do not fit `config` and `changes`": [
             ("layer_1/", lambda: models.encoder_for_tasks(models.bert, bert(), SIZE, num_layers=2)),
+        ],
+    },
+    "with_layers": {
+        "layers that the encoder does not have, in another order, or none": [
+            *calls(with_layers, {}, layers=[1, 0]),
+            *calls(with_layers, {}, layers=[-1]),
+            *calls(with_layers, {}, layers=[99]),
+            *calls(with_layers, {}, layers=[]),
+        ],
+        "an encoder without layers of their own": [
+            ("no layers of their own", lambda: with_layers([0], models.albert)),
         ],
     },
     "bert_task": {

@@ -183,6 +183,17 @@ TASKS = {
             ("`sequence_output`", lambda: tasks.GPTFineTuning(model(class_logits=2))),
         ],
     },
+    "TaskDistillation": {
+        "a weight out of range, a temperature that is not positive, another task, or "
+        "one with a CRF": [
+            *calls(tasks.TaskDistillation, dict(task=tasks.FineTuning(model(score=1))), weight=0),
+            *calls(
+                tasks.TaskDistillation, dict(task=tasks.FineTuning(model(score=1))), temperature=0
+            ),
+            ("task=KerasTask", lambda: tasks.TaskDistillation(tasks.KerasTask(other(), "mse"))),
+            ("a CRF", lambda: tasks.TaskDistillation(tasks.FineTuning(tagger()))),
+        ],
+    },
     "KerasTask": {
         "another model or loss": [
             ("model must", lambda: tasks.KerasTask(3, "mse")),

@@ -231,7 +231,12 @@ TABLE = np.arange(6.0).reshape(3, 1, 2) * (np.arange(3) > 0)[:, None, None]
         ({"x": [[[1], [2]], [[1]]]}, {}, {}, r"tokens\['x'\]\[1\] has shape \(1, 1\); expected"),
         ({"x": [[1], [2]]}, {"labels": np.ones(3)}, {}, r"fixed\['labels'\] has shape \(3,\)"),
         ({"x": [["a"]]}, {}, {}, "column 'x' has dtype"),
-        ({"x": [[1]]}, {"weights": np.ones(1)}, {}, r"\['weights'\] cannot be a column"),
+        (
+            {"x": [[1]]},
+            {"weights": np.ones((1, 1))},
+            {},
+            "weights must be one number for each example",
+        ),
         ({"x": [[1]]}, {"x": np.ones(1)}, {}, r"\['x'\] cannot be a column"),
         ({"x": [[1]], "weights": [[[1]]]}, {}, {}, "one number for each token"),
         ({"x": [[1]]}, {}, {"table": TABLE}, r"table needs tokens\['rows'\]"),

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import sys
 import zlib
+from collections.abc import Iterable
 from typing import Any
 
 from tfnlp.families.config import CHANGED_SIZES, check_length, transformer_sizes
@@ -24,10 +25,8 @@ def check_teacher(config: Any) -> None:
     Raises:
         ValueError: if they contradict each other.
     """
+    check_without_teacher(config, OF_TEACHER)
     if config.teacher is None:
-        for name in OF_TEACHER:
-            if name in config.given and getattr(config, name) is not False:
-                raise ValueError(f"`{name}` is about what is learnt from a `teacher`; give one")
         return
     if not config.distillation_weight + config.cosine_weight:
         raise ValueError(
@@ -39,6 +38,17 @@ def check_teacher(config: Any) -> None:
     for name in ("vocab", "cased"):
         if name in config.given and getattr(config, name):
             raise ValueError(f"`{name}` can't be given with `teacher`, which has a vocabulary")
+
+
+def check_without_teacher(config: Any, names: Iterable[str]) -> None:
+    """Check that without a teacher no argument is given that says what is learnt from one.
+
+    Raises:
+        ValueError: names the first that is.
+    """
+    for name in names:
+        if config.teacher is None and name in config.given and getattr(config, name) is not False:
+            raise ValueError(f"`{name}` is about what is learnt from a `teacher`; give one")
 
 
 def load_teacher(config: Any) -> Any:
@@ -108,7 +118,7 @@ def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
     size, describe = teacher.pretrainer.count_params() / 1e6, prepared.describe
     return dataclasses.replace(
         prepared,
-        training={**prepared.training, "teacher_crc32": _checksum(teacher.pretrainer)},
+        training={**prepared.training, "teacher_crc32": weights_checksum(teacher.pretrainer)},
         describe=lambda *made: f"{describe(*made)}; its teacher has {size:.2f} M",
     )
 
@@ -151,7 +161,7 @@ def _start(config: Any, teacher: Any, encoder: Any, pretrainer: Any) -> None:
         print(f"the student does not start from its teacher's layers: {error}", file=sys.stderr)
 
 
-def _checksum(model: Any) -> int:
+def weights_checksum(model: Any) -> int:
     """Return a checksum of the weights: a run that goes on must have the same teacher."""
     found = 0
     for weight in model.weights:

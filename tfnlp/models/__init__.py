@@ -59,6 +59,7 @@ from tfnlp.models.elmo import (
     elmo_pretrainer,
 )
 from tfnlp.models.feature_tasks import FEATURES, feature_task, select_layers
+from tfnlp.models.fewer_layers import with_layers
 from tfnlp.models.generation import generate
 from tfnlp.models.gpt import (
     GPT,
@@ -192,4 +193,5 @@ __all__ = [
     "transformer",
     "unpacked_task",
     "word2vec",
+    "with_layers",
 ]

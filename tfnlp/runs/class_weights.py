@@ -59,7 +59,8 @@ def balanced(spec: Any, train: list[Any]) -> dict[str, float]:
     """Return `n / (K n_k)` for each of K classes, n_k of n labels: scikit-learn's "balanced"."""
     counts = label_counts(spec, train)
     total = sum(counts.values())
-    return {label: total / (len(spec.labels) * counts[label]) for label in spec.labels}
+    # A label of a teacher may not occur; its weight is never used.
+    return {label: total / (len(spec.labels) * max(1, counts[label])) for label in spec.labels}
 
 
 def label_counts(spec: Any, train: list[Any]) -> collections.Counter:

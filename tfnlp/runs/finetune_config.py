@@ -144,6 +144,28 @@ class FinetuneConfig(
     )
     evaluations: int = option(1, "on the dev set in every epoch", at_least=1, group="checkpoints")
 
+    teacher: Any = option(
+        None, "fine-tuned model to learn from, too: a run of this task with the same labels, or a "
+        "checkpoint of transformers",
+        metavar="DIR", group="teacher",
+    )  # fmt: skip
+    distillation_weight: float = option(
+        0.5, "of the loss against the teacher; that against the labels has the rest of 1",
+        above=0, at_most=1, group="teacher",
+    )  # fmt: skip
+    temperature: float = option(
+        2.0, "that smooths the probabilities of both", above=0, group="teacher"
+    )
+    unlabelled: Any = option(
+        None, "more examples, of which the teacher alone says what they are",
+        metavar="FILE", group="teacher",
+    )  # fmt: skip
+    keep_layers: list[int] = option(
+        [], "make a smaller model of these layers of MODEL, counted from 0, such as 0 2 5; MODEL "
+        "may then be a fine-tuned run, too",
+        at_least=0, metavar="N", group="model",
+    )  # fmt: skip
+
     def check(self) -> None:
         """Check the fields, and that the seeds differ."""
         super().check()
@@ -184,7 +206,8 @@ class AnswerConfig(FinetuneConfig):
 
 _HIDDEN = (
     "features", "units", "lstm_layers", "word_embeddings", "cache", "pack", "lm_weight",
-    "batch_tokens", "class_weights", "label_smoothing",
+    "batch_tokens", "class_weights", "label_smoothing", "teacher", "distillation_weight",
+    "unlabelled", "keep_layers",
 )  # fmt: skip
 
 
@@ -272,6 +295,11 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
         settings["batch_tokens"] = config.batch_tokens
     if config.pack:
         settings["pack"] = True
+    if config.keep_layers:
+        settings["keep_layers"] = config.keep_layers
+    if config.teacher is not None:
+        settings["distillation_weight"] = config.distillation_weight
+        settings["temperature"] = config.temperature
     with_lm = fitting.language_model and features is None and not backbone.saved
     settings["lm_weight"] = config.lm_weight if with_lm else 0.0
     return settings

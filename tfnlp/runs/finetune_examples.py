@@ -112,14 +112,17 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any]]:
     )
 
 
-def check_examples(spec: Any, config: Any, train: list[Any], dev: list[Any]) -> None:
+def check_examples(
+    spec: Any, config: Any, train: list[Any], dev: list[Any], unlabelled: list[Any] = ()
+) -> None:
     """Check that all examples are of the form of the first one to learn from.
 
     Raises:
         ValueError: for the first that is not; names its source and number.
     """
-    for part, examples in (("train", train), ("dev", dev)):
-        source = getattr(config, part) if config.dev is not None else config.train
+    for part, examples in (("train", train), ("dev", dev), ("unlabelled", unlabelled)):
+        held_out = part == "dev" and config.dev is None
+        source = config.train if held_out else getattr(config, part)
         for number, example in enumerate(examples, 1):
             where = f"`{part}` {shown_source(source)}, example {number}"
             if spec.task == "classify" and example.label not in spec.labels:

@@ -61,8 +61,11 @@ def task_of(model: Any, settings: dict[str, Any]) -> Any:
     if "class_weights" in settings:
         options["class_weights"] = list(settings["class_weights"].values())
     if settings["lm_weight"]:
-        return tasks.GPTFineTuning(model.model, settings["lm_weight"], **options)
-    return tasks.FineTuning(model.packed or model.model, **options)
+        task = tasks.GPTFineTuning(model.model, settings["lm_weight"], **options)
+    else:
+        task = tasks.FineTuning(model.packed or model.model, **options)
+    weight = settings.get("distillation_weight")
+    return task if weight is None else tasks.TaskDistillation(task, weight, settings["temperature"])
 
 
 def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -> int:

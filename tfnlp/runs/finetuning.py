@@ -28,7 +28,9 @@ from tfnlp.runs.finetune_examples import (
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_table import rows_as_json, table
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
+from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.memory import check_batch_memory
+from tfnlp.runs.teaching import Teaching, check_teacher, forget
 
 
 def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], list[Any]]:
@@ -117,11 +119,15 @@ class Finetuning:
 
     def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
         self.task, self.config, self.strategy = task, config, strategy
+        check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
         self.train, self.dev = read_parts(task, config)
         output = None if config.restart else config.output
-        self.backbone = task_folder.load_backbone(config.model, output)
+        if config.keep_layers:
+            self.backbone = with_kept_layers(config.model, config.keep_layers, output)
+        else:
+            self.backbone = task_folder.load_backbone(config.model, output)
         self.fitting = self.backbone.family.fitting
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = self.fitting.fine_tuned is None
@@ -129,9 +135,14 @@ class Finetuning:
         if config.pack:
             check_pack(task, config, self.backbone, self.features)
         self.spec = spec_of(task, config, self.backbone, self.features, self.train)
+        self.teaching, self.examples = None, self.train
+        if config.teacher is not None:
+            self.teaching = Teaching(config, self.spec, self.train)
+            self.spec, self.examples = self.teaching.spec, self.teaching.examples
         self._loss_settings = loss_settings(config, self.spec, self.train)
         self._check_batch()
-        check_examples(self.spec, config, self.train, self.dev)
+        unlabelled = self.examples[len(self.train) :]
+        check_examples(self.spec, config, self.train, self.dev, unlabelled)
         held_out = f"{shown_source(config.train)}, held out"
         source = held_out if config.dev is None else shown_source(config.dev)
         say_labels(source, self.spec, self.dev)
@@ -170,6 +181,8 @@ class Finetuning:
         settings = self._settings(folder, features)
         words = self._words()
         config = self._run_config(settings, features, seed, words)
+        if self.teaching is not None:
+            config["teacher"] = self.teaching.config(folder)
         keras.utils.set_random_seed(seed)
         with self.strategy.scope():
             model = task_folder.make_task_model(
@@ -188,16 +201,19 @@ class Finetuning:
 
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
+        if self.teaching is not None:
+            train.more = self.teaching.columns(folder, train.encoded)
         batches, dev_batches = self._batches(model, train, dev, settings, seed)
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
         shared, epoch = (self.config, self.strategy), batches.steps_per_epoch
         learnt = task_of(model, settings)
         trainer = make_trainer(*shared, learnt, settings, steps, epoch, folder, seed)
         print(
-            f"{self.task}: {len(self.train):,} examples to learn from, {len(self.dev):,} to "
+            f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
             + (f" on {features} features" if features else "")
-            + f"; {steps} steps of {_size(settings, batches)}",
+            + f"; {steps} steps of {_size(settings, batches)}"
+            + ("" if self.teaching is None else f"; {self.teaching.described()}"),
             flush=True,
         )
         history = trainer.fit(
@@ -213,6 +229,7 @@ class Finetuning:
             model = self._in_float32(model, config, words)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
+        forget(folder)
         print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
@@ -261,7 +278,7 @@ class Finetuning:
         rows, options = size, {"seed": seed, "pad_all": fixed}
         if tokens is not None:
             rows, options["batch_tokens"] = parts, tokens
-        return model.batches(train, rows, self.train, lengths, **options), dev_batches
+        return model.batches(train, rows, self.examples, lengths, **options), dev_batches
 
     def _packed_batches(self, model: Any, train: Any, settings: dict, parts: int, seed: int) -> Any:
         """Return batches of rows with several examples, of a multiple of `parts` rows."""
@@ -269,7 +286,7 @@ class Finetuning:
         if tokens is not None:
             count = tokens // (self.spec.max_length * parts)
             parts, rows = max(1, count) * parts, {}
-        return model.packed_batches(train, self.train, batch_size=parts, seed=seed, **rows)
+        return model.packed_batches(train, self.examples, batch_size=parts, seed=seed, **rows)
 
     def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
         from tfnlp.tasks.scoring import score
@@ -285,7 +302,7 @@ class Finetuning:
         key = (features, words)
         if key not in self._prepared:
             self._prepared.clear()  # tables are large
-            self._prepared[key] = model.prepare([self.train, self.dev], self.config.cache)
+            self._prepared[key] = model.prepare([self.examples, self.dev], self.config.cache)
             if self._cut is None:
                 self._say_cut(*(part.encoded.cut for part in self._prepared[key]))
         return self._prepared[key]
@@ -293,10 +310,13 @@ class Finetuning:
     def _say_cut(self, train: int, dev: int) -> None:
         config = self.config
         self._cut = {"train": train, "dev": dev}
+        source, count = shown_source(config.train), len(self.examples)
+        if config.unlabelled is not None:
+            source += f" and {shown_source(config.unlabelled)}"
         if config.dev is None:  # both are of one source
-            say_cut(shown_source(config.train), self.spec, train + dev, len(self.train + self.dev))
+            say_cut(source, self.spec, train + dev, count + len(self.dev))
         else:
-            say_cut(shown_source(config.train), self.spec, train, len(self.train))
+            say_cut(source, self.spec, train, count)
             say_cut(shown_source(config.dev), self.spec, dev, len(self.dev))
 
     def _words(self) -> list[str] | None:

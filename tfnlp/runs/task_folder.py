@@ -8,6 +8,7 @@ RUN/backbone             a backbone that was a SavedModel
 RUN/checkpoints          the weights that were trained
 RUN/results.json         measures on the dev set
 RUN/dev_predictions.jsonl
+RUN/soft_targets.npz     what a teacher says of the examples, until the run has ended
 """
 
 import dataclasses
@@ -22,6 +23,7 @@ from tfnlp.files import check_space, written_whole
 
 WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
 PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
+SOFT_TARGETS = "soft_targets.npz"
 KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
 
@@ -287,7 +289,7 @@ def delete_task(folder: str) -> None:
     """Delete what a run of a task leaves, what all runs leave last."""
     from tfnlp.training.run import delete_run
 
-    for name in (RUNS, WEIGHTS, WORDS, RESULTS, PREDICTIONS, PICTURE):
+    for name in (RUNS, WEIGHTS, WORDS, RESULTS, PREDICTIONS, PICTURE, SOFT_TARGETS):
         if os.path.exists(os.path.join(folder, name)):
             os.remove(os.path.join(folder, name))
     shutil.rmtree(os.path.join(folder, SAVED), ignore_errors=True)

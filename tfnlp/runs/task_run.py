@@ -240,6 +240,8 @@ class TaskRun:
         learnt = (
             {} if "data" not in run else {"trained on": f"{run['data']['examples']:,} examples"}
         )
+        if "teacher" in run:
+            learnt["teacher"] = run["teacher"]["path"]
         summary = {
             "model": self.path,
             "backbone": backbone["kind"].upper() + (" (SavedModel)" if backbone["saved"] else ""),

@@ -13,6 +13,7 @@ from tfnlp.tasks.nnlm_pretraining import NNLMPretraining
 from tfnlp.tasks.prediction import predict, predictor
 from tfnlp.tasks.sentence_training import SentenceTraining
 from tfnlp.tasks.task import Task
+from tfnlp.tasks.task_distillation import TaskDistillation
 from tfnlp.tasks.task_encoder import TaskEncoder
 from tfnlp.tasks.task_spec import TaskSpec
 from tfnlp.tasks.translation import Translation
@@ -31,6 +32,7 @@ __all__ = [
     "NNLMPretraining",
     "SentenceTraining",
     "Task",
+    "TaskDistillation",
     "TaskEncoder",
     "TaskSpec",
     "Translation",

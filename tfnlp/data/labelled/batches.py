@@ -9,6 +9,8 @@ import tensorflow as tf
 from tfnlp.data.labelled.buckets import LengthBuckets
 from tfnlp.data.labelled.token_batches import token_batches
 
+_WEIGHTS = ("weights", "soft_weights")  # 0 for repeated examples
+
 
 def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> list[int]:
     """Return `lengths` for `TaskBatches` that divide the examples into about equal parts.
@@ -40,8 +42,10 @@ class TaskBatches(LengthBuckets):
 
         each of tokens     [B, T] or [B, C, T]  0 at padding, which is on the right
         each of fixed      [B, ...]
-        weights   float32  [B]                  1 for examples that count, 0 for repeated ones
+        weights   float32  [B]                  1 for examples that count, 0 for repeated ones;
+                                                times `fixed["weights"]`, if it is given
                            [B, T]               `tokens["weights"]` times that, if it is given
+        soft_weights float32                    the same; only if it is given
         lm_layers float32  [B, T, L, D] or      rows of the table, instead of `tokens["rows"]`;
                            [B, C, T, L, D]      zeros at padding
 
@@ -82,7 +86,7 @@ class TaskBatches(LengthBuckets):
         first = next(iter(tokens), None)
         if first is None or not len(tokens[first]):
             raise ValueError("tokens has no examples; expected a column, and 1 or more in it")
-        reserved = ({*tokens, "weights", "lm_layers"} & set(fixed)) | ({"lm_layers"} & set(tokens))
+        reserved = ({*tokens, "lm_layers"} & set(fixed)) | ({"lm_layers"} & set(tokens))
         if reserved:
             raise ValueError(f"{sorted(reserved)} cannot be a column of fixed or tokens here")
         sizes = np.array([np.shape(array)[-1] for array in tokens[first]])
@@ -106,8 +110,10 @@ class TaskBatches(LengthBuckets):
         # [total] or [C, total]: the examples of a column, one after the other
         self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
         self._fixed = fixed_columns(fixed, len(sizes))
-        if self._tokens.get("weights", sizes).ndim != 1:
-            raise ValueError("tokens['weights'] must be one number for each token, [n]")
+        for name in _WEIGHTS:
+            for kind, columns in (("token", self._tokens), ("example", self._fixed)):
+                if name in columns and columns[name].ndim != 1:
+                    raise ValueError(f"{name} must be one number for each {kind}")
         self._table = table
         if table is not None:
             self._check_table(table)
@@ -159,10 +165,10 @@ class TaskBatches(LengthBuckets):
         for name, column in self._tokens.items():
             values = column[..., places] * mask.astype(column.dtype)  # [B, T] or [C, B, T]
             batch[name] = np.moveaxis(values, -2, 0)  # [B, T] or [B, C, T]
-        if "weights" in batch:
-            batch["weights"] = (batch["weights"] * counts[:, np.newaxis]).astype(np.float32)
-        else:
-            batch["weights"] = counts.astype(np.float32)
+        batch.setdefault("weights", counts)
+        for name in _WEIGHTS:
+            if name in batch:  # [B] or [B, T]
+                batch[name] = (batch[name].T * counts).T.astype(np.float32)
         if self._table is not None:
             batch["lm_layers"] = np.asarray(self._table[batch.pop("rows")], np.float32)
         return batch
@@ -177,8 +183,10 @@ class TaskBatches(LengthBuckets):
         for name, column in self._tokens.items():
             shape = [size, *column.shape[:-1], length]
             specs[name] = tf.TensorSpec(shape, tf.as_dtype(column.dtype))
-        weights = [size, length] if "weights" in specs else [size]
-        specs["weights"] = tf.TensorSpec(weights, tf.float32)
+        specs.setdefault("weights", tf.TensorSpec([size], tf.float32))
+        for name in _WEIGHTS:
+            if name in specs:
+                specs[name] = tf.TensorSpec(specs[name].shape, tf.float32)
         if self._table is not None:
             shape = [*specs.pop("rows").shape, *self._table.shape[1:]]
             specs["lm_layers"] = tf.TensorSpec(shape, tf.float32)

@@ -20,7 +20,7 @@ class PackedTaskBatches:
     filled up with empty rows. A batch is a dict with B = batch_size and S, the most examples of any
     row; integers are int32, other numbers float32:
 
-        each of tokens   [B, T]       0 at padding, which is on the right
+        each of tokens   [B, T] or [B, C, T]  0 at padding, which is on the right
         each of fixed    [B, S, ...]  of the examples of a row, then zeros
         sequence_ids     [B, T]       the example's number in its row from 1 on, 0 for padding
         first_positions  [B, S]       where examples begin, then zeros
@@ -28,8 +28,8 @@ class PackedTaskBatches:
                          [B, T]       `tokens["weights"]`, if it is given
 
     Args:
-        tokens: columns by name; each has for each example an array `[n]`; n, from 1 to T, is the
-            same in all columns of an example.
+        tokens: columns by name; each has for each example an array `[n]` or `[C, n]`, the first
+            column `[n]`; n, from 1 to T, is the same in all columns of an example.
         fixed: columns by name, `[N, ...]`, such as labels.
         batch_size: B, over all devices.
         length: T.
@@ -112,9 +112,10 @@ class PackedTaskBatches:
         real = sequence_ids > 0
         example = self._shuffled[sequence]
         at = np.where(real, self._starts[example] + within, 0)
-        batch = {
-            name: column[at] * real.astype(column.dtype) for name, column in self._tokens.items()
-        }
+        batch = {}
+        for name, column in self._tokens.items():
+            values = column[..., at] * real.astype(column.dtype)  # [B, T] or [C, B, T]
+            batch[name] = np.moveaxis(values, -2, 0)
         batch["sequence_ids"] = sequence_ids.astype(np.int32)
         begins = real & (within == 0)
         row, place = np.nonzero(begins)

@@ -45,12 +45,15 @@ class Prepared:
         rows: for frozen features, the rows of each sequence in `table`.
         word_ids: the ids of these words in the task's own word embeddings.
         table: the frozen features.
+        more: columns beside the targets of the examples, `(tokens, fixed)` as `TaskBatches` takes
+            them.
     """
 
     encoded: EncodedExamples
     rows: list[np.ndarray] | None = None
     word_ids: list[np.ndarray] | None = None
     table: np.ndarray | None = None
+    more: tuple[dict[str, list[np.ndarray]], dict[str, np.ndarray]] = ({}, {})
 
 
 class TaskModel:
@@ -184,8 +187,8 @@ class TaskModel:
             tokens = {name: [np.atleast_2d(x) for x in column] for name, column in tokens.items()}
         if examples is not None:
             more_tokens, more_fixed = targets(self.spec, encoded, examples)
-            tokens.update(more_tokens)
-            fixed.update(more_fixed)
+            tokens.update(more_tokens, **prepared.more[0])
+            fixed.update(more_fixed, **prepared.more[1])
         return tokens, fixed
 
     def predict(
@@ -214,9 +217,13 @@ class TaskModel:
             return []
         if prepared is None:
             (prepared,) = self.prepare([examples])
-        outputs = self._predictor(batches or self.batches(prepared, batch_size))
+        outputs = self.outputs(batches or self.batches(prepared, batch_size))
         decode = getattr(self, f"_decode_{self.spec.task}")
         return decode(outputs, prepared.encoded, examples)
+
+    def outputs(self, batches: TaskBatches) -> dict[str, Any]:
+        """Return the outputs of the model, see `tfnlp.tasks.predict`."""
+        return self._predictor(batches)
 
     def _decode_classify(
         self, outputs: dict, encoded: EncodedExamples, examples: Sequence

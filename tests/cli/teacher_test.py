@@ -1,0 +1,222 @@
+"""`tfnlp finetune --teacher` and `--keep-layers`: every task, resumed runs, and refusals."""
+
+import json
+import shutil
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from tests.cli.command import error, tfnlp
+from tests.cli.toy_tasks import (
+    TASKS,
+    TRAINING,
+    assert_evaluated_and_predicted,
+    backbone,
+    finetuned,
+    write_toys,
+)
+from tests.support import start_python
+from tfnlp import finetune, load
+from tfnlp.runs.teaching import Teaching
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
+BERT = backbone("bert", None)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write_toys(tmp_path_factory.mktemp("toys"))
+
+
+@pytest.fixture(scope="module")
+def teachers(files, tmp_path_factory):
+    """A function of the name of a toy task to a BERT that was fine-tuned on it."""
+    folder = tmp_path_factory.mktemp("teachers")
+
+    def teacher(name):
+        if not (folder / name).exists():
+            finetuned(name, BERT, files, folder / name)
+        return folder / name
+
+    return teacher
+
+
+def student(name, model, files, run, *options):
+    """The arguments of a student's run."""
+    task, own = TASKS[name]
+    return ["finetune", task, "--model", model, *files[name], "--output", run, *own, *TRAINING,
+            *options]  # fmt: skip
+
+
+def predictions(run):
+    lines = (run / "dev_predictions.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "crf"])
+def test_a_student_of_the_teachers_layers(name, files, teachers, tmp_path, capsys):
+    teacher, run = teachers(name), tmp_path / "student"
+    command = student(name, teacher, files, run, "--teacher", teacher, "--keep-layers", "0")
+    assert tfnlp(*command) == 0
+    out, err = capsys.readouterr()
+    assert f"its teacher {teacher} has 0." in out
+    assert f"{teacher}: its head is left out; a new one is learnt" in err
+    config = json.loads((run / "config.json").read_text())
+    assert config["backbone"]["arguments"]["num_layers"] == 1
+    assert config["teacher"]["path"] == str(teacher)
+    wanted = {"distillation_weight": 0.5, "temperature": 2.0, "keep_layers": [0]}
+    assert config["training"].items() >= wanted.items()
+    assert not (run / "soft_targets.npz").exists()
+    assert "distillation_loss" in load(run).history.train[0]
+    assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
+    assert f"{teacher}" in (tmp_path / "report" / "index.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["classify", "tag"])
+def test_teachers_of_other_families(name, files, teachers, tmp_path):
+    """A BERT learns from a GPT, which reads other pieces; a GPT, an ELMo from a BERT."""
+    finetuned(name, backbone("gpt", tmp_path), files, tmp_path / "of_gpt")
+    pairs = {"bert": tmp_path / "of_gpt", "gpt": teachers(name), "elmo": teachers(name)}
+    for kind, teacher in pairs.items():
+        model = tmp_path / "gpt" if kind == "gpt" else backbone(kind, tmp_path)
+        command = student(name, model, files, tmp_path / f"run_{kind}", "--teacher", teacher)
+        assert tfnlp(*command) == 0
+        assert len(predictions(tmp_path / f"run_{kind}")) == 7
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_the_labels_are_not_learnt_with_weight_1(pack, files, teachers, tmp_path):
+    """Whatever the labels are, the student is the same; examples without labels are among them."""
+    dev = files["classify"][-1]
+    rows = [json.loads(line) for line in files["classify"][1].read_text().splitlines()]
+    others = [{**row, "label": ["yes", "no"][i % 3 == 0]} for i, row in enumerate(rows)]
+    found = []
+    for train in (rows, others):
+        run = finetune(
+            "classify", BERT, train, dev, tmp_path / str(len(found)), teacher=teachers("classify"),
+            distillation_weight=1, unlabelled=[(f"the dog ran {i}",) for i in range(5)],
+            batch_size=4, dropout=0.0, pack=pack,
+        )  # fmt: skip
+        assert run.config["teacher"]["unlabelled"]["examples"] == 5
+        found.append(predictions(tmp_path / str(len(found))))
+    assert found[0] == found[1]
+
+
+def test_a_student_says_what_its_teacher_says(files, teachers, tmp_path):
+    """Of the labels, which are noise here, it takes nothing."""
+    teacher = load(teachers("classify"))
+    rows = [json.loads(line) for line in files["classify"][1].read_text().splitlines()]
+    rows = [{**row, "label": ["yes", "no"][i % 2]} for i, row in enumerate(rows)]
+    texts = [row["sentence"] for row in rows]
+    run = finetune(
+        "classify", BERT, rows, rows, tmp_path / "run", teacher=teacher, distillation_weight=1,
+        batch_size=7, dropout=0.0, epochs=60, learning_rate=1e-3, evaluations=1, weight_decay=0.0,
+    )  # fmt: skip
+
+    def share(model):
+        return np.array([p["probabilities"]["yes"] for p in model.predict(texts)])
+
+    assert share(teacher).std() > 0.001
+    np.testing.assert_allclose(share(run), share(teacher), atol=0.02)
+
+
+def test_killed_run_ends_as_an_uninterrupted_one_without_asking_the_teacher_again(
+    files, teachers, tmp_path, monkeypatch
+):
+    (tmp_path / "texts.txt").write_text("".join(f"a cat sat {i}\n" for i in range(9)))
+    command = ["finetune", "classify", "--model", BERT, *files["classify"], "--teacher"]
+    command += [teachers("classify"), "--unlabelled", tmp_path / "texts.txt", "--epochs", "3"]
+    command += ["--batch-size", "4", "--dropout", "0.2", "--evaluations", "2"]
+    assert tfnlp(*command, "--output", tmp_path / "whole") == 0
+    killed = tmp_path / "killed"
+    process = start_python("-m", "tfnlp", *map(str, command), "--output", killed)
+    while process.poll() is None:
+        if list(killed.glob("checkpoints/step-*")):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        time.sleep(0.01)
+    assert process.returncode == -signal.SIGKILL and (killed / "soft_targets.npz").exists()
+
+    def refuse(*_):
+        raise AssertionError("what the teacher says is in the run's folder")
+
+    monkeypatch.setattr(Teaching, "_computed", refuse)
+    moved = shutil.copytree(teachers("classify"), tmp_path / "moved")
+    command[command.index(teachers("classify"))] = moved
+    assert tfnlp(*command, "--output", killed) == 0
+    for name in ("dev_predictions.jsonl", "results.json"):
+        assert (killed / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_what_a_student_cannot_learn_from(files, teachers, tmp_path, capsys):
+    run = tmp_path / "run"
+
+    def refused(name, *options):
+        command = student(name, BERT, files, run, *options)
+        assert tfnlp(*command) == 1
+        assert not (run / "checkpoints").exists()
+        return error(capsys)
+
+    teacher = teachers("classify")
+    for option, value in (("temperature", 3), ("distillation-weight", 1), ("unlabelled", BERT)):
+        said = f"--{option} is about what is learnt from a --teacher; give one"
+        assert said in refused("classify", f"--{option}", value)
+    assert "--distillation-weight 0.0 must be" in refused("classify", "--distillation-weight", 0)
+    said = f"--teacher {teacher} was fine-tuned on classify; give a run of `tfnlp finetune tag`"
+    assert said in refused("tag", "--teacher", teacher)
+    said = "--teacher can't be given with --crf"
+    assert said in refused("tag", "--teacher", teachers("tag"), "--crf")
+    said = f"--teacher {teacher} reads 1 texts of an example; those of --train"
+    assert said in refused("pair", "--teacher", teacher)
+    rows = [("the dog", "no"), ("a cat", "maybe")] * 4
+    with pytest.raises(ValueError, match="has the label 'maybe', which `teacher` .*: no, yes"):
+        finetune("classify", BERT, rows, rows, run, teacher=teacher)
+    said = "--teacher must be a run of `tfnlp finetune classify`: "
+    assert said + f"{BERT / 'config.json'} is missing" in refused("classify", "--teacher", BERT)
+    damaged = shutil.copytree(teacher, tmp_path / "damaged")
+    (damaged / "vocab.txt").write_text("[PAD]\n")
+    assert said + str(damaged / "vocab.txt") in refused("classify", "--teacher", damaged)
+    (damaged / "config.json").write_text("{")
+    assert said + f"{damaged / 'config.json'} is not" in refused("classify", "--teacher", damaged)
+    assert tfnlp(*student("classify", BERT, files, teacher, "--teacher", teacher)) == 1
+    assert f"--output {teacher} is the teacher; give a new folder" in error(capsys)
+    finetuned("answer", backbone("gpt", tmp_path), files, tmp_path / "of_gpt")
+    said = "reads the documents in other pieces or windows than --model"
+    assert said in refused("answer", "--teacher", tmp_path / "of_gpt")
+
+
+def test_soft_targets_that_are_damaged(files, teachers, tmp_path, capsys, monkeypatch):
+    run = tmp_path / "run"
+    command = student("classify", BERT, files, run, "--teacher", teachers("classify"))
+    monkeypatch.setattr("tfnlp.training.Trainer.fit", _interrupted)
+    assert tfnlp(*command) == 130
+    path = run / "soft_targets.npz"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert tfnlp(*command) == 1
+    assert f"{path} is damaged" in error(capsys)
+    path.write_bytes(content[:50])
+    assert tfnlp(*command) == 1
+    assert "delete it, and the teacher computes it again" in error(capsys)
+
+
+def _interrupted(*_, **__):
+    raise KeyboardInterrupt
+
+
+def test_layers_that_cannot_be_kept(files, tmp_path, capsys):
+    def refused(model, *layers):
+        command = student("classify", model, files, tmp_path / "run", "--keep-layers", *layers)
+        assert tfnlp(*command) == 1
+        return error(capsys)
+
+    assert "layers=[0, 9] must be some of 0 to" in refused(BERT, 0, 9)
+    assert "layers=[1, 0] must be some of" in refused(BERT, 1, 0)
+    for kind in ("albert", "elmo"):
+        assert "has no layers of their own" in refused(backbone(kind, tmp_path), 0)
+    exported = tmp_path / "exported"
+    assert tfnlp("export", "--model", BERT, "--output", exported) == 0
+    assert f"--keep-layers needs a run or a checkpoint; {exported}" in refused(exported, 0)

@@ -1,0 +1,198 @@
+"""What a fine-tuning run learns from a teacher: a larger model, fine-tuned on the same task."""
+
+import dataclasses
+import os
+import zipfile
+from typing import Any
+
+import numpy as np
+
+from tfnlp.families.distillation import check_without_teacher, weights_checksum
+from tfnlp.families.preparation import same_folder
+from tfnlp.files import written_whole
+from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.runs.finetune_examples import crc32, read_examples, shown_source
+from tfnlp.runs.task_folder import SOFT_TARGETS
+
+
+def check_teacher(config: FinetuneConfig) -> None:
+    """Check the arguments about the teacher.
+
+    Raises:
+        ValueError: if they contradict each other.
+    """
+    check_without_teacher(config, ("distillation_weight", "temperature", "unlabelled"))
+    path = getattr(config.teacher, "path", config.teacher)
+    if path is not None and same_folder(path, config.output):
+        raise ValueError(f"`output` {config.output} is the teacher; give a new folder")
+
+
+class Teaching:
+    """A teacher, and the examples that its student learns from.
+
+    Args:
+        config: Checked.
+        spec: The student's `TaskSpec`, of its own examples.
+        train: The examples with labels.
+
+    Attributes:
+        spec: The student's, with the labels of the teacher.
+        examples: Those with labels and then those without, which have some label in its place.
+
+    Raises:
+        FileNotFoundError, ValueError: for a teacher that can't be loaded, or that was fine-tuned on
+            another task or with other labels.
+    """
+
+    def __init__(self, config: FinetuneConfig, spec: Any, train: list[Any]) -> None:
+        self._config, self._labelled = config, len(train)
+        self._teacher = _loaded(config, spec.task)
+        self.spec = self._fitted(spec, train)
+        unlabelled = []
+        if config.unlabelled is not None:
+            unlabelled = read_examples(
+                spec.task, config.unlabelled, config, "unlabelled", labelled=False
+            )
+        self.unlabelled = [_with_some_label(self.spec, example) for example in unlabelled]
+        self.examples = train + self.unlabelled
+        self._soft: dict[str, np.ndarray] | None = None
+
+    def _fitted(self, spec: Any, train: list[Any]) -> Any:
+        """Return the spec with the labels of the teacher, once both are known to fit."""
+        teacher, source = self._teacher, shown_source(self._config.train)
+        theirs = teacher.task_model.spec
+        if theirs.task != spec.task:
+            raise ValueError(
+                f"`teacher` {teacher.path} was fine-tuned on {theirs.task}; give a run of "
+                f"`tfnlp finetune {spec.task}`"
+            )
+        if spec.crf or theirs.crf:
+            raise ValueError(
+                "`teacher` can't be given with `crf`, nor be a run with it: a CRF has "
+                "probabilities of sequences of tags; leave it out"
+            )
+        for name in ("texts", "choices"):
+            mine = getattr(spec, name)
+            if teacher.config.get("open"):
+                teacher.set_inputs(**{name: mine})
+            elif getattr(theirs, name) != mine:
+                raise ValueError(
+                    f"`teacher` {teacher.path} reads {getattr(theirs, name)} {name} of an example; "
+                    f"those of `train` {source} have {mine}"
+                )
+        unknown = sorted(set(spec.labels) - set(theirs.labels))
+        if unknown:
+            raise ValueError(
+                f"`train` {source} has the label {unknown[0]!r}, which `teacher` {teacher.path} "
+                f"does not know: {', '.join(theirs.labels[:10])}"
+            )
+        return dataclasses.replace(spec, labels=theirs.labels)
+
+    def config(self, folder: str) -> dict[str, Any]:
+        """Return what `config.json` says of the teacher.
+
+        Args:
+            folder: The run's. One that goes on keeps the name of the teacher, which may have moved.
+        """
+        from tfnlp.training.run import is_run, read_config
+
+        teacher = self._teacher
+        found = {
+            "path": os.path.abspath(teacher.path),
+            "crc32": weights_checksum(teacher.task_model.model),
+            "unlabelled": {"examples": len(self.unlabelled), "crc32": crc32(self.unlabelled)},
+        }
+        before = read_config(folder).get("teacher") if is_run(folder) else None
+        if isinstance(before, dict) and before.get("crc32") == found["crc32"]:
+            found["path"] = before.get("path")
+        return found
+
+    def described(self) -> str:
+        """Return the teacher and its examples in words."""
+        size = self._teacher.task_model.model.count_params() / 1e6
+        said = f"its teacher {self._teacher.path} has {size:.2f} M weights"
+        count = len(self.unlabelled)
+        return said + (f"; {count:,} examples have no label" if count else "")
+
+    def columns(self, folder: str, encoded: Any) -> tuple[Any, Any]:
+        """Return what the teacher says of `examples`, as columns of the student's batches.
+
+        It is computed once, and kept in the run's folder for a run that is resumed.
+
+        Args:
+            folder: The run's.
+            encoded: The examples as the student reads them.
+
+        Raises:
+            ValueError: for spans, if the teacher reads other windows; for a damaged file.
+            OSError: if the file can't be written.
+        """
+        from tfnlp.tasks.soft_targets import soft_columns
+
+        path = os.path.join(folder, SOFT_TARGETS)
+        if os.path.exists(path):
+            self._soft = _read(path)
+        elif self._soft is None:
+            self._soft = self._computed(encoded)
+        if not os.path.exists(path):
+            with written_whole(path) as partial:
+                np.savez(partial, **self._soft)
+        return soft_columns(self.spec, encoded, self._soft, self._labelled)
+
+    def _computed(self, encoded: Any) -> dict[str, np.ndarray]:
+        from tfnlp.tasks.soft_targets import same_windows, soft_outputs
+
+        model = self._teacher.task_model
+        (prepared,) = model.prepare([self.examples])
+        if self.spec.output == "span" and not same_windows(encoded, prepared.encoded):
+            raise ValueError(
+                f"`teacher` {self._teacher.path} reads the documents in other pieces or windows "
+                f"than `model` {self._config.model}; give a model with its vocabulary, and the "
+                f"teacher's max_length {model.spec.max_length}, stride {model.spec.stride} and "
+                f"max_question {model.spec.max_question}"
+            )
+        outputs = model.outputs(model.batches(prepared, 32))
+        return soft_outputs(model.spec, prepared.encoded, outputs)
+
+
+def forget(folder: str) -> None:
+    """Delete what the teacher said from the folder of a run that has ended."""
+    path = os.path.join(folder, SOFT_TARGETS)
+    if os.path.exists(path):
+        os.remove(path)
+
+
+def _loaded(config: FinetuneConfig, task: str) -> Any:
+    from tfnlp.runs.task_run import TaskRun
+
+    if isinstance(config.teacher, TaskRun):
+        return config.teacher
+    try:
+        return TaskRun(config.teacher)
+    except (FileNotFoundError, ValueError) as error:
+        raise type(error)(f"`teacher` must be a run of `tfnlp finetune {task}`: {error}") from error
+
+
+def _with_some_label(spec: Any, example: Any) -> Any:
+    """Return an example with a label that is read but not learnt."""
+    if spec.task == "tag":
+        return dataclasses.replace(example, tags=(None,) * len(example.words))
+    if spec.task == "answer":
+        return dataclasses.replace(example, answers=())
+    labels = {"classify": spec.labels[:1], "similarity": (spec.mean,), "choose": (0,)}
+    return dataclasses.replace(example, label=labels[spec.task][0])
+
+
+def _read(path: str) -> dict[str, np.ndarray]:
+    """Return the arrays of a file.
+
+    Raises:
+        ValueError: for a damaged one.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            return dict(found)  # a ZIP archive, which has checksums
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path} is damaged ({error}); delete it, and the teacher computes it again"
+        ) from error
