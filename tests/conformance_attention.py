@@ -95,6 +95,8 @@ def block_row(name, args, inputs, **kwargs):
     return Row(f"TransformerBlock {name}", layers.TransformerBlock, args, inputs, **kwargs)
 
 
+LOW_RANK = {"rank": 2, "matrices": ["query", "value", "attention_output", "output"]}
+LOW_RANK.update(alpha=3.0, dropout=0.0)
 ATTENTION_ROWS = [
     score_row(layers.AdditiveAttention, {"units": F}, H),
     score_row(layers.GeneralAttention, {}, H),
@@ -119,6 +121,7 @@ ATTENTION_ROWS = [
         keep=everything,
     ),
     attention_row("packed", {}, **packed),
+    attention_row("low rank", {"low_rank": LOW_RANK}, masked_tokens, time=masked_time),
     attention_row("scores", {}, masked_tokens, **scored),
     attention_row("cache", {"causal": True}, decoding, time=decoding_time, **decoded),
     attention_row(
@@ -150,6 +153,7 @@ ATTENTION_ROWS = [
         **decoded,
     ),
     block_row("packed", {"causal": True}, **packed),
+    block_row("low rank", {"low_rank": LOW_RANK}, masked_tokens, time=masked_time),
     block_row("scores", {}, masked_tokens, **scored),
     *[
         block_row(

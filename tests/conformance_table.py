@@ -42,6 +42,13 @@ table = {"vocab_size": V, "hidden_size": H}
 
 ROWS = [
     Row("LayerNorm", layers.LayerNorm, {"epsilon": 1e-5}, tokens, time=token_time),
+    Row(
+        "LowRankUpdate",
+        layers.LowRankUpdate,
+        {"rank": 2, "units": 3, "count": 3, "parts": [0, 2], "alpha": 4.0},
+        tokens,
+        time=token_time,
+    ),
     Row("TokenEmbedding", layers.TokenEmbedding, {**table, **he}, words, time=token_time),
     Row(
         "TokenEmbedding reverse",

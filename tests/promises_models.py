@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from tfnlp import models
+from tfnlp.layers import LowRank
 from tfnlp.models import shapes
 
 SIZE = dict(vocab_size=9, num_layers=1, hidden_size=4, num_heads=2, intermediate_size=4)
@@ -57,6 +58,12 @@ def with_layers(layers, build=models.bert):
 
 def electra_pretrainer(size):
     return models.electra_pretrainer(models.electra(**SIZE), size)
+
+
+def low_rank_twice():
+    model = models.gpt(**SIZE)
+    for _ in range(2):
+        models.add_low_rank(model, LowRank(2))
 
 
 def generated(function=models.generate, count=2, **arguments):
@@ -228,6 +235,22 @@ MODELS = {
         "a layer that the encoder does not have": [
             ("layer=2", lambda: models.sentence_encoder(bert(), layer=2)),
             ("layer=-3", lambda: models.sentence_encoder(bert(), layer=-3)),
+        ],
+    },
+    "add_low_rank": {
+        "a model without such blocks": [
+            ("no TransformerBlock", lambda: models.add_low_rank(seq2seq(), LowRank(2)))
+        ],
+        "one that has updates already": [("already", lambda: low_rank_twice())],
+    },
+    "train_weights": {
+        "a pattern that is no regular expression or is found in no path": [
+            ("trained='['", lambda: models.train_weights(gpt(), ["["])),
+            ("frozen='layer_9'", lambda: models.train_weights(gpt(), frozen=["layer_9"])),
+        ],
+        "if nothing of the model would be trained": [
+            ("nothing", lambda: models.train_weights(gpt(), frozen=["."])),
+            ("nothing", lambda: models.train_weights(gpt(), ["bias"], ["bias"])),
         ],
     },
     "siamese": {

@@ -18,6 +18,8 @@ from tfnlp.layers import (
     DotAttention,
     Dropout,
     Highway,
+    LowRank,
+    LowRankUpdate,
     MaskedLMHead,
     MultiHeadAttention,
     PositionEmbedding,
@@ -135,6 +137,31 @@ NEGATIVES = {
     ],
 }
 LAYERS = {
+    "LowRank": {
+        "a rank below 1": [("rank=0", lambda: LowRank(0))],
+        "an unknown matrix or none": [
+            ("'pooler'", lambda: LowRank(2, ("query", "pooler"))),
+            ("matrices=()", lambda: LowRank(2, ())),
+        ],
+        "alpha not above 0": [
+            ("alpha=0", lambda: LowRank(2, alpha=0)),
+            ("alpha=nan", lambda: LowRank(2, alpha=NAN)),
+        ],
+        "a dropout outside [0, 1)": [("dropout=1", lambda: LowRank(2, dropout=1))],
+    },
+    "LowRankUpdate": {
+        "a rank, units or count below 1": [
+            ("rank=0", lambda: LowRankUpdate(0, 4)),
+            ("units=0", lambda: LowRankUpdate(2, 0)),
+            ("count=0", lambda: LowRankUpdate(2, 4, 0)),
+        ],
+        "parts that are none, not distinct or not below count": [
+            ("parts=()", lambda: LowRankUpdate(2, 4, parts=())),
+            ("parts=(0, 0)", lambda: LowRankUpdate(2, 4, 2, (0, 0))),
+            ("parts=(2,)", lambda: LowRankUpdate(2, 4, 2, (2,))),
+        ],
+        "a dropout outside [0, 1)": [("rate=1", lambda: LowRankUpdate(2, 4, dropout=1))],
+    },
     "MultiHeadAttention": ATTENTION,
     "TransformerBlock": {
         "as `MultiHeadAttention`": [

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.families.family import Family
 
+FEW_WEIGHTS = 10  # factor of the rate where few weights of a model are trained
 _LAYERS, _WIDTH = 12, 768  # BERT-base and GPT
 
 

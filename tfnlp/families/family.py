@@ -13,8 +13,9 @@ class Fitting:
 
     Attributes:
         reader: Function of a backbone to the reader of its texts, see `tfnlp.text`.
-        fine_tuned: Function of (backbone, `TaskSpec`, head arguments, output arguments, dtype) to
-            the task's model; None of a family that is only used for features.
+        fine_tuned: Function of (backbone, `TaskSpec`, head arguments, output arguments, dtype,
+            `tfnlp.families.adaptation.Adaptation`) to the task's model; None of a family that is
+            only used for features.
         packs: Whether `fine_tuned` takes `packed`, which makes a model of packed rows.
         features: Function of (backbone, names of layers) to `(features, number of layers, width,
             mix)` of a network on frozen layers.

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.families.adaptation import Adaptation
+
 if TYPE_CHECKING:
     from tfnlp.convert.pretrained import Pretrained
+
+WHOLE = Adaptation()  # all weights are trained
 
 
 def max_positions(backbone: Pretrained) -> int | None:
@@ -64,6 +68,7 @@ def fine_tuned_encoder(
     head: dict,
     outputs: dict,
     dtype: str | None,
+    adaptation: Adaptation = WHOLE,
     packed: bool = False,
     hidden: str | None = None,
     drop_first: bool = True,
@@ -72,7 +77,7 @@ def fine_tuned_encoder(
 
     Args:
         backbone: A BERT, or another encoder of its kind.
-        spec, head, outputs, dtype, packed: See `Fitting`.
+        spec, head, outputs, dtype, adaptation, packed: See `Fitting`.
         hidden, drop_first: Of a layer before the linear one, see `models.bert_task`.
     """
     from tfnlp import models
@@ -83,12 +88,18 @@ def fine_tuned_encoder(
         build = backbone.family.encoder_function()
         changes.update({"dtype": dtype, "packed": packed})
         encoder = models.encoder_for_tasks(build, encoder, backbone.config, **changes)
+        adaptation.apply(encoder)
     outputs = {**outputs, "hidden": hidden, "drop_first": drop_first}
     return models.bert_task(encoder, spec.output, dropout=head["dropout"], **outputs)
 
 
 def fine_tuned_gpt(
-    backbone: Pretrained, spec: Any, head: dict, outputs: dict, dtype: str | None
+    backbone: Pretrained,
+    spec: Any,
+    head: dict,
+    outputs: dict,
+    dtype: str | None,
+    adaptation: Adaptation = WHOLE,
 ) -> Any:
     """Return one linear layer on a whole GPT (Radford et al. 2018, sections 3.2 and 3.3)."""
     from tfnlp import models
@@ -97,6 +108,7 @@ def fine_tuned_gpt(
     if not backbone.saved:
         rates = {"dropout": head["dropout"], "attention_dropout": head["dropout"]}
         encoder = models.gpt_with_extra_tokens(encoder, backbone.config, dtype=dtype, **rates)
+        adaptation.apply(encoder)
     return models.gpt_task(encoder, spec.output, dropout=head["dropout"], **outputs)
 
 

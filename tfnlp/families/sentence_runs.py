@@ -11,6 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tfnlp.families.adaptation import adaptation_of
 from tfnlp.families.preparation import BPE_VOCABULARY, SENTENCEPIECE_MODEL, VOCABULARY
 
 if TYPE_CHECKING:
@@ -120,8 +121,10 @@ def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) 
 
     check_size(path, count_weights(path, build, arguments))
     lowercase = text_flag(path, run, "lowercase") if "text" in run else None
-    encoder = function()(**arguments, dtype=dtype)
+    encoder, adaptation = function()(**arguments, dtype=dtype), adaptation_of(run)
+    adaptation.apply(encoder)
     _, history = restore_weights(path, siamese_of(encoder, settings))
+    adaptation.finish(encoder)
     kept = (os.path.join(path, name) for name in VOCABULARIES)
     return Pretrained(
         encoder,

@@ -22,6 +22,7 @@ from tfnlp.layers.heads import (
     Pooler,
 )
 from tfnlp.layers.highway import Highway
+from tfnlp.layers.low_rank import LowRank, LowRankUpdate
 from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
@@ -50,6 +51,8 @@ __all__ = [
     "Highway",
     "LayerNorm",
     "LogitBias",
+    "LowRank",
+    "LowRankUpdate",
     "MaskedLMHead",
     "MultiHeadAttention",
     "NextSentenceHead",

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.dense import built_dense
+from tfnlp.layers.dense import BuiltDense, built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
 from tfnlp.layers.kernels.blockwise_attention import (
@@ -16,6 +16,7 @@ from tfnlp.layers.kernels.blockwise_attention import (
 )
 from tfnlp.layers.kernels.columns import from_columns, to_columns
 from tfnlp.layers.kernels.target import by_target
+from tfnlp.layers.low_rank import LowRank, low_rank_of
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 # Attention with more scores than these is computed in blocks, on a TPU and elsewhere: a CPU takes
@@ -60,6 +61,8 @@ class MultiHeadAttention(keras.layers.Layer):
         causal: position t attends to positions <= t only.
         kernel_initializer: Keras initializer of the kernels.
         output_divisor: divides the initial values of the output kernel.
+        low_rank: a `LowRank` (or its config) whose matrices "query", "key", "value" and
+            "attention_output" have updates of low rank here; None: no matrix has.
 
     Call:
         inputs: `[B, T, H]`.
@@ -93,6 +96,7 @@ class MultiHeadAttention(keras.layers.Layer):
         causal: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         output_divisor: float = 1.0,
+        low_rank: LowRank | dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -101,6 +105,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.causal = causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.output_divisor = output_divisor
+        self.low_rank = low_rank_of(low_rank)
         self.supports_masking = True
         self.probability_dropout = Dropout(dropout, dtype=self.dtype_policy)
 
@@ -114,7 +119,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.head_size = hidden // self.num_heads
         self.cross = context_shape is not None
 
-        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> keras.layers.Dense:
+        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> BuiltDense:
             return built_dense(
                 width, units, self.kernel_initializer, self.dtype_policy, name, divisor=divisor
             )
@@ -125,6 +130,28 @@ class MultiHeadAttention(keras.layers.Layer):
         else:
             self.qkv = dense(hidden, 3 * hidden, "qkv")
         self.output_dense = dense(hidden, hidden, "output", self.output_divisor)
+        if self.low_rank is not None:
+            self.add_low_rank(self.low_rank)
+
+    def projections(self) -> list[tuple[BuiltDense, tuple[str, ...]]]:
+        """Return the dense layers with the names of the matrices in each, see `LowRank`."""
+        if self.cross:
+            first = [(self.query, ("query",)), (self.key_value, ("key", "value"))]
+        else:
+            first = [(self.qkv, ("query", "key", "value"))]
+        return [*first, (self.output_dense, ("attention_output",))]
+
+    def add_low_rank(self, low_rank: LowRank) -> None:
+        """Add low-rank updates to the matrices of the layer, which is built."""
+        for dense, names in self.projections():
+            dense.add_low_rank(low_rank, names)
+        self.low_rank = low_rank
+
+    def merge_low_rank(self) -> None:
+        """Add the updates to the kernels and remove them: the outputs stay the same."""
+        for dense, _ in self.projections():
+            dense.merge_low_rank()
+        self.low_rank = None
 
     def call(
         self,
@@ -187,17 +214,23 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = blockwise_attention(*projected, visible, drops, blocks)
         heads = ops.reshape(heads, (-1, self.hidden_size, length))  # [B, H, T]
         last = self.output_dense
-        return from_columns(heads, ops.copy(last.kernel), ops.copy(last.bias))
+        outputs = from_columns(heads, ops.copy(last.kernel), ops.copy(last.bias))
+        if last.update is None:
+            return outputs
+        return outputs + last.update(ops.swapaxes(heads, 1, 2))
 
-    def _columns(self, dense: keras.layers.Dense, x: Tensor, parts: int) -> list[Tensor]:
+    def _columns(self, dense: BuiltDense, x: Tensor, parts: int) -> list[Tensor]:
         """Return `parts` tensors `[B, N, D, T]` of `[B, T, C]`."""
         kernels = ops.split(ops.convert_to_tensor(dense.kernel), parts, axis=-1)  # [C, H]
         biases = ops.split(ops.convert_to_tensor(dense.bias), parts)
         shape = (-1, self.num_heads, self.head_size, x.shape[1])
-        return [
-            ops.reshape(to_columns(x, kernel, bias), shape)
-            for kernel, bias in zip(kernels, biases, strict=True)
-        ]
+        columns = [
+            to_columns(x, kernel, bias) for kernel, bias in zip(kernels, biases, strict=True)
+        ]  # [B, H, T]
+        if dense.update is not None:
+            updates = ops.split(ops.swapaxes(dense.update(x), 1, 2), parts, axis=1)
+            columns = [x + update for x, update in zip(columns, updates, strict=True)]
+        return [ops.reshape(x, shape) for x in columns]
 
     def _whole(
         self,
@@ -277,7 +310,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         return _heads(self._project(self.key_value, context, 2))
 
-    def _project(self, dense: keras.layers.Dense, x: Tensor, parts: int) -> Tensor:
+    def _project(self, dense: BuiltDense, x: Tensor, parts: int) -> Tensor:
         """Return `[B, T, parts, N, D]` of `[B, T, C]`, by one matrix product."""
         length = x.shape[1] or ops.shape(x)[1]
         flat = dense(ops.reshape(x, (-1, x.shape[-1])))  # [B*T, parts*H]
@@ -319,6 +352,7 @@ class MultiHeadAttention(keras.layers.Layer):
             "causal": self.causal,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "output_divisor": self.output_divisor,
+            "low_rank": None if self.low_rank is None else self.low_rank.config(),
         }
 
 

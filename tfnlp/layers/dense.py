@@ -1,5 +1,6 @@
 """Dense layers inside other layers, created and built in one call."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -7,17 +8,66 @@ from keras import ops
 
 from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.kernels.product import product
+from tfnlp.layers.low_rank import LowRank, LowRankUpdate
 from tfnlp.layers.types import Tensor
 
 
-class _Dense(keras.layers.Dense):
-    """Keras's layer, with products and gradients that XLA's compilers make fast."""
+class BuiltDense(keras.layers.Dense):
+    """Keras's layer, with products and gradients that XLA's compilers make fast.
+
+    Attributes:
+        update: the `LowRankUpdate` that is added to `W x + b`, or None.
+    """
+
+    update: LowRankUpdate | None = None
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         rows = len(inputs.shape) == 2
         flat = inputs if rows else ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, H]
-        y = self.activation(add_bias(product(flat, ops.convert_to_tensor(self.kernel)), self.bias))
+        y = add_bias(product(flat, ops.convert_to_tensor(self.kernel)), self.bias)
+        if self.update is not None:
+            y = y + self.update(flat)
+        y = self.activation(y)
         return y if rows else ops.reshape(y, (*ops.shape(inputs)[:-1], self.units))
+
+    def add_low_rank(self, low_rank: LowRank, names: Sequence[str]) -> None:
+        """Add low-rank updates to those of the layer's matrices that the settings name.
+
+        Args:
+            low_rank: the settings.
+            names: of the matrices whose outputs stand side by side.
+
+        Raises:
+            ValueError: if the layer has updates already.
+        """
+        if self.update is not None:
+            raise ValueError(f"{self.path} has low-rank updates already; merge them first")
+        parts = [part for part, name in enumerate(names) if name in low_rank.matrices]
+        if not parts:
+            return
+        update = LowRankUpdate(
+            low_rank.rank,
+            self.units // len(names),
+            len(names),
+            parts,
+            low_rank.alpha,
+            low_rank.dropout,
+            dtype=self.dtype_policy,
+            name="update",
+        )
+        # The path of its weights, whether the layer around it is being built or was long ago.
+        with keras.name_scope("update", caller=update, override_parent=self.path):
+            update.build((None, self.kernel.shape[0]))
+        self._tracker.unlock()
+        self.update = update
+        self._tracker.lock()
+
+    def merge_low_rank(self) -> None:
+        """Add the updates to the kernel and remove them: the outputs stay the same."""
+        if self.update is not None:
+            self.kernel.assign_add(ops.cast(self.update.matrix(), self.kernel.dtype))
+            self._tracker.untrack(self.update)
+            self.update = None
 
 
 def built_dense(
@@ -28,8 +78,8 @@ def built_dense(
     name: str,
     activation: str | None = None,
     divisor: float = 1.0,
-) -> keras.layers.Dense:
-    """Return a `keras.layers.Dense` from `width` to `units` whose weights exist already.
+) -> BuiltDense:
+    """Return a dense layer from `width` to `units` whose weights exist already.
 
     Args:
         width: size of the last axis of the inputs.
@@ -46,7 +96,7 @@ def built_dense(
     def divided(shape: tuple[int, ...], dtype: Any = None) -> Any:
         return fill(shape, dtype=dtype) / divisor
 
-    layer = _Dense(
+    layer = BuiltDense(
         units,
         activation=activation,
         kernel_initializer=fill if divisor == 1.0 else divided,

@@ -8,8 +8,9 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
-from tfnlp.layers.dense import built_dense
+from tfnlp.layers.dense import BuiltDense, built_dense
 from tfnlp.layers.dropout import Dropout
+from tfnlp.layers.low_rank import LowRank, low_rank_of
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.remat import rematerialized
 from tfnlp.layers.types import Initializer, Shape, Tensor
@@ -39,6 +40,8 @@ class TransformerBlock(keras.layers.Layer):
         kernel_initializer: Keras initializer of all kernels.
         residual_divisor: divides the initial values of the kernels whose outputs are added to
             the residual stream, `sqrt(2 L)` in GPT-2 (Radford et al. 2019, section 2.3).
+        low_rank: a `LowRank` (or its config): which matrices have updates of low rank, those of a
+            cross-attention too; None: no matrix has. `models.add_low_rank` adds them to a model.
 
     Call: `inputs` `[B, T, H]`, `mask` bool `[B, T]` (True for real tokens), `cached_keys`,
     `cached_values`, `cache_index` and `sequence_ids` as in `MultiHeadAttention`, `return_scores`
@@ -66,6 +69,7 @@ class TransformerBlock(keras.layers.Layer):
         causal: bool = False,
         kernel_initializer: Initializer = "glorot_uniform",
         residual_divisor: float = 1.0,
+        low_rank: LowRank | dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -81,13 +85,14 @@ class TransformerBlock(keras.layers.Layer):
         self.causal = causal
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.residual_divisor = residual_divisor
+        self.low_rank = low_rank_of(low_rank)
         self.supports_masking = True
         self._function = activation_function(activation)
 
     def build(self, inputs_shape: Shape, context_shape: Shape | None = None) -> None:
         hidden, policy = inputs_shape[-1], self.dtype_policy
 
-        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> keras.layers.Dense:
+        def dense(width: int, units: int, name: str, divisor: float = 1.0) -> BuiltDense:
             return built_dense(width, units, self.kernel_initializer, policy, name, divisor=divisor)
 
         def norm(name: str) -> LayerNorm:
@@ -120,6 +125,26 @@ class TransformerBlock(keras.layers.Layer):
         self.output_norm = norm("output_norm")
         self.attention_output_dropout = Dropout(self.dropout, dtype=policy)
         self.output_dropout = Dropout(self.dropout, dtype=policy)
+        if self.low_rank is not None:
+            self.add_low_rank(self.low_rank)
+
+    def projections(self) -> list[tuple[BuiltDense, tuple[str, ...]]]:
+        """Return the dense layers with the names of the matrices in each, see `LowRank`."""
+        crossed = self.cross_attention.projections() if self.cross else []
+        transformed = [(self.intermediate, ("intermediate",)), (self.output_dense, ("output",))]
+        return [*self.attention.projections(), *crossed, *transformed]
+
+    def add_low_rank(self, low_rank: LowRank) -> None:
+        """Add low-rank updates to the matrices of the block, which is built."""
+        for dense, names in self.projections():
+            dense.add_low_rank(low_rank, names)
+        self.low_rank = low_rank
+
+    def merge_low_rank(self) -> None:
+        """Add the updates to the kernels and remove them: the outputs stay the same."""
+        for dense, _ in self.projections():
+            dense.merge_low_rank()
+        self.low_rank = None
 
     def call(
         self,
@@ -309,6 +334,7 @@ class TransformerBlock(keras.layers.Layer):
             "causal": self.causal,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "residual_divisor": self.residual_divisor,
+            "low_rank": None if self.low_rank is None else self.low_rank.config(),
         }
 
 

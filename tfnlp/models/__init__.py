@@ -73,6 +73,13 @@ from tfnlp.models.gpt import (
 )
 from tfnlp.models.gpt_decoder import GPTDecoder
 from tfnlp.models.gpt_tasks import gpt_task, gpt_with_extra_tokens
+from tfnlp.models.low_rank import (
+    add_low_rank,
+    count_trained,
+    low_rank_updates,
+    merge_low_rank,
+    train_weights,
+)
 from tfnlp.models.nnlm import NNLM, nnlm, nnlm_pretrainer
 from tfnlp.models.roberta import (
     ROBERTA_BASE,
@@ -159,12 +166,14 @@ __all__ = [
     "TRANSFORMER_BIG",
     "TRANSFORMER_MINI",
     "TransformerDecoder",
+    "add_low_rank",
     "beam_search",
     "bert",
     "bert_for_tasks",
     "bert_pretrainer",
     "bert_task",
     "copy_teacher",
+    "count_trained",
     "distilbert",
     "distilbert_pretrainer",
     "electra",
@@ -181,6 +190,8 @@ __all__ = [
     "gpt_task",
     "gpt_with_extra_tokens",
     "greedy",
+    "low_rank_updates",
+    "merge_low_rank",
     "nnlm",
     "nnlm_pretrainer",
     "roberta",
@@ -190,6 +201,7 @@ __all__ = [
     "sentence_encoder",
     "seq2seq",
     "siamese",
+    "train_weights",
     "transformer",
     "unpacked_task",
     "word2vec",

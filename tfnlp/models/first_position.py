@@ -31,6 +31,8 @@ class _BlockAtFirst(keras.layers.Layer):
         x = ops.cast(inputs, self.compute_dtype)
         kernel = ops.convert_to_tensor(attention.qkv.kernel)  # [H, 3H]
         bias = ops.convert_to_tensor(attention.qkv.bias)
+        if attention.qkv.update is not None:
+            kernel = kernel + ops.cast(attention.qkv.update.matrix(), kernel.dtype)
         heads, size, hidden = attention.num_heads, attention.head_size, attention.hidden_size
         length = x.shape[1] or ops.shape(x)[1]
 

@@ -10,6 +10,8 @@ from tfnlp.families.precision import PrecisionConfig
 from tfnlp.families.use_config import MODEL_HELP, ColumnConfig
 from tfnlp.runs.sentence_examples import OBJECTIVES
 
+MATRICES = ("query", "key", "value", "attention_output", "intermediate", "output")
+
 FEATURES = (
     "embeddings",
     "second-to-last",
@@ -87,7 +89,8 @@ class FinetuneConfig(
     learning_rate: float | None = option(
         None,
         "peak (default: BERT 3e-5, GPT 6.25e-5, of smaller models more: times "
-        "12 x 768 / (layers x width), up to 3e-4 and 5e-4; features 2e-3)",
+        "12 x 768 / (layers x width), up to 3e-4 and 5e-4; with `lora` or `train_weights` ten "
+        "times that, up to 2e-3; features 2e-3)",
         above=0, group="optimisation",
     )  # fmt: skip
     warmup: float | None = option(
@@ -130,6 +133,32 @@ class FinetuneConfig(
     unfreeze_every: float | None = option(
         None, "train the head alone, then a layer more every so often",
         above=0, metavar="EPOCHS", group="optimisation",
+    )  # fmt: skip
+    lora: int | None = option(
+        None,
+        "train low-rank updates of the matrices (LoRA) and the head alone: their rank",
+        at_least=1, metavar="RANK", group="parts of the model",
+    )  # fmt: skip
+    lora_matrices: list[str] = option(
+        ["query", "value"], "which matrices of each layer get updates",
+        choices=MATRICES, group="parts of the model",
+    )  # fmt: skip
+    lora_alpha: float | None = option(
+        None, "updates are multiplied by ALPHA / RANK (default: 2 RANK)",
+        above=0, metavar="ALPHA", group="parts of the model",
+    )  # fmt: skip
+    lora_dropout: float = option(
+        0.0, "rate on the inputs of the updates", at_least=0, below=1, group="parts of the model"
+    )
+    train_weights: list[str] = option(
+        [],
+        "train the weights in whose path one of these regular expressions is found, and the head; "
+        "BitFit: '/(bias|beta)$'",
+        metavar="REGEX", group="parts of the model",
+    )  # fmt: skip
+    freeze_weights: list[str] = option(
+        [], "do not train the weights in whose path one of these is found, such as 'layer_[0-3]/'",
+        metavar="REGEX", group="parts of the model",
     )  # fmt: skip
     seeds: list[int] = option(
         [1], "one run each; several give a mean", at_least=0, group="optimisation"
@@ -268,7 +297,7 @@ TASKS: dict[str, tuple[type[Config], str]] = {
 
 def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> dict[str, Any]:
     """Return the numbers of a training: those of the config, else the papers'."""
-    from tfnlp.families.defaults import depth, learning_rate
+    from tfnlp.families.defaults import FEW_WEIGHTS, depth, learning_rate
     from tfnlp.families.fitting import width
 
     fitting = backbone.family.fitting
@@ -282,6 +311,9 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
             weight_decay=0.01,
             dropout=0.1,
         )
+        if config.lora is not None or config.train_weights:
+            rate = FEW_WEIGHTS * defaults["learning_rate"]
+            defaults["learning_rate"] = float(f"{min(2e-3, rate):.1e}")
     settings = {
         name: value if getattr(config, name) is None else getattr(config, name)
         for name, value in defaults.items()

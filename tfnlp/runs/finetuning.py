@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
@@ -29,7 +30,7 @@ from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_table import rows_as_json, table
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
 from tfnlp.runs.kept_layers import with_kept_layers
-from tfnlp.runs.memory import check_batch_memory
+from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 
 
@@ -134,6 +135,8 @@ class Finetuning:
         self.features = config.features or ("sum-all" if frozen else None)
         if config.pack:
             check_pack(task, config, self.backbone, self.features)
+        self.adaptation = adaptation_asked(config)
+        check_adaptation(self.adaptation, self.backbone, self.features)
         self.spec = spec_of(task, config, self.backbone, self.features, self.train)
         self.teaching, self.examples = None, self.train
         if config.teacher is not None:
@@ -210,7 +213,7 @@ class Finetuning:
         trainer = make_trainer(*shared, learnt, settings, steps, epoch, folder, seed)
         print(
             f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
-            f"measure on; {model.model.count_params() / 1e6:.2f} M weights"
+            f"measure on; {shown_weights(model.model, optimizer_of(settings))}"
             + (f" on {features} features" if features else "")
             + f"; {steps} steps of {_size(settings, batches)}"
             + ("" if self.teaching is None else f"; {self.teaching.described()}"),
@@ -225,8 +228,8 @@ class Finetuning:
             patience=self.config.patience,
         )
         trainer.restore(best=True)
-        if self.config.dtype_policy() and features is None:
-            model = self._in_float32(model, config, words)
+        if (self.config.dtype_policy() or self.adaptation) and features is None:
+            model = self._ordinary(model, config, words)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
         forget(folder)
@@ -234,10 +237,11 @@ class Finetuning:
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
-    def _in_float32(self, trained: Any, config: dict[str, Any], words: list[str] | None) -> Any:
-        """Return a model with the weights of one of 16 bits: what the other commands load."""
+    def _ordinary(self, trained: Any, config: dict[str, Any], words: list[str] | None) -> Any:
+        """Return a float32 model with merged updates: what the other commands load."""
         model = task_folder.make_task_model(self.backbone, config, words)
         model.model.set_weights(trained.model.get_weights())
+        self.adaptation.finish(model.model)
         return model
 
     def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
@@ -349,6 +353,7 @@ class Finetuning:
             "spec": self.spec.config(),
             "backbone": task_folder.backbone_config(self.backbone),
             "features": features,
+            **({SECTION: self.adaptation.config()} if self.adaptation else {}),
             "head": head,
             "columns": {"text": config.text_columns, "label": config.label},
             "training": {

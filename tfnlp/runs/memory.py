@@ -105,6 +105,30 @@ def check_weights(family: Family, config: Any, arguments: dict[str, Any], heads:
         )
 
 
+def shown_weights(model: Any, optimizer: Any) -> str:
+    """Return how many weights a model has, and what a part of them saves, for people to read.
+
+    What training keeps is a number for each weight and, of those that are trained, one for the
+    gradient and those of the optimizer.
+
+    Args:
+        model: A Keras model.
+        optimizer: See `tfnlp.training.optimizer`.
+    """
+    from tfnlp.models import count_trained
+
+    count, trained = model.count_params(), count_trained(model)
+    shown, slots = f"{count / 1e6:.2f} M weights", 1 + len(optimizer.slot_names)
+    if trained == count:
+        return shown
+    needed, most = (_BYTES * (count + n * slots) for n in (trained, count))
+    return (
+        f"{shown}, {trained / 1e6:.3f} M of them trained ({100 * trained / count:.2f} %): with "
+        f"gradients and the optimizer's numbers {needed / 1e6:,.0f} MB instead of "
+        f"{most / 1e6:,.0f} MB"
+    )
+
+
 def gigabytes(count: int) -> str:
     """Return a number of bytes as text."""
     return f"{count / 1e9:,.1f} GB"

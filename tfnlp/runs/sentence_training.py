@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from tfnlp.families import sentence_runs
+from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
 from tfnlp.families.preparation import write_lines
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import crc32, read_parts, say, shown_source
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
-from tfnlp.runs.memory import check_batch_memory
+from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.sentence_examples import check_alike, lesson_of
 
 _EPOCHS = {"cosine": 4.0}  # of other objectives 1
@@ -55,6 +56,8 @@ class SentenceTrainingRuns:
         self._check_dev()
         output = None if config.restart else config.output
         self.backbone = task_folder.load_backbone(config.model, output)
+        self.adaptation = adaptation_asked(config)
+        check_adaptation(self.adaptation, self.backbone, None)
         pooled = pooled_of(self.backbone, config.pooling)
         self.sentences = sentence_runs.SentenceRun(
             pooled.pooling, self._max_length(), len(self.lesson.rows[0]), len(self.lesson.classes)
@@ -112,6 +115,7 @@ class SentenceTrainingRuns:
             encoder, arguments = sentence_runs.trainable_encoder(
                 self.backbone, settings["dropout"], config.dtype_policy()
             )
+            self.adaptation.apply(encoder)
             network = sentence_runs.siamese_of(encoder, self.sentences)
             task = tasks.SentenceTraining(
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
@@ -140,7 +144,7 @@ class SentenceTrainingRuns:
         print(
             f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
             f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on; "
-            f"{task.model.count_params() / 1e6:.2f} M weights; {steps} steps of "
+            f"{shown_weights(task.model, optimizer_of(settings))}; {steps} steps of "
             f"{settings['batch_size']}",
             flush=True,
         )
@@ -155,9 +159,11 @@ class SentenceTrainingRuns:
             patience=config.patience,
         )
         trainer.restore(best=True)
-        if config.dtype_policy():  # what other commands load
+        if config.dtype_policy() or self.adaptation:  # what other commands load
             encoder, arguments = sentence_runs.trainable_encoder(self.backbone, 0.0, None)
+            self.adaptation.apply(encoder)
             encoder.set_weights(trained.encoder.get_weights())
+            self.adaptation.finish(encoder)
             trained = self._pretrained(encoder, arguments)
         plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, trained, before, steps)
@@ -230,6 +236,7 @@ class SentenceTrainingRuns:
             "arguments": arguments,
             "text": None if lowercase is None else {"lowercase": lowercase},
             sentence_runs.SECTION: dataclasses.asdict(self.sentences),
+            SECTION: self.adaptation.config() if self.adaptation else None,
             "columns": {"text": config.text_columns, "label": config.label},
             "training": {
                 **settings,

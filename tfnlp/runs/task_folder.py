@@ -166,6 +166,7 @@ def make_task_model(
         ValueError: for a task that the backbone can't have.
     """
     from tfnlp import models
+    from tfnlp.families.adaptation import adaptation_of
     from tfnlp.hub import TaskModel
     from tfnlp.tasks import TaskSpec
     from tfnlp.text import WordIndex
@@ -175,11 +176,12 @@ def make_task_model(
     outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
     if spec.crf:
         outputs["crf"] = spec.crf
-    if pack:
-        packed = fitting.fine_tuned(backbone, spec, head, outputs, dtype, packed=True)
-        return TaskModel(spec, reader, models.unpacked_task(packed), packed=packed)
     if config["features"] is None:
-        return TaskModel(spec, reader, fitting.fine_tuned(backbone, spec, head, outputs, dtype))
+        whole = (backbone, spec, head, outputs, dtype, adaptation_of(config))
+        if pack:
+            packed = fitting.fine_tuned(*whole, packed=True)
+            return TaskModel(spec, reader, models.unpacked_task(packed), packed=packed)
+        return TaskModel(spec, reader, fitting.fine_tuned(*whole))
     features, count, size, mix = fitting.features(backbone, config["features"])
     index = None if words is None else WordIndex(words)
     model = models.feature_task(
@@ -215,6 +217,7 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
     """
     from tfnlp import models
     from tfnlp.families import FAMILIES
+    from tfnlp.families.adaptation import adaptation_of
     from tfnlp.families.checked import check_size, config_path, section, stated
     from tfnlp.families.recognition import check_arguments
     from tfnlp.tasks import TaskSpec
@@ -227,6 +230,10 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
             f"{config_path(folder)} has a spec that makes no sense: {error}"
         ) from error
     features = stated(folder, run, "features", (*models.FEATURES, None))
+    try:
+        adaptation_of(run)
+    except ValueError as error:
+        raise ValueError(f"{config_path(folder)} is damaged: {error}") from error
     parameters = set(inspect.signature(models.feature_task).parameters)
     head = section(folder, run, "head", models.feature_task, parameters - {*_HEAD})
     names = [name for name, family in FAMILIES.items() if family.fitting is not None]
@@ -241,8 +248,14 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
     check_size(folder, numbers)
 
 
-def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | None, str]:
+def load_task(
+    folder: str, merged: bool = True
+) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | None, str]:
     """Return what fine-tuning left, with the weights that were best on the dev set.
+
+    Args:
+        folder: The run's, or a checkpoint of Hugging Face.
+        merged: Whether low-rank updates are added to the matrices that they belong to.
 
     Returns:
         `(TaskModel, config, History, results, folder of the run)`; of a checkpoint of Hugging Face
@@ -252,6 +265,7 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
     from tfnlp.families import FAMILIES
+    from tfnlp.families.adaptation import adaptation_of
     from tfnlp.families.checked import stated
     from tfnlp.runs.task_checkpoint import load_checkpoint
     from tfnlp.text.lines import read_lines
@@ -282,6 +296,8 @@ def load_task(folder: str) -> tuple[Any, dict[str, Any], Any, dict[str, Any] | N
         encoder.load_weights(weights)
         check_finite(weights, model_variables(encoder))
     _, history = restore_weights(folder, task_model.model)
+    if merged:
+        adaptation_of(config).finish(task_model.model)
     return task_model, config, history, results, folder
 
 

@@ -1,0 +1,138 @@
+"""Low-rank updates by their formula, alone and in the matrices of a Transformer block."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.layers.reference import randomize
+from tfnlp import layers
+from tfnlp.layers import LowRank, LowRankUpdate
+from tfnlp.layers import attention as attention_module
+
+rng = np.random.default_rng(3)
+X = rng.standard_normal((2, 5, 8)).astype("float32")
+MASK = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], bool)
+ALL = ("query", "key", "value", "attention_output", "intermediate", "output")
+
+
+def reference(update, x):
+    """One part after the other, in float64."""
+    down, up = (np.asarray(v, "float64") for v in (update.down, update.up))
+    found = np.zeros((*x.shape[:-1], update.count * update.units))
+    for n, part in enumerate(update.parts):
+        low = x @ down[:, n * update.rank : (n + 1) * update.rank]
+        place = slice(part * update.units, (part + 1) * update.units)
+        found[..., place] = low @ up[n] * update.alpha / update.rank
+    return found
+
+
+@pytest.mark.parametrize("count, parts", [(1, (0,)), (3, (0, 2)), (3, (1,)), (2, (0, 1))])
+def test_formula(count, parts):
+    update = LowRankUpdate(2, 6, count, parts, alpha=3.0)
+    assert not np.any(update(X))  # nothing changes at first
+    assert 0 < np.abs(update.down).max() <= 8**-0.5
+    randomize(update, rng)
+    want = reference(update, X.astype("float64"))
+    np.testing.assert_allclose(update(X), want, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(X @ np.asarray(update.matrix()), want, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_on_the_inputs_and_only_in_training():
+    update = LowRankUpdate(8, 8, dropout=0.5)
+    update.build((None, 8))
+    update.down.assign(np.eye(8))
+    update.up.assign(np.eye(8)[None] * 8)
+    np.testing.assert_allclose(update(X), X, rtol=1e-6)
+    y = np.asarray(update(X, training=True))
+    kept = y != 0
+    assert 0.2 < kept.mean() < 0.8
+    np.testing.assert_allclose(y[kept], 2 * X[kept], rtol=1e-5)
+
+
+def block(low_rank, **arguments):
+    arguments = {"num_heads": 2, "intermediate_size": 12, **arguments}
+    layer = layers.TransformerBlock(low_rank=low_rank, **arguments)
+    layer(X, mask=MASK)
+    randomize(layer, rng)
+    return layer
+
+
+@pytest.mark.parametrize("matrices", [*((name,) for name in ALL), ("query", "value"), ALL])
+def test_a_block_is_one_with_other_kernels(matrices):
+    changed = block(LowRank(2, matrices, alpha=5.0))
+    plain = layers.TransformerBlock(2, 12)
+    plain(X)
+    kernels = {dense.kernel.path.split("/", 1)[1]: dense for dense, _ in changed.projections()}
+    weights = {v.path.split("/", 1)[1]: v for v in changed.weights}
+    touched = 0
+    for variable in plain.weights:
+        path = variable.path.split("/", 1)[1]
+        value = np.asarray(weights[path])
+        update = kernels[path].update if path in kernels else None
+        if update is not None:
+            value = value + reference(update, np.eye(len(value)))
+            touched += len(update.parts)
+        variable.assign(value)
+    assert touched == len(matrices)
+    want = plain(X, mask=MASK)
+    np.testing.assert_allclose(changed(X, mask=MASK), want, rtol=1e-4, atol=1e-5)
+    changed.merge_low_rank()
+    assert [v.shape for v in changed.weights] == [v.shape for v in plain.weights]
+    np.testing.assert_allclose(changed(X, mask=MASK), want, rtol=1e-4, atol=1e-5)
+
+
+def test_attention_in_blocks_has_the_updates_too(monkeypatch):
+    whole = block(LowRank(2, ALL))
+    want, gradients = with_gradients(whole)
+    monkeypatch.setattr(attention_module, "_ELSEWHERE", 0)
+    monkeypatch.setattr(attention_module, "_ON_TPU", 0)
+    found, others = with_gradients(whole)
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+    for one, other in zip(gradients, others, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-3, atol=1e-4)
+
+
+def with_gradients(layer):
+    import tensorflow as tf
+
+    variables = [v.value for v in layer.trainable_variables]
+    with tf.GradientTape() as tape:
+        y = layer(tf.constant(X), mask=tf.constant(MASK))
+        loss = tf.reduce_sum(y**2 * tf.cast(MASK, "float32")[..., None])
+    return y[MASK], tape.gradient(loss, variables)
+
+
+def test_gradients_are_those_of_the_merged_kernel():
+    """`dL/dA = s dL/dW B^T` and `dL/dB = s A^T dL/dW`."""
+    import tensorflow as tf
+
+    dense = block(LowRank(2, ("output",), alpha=3.0)).output_dense
+    flat = tf.constant(rng.standard_normal((7, 12)).astype("float32"))
+    values = [v.value for v in (dense.kernel, dense.update.down, dense.update.up)]
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(dense(flat) ** 3)
+    kernel, down, up = (g.numpy() for g in tape.gradient(loss, values))
+    np.testing.assert_allclose(down, 1.5 * kernel @ values[2][0].numpy().T, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(up[0], 1.5 * values[1].numpy().T @ kernel, rtol=1e-3, atol=1e-3)
+
+
+def test_a_block_with_updates_is_saved_with_them(tmp_path):
+    inputs = keras.Input((5, 8))
+    model = keras.Model(inputs, layers.TransformerBlock(2, 12, low_rank=LowRank(2, ALL))(inputs))
+    randomize(model.layers[-1], rng)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(X), model(X))
+    assert loaded.layers[-1].low_rank == LowRank(2, ALL, 4.0)
+
+
+def test_cross_attention():
+    inputs, context = ops.convert_to_tensor(X), ops.convert_to_tensor(X[:, :3, :6])
+    layer = layers.MultiHeadAttention(2, low_rank=LowRank(2, ("key", "attention_output")))
+    layer(inputs, context=context)
+    randomize(layer, rng)
+    assert layer.key_value.update.parts == (0,) and layer.query.update is None
+    want = np.asarray(layer(inputs, context=context))
+    layer.merge_low_rank()
+    np.testing.assert_allclose(layer(inputs, context=context), want, rtol=1e-4, atol=1e-5)

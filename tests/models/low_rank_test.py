@@ -1,0 +1,85 @@
+"""Low-rank updates of whole models, and the choice of what is trained."""
+
+import numpy as np
+import pytest
+
+from tests.layers.reference import randomize
+from tests.models import bert_reference, gpt_reference
+from tfnlp import models
+from tfnlp.layers import LowRank
+from tfnlp.models.first_position import encoder_at_first
+
+BERT, GPT = bert_reference.SMALL, gpt_reference.SMALL
+ALL = ("query", "key", "value", "attention_output", "intermediate", "output")
+rng = np.random.default_rng(0)
+IDS = rng.integers(1, 9, (2, 6)).astype("int32")
+MAKE = {
+    "bert": lambda: models.bert(**BERT),
+    "albert": lambda: models.albert(**BERT, embedding_size=5),
+    "distilbert": lambda: models.distilbert(**BERT),
+    "roberta": lambda: models.roberta(**BERT),
+    "electra": lambda: models.electra(**BERT),
+    "gpt": lambda: models.gpt(**GPT),
+}
+
+
+def outputs(model):
+    inputs = {name: np.ones_like(IDS) for name in model.input}
+    found = model({**inputs, "input_word_ids": IDS})
+    return np.asarray(found["sequence_output"])
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_every_encoder(kind):
+    model = MAKE[kind]()
+    randomize(model, rng)
+    before, paths = outputs(model), [v.path for v in model.weights]
+    count = models.add_low_rank(model, LowRank(2, ALL))
+    np.testing.assert_array_equal(outputs(model), before)
+    updates = models.low_rank_updates(model)
+    assert count == sum(int(np.prod(v.shape)) for _, d, _ in updates for v in d.update.weights)
+    assert len(model.trainable_variables) == 2 * len(updates) > 0
+    assert len({v.path for v in model.weights}) == len(model.weights)
+    for _, dense, _ in updates:
+        randomize(dense.update, rng)
+    changed = outputs(model)
+    assert np.abs(changed - before).max() > 0.01
+    models.merge_low_rank(model)
+    np.testing.assert_allclose(outputs(model), changed, rtol=1e-3, atol=1e-3)
+    assert [v.path for v in model.weights] == paths
+    assert len(model.trainable_variables) == len(paths)
+
+
+def test_prediction_at_the_first_position_alone():
+    model = models.bert(**BERT)
+    randomize(model, rng)
+    models.add_low_rank(model, LowRank(2, ALL))
+    for _, dense, _ in models.low_rank_updates(model):
+        randomize(dense.update, rng)
+    inputs = {name: np.ones_like(IDS) for name in model.input}
+    want, found = (m(inputs)["pooled_output"] for m in (model, encoder_at_first(model)))
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+
+
+def test_layers_put_on_top_are_trained():
+    encoder = models.bert(**BERT)
+    models.add_low_rank(encoder, LowRank(2))
+    task = models.bert_task(encoder, "class", num_classes=3)
+    trained = {v.path for v in task.trainable_variables}
+    assert {path for path in trained if "update" not in path} == {
+        "classifier/kernel",
+        "classifier/bias",
+    }
+    assert models.count_trained(task) == models.count_trained(encoder) + 3 * (
+        BERT["hidden_size"] + 1
+    )
+
+
+def test_bias_terms_alone():
+    model = models.bert(**BERT)
+    models.train_weights(model, trained=["/(bias|beta)$"])
+    names = {v.path.rpartition("/")[2] for v in model.trainable_variables}
+    assert names == {"bias", "beta"}
+    models.train_weights(model, frozen=["layer_0/"])
+    paths = [v.path for v in model.trainable_variables]
+    assert paths and not any(path.startswith("layer_0/") for path in paths)

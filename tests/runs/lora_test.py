@@ -1,0 +1,150 @@
+"""Fine-tuning of a part of a model: low-rank updates, bias terms, frozen weights."""
+
+import json
+import signal
+import subprocess
+
+import numpy as np
+import pytest
+
+import tfnlp
+from tests.cli.command import error
+from tests.cli.command import tfnlp as command
+from tests.cli.toy_tasks import backbone
+from tests.runs.sentence_training_test import FAST, pairs, texts
+from tests.support import start_python
+from tfnlp.runs import task_folder
+from tfnlp.runs.task_examples import examples_of_texts
+
+ROWS = [(text, "cat" if "cat" in text else "none") for text in texts(48)]
+DEV = [(text, "cat" if "cat" in text else "none") for text in texts(24, 9)]
+LORA = dict(lora=2, lora_matrices=["query", "value", "output"], **FAST)
+
+
+@pytest.fixture(scope="module")
+def bert():
+    return tfnlp.load(backbone("bert", None))
+
+
+@pytest.fixture(scope="module")
+def run(bert, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lora") / "run"
+    return tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=folder, epochs=6, **LORA)
+
+
+def weights(model):
+    return {v.path: np.asarray(v) for v in model.weights}
+
+
+def test_only_the_updates_and_the_head_are_trained(run, bert):
+    model, config, *_ = task_folder.load_task(run.folder, merged=False)
+    assert config["adaptation"]["low_rank"]["rank"] == 2
+    found, base = weights(model.model), weights(bert.encoder)
+    assert any("/update/up" in path and array.any() for path, array in found.items())
+    assert {path for path in found if path not in base and "/update/" not in path} == {
+        "classifier/kernel",
+        "classifier/bias",
+    }
+    for path in found.keys() & base.keys():
+        np.testing.assert_array_equal(found[path], base[path])
+    # What other commands load has none, and predicts the same.
+    assert not any("/update/" in path for path in weights(run.task_model.model))
+    rows = [(text,) for text, _ in DEV]
+    kept, merged = model.predict(examples_of_texts(model.spec, rows)), run.predict(rows)
+    for one, other in zip(kept, merged, strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+
+
+def test_the_same_call_again_trains_nothing_and_another_rank_is_refused(run, bert, capsys):
+    again = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=run.folder, epochs=6, **LORA)
+    assert "has ended before" in capsys.readouterr().out
+    assert again.evaluate(DEV) == run.results["metrics"]
+    with pytest.raises(ValueError, match="low_rank"):
+        tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=run.folder, epochs=6,
+                       **{**LORA, "lora": 3})  # fmt: skip
+
+
+def test_bias_terms_and_frozen_layers(bert, tmp_path, capsys):
+    run = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=tmp_path / "run", epochs=1,
+                         train_weights=["/(bias|beta)$"], freeze_weights=["layer_0/"],
+                         **FAST)  # fmt: skip
+    assert "of them trained" in capsys.readouterr().out
+    found, base = weights(run.task_model.model), weights(bert.encoder)
+    changed = {path for path in base if path in found and (found[path] != base[path]).any()}
+    assert changed and all(path.endswith(("/bias", "/beta")) for path in changed)
+    assert not any(path.startswith("layer_0/") for path in changed)
+    assert len(run.task_model.model.trainable_variables) == len(found)  # what is exported
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--lora", "0"], "--lora 0 must be at least 1"),
+        (["--lora-alpha", "2"], "--lora-alpha is for low-rank updates; give --lora"),
+        (["--lora", "2", "--features", "last"], "--lora is for models that are trained"),
+        (
+            ["--train-weights", "layer_9"],
+            "--train-weights: trained='layer_9' is found in no weight",
+        ),
+        (["--freeze-weights", "["], "is no regular expression"),
+    ],
+)
+def test_refusals(arguments, said, bert, tmp_path, capsys):
+    train = tmp_path / "train.tsv"
+    train.write_text("".join(f"{text}\t{label}\n" for text, label in [("text", "label"), *ROWS]))
+    code = command("finetune", "classify", "--model", bert.path, "--train", train,
+                   "--output", tmp_path / "run", *arguments)  # fmt: skip
+    assert code != 0 and said in error(capsys)
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["albert", "distilbert", "electra", "gpt", "roberta"])
+def test_every_family(kind, tmp_path):
+    model = tfnlp.load(backbone(kind, tmp_path))
+    run = tfnlp.finetune("classify", model, ROWS, dev=DEV, output=tmp_path / "run", epochs=8,
+                         lora_dropout=0.1, **LORA)  # fmt: skip
+    assert run.results["metrics"]["accuracy"] > 0.6
+    assert tfnlp.load(run.folder).evaluate(DEV) == run.results["metrics"]
+
+
+@pytest.mark.slow
+def test_sentence_vectors(bert, tmp_path):
+    run = tfnlp.finetune("embed", bert, pairs(48), dev=pairs(24, 9), output=tmp_path / "run",
+                         epochs=6, **LORA)  # fmt: skip
+    assert run.results["metrics"]["mrr"] > run.results["before"]["mrr"]
+    found = run.evaluate(pairs=pairs(24, 9))
+    assert found["mrr"] == pytest.approx(run.results["metrics"]["mrr"])
+    assert {v.path for v in run.encoder.weights} <= {v.path for v in bert.encoder.weights}
+
+
+@pytest.mark.slow
+def test_packed_rows_and_16_bits(bert, tmp_path):
+    run = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=tmp_path / "run", epochs=8,
+                         pack=True, bf16=True, max_length=32, **LORA)  # fmt: skip
+    assert run.results["metrics"]["accuracy"] > 0.6
+    assert run.evaluate(DEV) == run.results["metrics"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_ends_the_same(run, bert, tmp_path):
+    train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
+    for path, rows in ((train, ROWS), (dev, DEV)):
+        lines = (json.dumps({"text": text, "label": label}) for text, label in rows)
+        path.write_text("".join(line + "\n" for line in lines))
+    arguments = ["finetune", "classify", "--model", bert.path, "--train", train, "--dev", dev,
+                 "--epochs", 6, "--lora", 2, "--lora-matrices", "query", "value", "output",
+                 "--batch-size", 8, "--learning-rate", 5e-3, "--dropout", 0.1,
+                 "--lora-dropout", 0.1, "--output"]  # fmt: skip
+    assert command(*arguments, tmp_path / "whole") == 0
+    process = start_python("-m", "tfnlp", *arguments, tmp_path / "killed", stdout=subprocess.PIPE)
+    for _ in process.stdout:
+        break  # the line before the first step
+    while not list((tmp_path / "killed").glob("checkpoints/*.index")):
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert command(*arguments, tmp_path / "killed") == 0
+    one, other = (tfnlp.load(tmp_path / name) for name in ("whole", "killed"))
+    for path, array in weights(one.task_model.model).items():
+        np.testing.assert_array_equal(weights(other.task_model.model)[path], array)

@@ -1,0 +1,131 @@
+"""Which weights of a pretrained model a fine-tuning run trains: all, low-rank updates, or some."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import keras
+
+SECTION = "adaptation"  # of a run's config.json; runs that train all weights have none
+
+
+@dataclasses.dataclass(frozen=True)
+class Adaptation:
+    """What is trained of a pretrained model; the layers of the task always are.
+
+    Attributes:
+        low_rank: The arguments of `tfnlp.layers.LowRank`, or None.
+        trained, frozen: Patterns, see `tfnlp.models.train_weights`.
+    """
+
+    low_rank: Mapping[str, Any] | None = None
+    trained: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.low_rank or self.trained or self.frozen)
+
+    def config(self) -> dict[str, Any]:
+        """Return the section of `config.json`."""
+        return {
+            "low_rank": None if self.low_rank is None else dict(self.low_rank),
+            "trained": list(self.trained),
+            "frozen": list(self.frozen),
+        }
+
+    def apply(self, encoder: keras.Model) -> None:
+        """Change an encoder in place.
+
+        Raises:
+            ValueError: for a model without the blocks or weights that are meant.
+        """
+        from tfnlp import layers, models
+
+        if self.low_rank is not None:
+            models.add_low_rank(encoder, layers.LowRank(**self.low_rank))
+        if self.trained or self.frozen:
+            try:
+                models.train_weights(encoder, self.trained, self.frozen)
+            except ValueError as error:
+                name = "train_weights" if self.trained else "freeze_weights"
+                raise ValueError(f"`{name}`: {error}") from error
+
+    def finish(self, model: keras.Model) -> None:
+        """Make a trained model an ordinary one: updates are merged, all weights trained again."""
+        import keras
+
+        from tfnlp import models
+
+        models.merge_low_rank(model)
+        for variable in model.variables if self else ():
+            if keras.backend.is_float_dtype(variable.dtype):
+                variable.trainable = True
+
+
+def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
+    """Return what a run's `config.json` says.
+
+    Raises:
+        ValueError: for a section of another form.
+    """
+    section = run.get(SECTION)
+    if section is None:
+        return Adaptation()
+    from tfnlp.layers import LowRank
+
+    try:
+        found = Adaptation(section["low_rank"], tuple(section["trained"]), tuple(section["frozen"]))
+        if found.low_rank is not None:
+            LowRank(**found.low_rank)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"the section {SECTION!r} of config.json makes no sense: {error}"
+        ) from error
+    return found
+
+
+def adaptation_asked(config: Any) -> Adaptation:
+    """Return what a `FinetuneConfig` asks for.
+
+    Raises:
+        ValueError: for an argument of `lora` without it.
+    """
+    patterns = tuple(config.train_weights), tuple(config.freeze_weights)
+    if config.lora is None:
+        for name in ("lora_matrices", "lora_alpha", "lora_dropout"):
+            if name in config.given:
+                raise ValueError(f"`{name}` is for low-rank updates; give `lora`, their rank, too")
+        return Adaptation(None, *patterns)
+    from tfnlp.layers import LowRank
+
+    low_rank = LowRank(
+        config.lora, tuple(config.lora_matrices), config.lora_alpha, config.lora_dropout
+    )
+    return Adaptation(low_rank.config(), *patterns)
+
+
+def check_adaptation(adaptation: Adaptation, loaded: Any, features: str | None) -> None:
+    """Check that a model can be trained in part.
+
+    Raises:
+        ValueError: if it can't; names the argument.
+    """
+    if not adaptation:
+        return
+    if adaptation.low_rank is not None:
+        given = "lora"
+    else:
+        given = "train_weights" if adaptation.trained else "freeze_weights"
+    if features is not None:
+        raise ValueError(
+            f"`{given}` is for models that are trained themselves; with `features` all of their "
+            "weights are frozen; leave one of them out"
+        )
+    if loaded.saved:
+        raise ValueError(
+            f"`{given}` needs a run or a checkpoint; {loaded.path} is an exported module, whose "
+            "layers are not known"
+        )

@@ -1,0 +1,138 @@
+"""Low-rank updates of a whole model (LoRA), and the choice of the weights that are trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import keras
+
+from tfnlp.layers import LowRank, TransformerBlock
+from tfnlp.layers.dense import BuiltDense
+
+
+def low_rank_blocks(model: keras.Model) -> list[TransformerBlock]:
+    """Return the Transformer blocks of a model and of the models in it, each once."""
+    layers = model._flatten_layers(include_self=False)
+    return [layer for layer in layers if isinstance(layer, TransformerBlock)]
+
+
+def add_low_rank(model: keras.Model, low_rank: LowRank) -> int:
+    """Add low-rank updates to the Transformer blocks of a model, and train nothing else of it.
+
+    `W' = W + (alpha / r) A B` for each matrix W that the settings name (Hu et al. 2022, section
+    4.1): see `LowRankUpdate`. The model is changed in place; its outputs stay the same, as B is
+    zero at first. Layers that are put on the model later are trained as usual.
+
+    Args:
+        model: of blocks of `tfnlp.layers.TransformerBlock`, such as `bert` or `gpt` make.
+        low_rank: rank, matrices, alpha and dropout.
+
+    Returns:
+        the number of weights that are now trained.
+
+    Raises:
+        ValueError: for a model without such blocks, or one that has updates already.
+    """
+    blocks = low_rank_blocks(model)
+    if not blocks:
+        raise ValueError(
+            f"{model.name} has no TransformerBlock, whose matrices low-rank updates are added to"
+        )
+    for block in blocks:
+        block.add_low_rank(low_rank)
+    of_updates = {id(v) for _, dense, _ in low_rank_updates(model) for v in dense.update.variables}
+    for variable in model.trainable_variables:
+        variable.trainable = id(variable) in of_updates
+    return count_trained(model)
+
+
+def merge_low_rank(model: keras.Model) -> keras.Model:
+    """Add all low-rank updates to the kernels that they belong to, and remove them.
+
+    The outputs stay the same but for rounding. All weights of a model that had updates are trained
+    again afterwards.
+
+    Args:
+        model: changed in place.
+
+    Returns:
+        the model.
+    """
+    blocks = [block for block in low_rank_blocks(model) if block.low_rank is not None]
+    for block in blocks:
+        block.merge_low_rank()
+    for variable in model.variables if blocks else ():
+        if keras.backend.is_float_dtype(variable.dtype):
+            variable.trainable = True
+    return model
+
+
+def low_rank_updates(model: keras.Model) -> list[tuple[str, BuiltDense, tuple[str, ...]]]:
+    """Return the dense layers of a model that have updates.
+
+    Returns:
+        a list of (path of the layer, such as "layer_0/attention/qkv"; the layer; the names of the
+        matrices whose outputs stand side by side).
+    """
+    return [
+        (dense.kernel.path.removesuffix("/kernel"), dense, names)
+        for block in low_rank_blocks(model)
+        for dense, names in block.projections()
+        if dense.update is not None
+    ]
+
+
+def train_weights(
+    model: keras.Model, trained: Sequence[str] = (), frozen: Sequence[str] = ()
+) -> int:
+    """Choose by patterns which weights of a model are trained.
+
+    A weight that is trained now stays so if a pattern of `trained` is found in its path (or there
+    are none) and no pattern of `frozen` is. `trained=["/bias$", "/beta$"]` is BitFit (Ben Zaken et
+    al. 2022); `frozen=["_embedding/", "layer_[0-5]/"]` keeps the embeddings and six blocks.
+
+    Args:
+        model: changed in place.
+        trained, frozen: regular expressions, searched for in paths such as
+            "layer_0/attention/qkv/bias" or "token_embedding/embeddings".
+
+    Returns:
+        the number of weights that are trained.
+
+    Raises:
+        ValueError: for a pattern that is no regular expression or is found in no path, or if
+            nothing of the model would be trained.
+    """
+    variables = model.trainable_variables
+    found = {}
+    for name, patterns in (("trained", trained), ("frozen", frozen)):
+        found[name] = [_paths_with(pattern, name, variables) for pattern in patterns]
+    kept = set.union(*found["trained"]) if trained else {v.path for v in variables}
+    kept -= set().union(*found["frozen"])
+    if not kept:
+        raise ValueError(
+            f"trained={list(trained)} and frozen={list(frozen)} leave nothing of {model.name} to "
+            "train"
+        )
+    for variable in variables:
+        variable.trainable = variable.path in kept
+    return count_trained(model)
+
+
+def _paths_with(pattern: str, name: str, variables: Sequence[keras.Variable]) -> set[str]:
+    """Return the paths of the weights in which a pattern is found."""
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{name}={pattern!r} is no regular expression: {error}") from error
+    paths = {v.path for v in variables if compiled.search(v.path)}
+    if not paths:
+        some = ", ".join(v.path for v in variables[:3])
+        raise ValueError(f"{name}={pattern!r} is found in no weight; there are {some}, ...")
+    return paths
+
+
+def count_trained(model: keras.Model) -> int:
+    """Return the number of weights of a model that are trained."""
+    return sum(int(keras.ops.size(v)) for v in model.trainable_variables)
