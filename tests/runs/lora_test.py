@@ -55,6 +55,21 @@ def test_only_the_updates_and_the_head_are_trained(run, bert):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
+def test_adapters_may_stay_apart_in_the_module(run, tmp_path):
+    import tensorflow as tf
+
+    texts, modules = tf.constant([text for text, _ in DEV[:4]]), {}
+    for name, more in (("merged", {}), ("apart", {"keep_adapters": True})):
+        files = run.export(tmp_path / name, **more)
+        modules[name] = tf.saved_model.load(files["module"])
+    found = [module({"text": texts})["probabilities"].numpy() for module in modules.values()]
+    np.testing.assert_allclose(*found, atol=1e-5)
+    trained = {name: len(module.trainable_variables) for name, module in modules.items()}
+    blocks = run.config["backbone"]["arguments"]["num_layers"]
+    assert trained["apart"] == 4 * blocks + 2  # two matrices for q and v, two for the last
+    assert trained["merged"] == len(run.task_model.model.weights)
+
+
 def test_the_same_call_again_trains_nothing_and_another_rank_is_refused(run, bert, capsys):
     again = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=run.folder, epochs=6, **LORA)
     assert "has ended before" in capsys.readouterr().out

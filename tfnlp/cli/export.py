@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
         return
     settings = {name: getattr(config, name) for name in config.given if name != "output"}
     if is_task(options.model):
-        for name in sorted(set(settings) - {"overwrite", "format"}):
+        for name in sorted(set(settings) - {"overwrite", "format", "base", "keep_adapters"}):
             raise ValueError(f"`{name}` is for pretrained models; {options.model} is fine-tuned")
         loaded = TaskRun(options.model)
     else:

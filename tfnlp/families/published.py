@@ -22,7 +22,6 @@ _POOLING = "*_Pooling/config.json"
 # What other repositories hold, by files that tell them apart.
 _OTHERS = {
     "model_index.json": "a diffusion pipeline",
-    "adapter_config.json": "an adapter without its model",
     "*.gguf": "GGUF files of llama.cpp",
     "tf_model.h5": "weights of Keras 2 alone",
     "flax_model.msgpack": "weights of Flax alone",
@@ -78,10 +77,13 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     from tfnlp.convert.formats.json_files import read_json
     from tfnlp.convert.keras_hub.families import counterpart
     from tfnlp.convert.keras_hub.loading import preset_class
+    from tfnlp.convert.peft import CONFIG as ADAPTER
     from tfnlp.families import FAMILIES
     from tfnlp.families.recognition import described, expected_models, family_of_files
 
     top = sorted(file for file in files if "/" not in file)
+    if ADAPTER in top and "config.json" not in top:
+        return [file for file in top if fnmatch.fnmatch(file, "*adapter_*") or _is_small(file)]
     config_path = path_of("config.json") if "config.json" in top else ""
     config = read_json(pathlib.Path(config_path)) if config_path else {}
     if "runs.json" in top or "tfnlp" in config:
@@ -95,11 +97,15 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
     kind = config.get("model_type")
     found = family_of_files(os.path.dirname(config_path), top, kind, FAMILIES)
     if weights and found is not None:
-        small = [file for file in top if any(fnmatch.fnmatch(file, p) for p in _SMALL)]
+        small = [file for file in top if _is_small(file)]
         small += fnmatch.filter(files, _POOLING)
         return [*small, *_parts(name, weights, top, path_of)]
     what = described(name, top, kind) if found is None and kind is not None else _content(top)
     raise ValueError(f"{name} {what}; expected {expected_models(FAMILIES)}")
+
+
+def _is_small(file: str) -> bool:
+    return any(fnmatch.fnmatch(file, pattern) for pattern in _SMALL)
 
 
 def _content(top: list[str]) -> str:

@@ -29,9 +29,11 @@ def load_pretrained(
         OSError: if a published model can't be downloaded.
     """
     from tfnlp.convert.keras_hub.loading import is_preset, read_preset
+    from tfnlp.convert.peft import is_adapter
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.convert.sentence_transformers import read_sentence_settings, transformer_folder
     from tfnlp.families import FAMILIES
+    from tfnlp.families.adapters import merged_checkpoint
     from tfnlp.families.published import opened
     from tfnlp.families.several_runs import best_run
     from tfnlp.published import is_published
@@ -45,6 +47,12 @@ def load_pretrained(
         with opened(path) as place:
             loaded = load_pretrained(place.folder, family, dtype)
         loaded.path, loaded.revision = path, place.revision
+        return loaded
+    if is_adapter(path):
+        with merged_checkpoint(path) as place:
+            loaded = load_pretrained(place, family, dtype)
+            loaded.tokenizer  # noqa: B018  # its files are deleted with the folder
+        loaded.path = path
         return loaded
     best = best_run(path)
     if is_run(best):

@@ -107,12 +107,22 @@ class ExportConfig(Config):
     format: str | None = option(
         None,
         "SavedModels, or the files that other libraries read: bilm-tf and AllenNLP of an ELMo, "
-        "Hugging Face of a BERT or GPT, sentence-transformers of a BERT, or one --output file of "
-        "word vectors (default: savedmodel)",
-        choices=("savedmodel", "bilm", "huggingface", "sentence-transformers", *VECTOR_FILES),
+        "Hugging Face of a BERT or GPT, PEFT of what was fine-tuned with --lora, "
+        "sentence-transformers of a BERT, or one --output file of word vectors (default: "
+        "savedmodel)",
+        choices=(
+            "savedmodel", "bilm", "huggingface", "peft", "sentence-transformers", *VECTOR_FILES
+        ),
     )  # fmt: skip
     fill: bool = option(
         False, "BERT: write one module instead, of strings with [MASK] to the words there"
+    )
+    base: str | None = option(
+        None, "with --format peft: name or path of the model that the adapters belong to "
+        "(default: that which was fine-tuned)", metavar="NAME",
+    )  # fmt: skip
+    keep_adapters: bool = option(
+        False, "fine-tuned with --lora: keep the updates apart, which alone can then be trained"
     )
     sentences: bool = option(
         False, "BERT, GPT: write one module instead, of strings to one vector each"

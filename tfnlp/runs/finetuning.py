@@ -31,6 +31,7 @@ from tfnlp.runs.finetune_table import rows_as_json, table
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
 from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.memory import check_batch_memory, shown_weights
+from tfnlp.runs.peft_export import base_name
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 
 
@@ -382,6 +383,7 @@ class Finetuning:
         predictions = model.predict(self.dev, prepared=dev)
         metrics = score(self.spec, self.dev, predictions)
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
+        results["base"] = base_name(self.backbone)
         if self.spec.unanswerable:
             odds = [p["null_score"] for p in predictions]
             results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)

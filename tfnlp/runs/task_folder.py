@@ -199,9 +199,12 @@ def make_task_model(
 
 def is_task(folder: str) -> bool:
     """Return whether a folder holds what fine-tuning left, here or in transformers."""
+    from tfnlp.convert.peft import is_adapter, is_task_adapter
     from tfnlp.runs.task_checkpoint import task_files_of
     from tfnlp.training.run import is_run, read_config
 
+    if is_adapter(folder):
+        return is_task_adapter(folder)
     folder = best_run(folder)
     if is_run(folder):
         return read_config(folder).get("model") == "task"
@@ -264,15 +267,21 @@ def load_task(
     Raises:
         FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
+    from tfnlp.convert.peft import is_adapter
     from tfnlp.families import FAMILIES
     from tfnlp.families.adaptation import adaptation_of
+    from tfnlp.families.adapters import merged_checkpoint
     from tfnlp.families.checked import stated
     from tfnlp.runs.task_checkpoint import load_checkpoint
     from tfnlp.text.lines import read_lines
     from tfnlp.training.checkpoints import check_finite, model_variables
     from tfnlp.training.run import check_run, is_run, read_config, restore_weights
 
-    found = None if is_run(folder) else load_checkpoint(folder)
+    if is_adapter(folder):
+        with merged_checkpoint(folder) as place:
+            found = load_checkpoint(place)
+    else:
+        found = None if is_run(folder) else load_checkpoint(folder)
     if found is not None:
         return *found, None, None, folder
     folder = best_run(folder)

@@ -1,5 +1,6 @@
 """A fine-tuned model: its measures, predictions, report and export."""
 
+import copy
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -265,36 +266,71 @@ class TaskRun:
         )
 
     def export(
-        self, directory: str, overwrite: bool = False, format: str | None = None
+        self,
+        directory: str,
+        overwrite: bool = False,
+        format: str | None = None,
+        base: str | None = None,
+        keep_adapters: bool = False,
     ) -> dict[str, str]:
         """Write one SavedModel from strings to labels, scores, tags or answers.
 
         Args:
             directory: The folder to write.
             overwrite: Replace an earlier export.
-            format: "huggingface" writes a folder that transformers reads instead.
+            format: "huggingface" writes a folder that transformers reads instead, "peft" the
+                low-rank updates alone, which PEFT reads.
+            base: With "peft": name or path of the model that they belong to; None: that which was
+                fine-tuned.
+            keep_adapters: Keep low-rank updates apart from their matrices in the SavedModel, of
+                which they and the task's layers alone are trained then.
 
         Returns:
-            `{"module": path}`, or `{"checkpoint": path}`.
+            `{"module": path}`, `{"checkpoint": path}` or `{"adapters": path}`.
 
         Raises:
             ValueError: for another format, or a model that Hugging Face has no class for.
         """
         from tfnlp.hub import export_fine_tuned
+        from tfnlp.runs.peft_export import export_adapters
         from tfnlp.runs.task_checkpoint import save_checkpoint
 
-        if format not in (None, "savedmodel", "huggingface"):
+        if format not in (None, "savedmodel", "huggingface", "peft"):
             raise ValueError(
                 f"`format` {format} is for pretrained models; {self.path} is fine-tuned, which "
-                "savedmodel and huggingface are for"
+                "savedmodel, huggingface and peft are for"
             )
+        if base is not None and format != "peft":
+            raise ValueError("`base` is for `format` peft; leave it out")
+        if format == "peft":
+            return {"adapters": export_adapters(self, os.fspath(directory), base, overwrite)}
         if format == "huggingface":
             save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
             return {"checkpoint": os.fspath(directory)}
         if is_elsewhere():
             place = os.fspath(directory)
-            return in_tensorflow(self.path, models_of(self), "export", place, overwrite, format)
+            more = (place, overwrite, format, base, keep_adapters)
+            return in_tensorflow(self.path, models_of(self), "export", *more)
+        if keep_adapters:
+            return self._with_adapters().export(directory, overwrite)
         return {"module": export_fine_tuned(os.fspath(directory), self.task_model, overwrite)}
+
+    def _with_adapters(self) -> "TaskRun":
+        """Return this run with its low-rank updates apart from their matrices.
+
+        Raises:
+            ValueError: if it has none.
+        """
+        from tfnlp.families.adaptation import adaptation_of
+
+        if adaptation_of(self.config).low_rank is None:
+            raise ValueError(
+                f"`keep_adapters`: {self.path} has no adapters; it was not trained with `lora`"
+            )
+        apart = copy.copy(self)
+        with dtype_policy(self._dtype):
+            apart.task_model = task_folder.load_task(self.folder, merged=False)[0]
+        return apart
 
     def save(
         self, directory: str, format: str = "huggingface", overwrite: bool = False

@@ -15,7 +15,7 @@ from tfnlp.convert.encoders.saving import MODEL_FILES, write_model
 from tfnlp.convert.folders import find_one, find_weights, new_folder
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.heads.config import labels_of, output_of, stated_spec, task_config
-from tfnlp.convert.heads.files import FineTuned, TaskFiles
+from tfnlp.convert.heads.files import ClassParts, FineTuned, TaskFiles
 from tfnlp.convert.heads.tensors import outputs_of, read_head, written_head
 from tfnlp.convert.mapping import table_names, tensors_from_weights
 
@@ -26,6 +26,7 @@ def encoder_task_files(files: EncoderFiles) -> TaskFiles:
         frozenset(head.architecture for head in files.tasks.values()),
         functools.partial(_read, files),
         functools.partial(_write, files),
+        functools.partial(_parts, files),
     )
 
 
@@ -80,6 +81,25 @@ def _write(
         FileExistsError: if `directory` exists and may not be replaced.
         OSError: if it can't be written; what was there before is unchanged.
     """
+    parts = _parts(files, task_model, arguments)
+    arguments = {**arguments, "pooler": files.tasks[task_model.spec.output].pooler}
+    tensors = {**tensors_from_weights(parts.rows, task_model.model), **parts.heads}
+    stated = written_config(files, arguments, parts.architecture)
+    stated = {**stated, **task_config(task_model.spec)}
+    with new_folder(directory, (*MODEL_FILES, *files.tokenizer.names), overwrite) as folder:
+        write_model(folder, stated, tensors)
+        tokenizer = task_model.reader.tokenizer
+        files.tokenizer.write(folder, tokenizer, arguments["max_positions"])
+
+
+def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -> ClassParts:
+    """Return a fine-tuned model in the names of its class of transformers.
+
+    Arguments are those of `_write`.
+
+    Raises:
+        ValueError: if Hugging Face's class has another head, or has no word for an argument.
+    """
     spec, form = task_model.spec, files.huggingface
     head = files.tasks[spec.output]
     if head.pooler and not arguments.get("pooler", True):
@@ -87,20 +107,16 @@ def _write(
             f"the model has no pooler, on which Hugging Face's {head.architecture} stands"
         )
     _check_arguments(files, arguments)
-    arguments = {**arguments, "pooler": head.pooler}
-    rows = form.rows(arguments, frozenset())
-    tensors = {
-        form.base + name: array
-        for name, array in tensors_from_weights(rows, task_model.model).items()
+    rows = {
+        path: row._replace(names=tuple(form.base + name for name in row.names))
+        for path, row in form.rows({**arguments, "pooler": head.pooler}, frozenset()).items()
     }
     inside = form.pooler or "\0"  # a task's own layer may stand where others have the pooler
-    for name, array in written_head(task_model.model, head, spec).items():
-        tensors[form.base + name if name.startswith(inside) else name] = array
-    stated = {**written_config(files, arguments, head.architecture), **task_config(spec)}
-    with new_folder(directory, (*MODEL_FILES, *files.tokenizer.names), overwrite) as folder:
-        write_model(folder, stated, tensors)
-        tokenizer = task_model.reader.tokenizer
-        files.tokenizer.write(folder, tokenizer, arguments["max_positions"])
+    heads = {
+        form.base + name if name.startswith(inside) else name: array
+        for name, array in written_head(task_model.model, head, spec).items()
+    }
+    return ClassParts(head.architecture, rows, heads)
 
 
 def _check_arguments(files: EncoderFiles, arguments: Mapping[str, Any]) -> None:

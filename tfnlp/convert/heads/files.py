@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp.convert.mapping import Row
+
 SPEC = (
     "tfnlp_task"  # key of config.json with the settings of a task that Hugging Face has no word for
 )
@@ -96,8 +98,26 @@ class TaskFiles:
         architectures: the classes of transformers that can be read.
         read: function of (path, class, dtype) to a `FineTuned`.
         write: function of (folder, `TaskModel`, arguments of the backbone, overwrite).
+        parts: function of (`TaskModel`, arguments of the backbone) to `ClassParts`; None where the
+            classes have no such parts.
     """
 
     architectures: frozenset[str]
     read: Callable[..., FineTuned]
     write: Callable[..., None]
+    parts: Callable[..., ClassParts] | None = None
+
+
+@dataclass(frozen=True)
+class ClassParts:
+    """A fine-tuned model in the names of its class of transformers.
+
+    Attributes:
+        architecture: the class.
+        rows: path of each weight of the encoder to its tensors.
+        heads: the tensors of the task's layers.
+    """
+
+    architecture: str
+    rows: Mapping[str, Row]
+    heads: Mapping[str, np.ndarray]

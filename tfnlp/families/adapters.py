@@ -1,0 +1,32 @@
+"""Adapters of PEFT with the model that they belong to, as one checkpoint in a temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def merged_checkpoint(folder: str) -> Iterator[str]:
+    """Yield the folder of the checkpoint that adapters and their model make together.
+
+    Args:
+        folder: The adapters'. The model is a folder of Hugging Face or a published name.
+
+    Raises:
+        FileNotFoundError: if there is no such model.
+        ValueError: for adapters that can't be read, or that belong to another model.
+        OSError: if the model can't be downloaded, or the checkpoint can't be written.
+    """
+    from tfnlp.convert.peft import base_of, write_merged
+    from tfnlp.families.published import opened
+
+    base = base_of(folder)
+    with tempfile.TemporaryDirectory(prefix="tfnlp_merged_") as directory:
+        try:
+            with opened(base) as place:
+                write_merged(folder, place.folder, directory)
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{folder} holds adapters of {base}: {error}") from error
+        yield directory

@@ -1,0 +1,70 @@
+"""Low-rank updates of a fine-tuning run as adapters of Hugging Face's PEFT."""
+
+import os
+from typing import Any
+
+
+def export_adapters(
+    run: Any, directory: str, base: str | None = None, overwrite: bool = False
+) -> str:
+    """Write the folder that PEFT, and tfnlp, read.
+
+    Args:
+        run: A `TaskRun` that was trained with `lora`.
+        directory: The folder to write.
+        base: Name or path of the model that the adapters belong to; None: that which was
+            fine-tuned.
+        overwrite: Replace an earlier one.
+
+    Returns:
+        the folder.
+
+    Raises:
+        ValueError: for a run without updates of low rank, or a model that PEFT has no class for.
+        FileExistsError: if `directory` exists and may not be replaced.
+        OSError: if it can't be written.
+    """
+    from tfnlp.convert.heads.config import task_config
+    from tfnlp.convert.peft import save_adapter
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.adaptation import adaptation_of
+    from tfnlp.runs.task_folder import load_task
+
+    low_rank = adaptation_of(run.config).low_rank
+    if low_rank is None:
+        raise ValueError(
+            f"{run.path} has no adapters: it was not trained with `lora`; `format` huggingface "
+            "writes the whole model"
+        )
+    family = FAMILIES[run.config["backbone"]["kind"]]
+    files = family.fitting.task_files and family.fitting.task_files()
+    if files is None or files.parts is None:
+        raise ValueError(
+            f"{run.path} is {family.title} with tokens of its own around texts, which PEFT's "
+            "adapters do not hold; `format` huggingface writes the whole model"
+        )
+    task_model, config, _, results, _ = load_task(run.folder, merged=False)
+    base = base or (results or {}).get("base")
+    if base is None:
+        raise ValueError(f"{run.path} does not say which model it was made from; give `base`")
+    parts = files.parts(task_model, config["backbone"]["arguments"])
+    save_adapter(
+        directory,
+        task_model.model,
+        parts.rows,
+        parts.heads,
+        base,
+        low_rank,
+        parts.architecture,
+        task_config(task_model.spec),
+        overwrite,
+    )
+    return os.fspath(directory)
+
+
+def base_name(loaded: Any) -> str | None:
+    """Return the name or the whole path of a pretrained model, None if it has none."""
+    if loaded.path is None:
+        return None
+    path = os.fspath(loaded.path)
+    return os.path.abspath(path) if os.path.exists(path) else path
