@@ -203,7 +203,7 @@ MODELS = {
         "an unknown `hidden`": [
             ("hidden='elu'", lambda: bert_task(output="score", hidden="elu")),
         ],
-        'an encoder of packed rows with another output than "class", "score" and "tag"': [
+        'an encoder of packed rows with another output than "class", "label", "score" and "tag"': [
             ("output='span'", lambda: models.bert_task(packed_bert(), "span")),
         ],
     },

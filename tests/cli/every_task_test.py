@@ -35,6 +35,6 @@ def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
     said = read_without_tfnlp(tmp_path, asked)
     for name in TASKS:
         assert_served(name, said[name], predictions[name])
-        assert said[name]["labels"] == said[name]["labels_asset"]
-    assert said["tag"]["labels"] == ["B-x", "I-x", "O"]
-    assert said["pair"]["labels"] == ["no", "yes"]
+        assert said[name]["names"] == said[name]["names_asset"]
+    assert said["tag"]["names"] == ["B-x", "I-x", "O"]
+    assert said["pair"]["names"] == ["no", "yes"]

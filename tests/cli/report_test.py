@@ -50,6 +50,21 @@ EXAMPLES = {
         classified("no", "yes", 0.3, "nearly right"),
         classified("no", "yes", 0.01, EVIL),
     ],
+    "labels": [
+        {
+            "text": ["fine"],
+            "label": ["x", "y"],
+            "predicted": ["x"],
+            "probabilities": {"x": 0.9, "y": 0.3},
+        },
+        {"text": ["none"], "label": [], "predicted": [], "probabilities": {"x": 0.1, "y": 0.2}},
+        {
+            "text": [EVIL],
+            "label": ["x"],
+            "predicted": ["y"],
+            "probabilities": {"x": 0.05, "y": 0.8},
+        },
+    ],
     "similarity": [
         {"text": ["a", EVIL], "label": 5.0, "predicted": np.float32(0.5)},
         {"text": ["b", "b"], "label": 4.0, "predicted": 3.5},
@@ -126,7 +141,13 @@ def written(directory, task, **changes):
         title="A " + EVIL,
         task=task,
         summary={"model": "toy " + EVIL, "updates": 1200, "rate": 5e-5},
-        metrics={"accuracy": 1 / 3, "mse": 6.8, "exact_match": 50.0, "f1": 50.0},
+        metrics={
+            "accuracy": 1 / 3,
+            "subset_accuracy": 1 / 3,
+            "mse": 6.8,
+            "exact_match": 50.0,
+            "f1": 50.0,
+        },
         history=HISTORY,
         examples=EXAMPLES[task],
     )
@@ -166,6 +187,10 @@ def test_page_is_alone_and_safe(task, tmp_path):
         (
             "classify", ["accuracy", "0.3333", "0.6667 (always “no”, the commonest)"],
             2, ["no", "yes", "0.0100", EVIL],
+        ),
+        (
+            "labels", ["subset_accuracy", "0.3333", "0.3333 (always x, y, the commonest set)"],
+            2, ["x", "y", "–", EVIL],
         ),
         (
             "similarity", ["mse", "6.8000", "4.6667 (always the mean, 3.0000)"],

@@ -38,9 +38,9 @@ for name, (path, inputs) in asked.items():
         for key, value in outputs.items():
             tf.debugging.assert_equal(value, same[key])
     found = {key: plain(value) for key, value in outputs.items()}
-    found["labels"] = plain(module.labels())
+    found["names"] = plain(module.labels())
     with open(module.labels_asset.asset_path.numpy().decode(), encoding="utf-8") as file:
-        found["labels_asset"] = file.read().splitlines()
+        found["names_asset"] = file.read().splitlines()
     said[name] = found
 with open(f"{sys.argv[1]}/said.json", "w", encoding="utf-8") as file:
     json.dump(said, file)

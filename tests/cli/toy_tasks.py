@@ -56,6 +56,10 @@ def write_toys(folder):
             f"pair_{part}.jsonl",
             [{"premise": text(), "hypothesis": text(), "label": x} for x in labels],
         )
+        files["labels", part] = table(
+            f"labels_{part}.jsonl",
+            [{"text": row, "labels": _labels(row)} for row in (text() for _ in range(count))],
+        )
         files["similarity", part] = table(
             f"sim_{part}.jsonl",
             [{"sentence1": text(), "sentence2": text(), "label": i % 5} for i in range(count)],
@@ -83,6 +87,11 @@ def write_toys(folder):
     }
 
 
+def _labels(text):
+    """Any number of labels, also none."""
+    return [word for word in ("dog", "cat", "man") if word in text.split()]
+
+
 def _tagged(words):
     tags = ["B-x" if word in ("dog", "cat", "man") else "O" for word in words]
     for i in range(1, len(tags)):
@@ -105,6 +114,7 @@ def _squad(contexts, unanswerable):
 TASKS = {
     "classify": ("classify", []),
     "pair": ("classify", []),
+    "labels": ("labels", []),
     "similarity": ("similarity", []),
     "choose": ("choose", []),
     "tag": ("tag", ["--max-length", "12", "--stride", "5"]),
@@ -151,7 +161,7 @@ def assert_alike(one, other):
     """Two predictions, but for the last digits; of equal scores any order is right."""
     assert one.keys() == other.keys()
     for key, value in one.items():
-        if isinstance(value, str) or key in ("tags", "choice"):
+        if isinstance(value, str) or key in ("tags", "choice", "labels"):
             assert value == other[key], key
         elif key != "answers":
             flat = [list(x[key].values()) if isinstance(x[key], dict) else x[key]
@@ -187,6 +197,7 @@ def inputs_of(name, dev):
     columns = {
         "classify": {"text": "sentence"},
         "pair": {"text_a": "premise", "text_b": "hypothesis"},
+        "labels": {"text": "text"},
         "similarity": {"text_a": "sentence1", "text_b": "sentence2"},
         "choose": {"text": "context", "choices": "choices"},
     }[name]
@@ -198,6 +209,10 @@ def assert_served(name, said, predictions):
     for i, prediction in enumerate(predictions):
         if name in ("classify", "pair"):
             assert said["label"][i] == prediction["label"]
+            expected = list(prediction["probabilities"].values())
+            np.testing.assert_allclose(said["probabilities"][i], expected, atol=2e-4)
+        elif name == "labels":
+            assert [label for label in said["labels"][i] if label] == prediction["labels"]
             expected = list(prediction["probabilities"].values())
             np.testing.assert_allclose(said["probabilities"][i], expected, atol=2e-4)
         elif name == "similarity":

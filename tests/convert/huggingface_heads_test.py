@@ -1,5 +1,6 @@
 """Fine-tuned models of transformers predict at once, and are written for transformers."""
 
+import dataclasses
 import io
 import json
 import shutil
@@ -175,7 +176,7 @@ def edited(tmp_path, name, **changes):
 @pytest.mark.parametrize(
     "name, changes, pattern",
     [
-        ("bert_classify", dict(problem_type="multi_label_classification"), "has no task for"),
+        ("bert_classify", dict(problem_type="ranking"), "has no task for"),
         ("bert_classify", dict(problem_type="regression"), "the head has 3 outputs"),
         ("bert_similarity", dict(problem_type="single_label_classification"), "has 1 outputs"),
         ("bert_classify", dict(id2label={"0": "a", "1": "b"}), "each of the head's 3 outputs"),
@@ -192,6 +193,28 @@ def edited(tmp_path, name, **changes):
 )
 def test_refusals(tmp_path, name, changes, pattern):
     one_line(pattern, ValueError, tfnlp.load, edited(tmp_path, name, **changes))
+
+
+def test_several_labels_at_once_are_read_and_written(tmp_path):
+    """Only the configuration tells them from classes; thresholds go with tfnlp's settings."""
+    run = tfnlp.load(edited(tmp_path, "bert_classify", problem_type="multi_label_classification"))
+    assert run.task == "labels" and run.labels == run_of("bert_classify").labels
+    expected = expected_of("bert_classify")
+    logits = outputs_of(run, expected)["label_logits"]
+    assert_close(logits, expected["logits"])
+    probability = 1 / (1 + np.exp(-logits[0].astype("float64")))
+    first = run.predict(PAIRS)[0]
+    assert_close(list(first["probabilities"].values()), probability)
+    assert first["labels"] == [n for n, p in zip(run.labels, probability, strict=True) if p >= 0.5]
+    thresholds = tuple(np.float64(np.float32(probability + [0.1, -0.1, 0.1])))
+    run.task_model.spec = dataclasses.replace(run.task_model.spec, thresholds=thresholds)
+    assert run.predict(PAIRS)[0]["labels"] == [run.labels[1]]
+    run.save(tmp_path / "out")
+    stated = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert stated["problem_type"] == "multi_label_classification"
+    again = tfnlp.load(tmp_path / "out")
+    assert again.predict(PAIRS)[0]["labels"] == [run.labels[1]]
+    assert again.task_model.spec == run.task_model.spec
 
 
 def test_the_number_of_texts_is_stated_where_it_is_known(tmp_path):
@@ -264,6 +287,7 @@ def gpt_run(norm_first, **spec):
     "spec",
     [
         dict(task="classify", labels=["a", "b"]),
+        dict(task="labels", labels=["a", "b", "c"]),
         dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
     ],
 )

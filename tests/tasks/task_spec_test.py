@@ -31,7 +31,7 @@ def test_output_sequences_and_config(arguments, output, sequences):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"task": "guess"}, "task='guess' must be one of classify, similarity"),
+        ({"task": "guess"}, "task='guess' must be one of classify, labels, similarity"),
         ({"task": "classify"}, r"labels=\(\) must be two or more"),
         ({"task": "tag", "labels": ("O",)}, r"labels=\('O',\) must be two or more"),
         ({"task": "similarity", "texts": 3}, "texts=3 must be 1 or 2"),

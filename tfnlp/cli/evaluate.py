@@ -9,7 +9,7 @@ from tfnlp.configs import Config
 from tfnlp.families.use_config import EvaluateConfig, ModelConfig
 from tfnlp.runs.task_config import EvaluateTask
 
-_ONLY_TASKS = ("text_columns", "label", "skip_bad_rows")
+_ONLY_TASKS = ("text_columns", "label", "label_columns", "separator", "skip_bad_rows")
 
 
 def add_to(commands: Any) -> None:

@@ -33,6 +33,14 @@ class ColumnConfig(Config):
         flag="--text", metavar="COLUMN",
     )  # fmt: skip
     label: str | None = option(None, "name or number of the label's column", metavar="COLUMN")
+    label_columns: list[str] | None = option(
+        None, "labels: the columns of 0 and 1, one a label (default: all that hold 0 and 1 alone, "
+        "of tables without a column labels or label)", metavar="COLUMN",
+    )  # fmt: skip
+    separator: str | None = option(
+        None, "labels: what stands between the names in one column (default: the first of | ; , "
+        "that it has)", metavar="TEXT",
+    )  # fmt: skip
     skip_bad_rows: bool = option(
         False, "go on without rows that can't be read, and say how many there were"
     )

@@ -27,7 +27,7 @@ from tfnlp.models.task_heads import (
     unfold,
 )
 
-PACKED_OUTPUTS = ("class", "score", "tag")  # that rows of several sequences may have
+PACKED_OUTPUTS = ("class", "label", "score", "tag")  # that rows of several sequences may have
 
 
 def bert_for_tasks(
@@ -106,17 +106,18 @@ def bert_task(
 ) -> keras.Model:
     """Return a linear layer on the encoder's last layer `h_t` or on its `pooled`.
 
-    "class": `W drop(pooled) + b`; "score": the same with one number; "choice": `w . drop(pooled_c)`
-    for each sequence c, the same w; "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`.
-    Without a pooler `h_0` of the token `[CLS]` replaces `pooled`, or with `hidden`
-    `f(V drop(h_0) + c)`, a layer of the task; the encoder's pooler is then not part of the model,
-    nor with "tag" and "span".
+    "class" and "label": `W drop(pooled) + b`; "score": the same with one number; "choice":
+    `w . drop(pooled_c)` for each sequence c, the same w; "tag": `W drop(h_t) + b`; "span":
+    `s . h_t` and `e . h_t`. Without a pooler `h_0` of the token `[CLS]` replaces `pooled`, or with
+    `hidden` `f(V drop(h_0) + c)`, a layer of the task; the encoder's pooler is then not part of the
+    model, nor with "tag" and "span".
 
     Args:
         encoder: a model made by `bert`, or another with its inputs and outputs, of which all
             weights are shared.
-        output: "class", "score", "choice", "tag" or "span".
-        num_classes: K, only for "class" and "tag".
+        output: "class", "label" (any number of the K classes at once), "score", "choice", "tag" or
+            "span".
+        num_classes: K, only for "class", "label" and "tag".
         sequences: C, of an example; more than 1 only for "choice".
         dropout: rate on pooled or h.
         initializer_range: standard deviation of the truncated normal that fills W, w, s and e.
@@ -130,16 +131,16 @@ def bert_task(
 
     Inputs: dict of int32 `input_word_ids`, `input_mask` (1 for real tokens) and `input_type_ids`,
     `[B, T]` or, for "choice", `[B, C, T]`; of an encoder of packed rows also `sequence_ids` and,
-    for "class" and "score", `first_positions` `[B, S]`, where S sequences of a row begin.
+    for "class", "label" and "score", `first_positions` `[B, S]`, where S sequences of a row begin.
 
-    Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
-    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding. Of
-    packed rows `class_logits` `[B, S, K]` and `score` `[B, S]`.
+    Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
+    `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
+    -1e9 at padding. Of packed rows `class_logits` `[B, S, K]` and `score` `[B, S]`.
 
     Raises:
         ValueError: for an unknown `output`, num_classes, sequences or a CRF that do not fit it, an
             unknown `hidden`, or an encoder of packed rows with another output than "class",
-            "score" and "tag".
+            "label", "score" and "tag".
     """
     check_output(output, num_classes, sequences, crf=crf)
     packed = "sequence_ids" in encoder.input

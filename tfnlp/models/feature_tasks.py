@@ -84,16 +84,17 @@ def feature_task(
     `x_t = [drop(E[id_t]); drop(mix(lm_layers_t))]`, then with `pairs` `x_t = align(x)_t` (see
     `aligned`), `h = drop(biLSTM(x))`.
 
-    "class": `W v + b`, "score": the same with one number, "choice": `w . v_c` for each sequence c,
-    with `v = [max_t h_t; mean_t h_t]` over the real tokens. With `pairs` the same is taken of each
-    segment, p and q, and `v = relu(U drop([p; q; |p - q|; p * q]) + d)` (Conneau et al. 2017,
-    section 3.1). "tag": `W h_t + b`; "span": `s . h_t` and `e . h'_t` with `h' = biLSTM(h)`.
+    "class" and "label": `W v + b`, "score": the same with one number, "choice": `w . v_c` for each
+    sequence c, with `v = [max_t h_t; mean_t h_t]` over the real tokens. With `pairs` the same is
+    taken of each segment, p and q, and `v = relu(U drop([p; q; |p - q|; p * q]) + d)` (Conneau et
+    al. 2017, section 3.1). "tag": `W h_t + b`; "span": `s . h_t` and `e . h'_t` with
+    `h' = biLSTM(h)`.
 
     Args:
-        output: "class", "score", "choice", "tag" or "span".
+        output: "class", "label", "score", "choice", "tag" or "span".
         num_layers: layers L in `lm_layers`.
         size: their width D.
-        num_classes: K, for "class" and "tag" alone.
+        num_classes: K, for "class", "label" and "tag" alone.
         sequences: C, of an example; more than 1 for "choice" alone.
         mix: "weighted", `gamma sum_j softmax(w)_j layer_j` (Peters et al., eq. 1; of one layer
             the layer itself), or "concat" of the L layers.
@@ -115,8 +116,9 @@ def feature_task(
     (0 or 1: which segment) and with `vocab_size` `word_ids` (0: padding or special). For "choice"
     all have one axis more: `[B, C, T, ...]`.
 
-    Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
-    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding.
+    Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
+    `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
+    -1e9 at padding.
 
     Raises:
         ValueError: for an unknown `output` or `mix`, sizes below 1, or num_classes, sequences

@@ -82,8 +82,8 @@ def gpt_task(
 ) -> keras.Model:
     """Return a linear layer on `h_c`, the encoder's last layer at the extract token of sequence c.
 
-    "class": `logits = W drop(sum_c h_c) + b`, with one sequence eq. 3 of the paper; of the two
-    orders of a pair the sum, which does not depend on the order. "score": the same with one
+    "class" and "label": `logits = W drop(sum_c h_c) + b`, with one sequence eq. 3 of the paper; of
+    the two orders of a pair the sum, which does not depend on the order. "score": the same with one
     number. "choice": `logit_c = w . drop(h_c)`, the same w for each answer. The dropout is that of
     the reference code: one mask for all sequences of an example. With `h_t`, the last layer at
     token t, "tag": `W drop(h_t) + b`; "span": `s . h_t` and `e . h_t`. `h_t` depends on token t
@@ -91,8 +91,8 @@ def gpt_task(
 
     Args:
         encoder: a model made by `gpt_with_extra_tokens`.
-        output: "class", "score", "choice", "tag" or "span".
-        num_classes: K, only for "class" and "tag".
+        output: "class", "label", "score", "choice", "tag" or "span".
+        num_classes: K, only for "class", "label" and "tag".
         sequences: C, of an example; 1 for "tag" and "span".
         dropout: rate on h.
         initializer_range: standard deviation of the normal that fills W, w, s and e.
@@ -104,15 +104,16 @@ def gpt_task(
     Inputs: dict of int32 `input_word_ids` and `input_mask` (1 for real tokens) `[B, C, T]`, and
     except for "tag" and "span" `extract_positions` `[B, C]`.
 
-    Outputs: dict of float32 `class_logits` `[B, K]`, `score` `[B]`, `choice_logits` `[B, C]`,
-    `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`, -1e9 at padding; and
-    `sequence_output` `[B, C, T, H]` in the compute dtype, for a language model that is
-    trained together with the task.
+    Outputs: dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]`,
+    `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`,
+    -1e9 at padding; and `sequence_output` `[B, C, T, H]` in the compute dtype, for a language model
+    that is trained together with the task.
 
     Raises:
         ValueError: for an unknown `output`, or num_classes, sequences or a CRF that do not fit it.
     """
-    check_output(output, num_classes, sequences, several=("class", "score"), crf=crf)
+    several = ("class", "label", "score")
+    check_output(output, num_classes, sequences, several=several, crf=crf)
     inputs = {
         key: keras.Input((sequences, seq_length), dtype="int32", name=key)
         for key in ("input_word_ids", "input_mask")

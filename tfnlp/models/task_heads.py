@@ -9,7 +9,7 @@ from tfnlp.layers import CRF, Dropout
 from tfnlp.layers.types import Tensor
 
 HIDDEN = ("tanh", "gelu", "relu")
-OUTPUTS = ("class", "score", "choice", "tag", "span")
+OUTPUTS = ("class", "label", "score", "choice", "tag", "span")
 
 
 def check_output(
@@ -23,7 +23,7 @@ def check_output(
 
     Args:
         output: one of `OUTPUTS`.
-        num_classes: K, only of "class" and "tag".
+        num_classes: K, only of "class", "label" and "tag".
         sequences: C, of an example.
         several: outputs besides "choice" that may be of more than one sequence.
         crf: rate of a CRF, only of "tag".
@@ -33,11 +33,12 @@ def check_output(
     """
     if output not in OUTPUTS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
-    counted = output in ("class", "tag")
-    if counted != (num_classes is not None) or counted and num_classes < 2:
+    counted = output in ("class", "label", "tag")
+    least = 1 if output == "label" else 2
+    if counted != (num_classes is not None) or counted and num_classes < least:
         raise ValueError(
             f"num_classes={num_classes} does not fit output={output!r}; expected 2 or more for "
-            '"class" and "tag" and None for others'
+            '"class" and "tag", 1 or more for "label" and None for others'
         )
     if sequences < (2 if output == "choice" else 1):
         raise ValueError(
@@ -86,12 +87,13 @@ def sequence_outputs(
 ) -> dict[str, Tensor]:
     """Return the outputs for whole sequences, `h` `[B, C, F]`, of a layer named "classifier".
 
-    "class": `W sum_c h_c + b`; "score": the same with one number; "choice": `w . h_c`, the same w
-    for each. A bias there would not change a softmax over the choices. Of packed rows `h` is
-    `[B, S, C, F]`, and S follows B in what is returned.
+    "class" and "label": `W sum_c h_c + b`; "score": the same with one number; "choice": `w . h_c`,
+    the same w for each. A bias there would not change a softmax over the choices. Of packed rows
+    `h` is `[B, S, C, F]`, and S follows B in what is returned.
 
     Returns:
-        dict of float32 `class_logits` `[B, K]`, `score` `[B]` or `choice_logits` `[B, C]`.
+        dict of float32 `class_logits` or `label_logits` `[B, K]`, `score` `[B]` or `choice_logits`
+        `[B, C]`.
     """
     dense = keras.layers.Dense(
         num_classes or 1,
@@ -104,7 +106,7 @@ def sequence_outputs(
     if output == "choice":
         return {"choice_logits": dense(h)[..., 0]}  # [B, C]
     total = dense(ops.sum(h, axis=-2))  # [B, K or 1]
-    return {"class_logits": total} if output == "class" else {"score": total[..., 0]}
+    return {"score": total[..., 0]} if output == "score" else {f"{output}_logits": total}
 
 
 def tag_outputs(

@@ -56,17 +56,26 @@ def _weights(asked: Any, spec: Any, train: list[Any]) -> dict[str, float]:
 
 
 def balanced(spec: Any, train: list[Any]) -> dict[str, float]:
-    """Return `n / (K n_k)` for each of K classes, n_k of n labels: scikit-learn's "balanced"."""
+    """Return `n / (K n_k)` for each of K classes, n_k of n labels: scikit-learn's "balanced".
+
+    Of "labels" `(n - n_k) / n_k`, n_k of n examples: both decisions then count alike. A label that
+    all examples have counts as if one lacked it.
+    """
     counts = label_counts(spec, train)
+    if spec.output == "label":
+        count = len(train)
+        return {label: max(1, count - counts[label]) / counts[label] for label in spec.labels}
     total = sum(counts.values())
     # A label of a teacher may not occur; its weight is never used.
     return {label: total / (len(spec.labels) * max(1, counts[label])) for label in spec.labels}
 
 
 def label_counts(spec: Any, train: list[Any]) -> collections.Counter:
-    """Return how often each class, of tags each tag, occurs in examples."""
+    """Return how often each class, label or tag occurs in examples."""
     if spec.output == "tag":
         return collections.Counter(tag for example in train for tag in example.tags)
+    if spec.output == "label":
+        return collections.Counter(label for example in train for label in example.label)
     return collections.Counter(example.label for example in train)
 
 

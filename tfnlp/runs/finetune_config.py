@@ -27,6 +27,8 @@ FEATURES = (
     output={"group": "run"},
     workers={"hidden": True},
     index={"hidden": True},
+    label_columns={"hidden": True},
+    separator={"hidden": True},
     secret_file={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
@@ -72,8 +74,9 @@ class FinetuneConfig(
     max_length: int = option(128, "longest sequence, in pieces", group="model")
     pack: bool = option(
         False,
-        "classify, similarity, tag: train on rows of MAX_LENGTH pieces with several examples that "
-        "do not see each other; an update has as many rows as hold about BATCH_SIZE examples",
+        "classify, labels, similarity, tag: train on rows of MAX_LENGTH pieces with several "
+        "examples that do not see each other; an update has as many rows as hold about BATCH_SIZE "
+        "examples",
         group="optimisation",
     )  # fmt: skip
     epochs: float | None = option(
@@ -116,11 +119,12 @@ class FinetuneConfig(
     class_weights: Any = option(
         None,
         "classify, tag: how often a class counts in the loss; balanced: examples / (classes x "
-        "examples of the class); classes that are not named: 1",
+        "examples of the class). labels: how often an example that has the label does; balanced: "
+        "examples without it / examples with it. Those that are not named: 1",
         metavar="balanced|LABEL=WEIGHT,...", group="optimisation",
     )  # fmt: skip
     label_smoothing: float = option(
-        0.0, "classify, choose, tag: share of the label that all classes get alike",
+        0.0, "classify, labels, choose, tag: share of the label that all classes get alike",
         at_least=0, below=1, group="optimisation",
     )  # fmt: skip
     layer_decay: float = option(
@@ -205,6 +209,16 @@ class FinetuneConfig(
 
 
 @dataclasses.dataclass(kw_only=True)
+@redefine(
+    label_columns={"hidden": False},
+    separator={"hidden": False},
+    label={"help": "name or number of a column of lists, or of names with a separator"},
+)
+class LabelsConfig(FinetuneConfig):
+    """Any number of labels for a text or a pair of texts."""
+
+
+@dataclasses.dataclass(kw_only=True)
 class TagConfig(FinetuneConfig):
     """A tag for each word: parts of speech, entities."""
 
@@ -286,6 +300,7 @@ EMBED = "embed"  # its run is an encoder, as that of pretraining
 # Task to its config and a line for `--help`.
 TASKS: dict[str, tuple[type[Config], str]] = {
     "classify": (FinetuneConfig, "A class for a text or a pair of texts"),
+    "labels": (LabelsConfig, "Any number of labels for a text or a pair of texts"),
     "similarity": (FinetuneConfig, "A number for a pair of texts"),
     "choose": (FinetuneConfig, "Which of several texts goes on from a text"),
     "answer": (AnswerConfig, "The part of a document that answers a question (SQuAD)"),

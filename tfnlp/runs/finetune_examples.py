@@ -12,7 +12,12 @@ from typing import Any
 def read_examples(
     task: str, source: Any, config: Any, name: str, labelled: bool = True
 ) -> list[Any]:
-    """Return the examples of files or Python objects; say how many rows were left out.
+    """Return the examples of files or Python objects; see `read_data`."""
+    return read_data(task, source, config, name, labelled).examples
+
+
+def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = True) -> Any:
+    """Return the `TaskData` of files or Python objects; say how many rows were left out.
 
     Args:
         task: The task.
@@ -27,7 +32,8 @@ def read_examples(
         source,
         task,
         text=config.text_columns,
-        label=config.label,
+        label=config.label_columns or config.label,
+        separator=config.separator,
         skip=config.skip_bad_rows,
         labelled=labelled,
         name=name,
@@ -39,7 +45,7 @@ def read_examples(
         first = data.skipped[0]
         left_out = f"{len(data.skipped):,} of {rows:,} rows left out, the first of them: {first}"
         say(shown_source(source), left_out)
-    return data.examples
+    return data
 
 
 def say(source: str, what: str) -> None:
@@ -62,6 +68,8 @@ def say_labels(source: str, spec: Any, examples: list[Any]) -> None:
         return
     if spec.task == "tag":
         counts = collections.Counter(tag for example in examples for tag in example.tags)
+    elif spec.task == "labels":
+        counts = collections.Counter(label for example in examples for label in example.label)
     else:
         counts = collections.Counter(example.label for example in examples)
     absent = [label for label in spec.labels if label not in counts]
@@ -84,8 +92,10 @@ def _listed(labels: list[str]) -> str:
     return ", ".join(labels[:10]) + (", ..." if len(labels) > 10 else "")
 
 
-def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any]]:
+def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the examples of a `FinetuneConfig`: those to learn from and those to measure on.
+
+    The third is the config, with the columns that the first were read from.
 
     Without dev examples a share of the others is held out, drawn at random with a fixed seed.
 
@@ -94,9 +104,10 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any]]:
     """
     import numpy as np
 
-    train = read_examples(task, config.train, config, "train")
+    data = read_data(task, config.train, config, "train")
+    train, config = data.examples, config.replace(**data.labels_as)
     if config.dev is not None:
-        return train[: config.limit], read_examples(task, config.dev, config, "dev")
+        return train[: config.limit], read_examples(task, config.dev, config, "dev"), config
     train = train[: config.limit]
     count = round(config.held_out * len(train))
     if not 0 < count < len(train):
@@ -109,6 +120,7 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any]]:
     return (
         [example for i, example in enumerate(train) if i not in held],
         [example for i, example in enumerate(train) if i in held],
+        config,
     )
 
 
@@ -135,7 +147,7 @@ def check_examples(
                     f"{where} has {len(example.choices)} choices, the first one {spec.choices}; "
                     "expected as many in all"
                 )
-            if spec.task in ("classify", "similarity") and len(example.segments) != spec.texts:
+            if spec.reads_texts and len(example.segments) != spec.texts:
                 raise ValueError(
                     f"{where} has {len(example.segments)} texts, the first one {spec.texts}"
                 )
@@ -148,6 +160,8 @@ def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
         return {"answer": text, "answers": [text], "null_score": 0.0}
     if spec.task == "tag":
         return {"tags": list(example.tags)}
+    if spec.task == "labels":
+        return {"labels": list(example.label)}
     if spec.task == "classify":
         return {"label": spec.labels[0] if example.label not in spec.labels else example.label}
     return {"score": example.label, "choice": example.label}

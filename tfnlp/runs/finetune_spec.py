@@ -34,11 +34,13 @@ def spec_of(
             arguments[name] = getattr(config, name)
     if task == "classify":
         arguments["labels"] = sorted({e.label for e in train})
+    if task == "labels":
+        arguments["labels"] = sorted({label for e in train for label in e.label})
     if task == "tag":
         arguments["labels"] = sorted({tag for e in train for tag in e.tags})
         if config.crf:
             arguments["crf"] = _CRF_RATES[features is not None]
-    if task in ("classify", "similarity"):
+    if task in ("classify", "labels", "similarity"):
         arguments["texts"] = len(train[0].segments)
     if task == "choose":
         arguments["choices"] = len(train[0].choices)

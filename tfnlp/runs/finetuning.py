@@ -124,7 +124,7 @@ class Finetuning:
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev = read_parts(task, config)
+        self.train, self.dev, self._read_as = read_parts(task, config)
         output = None if config.restart else config.output
         if config.keep_layers:
             self.backbone = with_kept_layers(config.model, config.keep_layers, output)
@@ -295,10 +295,14 @@ class Finetuning:
 
     def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
         from tfnlp.tasks.scoring import score
+        from tfnlp.tasks.thresholds import tuned
 
         def measure() -> dict[str, float]:
             predictions = model.predict(self.dev, prepared=dev, batches=dev_batches)
-            return score(self.spec, self.dev, predictions)
+            spec, predictions = tuned(self.spec, self.dev, predictions)
+            found = score(spec, self.dev, predictions)
+            # Not those of single labels, which may be many.
+            return {n: x for n, x in found.items() if "/" not in n or n == self.metric}
 
         return measure
 
@@ -348,6 +352,10 @@ class Finetuning:
             head.update(units=config.units, lstm_layers=config.lstm_layers)
             if words is not None:
                 head["embedding_size"] = config.word_embeddings
+        columns = {"text": config.text_columns, "label": config.label}
+        if self.spec.task == "labels":
+            columns["label_columns"] = self._read_as.label_columns
+            columns["separator"] = self._read_as.separator
         return {
             "tfnlp": __version__,
             "model": "task",
@@ -356,7 +364,7 @@ class Finetuning:
             "features": features,
             **({SECTION: self.adaptation.config()} if self.adaptation else {}),
             "head": head,
-            "columns": {"text": config.text_columns, "label": config.label},
+            "columns": columns,
             "training": {
                 **settings,
                 "metric": self.metric,
@@ -378,6 +386,7 @@ class Finetuning:
 
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge
+        from tfnlp.tasks.thresholds import tuned
         from tfnlp.training.run import record_files
 
         predictions = model.predict(self.dev, prepared=dev)
@@ -389,6 +398,11 @@ class Finetuning:
             results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)
             model.spec = dataclasses.replace(self.spec, threshold=results["threshold"])
             predictions = model.predict(self.dev, prepared=dev)
+            results["metrics"] = score(model.spec, self.dev, predictions)
+        if self.spec.task == "labels":
+            results["metrics_at_0.5"] = metrics
+            model.spec, predictions = tuned(self.spec, self.dev, predictions)
+            results["thresholds"] = dict(zip(self.spec.labels, model.spec.thresholds, strict=True))
             results["metrics"] = score(model.spec, self.dev, predictions)
         lines = [json.dumps(p, ensure_ascii=False) for p in predictions]
         write_lines(os.path.join(folder, task_folder.PREDICTIONS), lines)
@@ -408,5 +422,6 @@ def _size(settings: dict[str, Any], batches: Any) -> str:
 
 
 def shown_metrics(results: dict[str, Any]) -> str:
-    """Return measures as text."""
-    return "  ".join(f"{name} {value:.4f}" for name, value in results["metrics"].items())
+    """Return measures as text, without those of single labels."""
+    shown = ((name, value) for name, value in results["metrics"].items() if "/" not in name)
+    return "  ".join(f"{name} {value:.4f}" for name, value in shown)

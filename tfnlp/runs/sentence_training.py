@@ -51,7 +51,7 @@ class SentenceTrainingRuns:
 
         self.config, self.strategy, self.features = config, strategy, None
         check_batch(config, strategy)
-        self.train, self.dev = read_parts("embed", config)
+        self.train, self.dev, _ = read_parts("embed", config)
         self.lesson = lesson_of(self.train, config.objective, config.train)
         self._check_dev()
         output = None if config.restart else config.output

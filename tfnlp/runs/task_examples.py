@@ -5,6 +5,7 @@ from typing import Any
 
 _TAKES = {
     "classify": "a text (of pairs two texts)",
+    "labels": "a text (of pairs two texts)",
     "similarity": "two texts",
     "choose": "a text and {choices} choices",
     "answer": "a question and a document",
@@ -19,7 +20,7 @@ def takes(spec: Any) -> str:
 
 def texts_of(spec: Any) -> int:
     """Return the number of texts of an example."""
-    if spec.task in ("classify", "similarity"):
+    if spec.reads_texts:
         return spec.texts
     return {"choose": 1 + spec.choices, "answer": 2, "tag": 1}[spec.task]
 
@@ -53,6 +54,9 @@ def shown(spec: Any, example: Any, prediction: dict[str, Any]) -> str:
         chosen = prediction["label"]
         text = " | ".join(example.segments)
         return f"{chosen} {prediction['probabilities'][chosen]:.3f}  {text}"
+    if spec.task == "labels":
+        chosen = [f"{x} {prediction['probabilities'][x]:.3f}" for x in prediction["labels"]]
+        return f"{', '.join(chosen) or '(none)'}  {' | '.join(example.segments)}"
     if spec.task == "similarity":
         return f"{prediction['score']:.3f}  {' | '.join(example.segments)}"
     if spec.task == "choose":
@@ -74,6 +78,10 @@ def shown_in_report(spec: Any, example: Any, prediction: dict[str, Any]) -> dict
     if spec.task == "answer":
         return _answer_in_report(spec, example, prediction)
     found = {"text": list(example.segments), "label": example.label}
+    if spec.task == "labels":
+        probabilities = prediction["probabilities"]
+        found["label"] = list(example.label)
+        return {**found, "predicted": prediction["labels"], "probabilities": probabilities}
     if spec.task == "similarity":
         return {**found, "predicted": prediction["score"]}
     probabilities = prediction["probabilities"]

@@ -300,6 +300,9 @@ def load_task(
     task_model = make_task_model(backbone, config, words)
     if results is not None and "threshold" in results:
         task_model.spec = dataclasses.replace(task_model.spec, threshold=results["threshold"])
+    if results is not None and "thresholds" in results:
+        thresholds = tuple(results["thresholds"].values())
+        task_model.spec = dataclasses.replace(task_model.spec, thresholds=thresholds)
     if task_model.features is not None and not config["backbone"]["saved"]:
         weights, encoder = os.path.join(folder, WEIGHTS), task_model.features.encoder
         encoder.load_weights(weights)

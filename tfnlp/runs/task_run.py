@@ -25,8 +25,8 @@ class TaskRun:
 
     Attributes:
         folder: Of the run that was taken.
-        task: "classify", "similarity", "choose", "answer" or "tag".
-        labels: Names of the classes or tags.
+        task: "classify", "labels", "similarity", "choose", "answer" or "tag".
+        labels: Names of the classes, labels or tags.
         results: The measures of training on the dev set: a dict with "metrics" and "metric", the
             measure that chose the checkpoint.
         history: Losses and measures of the training; None, like `results`, of a checkpoint.
@@ -64,7 +64,7 @@ class TaskRun:
         The first rows that are predicted or evaluated say it, too.
 
         Args:
-            texts: 1 or 2, of "classify" and "similarity".
+            texts: 1 or 2, of "classify", "labels" and "similarity".
             choices: Of "choose".
 
         Raises:
@@ -86,7 +86,7 @@ class TaskRun:
     def _suit(self, counts: tuple[int, int]) -> None:
         """Take the number of texts and choices from what is to be read, if it is not known."""
         if self.config.get("open"):
-            if self.task in ("classify", "similarity") and counts[0] in (1, 2):
+            if self.task_model.spec.reads_texts and counts[0] in (1, 2):
                 self.set_inputs(texts=counts[0])
             if self.task == "choose" and counts[1] >= 2:
                 self.set_inputs(choices=counts[1])
@@ -106,7 +106,7 @@ class TaskRun:
         """
         columns = self.with_columns(config)
         examples = read_examples(self.task, source, columns, name, labelled=labelled)
-        if examples and self.task in ("classify", "similarity", "choose"):
+        if examples and (self.task_model.spec.reads_texts or self.task == "choose"):
             first = examples[0]
             self._suit((len(first.segments), len(first.choices or ())))
         return examples
@@ -118,12 +118,13 @@ class TaskRun:
             rows: A list of texts (for "tag" sentences whose words are separated by spaces), of
                 tuples of texts (of pairs two, of "answer" a question and a document, of "choose" a
                 text and its choices); or what `tfnlp.finetune` takes as `train`, labels or not.
-            settings: `batch_size`, `text_columns`, `label`, `skip_bad_rows`.
+            settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
+                `skip_bad_rows`.
 
         Returns:
-            a list of dicts: of "classify" `label` and `probabilities`, of "similarity" `score`, of
-            "choose" `choice` and `probabilities`, of "tag" `tags`, of "answer" `answer` and
-            `score`.
+            a list of dicts: of "classify" `label` and `probabilities`, of "labels" `labels` and
+            `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
+            "tag" `tags`, of "answer" `answer` and `score`.
 
         Raises:
             ValueError: for rows that the task can't read; names the row.
@@ -176,9 +177,13 @@ class TaskRun:
 
     def with_columns(self, config: Any) -> Any:
         """Return a `ColumnConfig` with the columns that the run was trained with as defaults."""
-        kept = self.config["columns"]
+        kept, changes = self.config["columns"], {}
+        if not (config.label or config.label_columns):
+            changes = {"label": kept["label"], "label_columns": kept.get("label_columns")}
         return config.replace(
-            text_columns=config.text_columns or kept["text"], label=config.label or kept["label"]
+            text_columns=config.text_columns or kept["text"],
+            separator=config.separator or kept.get("separator"),
+            **changes,
         )
 
     def evaluate(self, data: Any, **settings: Any) -> dict[str, float]:
@@ -186,8 +191,8 @@ class TaskRun:
 
         Args:
             data: What `tfnlp.finetune` takes as `train`.
-            settings: `batch_size`, `text_columns`, `label`, `skip_bad_rows`, and `report`, a
-                folder to write a page of the errors to.
+            settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
+                `skip_bad_rows`, and `report`, a folder to write a page of the errors to.
 
         Returns:
             the field's measures of the task, floats by name.

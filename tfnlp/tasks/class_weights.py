@@ -1,4 +1,4 @@
-"""Weights of classes in the cross-entropy."""
+"""Weights of classes in the cross-entropy, and the binary cross-entropy of labels."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from keras import ops
 from tfnlp.layers.types import Tensor
 
 
-def check_weights(weights: Sequence[float], size: int) -> np.ndarray:
-    """Return the weights of classes as float32 `[K]`, divided by the smallest.
+def check_weights(weights: Sequence[float], size: int, scaled: bool = True) -> np.ndarray:
+    """Return the weights of classes as float32 `[K]`, if `scaled` divided by the smallest.
 
     A mean over weights is the same for any multiple of them. With 1 as the smallest, the sum of
     the weights of a batch is never below 1, to which the trainer raises a smaller one.
@@ -23,7 +23,7 @@ def check_weights(weights: Sequence[float], size: int) -> np.ndarray:
             f"class_weights={list(weights)!r:.200} must be {size} finite numbers above 0, one a "
             "class"
         )
-    return (found / found.min()).astype(np.float32)
+    return (found / found.min() if scaled else found).astype(np.float32)
 
 
 def weights_of(labels: Tensor, weights: np.ndarray) -> Tensor:
@@ -51,3 +51,29 @@ def weighted_cross_entropy(
     size = logits.shape[-1]
     q = ops.one_hot(labels, size, dtype="float32") * (1 - epsilon) + epsilon / size
     return -ops.sum(q * weights * ops.log_softmax(ops.cast(logits, "float32"), -1), -1)
+
+
+def binary_cross_entropy(
+    logits: Tensor, labels: Tensor, weights: np.ndarray | None = None, epsilon: float = 0.0
+) -> Tensor:
+    """Return `-1/K sum_k [c_k q_k log s(z_k) + (1 - q_k) log(1 - s(z_k))]`.
+
+    s is the logistic function, `q = (1 - epsilon) y + epsilon / 2`. The mean of these is torch's
+    `BCEWithLogitsLoss(pos_weight=c)` for labels q. As `log s(z) = -softplus(-z)` and
+    `log(1 - s(z)) = -softplus(z)`, no logarithm of 0 can occur.
+
+    Args:
+        logits: z, float `[..., K]`.
+        labels: y, float32 `[..., K]`, 0 or 1.
+        weights: c, float32 `[K]`; None: 1.
+        epsilon: of the smoothing of labels.
+
+    Returns:
+        float32 `[...]`.
+    """
+    z = ops.cast(logits, "float32")
+    q = labels * (1 - epsilon) + epsilon / 2
+    positive = q * ops.softplus(-z)
+    if weights is not None:
+        positive = positive * weights
+    return ops.mean(positive + (1 - q) * ops.softplus(z), axis=-1)

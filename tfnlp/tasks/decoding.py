@@ -267,6 +267,17 @@ def decode_classes(outputs: Mapping[str, tf.Tensor], spec: TaskSpec) -> Tensors:
     return {"label": tf.gather(tf.constant(spec.labels), best), "probabilities": probabilities}
 
 
+def decode_labels(outputs: Mapping[str, tf.Tensor], spec: TaskSpec) -> Tensors:
+    """Return `labels`, strings `[B, K]`, and `probabilities` `[B, K]` of `label_logits`.
+
+    A label whose probability is at least its threshold stands at its place, elsewhere "" does.
+    """
+    probabilities = tf.nn.sigmoid(outputs["label_logits"])
+    thresholds = tf.constant(spec.thresholds or [0.5] * len(spec.labels), tf.float32)
+    labels = tf.where(probabilities >= thresholds, tf.constant(spec.labels), "")
+    return {"labels": labels, "probabilities": probabilities}
+
+
 def decode_scores(outputs: Mapping[str, tf.Tensor], spec: TaskSpec) -> Tensors:
     """Return the `score` `[B]` in the units of the training data."""
     return {"score": tf.convert_to_tensor(outputs["score"]) * spec.deviation + spec.mean}

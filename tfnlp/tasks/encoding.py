@@ -174,6 +174,7 @@ def _read_questions(
 
 _READERS = {
     "classify": _read_texts,
+    "labels": _read_texts,
     "similarity": _read_texts,
     "choose": _read_choices,
     "tag": _read_words,
@@ -186,8 +187,9 @@ def targets(
 ) -> tuple[Columns, dict[str, np.ndarray]]:
     """Return the targets of the loss: `(tokens, fixed)`, columns as `TaskBatches` takes them.
 
-    A tag that the training data lacks gets the weight 0. In a window without the whole answer the
-    target is the null position (`run_squad.py`); of several answers the first is the target.
+    A tag or a label that the training data lacks gets the weight 0, or no place. In a window
+    without the whole answer the target is the null position (`run_squad.py`); of several answers
+    the first is the target.
     """
     if spec.task == "tag":
         return _tag_targets(spec, encoded, examples), {}
@@ -199,6 +201,9 @@ def targets(
     if spec.task == "choose":
         return {}, {"labels": np.array([e.label for e in examples], np.int32)}
     index = {label: i for i, label in enumerate(spec.labels)}
+    if spec.task == "labels":
+        held = [[label in e.label for label in spec.labels] for e in examples]
+        return {}, {"labels": np.array(held, np.float32).reshape(len(examples), len(index))}
     unknown = sorted({str(e.label) for e in examples} - set(index))
     if unknown:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Fine-tuning on classes, scores, choices, tags or spans."""
+"""Fine-tuning on classes, labels, scores, choices, tags or spans."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,12 @@ from keras import ops
 
 from tfnlp.layers.types import Tensor
 from tfnlp.models.task_heads import crf_of
-from tfnlp.tasks.class_weights import check_weights, weighted_cross_entropy, weights_of
+from tfnlp.tasks.class_weights import (
+    binary_cross_entropy,
+    check_weights,
+    weighted_cross_entropy,
+    weights_of,
+)
 from tfnlp.tasks.label_smoothing import smoothed_cross_entropy
 from tfnlp.tasks.logits import best_class, cross_entropy
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
@@ -15,6 +20,7 @@ from tfnlp.tasks.task import Batch, Sums, Task, Tensors, without_padding
 # The outputs of a model of each kind.
 KINDS = {
     "class": ("class_logits",),
+    "label": ("label_logits",),
     "score": ("score",),
     "choice": ("choice_logits",),
     "tag": ("tag_logits",),
@@ -23,8 +29,8 @@ KINDS = {
 # Inputs with and without an axis of positions, the last one.
 _OF_POSITIONS = {"input_word_ids", "input_mask", "input_type_ids", "sequence_ids"}
 _OF_ROWS = {"extract_positions", "first_positions"}
-WEIGHTED = ("class", "tag")  # kinds that may have weights of their classes
-SMOOTHED = ("class", "choice", "tag")  # kinds whose labels may be smoothed
+WEIGHTED = ("class", "label", "tag")  # kinds that may have weights of their classes
+SMOOTHED = ("class", "label", "choice", "tag")  # kinds whose labels may be smoothed
 _MOMENTS = ("x", "y", "xx", "yy", "xy")  # x: the model's score, y: the label
 
 
@@ -36,28 +42,35 @@ class FineTuning(Task):
     end (Devlin et al. 2019, section 4.2, takes their sum; its code the mean). Of tags with a CRF
     `loss = -sum_b log p(tags_b) / sum_i w_i`: the chain of a row runs over its real targets.
 
+    Of labels, any number of K at once, `L_i = -1/K sum_k [y_ik log s(z_ik) + (1 - y_ik) log(1 -
+    s(z_ik))]` with the logistic function s: K independent decisions, y 1 for those that hold.
+
     With `label_smoothing` e the label of K classes becomes `q = (1 - e) onehot(label) + e / K`
     (Szegedy et al. 2016, section 7), and with `class_weights` c each class counts as often as its
     weight says: `L_i = -sum_k c_k q_k log softmax(logits_i)_k / c_label`, `w_i = c_label`, which
     is torch's `CrossEntropyLoss(weight=c, label_smoothing=e)`. The accuracies are weighted alike.
+    Of labels `y` becomes `(1 - e) y + e / 2`, and c_k multiplies the first term of label k: torch's
+    `BCEWithLogitsLoss(pos_weight=c)`, with `w_i = 1`.
 
     Args:
-        model: has the outputs of one kind: `class_logits` `[B, K]`, `score` `[B]`, `choice_logits`
-            `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and `end_logits` `[B, T]`; other
-            outputs are left alone. See `bert_task`, `gpt_task` and `feature_task` in
-            `tfnlp.models`.
-        class_weights: c, K numbers above 0, of "class" and "tag"; None: all are 1.
-        label_smoothing: e, from 0 to below 1, of "class", "choice" and "tag".
+        model: has the outputs of one kind: `class_logits` or `label_logits` `[B, K]`, `score`
+            `[B]`, `choice_logits` `[B, C]`, `tag_logits` `[B, T, K]`, or `start_logits` and
+            `end_logits` `[B, T]`; other outputs are left alone. See `bert_task`, `gpt_task` and
+            `feature_task` in `tfnlp.models`.
+        class_weights: c, K numbers above 0, of "class", "label" and "tag"; None: all are 1.
+        label_smoothing: e, from 0 to below 1, of "class", "label", "choice" and "tag".
 
-    Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags)
+    Batch: the model's inputs, `labels` (int32 `[B]`, float32 for scores, int32 `[B, T]` for tags,
+    float32 `[B, K]` of 0 and 1 for labels)
     or, for spans, int32 `start_positions` and `end_positions` `[B]`; float32 `weights` `[B]`, for
     tags `[B, T]` (1 for real targets, else 0). Of models of packed rows with S sequences, outputs,
     labels and weights have `[B, S]` in place of `[B]`.
 
     Attributes:
-        kind: "class", "score", "choice", "tag" or "span": the name of the loss. Of the metrics
-            "class", "choice" and "tag" have `KIND_accuracy`, "score" has `score_pearson`, "span"
-            has `start_accuracy`, `end_accuracy` and `span_accuracy` (both right).
+        kind: "class", "label", "score", "choice", "tag" or "span": the name of the loss. Of the
+            metrics "class", "choice" and "tag" have `KIND_accuracy`, "label" has `label_accuracy`,
+            the share of all decisions that are right, "score" has `score_pearson`, "span" has
+            `start_accuracy`, `end_accuracy` and `span_accuracy` (both right).
 
     Raises:
         ValueError: for a model that has the outputs of no kind, or of several; weights or smoothing
@@ -94,7 +107,7 @@ class FineTuning(Task):
                     f"model's output is {self.kind}"
                 )
             size = model.output[f"{self.kind}_logits"].shape[-1]
-            self.class_weights = check_weights(class_weights, size)
+            self.class_weights = check_weights(class_weights, size, scaled=self.kind != "label")
         if self.crf is not None and (label_smoothing or class_weights is not None):
             raise ValueError(
                 f"label_smoothing={label_smoothing} and class_weights are for labels each on its "
@@ -122,6 +135,9 @@ class FineTuning(Task):
             return {self.kind: -ops.sum(self.crf.log_likelihood(*chain))}
         if self.kind == "score":
             losses = ops.square(ops.cast(outputs["score"], "float32") - batch["labels"])  # [B]
+        elif self.kind == "label":
+            logits, labels = outputs["label_logits"], batch["labels"]
+            losses = binary_cross_entropy(logits, labels, self.class_weights, self.label_smoothing)
         else:
             parts = [self._cross_entropy(*pair) for pair in self._pairs(batch, outputs)]
             losses = sum(parts) / len(parts)  # [B] or [B, T]
@@ -137,7 +153,7 @@ class FineTuning(Task):
 
     def _weights(self, batch: Batch) -> Tensor:
         """Return the weights w of the targets, float32 as `weights`."""
-        if self.class_weights is None:
+        if self.class_weights is None or self.kind == "label":
             return batch["weights"]
         return batch["weights"] * weights_of(batch["labels"], self.class_weights)
 
@@ -149,6 +165,9 @@ class FineTuning(Task):
                 f"score_{name}": value
                 for name, value in zip(_MOMENTS, (x, y, x * x, y * y, x * y), strict=True)
             }
+        elif self.kind == "label":
+            right = ops.equal(outputs["label_logits"] > 0, batch["labels"] > 0.5)
+            found = {"label_accuracy": ops.mean(ops.cast(right, "float32"), axis=-1)}
         else:
             right = [
                 ops.cast(self._best(logits, batch) == labels, "float32")

@@ -17,6 +17,7 @@ from tfnlp.tasks.entities import entity_scores
 # The measure that picks the best checkpoint, by the model's output.
 MAIN = {
     "class": "accuracy",
+    "label": "micro_f1",
     "score": "pearson",
     "choice": "accuracy",
     "tag": "accuracy",
@@ -28,7 +29,7 @@ def main_metric(output: str, tags: Sequence[str] = ()) -> str:
     """Return the name of the measure that picks the best checkpoint; F1 for tags of entities.
 
     Args:
-        output: "class", "score", "choice", "tag" or "span".
+        output: "class", "label", "score", "choice", "tag" or "span".
         tags: for "tag", all tags of the data.
     """
     if output not in MAIN:
@@ -76,6 +77,57 @@ def classification(
         positive = f1_score(labels, predicted, labels=[names[1]], average="macro", zero_division=0)
         values |= {"f1": float(positive), "f1_macro": macro}
     return values
+
+
+def label_sets(
+    labels: Sequence[Iterable[str]], predicted: Sequence[Iterable[str]], names: Iterable[str]
+) -> dict[str, float]:
+    """Return F1 of sets of labels, their exact matches, and the measures of each label.
+
+    Args:
+        labels, predicted: the labels of each example, also none.
+        names: names of all labels; others that occur count as labels that are never predicted.
+
+    Returns:
+        dict of floats: `micro_f1` over all decisions, `macro_f1`, the mean over the labels that
+        occur in labels or predictions, `samples_f1`, the mean over examples (1 where there is no
+        label and none is predicted), `subset_accuracy`, the share of examples all of whose labels
+        are right; and `f1/NAME`, `precision/NAME` and `recall/NAME` for each of `names`, 0 where
+        they are undefined.
+
+    Raises:
+        ValueError: no examples, or lengths that differ.
+    """
+    labels, predicted = [set(x) for x in labels], [set(x) for x in predicted]
+    _check_lengths("labels", labels, predicted)
+    names = list(names)
+    known = set(names)
+    every = [*names, *sorted(set().union(*labels, *predicted) - known)]
+    gold, guess = (np.array([[n in row for n in every] for row in x]) for x in (labels, predicted))
+    right, both = gold & guess, gold.astype(int) + guess  # F1 is 2 right / both
+    occurs = both.sum(0) > 0
+    rows = np.where(both.sum(1) > 0, _ratio(2 * right.sum(1), both.sum(1)), 1.0)
+    of_labels = {
+        "f1": _ratio(2 * right.sum(0), both.sum(0)),
+        "precision": _ratio(right.sum(0), guess.sum(0)),
+        "recall": _ratio(right.sum(0), gold.sum(0)),
+    }
+    values = {
+        "micro_f1": float(_ratio(2 * right.sum(), both.sum())),
+        "macro_f1": float(of_labels["f1"][occurs].mean()) if occurs.any() else 0.0,
+        "samples_f1": float(rows.mean()),
+        "subset_accuracy": float((gold == guess).all(1).mean()),
+    }
+    for name, column in of_labels.items():
+        values |= {
+            f"{name}/{n}": float(x) for n, x in zip(every, column, strict=True) if n in known
+        }
+    return values
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """Return `part / whole`, 0 where `whole` is 0."""
+    return part / np.maximum(whole, 1)
 
 
 def regression(scores: Iterable[float], predicted: Iterable[float]) -> dict[str, float]:

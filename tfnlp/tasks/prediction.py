@@ -13,6 +13,7 @@ from tfnlp.tasks.forward import forward, is_compiled
 Outputs = dict[str, np.ndarray | list[np.ndarray]]
 _OUTPUTS = {
     "class_logits": False,
+    "label_logits": False,
     "choice_logits": False,
     "score": False,
     "tag_logits": True,
@@ -29,8 +30,9 @@ def predict(
     Args:
         model: a Keras model whose inputs and outputs are dicts.
         batches: their batches must hold the model's inputs; nothing else in them is used.
-        names: outputs that are wanted; None: those of `class_logits`, `choice_logits`, `score`,
-            `tag_logits`, `start_logits` and `end_logits` that the model has.
+        names: outputs that are wanted; None: those of `class_logits`, `label_logits`,
+            `choice_logits`, `score`, `tag_logits`, `start_logits` and `end_logits` that the model
+            has.
 
     Returns:
         dict of output name to values in the order of the N examples: an array [N, ...]; or, of

@@ -19,14 +19,18 @@ def score(
         predictions: for each example the result of `tfnlp.hub.TaskModel.predict`.
 
     Returns:
-        `classify`: accuracy, matthews, f1. `similarity`: pearson, spearman, mse. `choose`:
-        accuracy. `tag`: accuracy and, of BIO tags, precision, recall and f1 of the entities.
-        `answer`: exact_match and f1 in percent, as in the official scripts of SQuAD, and with
-        unanswerable questions what `tfnlp.tasks.squad.answers` adds.
+        `classify`: accuracy, matthews, f1. `labels`: micro_f1, macro_f1, samples_f1,
+        subset_accuracy and `f1/LABEL`, `precision/LABEL`, `recall/LABEL`. `similarity`: pearson,
+        spearman, mse. `choose`: accuracy. `tag`: accuracy and, of BIO tags, precision, recall and
+        f1 of the entities. `answer`: exact_match and f1 in percent, as in the official scripts of
+        SQuAD, and with unanswerable questions what `tfnlp.tasks.squad.answers` adds.
     """
     if spec.task == "classify":
         labels = [e.label for e in examples]
         return metrics.classification(labels, [p["label"] for p in predictions], spec.labels)
+    if spec.task == "labels":
+        found = [p["labels"] for p in predictions]
+        return metrics.label_sets([e.label for e in examples], found, spec.labels)
     if spec.task == "similarity":
         scores = [e.label for e in examples]
         return metrics.regression(scores, [p["score"] for p in predictions])

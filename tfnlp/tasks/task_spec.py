@@ -3,15 +3,16 @@
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-TASKS = ("classify", "similarity", "choose", "answer", "tag")
+TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag")
 OUTPUTS = {
     "classify": "class",
+    "labels": "label",
     "similarity": "score",
     "choose": "choice",
     "answer": "span",
     "tag": "tag",
 }  # of the task's model
-_LATER = ("crf",)  # arguments that earlier versions did not have
+_LATER = ("thresholds", "crf")  # arguments that earlier versions did not have
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,8 @@ class TaskSpec:
 
     Args:
         task: one of `TASKS`.
-        labels: names of the classes or tags, in the order of the model's outputs.
-        texts: number of texts of an example, 1 or 2 ("classify", "similarity").
+        labels: names of the classes, labels or tags, in the order of the model's outputs.
+        texts: number of texts of an example, 1 or 2 ("classify", "labels", "similarity").
         choices: number of choices of an example ("choose").
         max_length: longest sequence, special tokens included. Texts are cut to fit, in turn from
             the longest; documents and sentences of words are read in windows and not cut.
@@ -30,6 +31,7 @@ class TaskSpec:
         max_answer: longest answer in pieces.
         unanswerable: questions may have no answer (SQuAD 2.0).
         threshold: a question has no answer if `null score - score of the best answer` is larger.
+        thresholds: of "labels", for each the probability from which on it is predicted; (): 0.5.
         both_orders: read a pair in both orders and add the vectors (Radford et al. 2018,
             section 3.3).
         mean, deviation: of the training data's scores; the model's score is
@@ -51,17 +53,26 @@ class TaskSpec:
     unanswerable: bool = False
     threshold: float = 0.0
     both_orders: bool = False
+    thresholds: tuple[float, ...] = ()
     mean: float = 0.0
     deviation: float = 1.0
     crf: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "labels", tuple(self.labels))
+        object.__setattr__(self, "thresholds", tuple(self.thresholds))
         if self.task not in TASKS:
             raise ValueError(f"task={self.task!r} must be one of {', '.join(TASKS)}")
         if self.task in ("classify", "tag") and len(self.labels) < 2:
             raise ValueError(
                 f"labels={self.labels!r} must be two or more; give examples of different labels"
+            )
+        if self.task == "labels" and not self.labels:
+            raise ValueError("labels=() must be one or more; give examples that have labels")
+        if self.thresholds and (self.task != "labels" or len(self.thresholds) != len(self.labels)):
+            raise ValueError(
+                f"thresholds={self.thresholds!r:.60} must be {len(self.labels)} numbers, one for "
+                "each label of the task labels"
             )
         if self.texts not in (1, 2) or (self.both_orders and self.texts != 2):
             raise ValueError(f"texts={self.texts} must be 1 or 2, and 2 with both_orders")
@@ -81,8 +92,13 @@ class TaskSpec:
 
     @property
     def output(self) -> str:
-        """The output of the task's model: "class", "score", "choice", "span" or "tag"."""
+        """The output of the task's model: "class", "label", "score", "choice", "span", "tag"."""
         return OUTPUTS[self.task]
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether an example is a text or two, without choices."""
+        return self.task in ("classify", "labels", "similarity")
 
     @property
     def sequences(self) -> int:

@@ -19,14 +19,16 @@ TOKENS = {False: "tokens_embed.weight", True: "wte.weight"}
 POSITIONS = {False: "positions_embed.weight", True: "wpe.weight"}
 # The heads of fine-tuned models, by norm_first and the kind of output.
 _GPT2_HEADS = {
-    "class": TaskHead("GPT2ForSequenceClassification", {"classifier": "score"}),
-    "score": TaskHead("GPT2ForSequenceClassification", {"classifier": "score"}),
+    **{
+        output: TaskHead("GPT2ForSequenceClassification", {"classifier": "score"})
+        for output in ("class", "label", "score")
+    },
     "tag": TaskHead("GPT2ForTokenClassification", {"classifier": "classifier"}),
     "span": TaskHead("GPT2ForQuestionAnswering", {SPAN: SPAN}),
 }
 _GPT1_HEADS = {
     output: TaskHead("OpenAIGPTForSequenceClassification", {"classifier": "score"})
-    for output in ("class", "score")
+    for output in ("class", "label", "score")
 }
 HEADS = {False: _GPT1_HEADS, True: _GPT2_HEADS}
 _BUFFERS = re.compile(r"position_ids|h\.\d+\.attn\.(bias|masked_bias)")

@@ -189,7 +189,7 @@ def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size
     (name,) = rows[table].names
     tensors[name] = tensors[name][:size]
     heads = written_head(task_model.model, head, spec)
-    if spec.output in ("class", "score"):
+    if spec.output in ("class", "label", "score"):
         bias = heads.pop("score.bias")
         layers = arguments["num_layers"]
         last = "final_norm" if arguments["norm_first"] else f"layer_{layers - 1}/output_norm"

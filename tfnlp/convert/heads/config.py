@@ -11,7 +11,12 @@ from tfnlp.convert.heads.files import SPEC
 from tfnlp.tasks.task_spec import TaskSpec
 from tfnlp.text.lines import shown
 
-_KINDS = {"class": "single_label_classification", "score": "regression"}
+_KINDS = {
+    "class": "single_label_classification",
+    "label": "multi_label_classification",
+    "score": "regression",
+}
+_NAMED = ("class", "label", "tag")  # outputs that have names
 
 
 def architecture_of(config: Mapping[str, Any], known: Collection[str]) -> str | None:
@@ -30,7 +35,7 @@ def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
         size: the number of the head's outputs.
 
     Raises:
-        ValueError: for several labels of one text, or a regression of several numbers.
+        ValueError: for a kind that is none of transformers', or a regression of several numbers.
     """
     if "class" not in outputs:
         return next(iter(outputs))
@@ -43,7 +48,7 @@ def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
             f"{', '.join(_KINDS.values())}"
         )
     output = next(name for name, word in _KINDS.items() if word == kind)
-    if (size == 1) != (output == "score"):
+    if output != "label" and (size == 1) != (output == "score"):
         raise ValueError(
             f"{path} has problem_type={kind!r}, but the head has {size} outputs; tfnlp has "
             "regression of one number and classes of two or more"
@@ -57,7 +62,7 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
     Raises:
         ValueError: if `id2label` does not name each of the head's outputs by one string.
     """
-    if output not in ("class", "tag"):
+    if output not in _NAMED:
         return ()
     named = read_json(path).get("id2label")
     if named is None:
@@ -95,7 +100,7 @@ def task_config(spec: TaskSpec) -> dict[str, Any]:
     stated: dict[str, Any] = {SPEC: {**spec.config(), "mean": 0.0, "deviation": 1.0}}
     if spec.output in _KINDS:
         stated["problem_type"] = _KINDS[spec.output]
-    if spec.output in ("class", "tag"):
+    if spec.output in _NAMED:
         stated["id2label"] = {str(i): label for i, label in enumerate(spec.labels)}
         stated["label2id"] = {label: i for i, label in enumerate(spec.labels)}
     if spec.output == "score":

@@ -58,6 +58,7 @@ def task_heads(
     whole = TaskHead(f"{prefix}ForSequenceClassification", pooled or usual, pooled is None)
     return {
         "class": whole,
+        "label": whole,
         "score": whole,
         "choice": TaskHead(f"{prefix}ForMultipleChoice", choice or whole.dense, whole.pooler),
         "tag": TaskHead(f"{prefix}ForTokenClassification", usual),

@@ -5,7 +5,15 @@ from xml.parsers import expat
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
 from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, file_lines, gather
-from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import (
+    JSON_KINDS,
+    PARQUET,
+    Column,
+    Row,
+    cell,
+    find_columns,
+    read_table,
+)
 
 # The question of COPA as a conjunction between premise and answer.
 _CONJUNCTIONS = {"cause": "because", "effect": "so"}
@@ -34,7 +42,7 @@ def choice_file(
     kind = file_kind(path)
     if kind == ".xml":
         return gather(path, _copa_items(path), lambda item: _copa(*item, labelled), skip)
-    if kind in (*JSON_KINDS, ".csv") or text is not None:
+    if kind in (*JSON_KINDS, PARQUET, ".csv") or text is not None:
         header, rows = read_table(path, text, label)
         return choice_table(path, header, rows, text, label, skip, labelled)
 

@@ -18,13 +18,13 @@ class TaskExample:
 
     Attributes:
         segments: its text, or its two texts.
-        label: the name of its class; a float score; or, with `choices`, the index of the right one.
-            None if it is not known.
+        label: the name of its class; a float score; with `choices` the index of the right one; or
+            of "labels" the names of all its labels, sorted. None if it is not known.
         choices: texts of which one fits `segments` best; () in other tasks.
     """
 
     segments: tuple[str, ...]
-    label: str | float | int | None
+    label: str | float | int | tuple[str, ...] | None
     choices: tuple[str, ...] = ()
 
 

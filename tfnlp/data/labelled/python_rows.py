@@ -16,6 +16,7 @@ from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 _TEXTS = {2: ("text", "label"), 3: ("text_a", "text_b", "label")}
 _FIELDS = {
     "classify": _TEXTS,
+    "labels": {2: ("text", "labels"), 3: ("text_a", "text_b", "labels")},
     "similarity": _TEXTS,
     "choose": {2: ("context", "choices"), 3: ("context", "choices", "label")},
     "answer": {2: ("question", "context"), 3: ("question", "context", "answers")},
@@ -23,13 +24,15 @@ _FIELDS = {
 }
 _EXPECTED = {
     "classify": "(text, class) or (text_a, text_b, class)",
+    "labels": "(text, [label, ...]) or (text_a, text_b, [label, ...])",
     "similarity": "(text_a, text_b, number)",
     "choose": "(text, [choice, ...], index)",
     "answer": "(question, context, answers)",
     "tag": "([word, ...], [tag, ...])",
     "embed": "a text, (text, its match, further texts ...) or (text, text, number or class)",
 }
-# The attribute of an example that holds its label, and the column of a row that does.
+_LABELS = {"labels": "labels", "answer": "answers", "tag": "tags"}  # column of a row; else label
+# The class of an example, and the attribute that holds its label.
 _EXAMPLES = {"answer": (Question, "answers"), "tag": (TaggedSentence, "tags")}
 
 _Record = dict | list
@@ -40,11 +43,12 @@ def examples_of(
     task: str,
     *,
     text: Column | Sequence[Column] | None = None,
-    label: Column | None = None,
+    label: Column | Sequence[Column] | None = None,
     skip: bool = False,
     labelled: bool = True,
     drop: Sequence[str] = ("-",),
     name: str = "data",
+    separator: str | None = None,
 ) -> TaskData:
     """Return the examples of a task, from files, data sets or Python objects.
 
@@ -54,6 +58,8 @@ def examples_of(
     A row is by task
 
         classify    (text, class) or (text_a, text_b, class)
+        labels      (text, [label, ...]) or (text_a, text_b, [label, ...]); in dicts also a number
+                    0 or 1 for each label
         similarity  (text_a, text_b, number)
         choose      (text, [choice, ...], index of the right one)
         answer      (question, context, answers)
@@ -71,13 +77,14 @@ def examples_of(
 
     Args:
         data: see above.
-        task: one of "classify", "similarity", "choose", "answer", "tag", "embed".
+        task: one of "classify", "labels", "similarity", "choose", "answer", "tag", "embed".
         text: the column or columns of the texts, see `read_task`; for tuples numbers, from 0.
-        label: the column of the label; for tuples a number.
+        label: the column of the label; for tuples a number. For "labels" also a list of columns.
         skip: leave out rows that can't be read and write them to `skipped`.
         labelled: False: labels may be missing.
         drop: labels of rows to leave out ("classify" and "similarity").
         name: the argument that `data` was given as, for messages.
+        separator: of "labels", see `read_task`.
 
     Raises:
         ValueError: as `read_task`; the message names `name` and the row, from 0.
@@ -85,6 +92,7 @@ def examples_of(
     """
     text, label = check_columns(task, text, label, drop)
     given = dict(text=text, label=label, skip=skip, labelled=labelled, drop=drop)
+    given["separator"] = separator
     if is_path(data):
         return read_task(task, data, **given)
     if isinstance(data, TaskData):
@@ -98,8 +106,7 @@ def examples_of(
     records = [(where, _record(row, task, labelled)) for where, row in _numbered(rows)]
     by_number = text is not None or label is not None
     header, records = _table(records, task, name, labelled, by_number)
-    found = examples_of_rows(task, name, header, records, text, label, skip, labelled, drop)
-    return in_bio(task, found)
+    return in_bio(task, examples_of_rows(task, name, header, records, **given))
 
 
 def _numbered(rows: Iterable[object]) -> Iterator[tuple[str, object]]:
@@ -144,7 +151,7 @@ def _record(row: object, task: str, labelled: bool) -> _Record | BadRow:
 def _fields(row: object, task: str, labelled: bool) -> _Record:
     if isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], Mapping):
         # Keras' form of a data set: (features, label).
-        row = {**row[0], _EXAMPLES.get(task, (None, "label"))[1]: row[1]}
+        row = {**row[0], _LABELS.get(task, "label"): row[1]}
     row = plain(row)
     if isinstance(row, dict):
         return _squad(row) if task == "answer" else row
@@ -206,7 +213,7 @@ def _columns(row: list, task: str, name: str, labelled: bool) -> list[str]:
     """Return the names of the fields of a tuple."""
     if task == "embed" and row:
         return fields_of(row)
-    if task in ("classify", "similarity") and not labelled:
+    if task in ("classify", "labels", "similarity") and not labelled:
         if len(row) == 1:
             return ["text"]
         if len(row) == 2 and isinstance(row[1], str):

@@ -7,16 +7,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from tfnlp.data.corpus.documents import expand
 from tfnlp.data.labelled.choices import choice_file, choice_table
 from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_file
+from tfnlp.data.labelled.label_sets import label_set_file, label_set_table
 from tfnlp.data.labelled.questions import question_file, questions
 from tfnlp.data.labelled.related_texts import related_file, related_table
 from tfnlp.data.labelled.rows import TaskData, file_kind, gather
 from tfnlp.data.labelled.span_rows import has_spans, span_row
-from tfnlp.data.labelled.tables import JSON_KINDS, Column, Row, column_list, read_table
+from tfnlp.data.labelled.tables import (
+    JSON_KINDS,
+    PARQUET,
+    TABLES,
+    Column,
+    Row,
+    column_list,
+    read_table,
+)
 from tfnlp.data.labelled.tag_schemes import read_as_bio
 from tfnlp.data.labelled.tagged_sentences import tagged_file, tagged_table
 from tfnlp.data.labelled.tfds_rows import tfds_rows
 
-TASKS = ("classify", "similarity", "choose", "answer", "tag", "embed")
+TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag", "embed")
 
 
 def read_task(
@@ -24,10 +33,11 @@ def read_task(
     paths: str | os.PathLike | Sequence[str | os.PathLike],
     *,
     text: Column | Sequence[Column] | None = None,
-    label: Column | None = None,
+    label: Column | Sequence[Column] | None = None,
     skip: bool = False,
     labelled: bool = True,
     drop: Sequence[str] = ("-",),
+    separator: str | None = None,
 ) -> TaskData:
     """Read the examples of a task, one path after the other.
 
@@ -35,6 +45,9 @@ def read_task(
 
         classify    .tsv .csv .jsonl    a table with one or two texts and the name of a class
                     all others          lines `label text`; a table with tabs if `text` is given
+        labels      .tsv .csv .jsonl    a table with one or two texts and any number of labels: a
+                                        list, names between separators, or columns of 0 and 1
+                    all others          lines `__label__A __label__B text`, as for fastText
         similarity  .csv .jsonl others  a table with two texts (or one) and a number
         choose      .xml                COPA (Roemmele et al. 2011)
                     .csv .jsonl         a table: a text, its choices, the index of the right one
@@ -49,14 +62,15 @@ def read_task(
                                         number or class of the first two
                     all others          a text a line; a table with tabs if `text` is given
 
-    In a `.jsonl` (or `.json`) every line is an object. A `.csv` has quotation marks around fields;
-    in tables with tabs they are plain characters, as in GLUE. `tfds:NAME[/CONFIG][:SPLIT]` is a
-    prepared TFDS data set, its features the columns; `answer` takes the features of SQuAD. Tags
-    that are all "O", "B-..." or "I-..." mark entities: IOB1 is read as BIO, and so are BIOES,
-    BILOU and other schemes with E, L, S, U, M or W in place of B or I.
+    `.parquet` files are tables, too. In a `.jsonl` (or `.json`) every line is an object. A `.csv`
+    has quotation marks around fields; in tables with tabs they are plain characters, as in GLUE.
+    `tfds:NAME[/CONFIG][:SPLIT]` is a prepared TFDS data set, its features the columns; `answer`
+    takes the features of SQuAD. Tags that are all "O", "B-..." or "I-..." mark entities: IOB1 is
+    read as BIO, and so are BIOES, BILOU and other schemes with E, L, S, U, M or W in place of B
+    or I.
 
     Args:
-        task: one of "classify", "similarity", "choose", "answer", "tag", "embed".
+        task: one of "classify", "labels", "similarity", "choose", "answer", "tag", "embed".
         paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
         text: the column or columns of the texts: names, or numbers from 0 (also as digits) of a
             file without header. None: the first that the table has of sentence1 and sentence2,
@@ -68,7 +82,8 @@ def read_task(
             None: also anchor or query, positive and negative, question and context.
         label: the label's column. None: label, gold_label, score or similarity. For "tag": of CoNLL
             a number, None the last; of CoNLL-U "upos" (also None), "xpos" or a number; of JSON and
-            TFDS None: tags, labels or ner_tags.
+            TFDS None: tags, labels or ner_tags. For "labels" one column or a list of columns of 0
+            and 1; None: labels, one of those above, or all columns that hold 0 and 1 alone.
         skip: leave out rows that can't be read and list them in `skipped`; a file without a good
             row is still an error. With "tag" a bad line leaves out its sentence.
         labelled: False for texts to predict: labels may be missing and are None then. Files of
@@ -76,6 +91,8 @@ def read_task(
             first.
         drop: labels of rows to leave out ("classify" and "similarity"); `skipped` lists them.
             SNLI has "-" where annotators did not agree. With `labelled=False` the rows are kept.
+        separator: of "labels": what stands between the names in one column; None: the first of
+            `|`, `;` and `,` that occurs in it.
 
     Returns:
         `TaskData` of `TaskExample` ("classify", "similarity", "choose"), `Question` or
@@ -94,9 +111,13 @@ def read_task(
     data = TaskData([])
     for path in _expanded(paths):
         read = _read_tfds if path.startswith("tfds:") else _read_file
-        part = read(task, path, text, label, skip, labelled, drop)
+        part = read(task, path, text, label, skip, labelled, drop, separator)
         data.examples.extend(part.examples)
         data.skipped.extend(part.skipped)
+        if not data.labels_as:  # further files are read as the first one
+            data.labels_as.update(part.labels_as)
+            label = part.labels_as.get("label_columns", label)
+            separator = part.labels_as.get("separator", separator)
     return in_bio(task, data)
 
 
@@ -111,9 +132,9 @@ def in_bio(task: str, data: TaskData) -> TaskData:
 def check_columns(
     task: str,
     text: Column | Sequence[Column] | None,
-    label: Column | None,
+    label: Column | Sequence[Column] | None,
     drop: Sequence[str],
-) -> tuple[list[Column] | None, Column | None]:
+) -> tuple[list[Column] | None, Column | list[Column] | None]:
     """Check the arguments of `read_task`; return text columns as a list, and the label's.
 
     Raises:
@@ -126,7 +147,11 @@ def check_columns(
         raise ValueError(f"drop must be a sequence of labels; got the string {drop!r}")
     text = column_list(text)
     if label is not None:
-        [label] = column_list(label)
+        columns = column_list(label)
+        one = task != "labels" or isinstance(label, str | int)
+        if one and len(columns) > 1:
+            raise ValueError(f"label must be one column for the task {task}; got {columns!r}")
+        label = columns[0] if one else columns
     if task == "answer" and (text is not None or label is not None):
         raise ValueError("the task answer reads SQuAD's form, which has no columns to choose")
     return text, label
@@ -138,10 +163,11 @@ def examples_of_rows(
     header: list[Column] | None,
     rows: Iterable[Row],
     text: list[Column] | None,
-    label: Column | None,
+    label: Column | list[Column] | None,
     skip: bool,
     labelled: bool,
     drop: Sequence[str],
+    separator: str | None = None,
 ) -> TaskData:
     """Return the examples of rows that were read already: see `read_task` and `read_table`."""
     if task == "answer":
@@ -152,6 +178,8 @@ def examples_of_rows(
         return tagged_table(source, header, rows, text, label, skip, labelled)
     if task == "embed":
         return related_table(source, header, rows, text, label, skip, drop)
+    if task == "labels":
+        return label_set_table(source, header, rows, text, label, skip, labelled, separator)
     if task == "choose":
         return choice_table(source, header, rows, text, label, skip, labelled)
     return table_examples(task, source, header, rows, text, label, skip, labelled, drop)
@@ -170,14 +198,17 @@ def _read_file(
     task: str,
     path: str,
     text: list[Column] | None,
-    label: Column | None,
+    label: Column | list[Column] | None,
     skip: bool,
     labelled: bool,
     drop: Sequence[str],
+    separator: str | None,
 ) -> TaskData:
+    if task == "labels":
+        return label_set_file(path, text, label, skip, labelled, separator)
     if task == "answer":
         return question_file(path, skip, labelled)
-    if task == "tag" and file_kind(path) in JSON_KINDS:
+    if task == "tag" and file_kind(path) in (*JSON_KINDS, PARQUET):
         header, rows = read_table(path, text, label)
         return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)
     if task == "tag":
@@ -186,8 +217,7 @@ def _read_file(
         return related_file(path, text, label, skip, drop)
     if task == "choose":
         return choice_file(path, text, label, skip, labelled)
-    tables = (*JSON_KINDS, ".csv", ".tsv")
-    if task == "similarity" or text is not None or file_kind(path) in tables:
+    if task == "similarity" or text is not None or file_kind(path) in TABLES:
         return table_file(task, path, text, label, skip, labelled, drop)
     if label not in (None, 0, "0"):
         raise ValueError(
@@ -201,10 +231,12 @@ def _read_tfds(
     task: str,
     path: str,
     text: list[Column] | None,
-    label: Column | None,
+    label: Column | list[Column] | None,
     skip: bool,
     labelled: bool,
     drop: Sequence[str],
+    separator: str | None,
 ) -> TaskData:
-    header, rows = tfds_rows(path, class_names=task in ("classify", "tag", "embed"))
-    return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)
+    names = task in ("classify", "labels", "tag", "embed")
+    header, rows = tfds_rows(path, class_names=names)
+    return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop, separator)

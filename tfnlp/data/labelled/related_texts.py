@@ -21,8 +21,8 @@ from tfnlp.data.labelled.rows import (
     gather,
 )
 from tfnlp.data.labelled.tables import (
-    JSON_KINDS,
     LABEL_COLUMNS,
+    TABLES,
     TEXT_COLUMNS,
     Column,
     Row,
@@ -51,7 +51,7 @@ def related_file(
     drop: Sequence[str] = ("-",),
 ) -> TaskData:
     """Return the examples of a table, or of a text file with a text a line; see `read_task`."""
-    if text is None and label is None and file_kind(path) not in (*JSON_KINDS, ".csv", ".tsv"):
+    if text is None and label is None and file_kind(path) not in TABLES:
         lines = ((f"line {n}", line) for n, line in enumerate(file_lines(path), 1))
 
         def make(line: str) -> TaskExample:

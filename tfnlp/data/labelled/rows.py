@@ -20,6 +20,8 @@ class TaskData:
     Attributes:
         examples: list of `TaskExample`, `Question` or `TaggedSentence`, in the order of the files.
         skipped: "FILE, line N: reason" for each row that was left out.
+        labels_as: of "labels" how the labels are written, `label_columns` or `separator`, to read
+            other files alike.
         scheme: of tags that mark entities the scheme that was found, in words; else None. The tags
             of `examples` are BIO.
     """
@@ -27,6 +29,7 @@ class TaskData:
     examples: list
     skipped: list[str] = field(default_factory=list)
     scheme: str | None = None
+    labels_as: dict[str, Any] = field(default_factory=dict)
 
 
 class BadRow(ValueError):

@@ -1,8 +1,9 @@
-"""Tables in `.tsv`, `.csv` and `.jsonl` files, and the columns that a task reads."""
+"""Tables in `.tsv`, `.csv`, `.jsonl` and `.parquet` files, and the columns that a task reads."""
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
 
+from tfnlp.data.labelled.parquet_files import parquet_table
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows, no_examples
 
 # The default columns: the first of these that a table has.
@@ -17,6 +18,8 @@ TEXT_COLUMNS = (
 LABEL_COLUMNS = ("label", "gold_label", "score", "similarity")
 
 JSON_KINDS = (".jsonl", ".json")
+PARQUET = ".parquet"
+TABLES = (*JSON_KINDS, PARQUET, ".csv", ".tsv")
 
 Column = str | int
 Row = tuple[str, dict | list | BadRow]  # its place, and its fields by name or by number
@@ -45,9 +48,9 @@ def read_table(
 ) -> tuple[list[str] | None, Iterable[Row]]:
     """Return the header and the rows of a table.
 
-    In `.jsonl` (or `.json`) every line is a JSON object. In `.csv`, quotation marks enclose fields.
-    In all others tabs separate fields and quotation marks are plain characters, as in GLUE. Blank
-    lines are skipped.
+    In `.jsonl` (or `.json`) every line is a JSON object. `.parquet` has columns. In `.csv`,
+    quotation marks enclose fields. In all others tabs separate fields and quotation marks are plain
+    characters, as in GLUE. Blank lines are skipped.
 
     Args:
         path: a UTF-8 file; `.gz` is unpacked on the way.
@@ -60,8 +63,11 @@ def read_table(
     Raises:
         ValueError: names mixed with numbers, an unreadable header, an empty file, not UTF-8.
         FileNotFoundError, OSError: as `file_lines`.
+        ImportError: for `.parquet` without pyarrow.
     """
     kind = file_kind(path)
+    if kind == PARQUET:
+        return parquet_table(path)
     if kind in JSON_KINDS:
         rows = list(json_rows(path))
         header = next((list(row) for _, row in rows if isinstance(row, dict)), None)

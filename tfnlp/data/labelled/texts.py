@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+from tfnlp.data.labelled.parquet_files import open_parquet
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows
 from tfnlp.data.labelled.tables import JSON_KINDS, cell, find_columns, read_table
 
@@ -66,22 +67,12 @@ def _text(path: str, where: str, row: Any, names: list[Any] | None) -> str:
 
 
 def _of_parquet(path: str, column: str | None) -> Iterator[str]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
-    if not os.path.exists(path):
-        raise FileNotFoundError(f"no such file: {path}")
-    try:
-        with parquet.ParquetFile(path) as file:
-            names = None if column is None else [column]
-            header = file.schema_arrow.names
-            names, _ = find_columns(path, header, names, None, labelled=False, defaults=_COLUMNS)
-            number = 0
-            for batch in file.iter_batches(columns=names):
-                for text in batch.column(0).to_pylist():
-                    number += 1
-                    yield _text(path, f"row {number}", {names[0]: text}, names)
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path} is not a Parquet file, or damaged: {error}") from error
+    with open_parquet(path) as file:
+        names = None if column is None else [column]
+        header = file.schema_arrow.names
+        names, _ = find_columns(path, header, names, None, labelled=False, defaults=_COLUMNS)
+        number = 0
+        for batch in file.iter_batches(columns=names):
+            for text in batch.column(0).to_pylist():
+                number += 1
+                yield _text(path, f"row {number}", {names[0]: text}, names)

@@ -15,6 +15,7 @@ from tfnlp.tasks.decoding import (
     decode_answers,
     decode_choices,
     decode_classes,
+    decode_labels,
     decode_scores,
     decode_tags,
     span_candidates,
@@ -36,6 +37,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
 
     classify: `text` `[B]`, for pairs `text_a` and `text_b`, to `label`, strings `[B]`, and
         `probabilities` `[B, K]`.
+    labels: the same inputs to `labels`, strings `[B, K]`: those whose probability is at least their
+        threshold, "" at the places of others; and `probabilities` `[B, K]`.
     similarity: the same inputs to `score` `[B]`.
     choose: `text` `[B]` and `choices` `[B, C]` to `choice` int32 `[B]` and `probabilities`
         `[B, C]`.
@@ -92,6 +95,10 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
     def _classify(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
         return decode_classes(outputs, self._spec())
+
+    def _labels(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
+        return decode_labels(outputs, self._spec())
 
     def _similarity(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         outputs = self._outputs(self._encoder.texts(self._texts(inputs)))

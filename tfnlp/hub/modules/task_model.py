@@ -21,6 +21,7 @@ from tfnlp.tasks.decoding import (
     decode_answers,
     decode_choices,
     decode_classes,
+    decode_labels,
     decode_scores,
     decode_tags,
     span_candidates,
@@ -200,9 +201,10 @@ class TaskModel:
     ) -> list[dict[str, Any]]:
         """Return the predictions for examples, a list of dicts.
 
-        "classify": `label`, `probabilities` (dict by label). "similarity": `score`. "choose":
-        `choice`, `probabilities` (list). "tag": `tags`, `probabilities` (of the chosen tags;
-        with a CRF their share among all sequences).
+        "classify": `label`, `probabilities` (dict by label). "labels": `labels` (list),
+        `probabilities` (dict by label). "similarity": `score`. "choose": `choice`, `probabilities`
+        (list). "tag": `tags`, `probabilities` (of the chosen tags; with a CRF their share among
+        all sequences).
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
         `tfnlp.tasks.decoding.answers`.
 
@@ -228,10 +230,22 @@ class TaskModel:
     def _decode_classify(
         self, outputs: dict, encoded: EncodedExamples, examples: Sequence
     ) -> list[dict[str, Any]]:
-        found = _rows(decode_classes(outputs, self.spec))
+        return self._named(decode_classes(outputs, self.spec))
+
+    def _decode_labels(
+        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+    ) -> list[dict[str, Any]]:
+        found = self._named(decode_labels(outputs, self.spec))
         for row in found:
-            row["probabilities"] = dict(zip(self.spec.labels, row["probabilities"], strict=True))
+            row["labels"] = [label for label in row["labels"] if label]
         return found
+
+    def _named(self, found: dict[str, tf.Tensor]) -> list[dict[str, Any]]:
+        """Return decoded rows with the probabilities as a dict by label."""
+        rows = _rows(found)
+        for row in rows:
+            row["probabilities"] = dict(zip(self.spec.labels, row["probabilities"], strict=True))
+        return rows
 
     def _decode_similarity(
         self, outputs: dict, encoded: EncodedExamples, examples: Sequence

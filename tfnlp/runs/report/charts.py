@@ -12,7 +12,17 @@ from tfnlp.data.labelled.tag_schemes import is_bio
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
 
 SHOWN = 20  # classes in a confusion matrix
-CURVES = ("loss", "accuracy", "f1", "exact_match", "matthews", "pearson", "spearman")
+CURVES = (
+    "loss",
+    "accuracy",
+    "f1",
+    "micro_f1",
+    "macro_f1",
+    "exact_match",
+    "matthews",
+    "pearson",
+    "spearman",
+)
 
 
 def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
@@ -58,6 +68,8 @@ def charts(
     if task in ("classify", "tag"):
         types = task == "tag" and is_bio(labels or ())  # labels are tags then
         return [_confusion(*truth_and_guess(task, examples), None if types else labels)]
+    if task == "labels":
+        return [_by_label(examples, labels)]
     draw = {"similarity": _scatter, "choose": _probabilities, "answer": _lengths}[task]
     return [draw(examples)]
 
@@ -128,6 +140,28 @@ def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str]
         figure.colorbar(image, ax=axis, shrink=0.8, label="share of the gold class")
         more = len(set(truth) | set(guess)) > len(names)
         return _png(figure, f"Confusion ({SHOWN} commonest)" if more else "Confusion")
+
+
+def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None) -> Picture:
+    """Draw precision and recall of each label, the commonest 20 from the top down."""
+    from tfnlp.tasks.metrics import label_sets
+
+    gold = [e["label"] for e in examples]
+    counts = collections.Counter(name for row in gold for name in row)
+    names = sorted(labels or counts, key=lambda name: -counts[name])[:SHOWN]
+    found = label_sets(gold, [e["predicted"] for e in examples], names)
+    with _figure(1, 1, 6.0, 1.2 + 0.38 * len(names)) as (figure, axes):
+        axis = axes[0][0]
+        for shift, name, color in ((-0.2, "precision", "C0"), (0.2, "recall", "C1")):
+            values = [found[f"{name}/{label}"] for label in names]
+            places = [place + shift for place in range(len(names))]
+            axis.barh(places, values, height=0.4, label=name, color=color)
+        axis.set_yticks(range(len(names)), [f"{name} ({counts[name]})" for name in names])
+        axis.invert_yaxis()
+        axis.set_xlim(0, 1)
+        axis.grid(alpha=0.3, axis="x")
+        axis.legend(loc="lower right")
+        return _png(figure, f"By label, with its examples (the {len(names)} commonest)")
 
 
 def _scatter(examples: Sequence[Mapping[str, Any]]) -> Picture:

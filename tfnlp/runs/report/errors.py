@@ -29,6 +29,8 @@ def is_wrong(task: str, example: Example) -> bool:
         return float(example["f1"]) == 0.0
     if task == "tag":
         return _wrong_words(example) > 0
+    if task == "labels":
+        return set(example["predicted"]) != set(example["label"])
     return example["predicted"] != example["label"]
 
 
@@ -41,6 +43,27 @@ def _classify(example: Example) -> list[Cell]:
         [(f"{probabilities.get(gold, 0.0):.4f}", None)],
         _texts(example["text"]),
     ]
+
+
+def _labels(example: Example) -> list[Cell]:
+    gold, guess = set(example["label"]), set(example["predicted"])
+    return [
+        [(_names(gold - guess), "right")],
+        [(_names(guess - gold), "wrong")],
+        [(_names(gold & guess), None)],
+        _texts(example["text"]),
+    ]
+
+
+def _names(labels: set[str]) -> str:
+    return ", ".join(sorted(labels)) or "–"
+
+
+def _surprise(example: Example) -> float:
+    """Return the smallest probability of a decision that would have been right."""
+    gold = set(example["label"])
+    p = example["probabilities"].items()
+    return min((x if name in gold else 1 - x for name, x in p), default=0.0)
 
 
 def _similarity(example: Example) -> list[Cell]:
@@ -131,6 +154,12 @@ _KINDS = {
         "the gold class was least probable",
         ["gold", "predicted", "p(gold)", "text"],
         _classify,
+    ),
+    "labels": (
+        _surprise,
+        "a right decision was least probable",
+        ["missing", "too many", "right", "text"],
+        _labels,
     ),
     "similarity": (
         lambda e: -abs(float(e["predicted"]) - float(e["label"])),

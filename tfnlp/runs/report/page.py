@@ -12,11 +12,13 @@ from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.files import written_whole
 from tfnlp.runs.report import charts, errors
 from tfnlp.tasks.entities import type_scores
+from tfnlp.tasks.metrics import label_sets
 from tfnlp.text.lines import write_text
 
 # Values that an example must have; the first of each task is the label.
 FIELDS = {
     "classify": ("label", "text", "predicted", "probabilities"),
+    "labels": ("label", "text", "predicted", "probabilities"),
     "similarity": ("label", "text", "predicted"),
     "choose": ("label", "text", "choices", "predicted", "probabilities"),
     "answer": (
@@ -56,13 +58,14 @@ def write_report(
     Args:
         directory: The folder to write; created if it is missing.
         title: Title of the page.
-        task: "classify", "similarity", "choose", "answer" or "tag".
+        task: "classify", "labels", "similarity", "choose", "answer" or "tag".
         summary: Name to value, such as the model and the data.
         metrics: Name to number, of all examples.
         history: "train" and "validation", lists of dicts with "step", as
             `tfnlp.training.History.state` gives them; None: no learning curve.
         examples: Dicts, with
             classify: text (list of strings), label, predicted, probabilities (name -> number);
+            labels: the same with lists of names as label and predicted;
             similarity: text, label, predicted (numbers);
             choose: text, choices, label, predicted (indices), probabilities (list);
             answer: id, question, context, answers (strings; none: there is no answer),
@@ -79,6 +82,7 @@ def write_report(
     rows = [
         {"name": name, "value": _number(value), "baseline": baseline.get(name)}
         for name, value in metrics.items()
+        if "/" not in name  # those of single labels are in a table
     ]
     figures = [
         *charts.curves(history),
@@ -141,6 +145,8 @@ def _baseline(task: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, str
         share = 100.0 * sum(not e["answers"] for e in examples) / len(examples)
         sentence = f"{_number(share)} (never an answer)"
         return {"exact_match": sentence, "f1": sentence} if share else {}
+    if task == "labels":
+        return _commonest_labels(examples)
     if task == "tag":
         truth = [tag for e in examples for tag in e["tags"]]
     else:
@@ -148,6 +154,23 @@ def _baseline(task: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, str
     value, count = collections.Counter(truth).most_common(1)[0]
     name = f"choice {value + 1}" if task == "choose" else f"“{value}”"
     return {"accuracy": f"{_number(count / len(truth))} (always {name}, the commonest)"}
+
+
+def _commonest_labels(examples: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the measures of the commonest label for all, and of the commonest set."""
+    sets = collections.Counter(tuple(sorted(e["label"])) for e in examples)
+    (chosen, count), single = sets.most_common(1)[0], collections.Counter()
+    for labels, times in sets.items():
+        single.update({label: times for label in labels})
+    shown = ", ".join(chosen) or "no label"
+    found = {
+        "subset_accuracy": f"{_number(count / len(examples))} (always {shown}, the commonest set)"
+    }
+    if single:
+        label, held = single.most_common(1)[0]
+        f1 = 2 * held / (len(examples) + single.total())
+        found["micro_f1"] = f"{_number(f1)} (always “{label}”, the commonest)"
+    return found
 
 
 def _tables(
@@ -158,6 +181,8 @@ def _tables(
         return [_by_type(examples)]
     if task in ("classify", "tag"):
         return [_by_class(*charts.truth_and_guess(task, examples), labels)]
+    if task == "labels":
+        return [_by_label(examples, labels)]
     if task != "answer":
         return []
     groups = collections.defaultdict(list)
@@ -209,6 +234,21 @@ def _by_class(
     ]
     head = ["class", "precision", "recall", "F1", "in the data"]
     return {"title": "By class", "head": head, "rows": rows}
+
+
+def _by_label(
+    examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return precision, recall and F1 of each label, the 20 commonest."""
+    counts = collections.Counter(label for e in examples for label in e["label"])
+    names = sorted(labels or counts, key=lambda name: (-counts[name], name))[: charts.SHOWN]
+    found = label_sets([e["label"] for e in examples], [e["predicted"] for e in examples], names)
+    rows = [
+        [n, *(f"{found[f'{m}/{n}']:.3f}" for m in ("precision", "recall", "f1")), str(counts[n])]
+        for n in names
+    ]
+    head = ["label", "precision", "recall", "F1", "in the data"]
+    return {"title": "By label", "head": head, "rows": rows}
 
 
 def _by_type(examples: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

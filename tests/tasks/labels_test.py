@@ -1,0 +1,150 @@
+"""Several labels at once: the loss, the measures and the thresholds."""
+
+import keras
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn
+
+from tests.tasks.class_weights_test import LOGITS, WEIGHTS
+from tests.tasks.fine_tuning_test import constant_model, sums
+from tfnlp.data import TaskExample
+from tfnlp.runs.class_weights import balanced
+from tfnlp.tasks import FineTuning, TaskSpec
+from tfnlp.tasks.decoding import decode_labels
+from tfnlp.tasks.metrics import label_sets
+from tfnlp.tasks.scoring import score
+from tfnlp.tasks.thresholds import best_threshold, tuned
+
+LABELS = np.float32(
+    [[0, 1, 0, 1], [1, 0, 0, 1], [0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]]
+)
+# torch 2.14: BCEWithLogitsLoss(pos_weight=)(LOGITS, LABELS)
+TORCH = {None: 1.1053418071378271, True: 1.4547895342827364}
+
+
+@pytest.mark.parametrize("weighted", TORCH)
+def test_the_loss_of_a_batch_is_torchs(weighted):
+    task = FineTuning(constant_model("label_logits"), WEIGHTS if weighted else None)
+    batch = {
+        "labels": np.float32(np.append(LABELS, [[1] * 4], 0)),
+        "weights": np.float32([1] * 6 + [0]),
+    }
+    got = sums(task, batch, {"label_logits": np.float32(np.append(LOGITS, [[9] * 4], 0))})
+    assert got["count"] == 6
+    np.testing.assert_allclose(got["loss"] / 6, TORCH[weighted], rtol=1e-6)
+    right = ((LOGITS > 0) == (LABELS > 0)).mean(1).sum()
+    np.testing.assert_allclose(got["metrics"]["label_accuracy"], right, rtol=1e-6)
+
+
+def test_smoothed_labels_are_keras():
+    batch = {"labels": LABELS, "weights": np.ones(6, "float32")}
+    task = FineTuning(constant_model("label_logits"), None, 0.2)
+    got = sums(task, batch, {"label_logits": np.float32(LOGITS)})
+    loss = keras.losses.BinaryCrossentropy(from_logits=True, label_smoothing=0.2)
+    np.testing.assert_allclose(got["loss"] / 6, float(loss(LABELS, np.float32(LOGITS))), rtol=1e-5)
+    huge = sums(task, batch, {"label_logits": np.float32(LOGITS * 1e4)})
+    assert np.isfinite(huge["loss"])
+
+
+def random_sets(seed, count=60, size=5):
+    rng = np.random.default_rng(seed)
+    gold, guess = (rng.random((2, count, size)) < 0.3)[...]
+    names = [f"l{k}" for k in range(size)]
+    sets = [[[n for n, yes in zip(names, row, strict=True) if yes] for row in x]
+            for x in (gold, guess)]  # fmt: skip
+    return gold, guess, sets, names
+
+
+def test_measures_are_those_of_scikit_learn():
+    gold, guess, sets, names = random_sets(0)
+    found = label_sets(*sets, names)
+    options = dict(zero_division=0)
+    for average in ("micro", "macro"):
+        expected = sklearn.f1_score(gold, guess, average=average, **options)
+        assert found[f"{average}_f1"] == pytest.approx(expected)
+    expected = sklearn.f1_score(gold, guess, average="samples", zero_division=1)
+    assert found["samples_f1"] == pytest.approx(expected)
+    assert found["subset_accuracy"] == pytest.approx(sklearn.accuracy_score(gold, guess))
+    columns = sklearn.precision_recall_fscore_support(gold, guess, **options)
+    for name, values in zip(("precision", "recall", "f1"), columns, strict=False):
+        for label, value in zip(names, values, strict=True):
+            assert found[f"{name}/{label}"] == pytest.approx(value)
+
+
+def test_labels_that_never_occur_and_those_that_are_not_known():
+    gold, guess, sets, names = random_sets(1)
+    found = label_sets(*sets, [*names, "never"])
+    assert found["macro_f1"] == label_sets(*sets, names)["macro_f1"]
+    assert found["f1/never"] == 0
+    known = label_sets(*sets, names[:-1])  # the last one can't be predicted, but it was wanted
+    assert known["micro_f1"] == label_sets(*sets, names)["micro_f1"]
+    assert "f1/l4" not in known
+    assert label_sets([[]], [[]], ["a"])["samples_f1"] == 1
+
+
+@pytest.mark.parametrize("digits", [1, 2, 8])
+def test_thresholds_are_the_best_of_all(digits):
+    """With one digit many probabilities are equal, and are chosen together."""
+    rng = np.random.default_rng(digits)
+    for _ in range(20):
+        gold = rng.random(25) < 0.3
+        p = np.float32(np.round(np.clip(0.2 * gold + rng.random(25) * 0.7, 0, 1), digits))
+        found = best_threshold(gold, p)
+        candidates = [*np.unique(p), 0.5, 2.0]
+        every = [f1(gold, p >= t) for t in candidates]
+        assert f1(gold, p >= np.float32(found)) == max(every)
+        assert found == 0.5 or every[-2] < max(every)  # 0.5 where nothing is better
+    assert best_threshold(np.zeros(3, bool), np.float32([0.1, 0.9, 0.2])) == 0.5
+
+
+def f1(gold, guess):
+    return 2 * (gold & guess).sum() / max(1, gold.sum() + guess.sum())
+
+
+def test_neighbouring_numbers_are_told_apart():
+    low = np.float32(0.3)
+    p = np.array([low, np.nextafter(low, np.float32(1))], "float32")
+    found = np.float32(best_threshold(np.array([False, True]), p))
+    assert list(p >= found) == [False, True]
+
+
+def test_thresholds_choose_the_same_in_the_graph_and_in_python():
+    rng = np.random.default_rng(3)
+    spec = TaskSpec("labels", labels=("a", "b", "c"))
+    logits = rng.normal(size=(40, 3)).astype("float32") - 1
+    p = 1 / (1 + np.exp(-logits.astype("float64")))
+    examples = [
+        TaskExample(("x",), tuple(n for n, yes in zip("abc", row, strict=True) if yes))
+        for row in rng.random((40, 3)) < p
+    ]
+    decoded = decode_labels({"label_logits": logits}, spec)
+    np.testing.assert_allclose(decoded["probabilities"], p, rtol=1e-5)
+    rows = [
+        {"labels": [], "probabilities": dict(zip("abc", map(float, row), strict=True))}
+        for row in decoded["probabilities"].numpy()
+    ]
+    chosen, predictions = tuned(spec, examples, rows)
+    graph = decode_labels({"label_logits": logits}, chosen)["labels"].numpy()
+    assert [[x.decode() for x in row if x] for row in graph] == [p["labels"] for p in predictions]
+    half = decode_labels({"label_logits": logits}, spec)["labels"].numpy() != b""
+    np.testing.assert_array_equal(half, logits >= 0)
+    at_half = [{"labels": [x.decode() for x in row if x]} for row in
+               decode_labels({"label_logits": logits}, spec)["labels"].numpy()]  # fmt: skip
+    best, before = score(chosen, examples, predictions), score(spec, examples, at_half)
+    for label in "abc":
+        assert best[f"f1/{label}"] >= before[f"f1/{label}"]
+
+
+def test_specs_of_labels():
+    spec = TaskSpec("labels", labels=["a"], thresholds=[0.25])
+    assert spec.output == "label" and TaskSpec(**spec.config()) == spec
+    assert "thresholds" not in TaskSpec("labels", labels=["a"]).config()
+    for wrong in (dict(labels=()), dict(labels=("a", "b"), thresholds=(0.5,))):
+        with pytest.raises(ValueError, match="must be"):
+            TaskSpec("labels", **wrong)
+
+
+def test_balanced_weights_make_both_decisions_count_alike():
+    rows = [TaskExample(("x",), labels) for labels in (("a",), ("a", "b"), ("a",), ())]
+    found = balanced(TaskSpec("labels", labels=("a", "b")), rows)
+    assert found == {"a": pytest.approx(1 / 3), "b": 3.0}

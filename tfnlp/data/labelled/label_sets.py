@@ -1,0 +1,213 @@
+"""Examples with any number of labels: a list, a column with a separator, or columns of 0 and 1."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from tfnlp.data.labelled.examples import TaskExample
+from tfnlp.data.labelled.rows import (
+    BadRow,
+    LeftOut,
+    TaskData,
+    checked_text,
+    file_kind,
+    file_lines,
+    gather,
+)
+from tfnlp.data.labelled.tables import (
+    LABEL_COLUMNS,
+    TABLES,
+    TEXT_COLUMNS,
+    Column,
+    Row,
+    cell,
+    find_columns,
+    read_table,
+)
+
+SEPARATORS = ("|", ";", ",")
+TEXTS = (*TEXT_COLUMNS, ("comment_text",))  # that of Jigsaw's comments
+SET_COLUMNS = ("labels", *LABEL_COLUMNS)
+PREFIX = "__label__"
+_BITS = {0: False, 1: True, "0": False, "1": True, "0.0": False, "1.0": True}
+_UNKNOWN = (-1, "-1", "-1.0")
+
+_Labels = Callable[[dict | list], tuple[str, ...] | None]
+
+
+def label_set_file(
+    path: str,
+    text: list[Column] | None,
+    label: Column | Sequence[Column] | None,
+    skip: bool = False,
+    labelled: bool = True,
+    separator: str | None = None,
+) -> TaskData:
+    """Return the examples of a table, or of lines `__label__A __label__B text` (fastText)."""
+    if text is None and label is None and file_kind(path) not in TABLES:
+        return _lines(path, skip, labelled)
+    columns = [] if label is None else [label] if isinstance(label, str | int) else list(label)
+    header, rows = read_table(path, [*(text or ()), *columns], None)
+    return label_set_table(path, header, rows, text, label, skip, labelled, separator)
+
+
+def label_set_table(
+    source: str,
+    header: list[Column] | None,
+    rows: Iterable[Row],
+    text: list[Column] | None,
+    label: Column | Sequence[Column] | None,
+    skip: bool = False,
+    labelled: bool = True,
+    separator: str | None = None,
+) -> TaskData:
+    """Return the examples of a table: see `read_task`, and `read_table` for header and rows.
+
+    Args:
+        source, header, rows, text, skip, labelled: as there.
+        label: one column with a list or with names between separators, or several of 0 and 1.
+            None: the first of `SET_COLUMNS` that the table has, else all with 0 and 1 alone.
+        separator: of a column that holds strings; None: the first of `SEPARATORS` in it.
+    """
+    several = label is not None and not isinstance(label, str | int)
+    given = None if several else label
+    must = labelled and given is not None
+    chosen, column = find_columns(source, header, text, given, must, TEXTS, labels=())
+    if len(chosen) > 2:
+        raise ValueError(f"text must name one or two columns; got {chosen!r}")
+    found, rows = {}, list(rows)
+    if several:
+        bits = [int(c) for c in label] if header is None else [str(c) for c in label]
+    else:
+        bits = []
+        if column is None and header is not None:
+            column = next((name for name in SET_COLUMNS if name in header), None)
+        if column is None:
+            bits = _bit_columns(rows, header or [], chosen)
+    if not labelled and header is not None and not set(bits) <= set(header):
+        bits = []
+    if bits:
+        labels, found = _of_bits(bits, labelled), {"label_columns": [str(c) for c in bits]}
+    elif column is not None:
+        separator = separator or _separator(rows, column)
+        labels, found = _of_column(column, separator, labelled), {"separator": separator}
+    elif labelled:
+        wanted = ", ".join(SET_COLUMNS)
+        raise ValueError(
+            f"{source}: no column of labels ({wanted}) and none of 0 and 1 alone; its columns are "
+            f"{', '.join(map(repr, header or []))}; choose with label or label_columns"
+        )
+    else:
+        labels = _nothing
+
+    def make(row: dict | list) -> TaskExample:
+        texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
+        return TaskExample(tuple(value.strip() for value in texts), labels(row))
+
+    data = gather(source, rows, make, skip)
+    return TaskData(data.examples, data.skipped, labels_as=found)
+
+
+def _nothing(row: dict | list) -> None:
+    return None
+
+
+def _of_bits(columns: list[Column], labelled: bool) -> _Labels:
+    """Return a function of a row to the names of the columns that are 1."""
+
+    def labels(row: dict | list) -> tuple[str, ...] | None:
+        try:
+            values = [_bit(row, column) for column in columns]
+        except BadRow:
+            if labelled:
+                raise
+            return None
+        if all(value in _UNKNOWN for value in values):  # the test file of Jigsaw's comments
+            if labelled:
+                raise LeftOut("its labels are -1, which says that they are not known")
+            return None
+        for column, value in zip(columns, values, strict=True):
+            if value not in _BITS:
+                if not labelled:
+                    return None
+                raise BadRow(f"column {column!r} must be 0 or 1; got {value!r:.60}")
+        named = zip(columns, values, strict=True)
+        return tuple(sorted(str(column) for column, value in named if _BITS[value]))
+
+    return labels
+
+
+def _bit(row: dict | list, column: Column) -> Any:
+    value = cell(row, column)
+    if isinstance(value, str):
+        return value.strip()
+    return value if isinstance(value, int | float) else str(value)  # what can be looked up
+
+
+def _bit_columns(rows: list[Row], header: list[Column], texts: list[Column]) -> list[Column]:
+    """Return the columns beside the texts that hold 0 and 1 alone."""
+    good = [row for _, row in rows if not isinstance(row, BadRow)]
+
+    def holds_bits(column: Column) -> bool:
+        values = (row[column] for row in good if column in row)
+        values = [value.strip() if isinstance(value, str) else value for value in values]
+        known = [value for value in values if value not in _UNKNOWN]
+        return bool(known) and all(
+            isinstance(value, str | int | float) and value in _BITS for value in known
+        )
+
+    return [column for column in header if column not in texts and holds_bits(column)]
+
+
+def _of_column(column: Column, separator: str | None, labelled: bool) -> _Labels:
+    """Return a function of a row to the labels in a column: a list, or a string of several."""
+
+    def labels(row: dict | list) -> tuple[str, ...] | None:
+        try:
+            found = cell(row, column)
+        except BadRow:
+            if labelled:
+                raise
+            return None
+        if found is None or found == "":
+            return () if labelled else None
+        if isinstance(found, str):
+            found = found.split(separator) if separator else [found]
+            found = [part for part in map(str.strip, found) if part]
+        elif isinstance(found, bool | dict):
+            raise BadRow(f"its labels must be a list of names; got {found!r:.60}")
+        elif not isinstance(found, list):
+            found = [found]
+        return tuple(sorted({_name(label) for label in found}))
+
+    return labels
+
+
+def _name(label: object) -> str:
+    if isinstance(label, bool) or not isinstance(label, str | int | float):
+        raise BadRow(f"a label must be a name; got {label!r:.60}")
+    return checked_text(str(label), "a label").strip()
+
+
+def _separator(rows: list[Row], column: Column) -> str | None:
+    cells = []
+    for _, row in rows:
+        try:
+            cells.append("" if isinstance(row, BadRow) else cell(row, column))
+        except BadRow:
+            continue
+    texts = [value for value in cells if isinstance(value, str)]
+    return next((mark for mark in SEPARATORS if any(mark in text for text in texts)), None)
+
+
+def _lines(path: str, skip: bool, labelled: bool) -> TaskData:
+    def make(line: str) -> TaskExample:
+        labels = []
+        while line.startswith(PREFIX):
+            name, _, line = line.partition(" ")
+            labels.append(checked_text(name.removeprefix(PREFIX), "a label"))
+            line = line.strip()
+        text = checked_text(line, "its text")
+        return TaskExample((text,), tuple(sorted(set(labels))) if labels or labelled else None)
+
+    rows = ((f"line {n}", line.strip()) for n, line in enumerate(file_lines(path), 1))
+    return gather(path, ((where, line) for where, line in rows if line), make, skip)
