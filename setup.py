@@ -10,6 +10,7 @@ VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_
 
 BEAM = ["apache-beam>=2.70"]
 SEARCH = ["faiss-cpu>=1.8"]
+TUNE = ["optuna>=4.0"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
@@ -66,6 +67,7 @@ setup(
             *KAGGLE,
             *KERAS_HUB,
             *SEARCH,
+            *TUNE,
             "hypothesis",
             "pytest",
             "pytest-timeout",
@@ -84,6 +86,7 @@ setup(
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
         "search": SEARCH,
+        "tune": TUNE,
         "dask": DASK,
         "notebooks": NOTEBOOKS,
         # benchmarks.published_finetuning: a published model, and its peer.

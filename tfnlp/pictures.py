@@ -1,4 +1,4 @@
-"""Training curves, attention maps and BLEU by length, as PNG files."""
+"""Training curves, attention maps, BLEU by length and searches, as PNG files."""
 
 from __future__ import annotations
 
@@ -127,6 +127,48 @@ def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[st
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
     if any(models):
+        axis.legend()
+    write_figure(figure, path)
+
+
+def plot_search(
+    trials: Sequence[Mapping[str, Any]], path: str | os.PathLike[str], name: str
+) -> None:
+    """Draw the value of each trial of a search against its learning rate.
+
+    The colour is the batch size and the size of a point the number of epochs, where these differ.
+
+    Args:
+        trials: Dicts with "settings" (`learning_rate`, `batch_size`, `epochs` or some of these),
+            "value" and "trial", the name.
+        path: The PNG file to write.
+        name: Of the value.
+    """
+    plt = pyplot()
+    figure, axis = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    settings = [trial["settings"] for trial in trials]
+    across = next(n for n in ("learning_rate", "batch_size", "epochs") if n in settings[0])
+    batches = sorted({one.get("batch_size") for one in settings}, key=lambda n: n or 0)
+    for color, batch in enumerate(batches):
+        some = [t for t in trials if t["settings"].get("batch_size") == batch]
+        axis.scatter(
+            [t["settings"][across] for t in some],
+            [t["value"] for t in some],
+            s=[18 * t["settings"].get("epochs", 2.0) for t in some],
+            color=f"C{color}",
+            label=None if batch is None else f"batch {batch}",
+        )
+    best = max(trials, key=lambda trial: trial["value"])
+    place = (best["settings"][across], best["value"])
+    axis.annotate(best["trial"], place, textcoords="offset points", xytext=(6, 6), fontsize=8)
+    if across == "learning_rate":
+        axis.set_xscale("log")
+    if "epochs" in settings[0] and across != "epochs":
+        axis.set_title("larger points: more epochs", fontsize=9)
+    axis.set_xlabel(across.replace("_", " "))
+    axis.set_ylabel(name.replace("_", " "))
+    axis.grid(alpha=0.3)
+    if batches != [None]:
         axis.legend()
     write_figure(figure, path)
 

@@ -64,10 +64,11 @@ def balanced(spec: Any, train: list[Any]) -> dict[str, float]:
     counts = label_counts(spec, train)
     if spec.output == "label":
         count = len(train)
-        return {label: max(1, count - counts[label]) / counts[label] for label in spec.labels}
+        return {n: max(1, count - counts[n]) / max(1, counts[n]) for n in spec.labels}
     total = sum(counts.values())
-    # A label of a teacher may not occur; its weight is never used.
-    return {label: total / (len(spec.labels) * max(1, counts[label])) for label in spec.labels}
+    # A label of a teacher may not occur, nor one of another fold; its weight is never used.
+    size = len(spec.labels)
+    return {label: total / (size * max(1, counts[label])) for label in spec.labels}
 
 
 def label_counts(spec: Any, train: list[Any]) -> collections.Counter:

@@ -53,6 +53,10 @@ class FinetuneConfig(
         0.1, "without dev examples: share of the others that is held out",
         above=0, below=1, group="examples",
     )  # fmt: skip
+    folds: int | None = option(
+        None, "without dev examples: divide the others into K parts and make a run for each, "
+        "which is held out; prints mean and deviation", at_least=2, metavar="K", group="examples",
+    )  # fmt: skip
     limit: int | None = option(
         None, "train on the first N examples", at_least=1, metavar="N", group="examples"
     )
@@ -167,6 +171,11 @@ class FinetuneConfig(
     seeds: list[int] = option(
         [1], "one run each; several give a mean", at_least=0, group="optimisation"
     )
+    search: int | None = option(
+        None, "make N runs with other learning rates, batch sizes and epochs, but for those that "
+        "are given, and keep the best (needs optuna)", at_least=1, metavar="N",
+        group="optimisation",
+    )  # fmt: skip
     jit: bool = option(False, "compile the step with XLA", group="devices")
     no_buckets: bool = option(False, "pad all batches to the longest example", group="devices")
     metric: str | None = option(
@@ -204,8 +213,22 @@ class FinetuneConfig(
         super().check()
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"`seeds` {self.seeds} must be distinct and 0 or more")
+        self._check_several()
         if self.batch_tokens is not None and self.no_buckets:
             raise ValueError("`batch_tokens` can't be given with `no_buckets`, rows of one length")
+
+    def _check_several(self) -> None:
+        """Check that only one thing differs between several runs."""
+        if self.folds:
+            for name in ("dev", "held_out", "teacher"):
+                if name in self.given:
+                    raise ValueError(f"`folds` can't be given with `{name}`; leave one of them out")
+        for name in ("folds", "search"):
+            others = {"`seeds`": len(self.seeds) > 1, "`features` all": self.features == "all"}
+            others["`folds`"] = name == "search" and self.folds
+            for other, given in others.items():
+                if getattr(self, name) and given:
+                    raise ValueError(f"`{name}` can't be given with several {other}; give one")
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -250,7 +273,7 @@ class AnswerConfig(FinetuneConfig):
 _HIDDEN = (
     "features", "units", "lstm_layers", "word_embeddings", "cache", "pack", "lm_weight",
     "batch_tokens", "class_weights", "label_smoothing", "teacher", "distillation_weight",
-    "unlabelled", "keep_layers",
+    "unlabelled", "keep_layers", "folds",
 )  # fmt: skip
 
 

@@ -95,7 +95,8 @@ def _listed(labels: list[str]) -> str:
 def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
     """Return the examples of a `FinetuneConfig`: those to learn from and those to measure on.
 
-    The third is the config, with the columns that the first were read from.
+    With folds all are in the first part. The third is the config, with the columns that the first
+    were read from.
 
     Without dev examples a share of the others is held out, drawn at random with a fixed seed.
 
@@ -106,6 +107,8 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
 
     data = read_data(task, config.train, config, "train")
     train, config = data.examples, config.replace(**data.labels_as)
+    if config.folds:
+        return train[: config.limit], [], config
     if config.dev is not None:
         return train[: config.limit], read_examples(task, config.dev, config, "dev"), config
     train = train[: config.limit]

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
@@ -27,11 +27,13 @@ from tfnlp.runs.finetune_examples import (
     shown_source,
 )
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
-from tfnlp.runs.finetune_table import rows_as_json, table
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
+from tfnlp.runs.folds import fold_numbers
+from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.peft_export import base_name
+from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 
 
@@ -51,7 +53,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
         ValueError, OSError: one line; nothing has been written then, or a run can go on.
     """
     use_engine(config.engine, config.strategy, config.tpu)
-    single = config.features != "all" and len(config.seeds) == 1
+    single = is_single(config)
     table_of_runs = os.path.join(config.output, task_folder.RUNS)
     if single and not config.restart and os.path.exists(table_of_runs):
         raise ValueError(
@@ -65,7 +67,9 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
             results = work.run(config.output, choices[0], config.seeds[0])
             print(f"run: {config.output}", flush=True)
             return {**results, "folder": config.output}, work.dev
-        return _run_all(config, work, choices), work.dev
+        if config.search:
+            return search(config, work), work.dev
+        return run_all(config, work, choices), work.dev
 
 
 def _work(task: str, config: FinetuneConfig, strategy: Any) -> Any:
@@ -75,36 +79,6 @@ def _work(task: str, config: FinetuneConfig, strategy: Any) -> Any:
     from tfnlp.runs.sentence_training import SentenceTrainingRuns
 
     return SentenceTrainingRuns(config, strategy)
-
-
-def _run_all(config: FinetuneConfig, work: "Finetuning", choices: Iterable) -> dict[str, Any]:
-    """Train several runs in folders of their own; print a table of them, and the best one."""
-    rows, best = {}, None
-    choices = list(choices)
-    for choice in choices:
-        for seed in config.seeds:
-            parts = [choice] * (len(choices) > 1)
-            parts += [f"seed-{seed}"] * (len(config.seeds) > 1)
-            name = os.path.join(*parts)
-            try:
-                folder = os.path.join(config.output, name)
-                with locked(folder):
-                    results = work.run(folder, choice, seed)
-            except ValueError as error:
-                if len(choices) == 1 or "layers, but the encoder has" not in str(error):
-                    raise
-                print(f"{choice}: left out; {error}", file=sys.stderr)
-                break
-            rows.setdefault(choice, []).append(results["metrics"])
-            value = results["metrics"][work.metric]
-            if best is None or value > best[0]:
-                best = (value, name, results)
-    found = {"best": best[1], "metric": work.metric, "runs": rows_as_json(rows)}
-    path = os.path.join(config.output, task_folder.RUNS)
-    write_lines(path, [json.dumps(found, indent=2)])
-    folder = os.path.join(config.output, best[1])
-    print(f"\n{table(rows, work.metric)}\nbest: {folder}", flush=True)
-    return {**best[2], "folder": folder, "runs": found["runs"]}
 
 
 class Finetuning:
@@ -125,6 +99,10 @@ class Finetuning:
         if not config.pack:
             check_batch(config, strategy)
         self.train, self.dev, self._read_as = read_parts(task, config)
+        self.every = self.train  # of which folds are held out in turn
+        if config.folds:
+            self._folds = fold_numbers(task, self.every, config.folds)
+            self._divide(0)
         output = None if config.restart else config.output
         if config.keep_layers:
             self.backbone = with_kept_layers(config.model, config.keep_layers, output)
@@ -138,7 +116,7 @@ class Finetuning:
             check_pack(task, config, self.backbone, self.features)
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, self.features)
-        self.spec = spec_of(task, config, self.backbone, self.features, self.train)
+        self.spec = spec_of(task, config, self.backbone, self.features, self.every)
         self.teaching, self.examples = None, self.train
         if config.teacher is not None:
             self.teaching = Teaching(config, self.spec, self.train)
@@ -161,6 +139,27 @@ class Finetuning:
             return
         sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
         check_batch_memory(self.config, sizes)
+
+    def _divide(self, fold: int) -> None:
+        held = set(self.held_out(fold))
+        self.train = [example for n, example in enumerate(self.every) if n not in held]
+        self.dev = [self.every[n] for n in self.held_out(fold)]
+        self.examples = self.train
+
+    def held_out(self, fold: int) -> list[int]:
+        """Return the numbers of the examples of a fold, in their order."""
+        return (self._folds == fold).nonzero()[0].tolist()
+
+    def take_fold(self, fold: int) -> None:
+        """Let the next run measure on a fold and learn from the others."""
+        self._divide(fold)
+        self._loss_settings = loss_settings(self.config, self.spec, self.train)
+        self._prepared.clear()
+        self._cut = None
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the numbers of a training that is started now."""
+        return settings_of(self.config, self.backbone, self.features)
 
     def run(self, folder: str, features: str | None, seed: int) -> dict[str, Any]:
         """Train one run, or finish one that was stopped.

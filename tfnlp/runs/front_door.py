@@ -129,7 +129,7 @@ def finetune(
         dev: Examples to measure on; None: a share of `train`, see `held_out`.
         output: The run's folder. The same call again resumes a run that was stopped.
         settings: The fields of the task's config (`tfnlp.settings(task)` lists them), such as
-            `epochs`, `learning_rate`, `features`, `seeds`.
+            `epochs`, `learning_rate`, `features`, `seeds`, `folds`, `search`.
 
     Returns:
         a `TaskRun` with `results`, `predict`, `evaluate`, `report` and `export`; of "embed" and

@@ -50,6 +50,8 @@ class SentenceTrainingRuns:
         from tfnlp.tasks.sentence_scores import main_sentence_metric
 
         self.config, self.strategy, self.features = config, strategy, None
+        if config.folds:
+            raise ValueError("`folds` are not for embed; give `dev` or `held_out`")
         check_batch(config, strategy)
         self.train, self.dev, _ = read_parts("embed", config)
         self.lesson = lesson_of(self.train, config.objective, config.train)
@@ -174,12 +176,17 @@ class SentenceTrainingRuns:
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
-    def _settings(self, folder: str) -> dict[str, Any]:
-        from tfnlp.families.defaults import recorded
-
+    def defaults(self) -> dict[str, Any]:
+        """Return the numbers of a training that is started now."""
         settings = settings_of(self.config, self.backbone, None)
         if self.config.epochs is None:
             settings["epochs"] = _EPOCHS.get(self.lesson.objective, 1.0)
+        return settings
+
+    def _settings(self, folder: str) -> dict[str, Any]:
+        from tfnlp.families.defaults import recorded
+
+        settings = self.defaults()
         if self.config.learning_rate is None:
             before = recorded(self.config, folder, "training", "learning_rate")
             settings["learning_rate"] = before or settings["learning_rate"]

@@ -24,6 +24,7 @@ from tfnlp.files import check_space, written_whole
 WEIGHTS, WORDS, SAVED, RESULTS = "backbone.weights.h5", "words.txt", "backbone", "results.json"
 PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
 SOFT_TARGETS = "soft_targets.npz"
+OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
 KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
 _HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
 
@@ -317,7 +318,8 @@ def delete_task(folder: str) -> None:
     """Delete what a run of a task leaves, what all runs leave last."""
     from tfnlp.training.run import delete_run
 
-    for name in (RUNS, WEIGHTS, WORDS, RESULTS, PREDICTIONS, PICTURE, SOFT_TARGETS):
+    own = (WEIGHTS, WORDS, RESULTS, PREDICTIONS, PICTURE, SOFT_TARGETS)
+    for name in (RUNS, *OF_SEVERAL, *own):
         if os.path.exists(os.path.join(folder, name)):
             os.remove(os.path.join(folder, name))
     shutil.rmtree(os.path.join(folder, SAVED), ignore_errors=True)

@@ -66,6 +66,11 @@ class Teaching:
                 f"`teacher` {teacher.path} was fine-tuned on {theirs.task}; give a run of "
                 f"`tfnlp finetune {spec.task}`"
             )
+        if spec.task == "labels":
+            raise ValueError(
+                "`teacher` can't be given with labels, whose probabilities are not of one "
+                "distribution; leave it out"
+            )
         if spec.crf or theirs.crf:
             raise ValueError(
                 "`teacher` can't be given with `crf`, nor be a run with it: a CRF has "

@@ -1,0 +1,151 @@
+"""Several runs of one command: folds that are held out in turn, and a search."""
+
+import collections
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+import tfnlp
+from tests.cli.command import error
+from tests.cli.command import tfnlp as command
+from tests.cli.toy_tasks import backbone
+from tests.support import start_python
+from tfnlp.data import TaskExample
+from tfnlp.runs.finetune_config import FinetuneConfig
+from tfnlp.runs.folds import fold_numbers
+from tfnlp.runs.hyperparameters import _suggested
+
+BERT = backbone("bert", None)
+TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end"]
+ROWS = [(f"{TEXTS[i % 5]} {word}", word) for i in range(9) for word in ("no", "yes")]
+SMALL = dict(max_length=16, batch_size=8)
+
+
+def test_folds_have_as_many_examples_of_each_class():
+    examples = [TaskExample(("x",), label) for label in "aaaaaaabbbbbc" * 3]
+    folds = fold_numbers("classify", examples, 5)
+    assert max(np.bincount(folds)) - min(np.bincount(folds)) <= 1
+    for label in "abc":
+        counts = np.bincount([f for f, e in zip(folds, examples, strict=True) if e.label == label],
+                             minlength=5)  # fmt: skip
+        assert max(counts) - min(counts) <= 1
+    assert (folds == fold_numbers("classify", examples, 5)).all()
+    assert len(set(folds[:7])) > 1  # they are mixed
+    labels = [TaskExample(("x",), ("common", "rare")[: 1 + (n % 6 == 0)]) for n in range(30)]
+    found = fold_numbers("labels", labels, 5)
+    rare = collections.Counter(found[n] for n in range(0, 30, 6))
+    assert rare == dict.fromkeys(range(5), 1)
+    with pytest.raises(ValueError, match="`folds` 5 of 3 examples"):
+        fold_numbers("tag", examples[:3], 5)
+
+
+@pytest.mark.slow
+def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, capsys):
+    run = tmp_path / "run"
+    task = tfnlp.finetune("classify", BERT, ROWS, output=run, folds=3, epochs=1, **SMALL)
+    rows = [json.loads(line) for line in (run / "out_of_fold.jsonl").read_text().splitlines()]
+    folds = fold_numbers("classify", [TaskExample((t,), y) for t, y in ROWS], 3)
+    assert [row["fold"] - 1 for row in rows] == folds.tolist()
+    values, best = [], None
+    for fold in range(3):
+        loaded = tfnlp.load(run / f"fold-{fold + 1}")
+        held = [ROWS[n] for n in np.flatnonzero(folds == fold)]
+        assert loaded.config["data"]["examples"] == len(ROWS) - len(held)
+        values.append(loaded.evaluate(held)["accuracy"])
+        for (text, _), row in zip(held, (r for r in rows if r["fold"] == fold + 1), strict=True):
+            (found,) = loaded.predict([text])
+            assert found["label"] == row["label"]
+    out = capsys.readouterr().out
+    assert f"{np.mean(values):.4f} ± {np.std(values, ddof=1):.4f}" in out
+    best = int(np.argmax(values)) + 1
+    assert task.folder == str(run / f"fold-{best}") and tfnlp.load(run).folder == task.folder
+    right = np.mean([row["label"] == y for row, (_, y) in zip(rows, ROWS, strict=True)])
+    assert task.results["out_of_fold"]["accuracy"] == pytest.approx(right)
+    assert [e.segments[0] for e in task.dev] == [
+        ROWS[n][0] for n in np.flatnonzero(folds == best - 1)
+    ]
+    before = (run / "runs.json").read_bytes()
+    tfnlp.finetune("classify", BERT, ROWS, output=run, folds=3, epochs=1, **SMALL)
+    assert capsys.readouterr().out.count("has ended before") == 3
+    assert (run / "runs.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (dict(folds=3, dev="d"), "`folds` can't be given with `dev`"),
+        (dict(folds=3, seeds=[1, 2]), "`folds` can't be given with several `seeds`"),
+        (dict(search=3, seeds=[1, 2]), "`search` can't be given with several `seeds`"),
+        (dict(search=3, folds=2), "`search` can't be given with several `folds`"),
+        (dict(search=3, features="all"), "`search` can't be given with several `features` all"),
+    ],
+)
+def test_only_one_thing_differs_between_runs(settings, message):
+    with pytest.raises(ValueError, match=message):
+        FinetuneConfig.make(model="m", train="t", output="o", **settings)
+
+
+SPACE = {"learning_rate": [1e-5, 1e-3], "batch_size": [16, 32], "epochs": [2.0, 3.0]}
+
+
+def test_a_suggestion_depends_on_the_trials_before_it_alone():
+    pytest.importorskip("optuna")
+    trials = []
+    for _ in range(12):
+        settings = _suggested(trials, SPACE, 1)
+        assert settings == _suggested(trials, SPACE, 1)
+        value = -abs(np.log(settings["learning_rate"] / 1e-4))
+        trials.append({"settings": settings, "value": None if len(trials) == 3 else value})
+    rates = [trial["settings"]["learning_rate"] for trial in trials]
+    assert len(set(rates)) == 12 and all(1e-5 <= rate <= 1e-3 for rate in rates)
+    assert {trial["settings"]["batch_size"] for trial in trials} == {16, 32}
+    assert _suggested(trials, SPACE, 2) != _suggested(trials, SPACE, 1)
+
+
+def test_without_optuna_one_line_says_what_is_missing(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    path = tmp_path / "rows.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS))
+    call = ["finetune", "classify", "--model", BERT, "--train", path, "--search", "2"]
+    assert command(*call, "--output", tmp_path / "run") == 1
+    assert "--search needs optuna; pip install 'tfnlp[tune]'" in error(capsys)
+    assert not (tmp_path / "run" / "study.json").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_search_ends_as_an_uninterrupted_one(tmp_path, capsys):
+    pytest.importorskip("optuna")
+    path = tmp_path / "rows.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS))
+    call = ["finetune", "classify", "--model", BERT, "--train", path, "--max-length", "16"]
+    call += ["--batch-size", "8", "--learning-rate", "1e-3"]  # only the epochs are searched
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start_python("-m", "tfnlp", *call, "--search", "3", "--output", killed)
+    while process.poll() is None:
+        if (killed / "trial-2" / "config.json").exists():
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+    assert len(json.loads((killed / "study.json").read_text())["trials"]) == 2
+    assert command(*call, "--search", "3", "--output", killed) == 0
+    capsys.readouterr()
+    assert command(*call, "--search", "2", "--output", whole) == 0
+    assert command(*call, "--search", "3", "--output", whole) == 0  # one more
+    out = capsys.readouterr().out
+    assert out.count("has ended before") == 2 and "trial-3 of 3: epochs" in out
+    for name in ("study.json", "runs.json"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
+    assert (whole / "search.png").read_bytes()[:4] == b"\x89PNG"
+    study = json.loads((whole / "study.json").read_text())["trials"]
+    assert study[0]["settings"] == {"epochs": 3.0}  # the default
+    best = max(study, key=lambda trial: trial["value"])["trial"]
+    task = tfnlp.load(whole)
+    assert task.folder == os.path.join(str(whole), best)
+    assert task.config["training"]["learning_rate"] == 1e-3
+    assert command(*call, "--search", "3", "--epochs", "2", "--output", whole) == 1
+    assert "nothing to search" in error(capsys)
+    assert command(*call[:-4], "--search", "3", "--output", whole) == 1
+    assert "study.json is of a search among" in error(capsys)
