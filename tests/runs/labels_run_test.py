@@ -32,6 +32,7 @@ def table(path, some):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_labels_are_learnt_and_thresholds_are_kept(tmp_path, capsys):
     train, dev = rows(120, 0), rows(40, 1)
     task = tfnlp.finetune(
@@ -58,6 +59,7 @@ def test_labels_are_learnt_and_thresholds_are_kept(tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(tmp_path):
     files = [table(tmp_path / f"{n}.csv", rows(30, n)) for n in (0, 1)]
     call = ["finetune", "labels", "--model", BERT, "--train", files[0], "--dev", files[1]]

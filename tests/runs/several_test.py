@@ -44,6 +44,7 @@ def test_folds_have_as_many_examples_of_each_class():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, capsys):
     run = tmp_path / "run"
     task = tfnlp.finetune("classify", BERT, ROWS, output=run, folds=3, epochs=1, **SMALL)
@@ -117,6 +118,7 @@ def test_without_optuna_one_line_says_what_is_missing(tmp_path, capsys, monkeypa
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_killed_search_ends_as_an_uninterrupted_one(tmp_path, capsys):
     pytest.importorskip("optuna")
     path = tmp_path / "rows.tsv"
