@@ -9,6 +9,7 @@ HERE = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_text())[1]
 
 BEAM = ["apache-beam>=2.70"]
+ONNX = ["onnxruntime>=1.19", "tf2onnx>=1.17"]
 SEARCH = ["faiss-cpu>=1.8"]
 TUNE = ["optuna>=4.0"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
@@ -66,6 +67,7 @@ setup(
             *HUGGINGFACE,
             *KAGGLE,
             *KERAS_HUB,
+            *ONNX,
             *SEARCH,
             *TUNE,
             "hypothesis",
@@ -85,6 +87,7 @@ setup(
         ],
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
+        "onnx": ONNX,
         "search": SEARCH,
         "tune": TUNE,
         "dask": DASK,

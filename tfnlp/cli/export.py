@@ -17,6 +17,7 @@ def run(options: argparse.Namespace) -> None:
     """Export a model; print what was written."""
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.runs.search_index import Index, is_index
+    from tfnlp.runs.task_export import TASK_EXPORTS
     from tfnlp.runs.task_folder import is_task
     from tfnlp.runs.task_run import TaskRun
 
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> None:
         return
     settings = {name: getattr(config, name) for name in config.given if name != "output"}
     if is_task(options.model):
-        for name in sorted(set(settings) - {"overwrite", "format", "base", "keep_adapters"}):
+        for name in sorted(set(settings) - {*TASK_EXPORTS, "overwrite"}):
             raise ValueError(f"`{name}` is for pretrained models; {options.model} is fine-tuned")
         loaded = TaskRun(options.model)
     else:

@@ -10,7 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from safetensors import SafetensorError
 
+from tfnlp.cards import CARD, folder_card
 from tfnlp.files import WriteError, write_error, written_whole
+from tfnlp.text.lines import write_text
 
 WEIGHTS = (
     "model.safetensors",
@@ -102,10 +104,33 @@ def new_folder(
         FileExistsError: if `directory` exists and may not be replaced.
         OSError: if it can't be written; what was there before is unchanged.
     """
+    directory = check_new_folder(directory, files, overwrite)
+    try:
+        os.makedirs(os.path.dirname(directory), exist_ok=True)
+        with written_whole(directory) as folder:
+            os.makedirs(folder)
+            yield folder
+            card = folder_card(folder, directory)
+            if card is not None:
+                write_text(os.path.join(folder, CARD), card)
+    except WriteError:
+        raise
+    except (OSError, SafetensorError) as error:
+        raise write_error(directory, error) from error
+
+
+def check_new_folder(
+    directory: str | os.PathLike, files: Collection[str] = (), overwrite: bool = False
+) -> str:
+    """Return the path that `new_folder` writes to.
+
+    Raises:
+        FileExistsError: if `directory` exists and may not be replaced.
+    """
     directory = os.path.realpath(os.fspath(directory))
     if os.path.exists(directory):
         held = sorted(os.listdir(directory)) if os.path.isdir(directory) else None
-        others = set(held or ()) - set(files)
+        others = set(held or ()) - {*files, CARD}
         if held is None or others:
             contents = f" and holds {sorted(others)[:5]}" if others else ""
             raise FileExistsError(f"{directory} exists{contents}; choose another folder")
@@ -113,12 +138,4 @@ def new_folder(
             raise FileExistsError(
                 f"{directory} holds {held}; choose another folder, or `overwrite` it"
             )
-    try:
-        os.makedirs(os.path.dirname(directory), exist_ok=True)
-        with written_whole(directory) as folder:
-            os.makedirs(folder)
-            yield folder
-    except WriteError:
-        raise
-    except (OSError, SafetensorError) as error:
-        raise write_error(directory, error) from error
+    return directory

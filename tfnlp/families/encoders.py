@@ -20,17 +20,19 @@ from tfnlp.families.preparation import (
     VOCABULARY,
     same_folder,
 )
-from tfnlp.families.sentences import sentences_module
+from tfnlp.families.sentences import sentences_module, vector_graphs
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
     check_format,
+    chosen,
     only_savedmodel,
 )
 
 EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
 EXPORTS = (
-    "seq_length", "format", "fill", "top", "weights", "litert", "sentences", "pooling",
+    "seq_length", "format", "fill", "top", "weights", "litert", "onnx", "combined", "sentences",
+    "pooling",
 )  # fmt: skip
 _VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
 
@@ -82,6 +84,7 @@ def encoder_fitting(name: str, **own: Any) -> Fitting:
         "keep_vocabulary": fitting.keep_wordpiece,
         "restore_tokenizer": fitting.restore_wordpiece,
         "task_files": functools.partial(task_files, name),
+        "write_tokenizer": functools.partial(write_tokenizer, name),
     }
     return Fitting(**{**shared, **own})
 
@@ -300,6 +303,11 @@ def task_files(name: str) -> Any:
     return encoder_task_files(_files(name))
 
 
+def write_tokenizer(name: str, folder: str, reader: Any, arguments: dict[str, Any]) -> None:
+    """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
+    _files(name).tokenizer.write(folder, reader.tokenizer, arguments.get("max_positions", 512))
+
+
 def export(
     save: Callable[[Any, ExportConfig], None], loaded: Any, config: ExportConfig
 ) -> dict[str, str]:
@@ -318,14 +326,15 @@ def export(
 
     if config.fill and config.seq_length is not None:
         raise ValueError("`seq_length` is for the pair; with `fill` texts are as long as they are")
-    if config.fill and (config.weights or config.litert):
-        name = "weights" if config.weights else "litert"
-        raise ValueError(f"`{name}` is for the pair, not for `fill`")
+    if config.fill:
+        for name in chosen(config, ("weights", "litert", "onnx", "combined")):
+            raise ValueError(f"`{name}` is for the pair, not for `fill`")
     if config.top is not None and not config.fill:
         raise ValueError("`top` is for `fill`")
     formats = ("huggingface", "sentence-transformers")
     if check_format(config, formats, loaded.family.title) != "savedmodel":
-        only_savedmodel(config, ("fill", "weights", "litert", "seq_length", "sentences", "pooling"))
+        others = tuple(name for name in EXPORTS if name not in ("format", "top"))
+        only_savedmodel(config, others)
         save(loaded, config)
         return {"checkpoint": config.output}
     if config.sentences or config.pooling:
@@ -337,16 +346,22 @@ def export(
             config.output, loaded.pretrainer, loaded.tokenizer, top, config.overwrite
         )}  # fmt: skip
     positions = loaded.config["max_positions"]
-    encoder, preprocessor = hub.export_bert(
+    length = min(128 if config.seq_length is None else config.seq_length, positions)
+    graphs = vector_graphs(loaded, config, fitting.bert_reader(loaded), length)
+    paths = hub.export_bert(
         config.output,
         loaded.encoder,
         loaded.tokenizer,
         loaded.pretrainer,
-        seq_length=min(128 if config.seq_length is None else config.seq_length, positions),
+        seq_length=length,
         overwrite=config.overwrite,
         weights=config.weights,
-        litert=config.litert,
+        litert=graphs.litert,
         family=loaded.family.name,
+        onnx=graphs.onnx,
+        beside=graphs.beside,
+        combined=config.combined,
     )
-    written = {"encoder": encoder, "preprocessor": preprocessor}
-    return written if config.litert is None else {**written, "litert": config.litert}
+    names = ("module",) if config.combined else ("encoder", "preprocessor")
+    paths = (paths,) if config.combined else paths
+    return {**dict(zip(names, paths, strict=True)), **graphs.paths()}

@@ -32,6 +32,8 @@ class Fitting:
             `reader`.
         task_files: Function without arguments to the `tfnlp.convert.heads.files.TaskFiles` of
             Hugging Face's fine-tuned checkpoints, or None.
+        write_tokenizer: Function of (folder, reader, arguments of the encoder) that writes
+            `tokenizer.json` and the other files of the reader's vocabulary, or None.
     """
 
     reader: Callable[..., Any]
@@ -47,6 +49,7 @@ class Fitting:
     word_embeddings: bool = False
     sentence_reader: Callable[..., Any] | None = None
     task_files: Callable[[], Any] | None = None
+    write_tokenizer: Callable[..., None] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -219,12 +222,15 @@ class Family:
         Raises:
             ValueError: for a setting that only other families take.
         """
+        from tfnlp.cards import card_of_export
+        from tfnlp.families.cards import card_of
         from tfnlp.families.use_config import ExportConfig
 
         config = ExportConfig.make(output=str(directory), **settings)
         self.check_takes(config, (*self.exports, "output", "overwrite"), "exports", loaded.path)
         self.check_weights(loaded)
-        return self.export(loaded, config)
+        with card_of_export(card_of(loaded)):
+            return self.export(loaded, config)
 
     def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
         """Measure a model of this family with the settings that it takes, filled with defaults.

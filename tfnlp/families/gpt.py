@@ -21,7 +21,7 @@ from tfnlp.families.examples_config import GPTExamplesConfig
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
 from tfnlp.families.plans import GPT_PLAN
-from tfnlp.families.sentences import sentences_module
+from tfnlp.families.sentences import sentences_module, vector_graphs
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -177,10 +177,15 @@ def _sentence_reader(loaded: Any) -> Any:
 
 def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     """Write `model` and `preprocessor`, or Hugging Face's files."""
+    import tensorflow as tf
+
     from tfnlp import convert, hub
+    from tfnlp.hub.modules.gpt import SERVED
+    from tfnlp.hub.saving.keras_module import input_spec, serving
+    from tfnlp.hub.saving.save import check_free
 
     if check_format(config, ("huggingface",), "a GPT") != "savedmodel":
-        only_savedmodel(config, ("weights", "litert", "sentences", "pooling"))
+        only_savedmodel(config, ("weights", "litert", "onnx", "sentences", "pooling"))
         convert.save_gpt(config.output, loaded.pretrainer, loaded.tokenizer, config.overwrite)
         return {"checkpoint": config.output}
     if config.sentences or config.pooling:
@@ -189,7 +194,19 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
         raise ValueError(f"{loaded.path} is trained for vectors of sentences; export `sentences`")
     length = 128 if config.seq_length is None else config.seq_length
     length = min(length, loaded.config["max_positions"])
-    with _litert(loaded, config, length):
+    graphs = vector_graphs(loaded, config, _sentence_reader(loaded), length)
+    for name in ("model", "preprocessor"):
+        path = os.path.join(config.output, name)
+        check_free(path, config.overwrite)
+        graphs.check(path, config.overwrite)
+
+    def function_of(kind: str) -> Any:
+        spec = input_spec(loaded.pretrainer)
+        if kind == "litert":
+            spec = {name: tf.TensorSpec([None, length], "int32", name) for name in spec}
+        return serving(loaded.pretrainer, spec, loaded.pretrainer.output, SERVED)
+
+    with graphs.written(function_of, str(loaded.path), config.weights, config.overwrite):
         model, preprocessor = hub.export_gpt(
             config.output,
             loaded.pretrainer,
@@ -198,35 +215,27 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
             overwrite=config.overwrite,
             weights=config.weights,
         )
-    written = {"model": model, "preprocessor": preprocessor}
-    return written if config.litert is None else {**written, "litert": config.litert}
-
-
-def _litert(loaded: Any, config: ExportConfig, length: int) -> Any:
-    """Return a context that writes the LiteRT file if all else could be written."""
-    import tensorflow as tf
-
-    from tfnlp.hub.modules.gpt import SERVED
-    from tfnlp.hub.saving.litert import check_file, convert, written
-    from tfnlp.hub.saving.save import check_free
-
-    lite = None
-    if config.litert is not None:
-        for name in ("model", "preprocessor"):
-            path = os.path.join(config.output, name)
-            check_free(path, config.overwrite)
-            check_file(config.litert, path, config.overwrite)
-        spec = {
-            name: tf.TensorSpec([None, length], "int32", name) for name in loaded.pretrainer.input
-        }
-        lite = convert(loaded.pretrainer, spec, SERVED, config.weights)
-    return written(config.litert, lite)
+    return {"model": model, "preprocessor": preprocessor, **graphs.paths()}
 
 
 def _task_files() -> Any:
     from tfnlp.convert.gpt.tasks import gpt_task_files
 
     return gpt_task_files()
+
+
+def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> None:
+    """Write the files of a vocabulary: see `Fitting.write_tokenizer`."""
+    from tfnlp.convert.gpt.tasks import ENDS
+    from tfnlp.convert.tokenizers.byte_pairs import write_byte_pairs, write_task_tokens
+
+    special = reader.special
+    if special is not None and len(set(special)) < len(special):
+        return  # of a loaded module: one token stands for three
+    ends = None if special is None else ENDS
+    positions = arguments.get("max_positions", 512)
+    write_byte_pairs(folder, reader.tokenizer)
+    write_task_tokens(folder, reader.tokenizer, arguments["vocab_size"], ends, positions)
 
 
 def _gpt() -> Any:
@@ -255,7 +264,7 @@ GPT = Family(
     evaluate=evaluate,
     evaluation={"text": None, "batch_size": 16, "seq_length": None, "stride": None},
     export=export,
-    exports=("seq_length", "format", "weights", "litert", "sentences", "pooling"),
+    exports=("seq_length", "format", "weights", "litert", "onnx", "sentences", "pooling"),
     vectors=vectors,
     sentences=sentences,
     fitting=Fitting(
@@ -267,6 +276,7 @@ GPT = Family(
         keep_vocabulary=fitting.keep_bpe,
         restore_tokenizer=fitting.restore_bpe,
         task_files=_task_files,
+        write_tokenizer=_write_tokenizer,
         language_model=True,
         both_orders=True,
         sentence_reader=_sentence_reader,

@@ -13,7 +13,7 @@ from tfnlp.published import Fetched, fetch, is_published
 
 # Beside the weights: what states the sizes, and vocabularies.
 _SMALL = (
-    "config.json", "bert_config.json", "hparams.json", "*options*.json", "checkpoint",
+    "README.md", "config.json", "bert_config.json", "hparams.json", "*options*.json", "checkpoint",
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
     "vocab*.txt", "vocab.json", "merges.txt", "spiece.model", "encoder.json", "vocab.bpe",
     "modules.json", "sentence_bert_config.json", "config_sentence_transformers.json",

@@ -235,14 +235,39 @@ def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -
     from tfnlp.hub.modules.sentences import export_sentences
     from tfnlp.models import sentence_encoder
 
-    for name in chosen(config, ("fill", "top", "weights", "litert")):
+    for name in chosen(config, ("fill", "top", "combined")):
         raise ValueError(f"`{name}` is for other modules; leave it out with `sentences`")
     if config.pooling and not config.sentences:
         raise ValueError("`pooling` is for `sentences`; the pair returns the vectors of tokens")
     pooled = pooled_of(loaded, config.pooling, max_length=config.seq_length)
     length = _length_of(loaded, pooled)
     made = sentence_encoder(model, pooled.pooling, pooled.normalize)
-    return {"module": export_sentences(config.output, made, reader, length, config.overwrite)}
+    graphs = vector_graphs(loaded, config, reader, length)
+    module = export_sentences(
+        config.output, made, reader, length, config.overwrite, config.weights, graphs
+    )
+    return {"module": module, **graphs.paths()}
+
+
+def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> Any:
+    """Return the `tfnlp.hub.saving.graphs.Graphs` of a model that gives vectors.
+
+    Args:
+        loaded: The model.
+        config: `ExportConfig`, with `litert` and `onnx`.
+        reader: Of its texts.
+        length: Longest sequence.
+    """
+    from tfnlp.hub.saving.example import write_example
+    from tfnlp.hub.saving.graphs import Graphs
+
+    write = loaded.family.fitting.write_tokenizer
+
+    def beside(folder: str, file: str) -> None:
+        write(folder, reader, loaded.config)
+        write_example(folder, file, "vector", length)
+
+    return Graphs(config.litert, config.onnx, beside)
 
 
 def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[Any, int]:

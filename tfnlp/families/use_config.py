@@ -122,6 +122,9 @@ class ExportConfig(Config):
             "savedmodel", "bilm", "huggingface", "peft", "sentence-transformers", *VECTOR_FILES
         ),
     )  # fmt: skip
+    combined: bool = option(
+        False, "BERT: write one module instead, of strings to the encoder's outputs"
+    )
     fill: bool = option(
         False, "BERT: write one module instead, of strings with [MASK] to the words there"
     )
@@ -142,15 +145,19 @@ class ExportConfig(Config):
     top: int | None = option(None, "BERT with --fill: guesses a mask; an index: texts (default: 5)")
     weights: str | None = option(
         None,
-        "BERT, GPT: store matrices so, for inference alone: the module can't be trained then; "
-        "says what is won and lost (default: float32)",
+        "BERT, GPT, fine-tuned: store matrices so, for inference alone: the module can't be "
+        "trained then; says what is won and lost (default: float32)",
         choices=("bfloat16", "int8"),
     )  # fmt: skip
     litert: str | None = option(
         None,
-        "BERT, GPT: write the encoder or model as a LiteRT (.tflite) file too, from ids of "
-        "--seq-length",
-        metavar="FILE",
+        "BERT, GPT, fine-tuned: write a graph of ids for LiteRT too (BERT, GPT: of --seq-length): "
+        "a .tflite file, or a folder with it, the vocabulary, the labels and an example",
+        metavar="PATH",
+    )  # fmt: skip
+    onnx: str | None = option(
+        None, "the same for ONNX Runtime, of any length: a .onnx file, or a folder",
+        metavar="PATH",
     )  # fmt: skip
     beams: int | None = option(
         None, "translation: hypotheses kept at a time (default: 4)", at_least=1

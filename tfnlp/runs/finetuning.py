@@ -383,6 +383,7 @@ class Finetuning:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
         import dataclasses
 
+        from tfnlp.runs.task_card import facts_of
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge
         from tfnlp.tasks.thresholds import tuned
@@ -392,6 +393,8 @@ class Finetuning:
         metrics = score(self.spec, self.dev, predictions)
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
         results["base"] = base_name(self.backbone)
+        given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
+        results.update(facts_of(self.backbone, *given))
         if self.spec.unanswerable:
             odds = [p["null_score"] for p in predictions]
             results["threshold"] = off_the_edge(metrics["best_f1_thresh"], odds)

@@ -277,6 +277,9 @@ class TaskRun:
         format: str | None = None,
         base: str | None = None,
         keep_adapters: bool = False,
+        weights: str | None = None,
+        litert: str | None = None,
+        onnx: str | None = None,
     ) -> dict[str, str]:
         """Write one SavedModel from strings to labels, scores, tags or answers.
 
@@ -289,16 +292,25 @@ class TaskRun:
                 fine-tuned.
             keep_adapters: Keep low-rank updates apart from their matrices in the SavedModel, of
                 which they and the task's layers alone are trained then.
+            weights: "bfloat16" or "int8": store matrices so, for inference alone.
+            litert: Write a graph of ids for LiteRT too: a `.tflite` file, or a folder with it, the
+                vocabulary, the labels and an example of how to call it.
+            onnx: The same for ONNX Runtime.
 
         Returns:
-            `{"module": path}`, `{"checkpoint": path}` or `{"adapters": path}`.
+            `{"module": path}`, with the paths of `litert` and `onnx`; `{"checkpoint": path}` or
+            `{"adapters": path}`.
 
         Raises:
-            ValueError: for another format, or a model that Hugging Face has no class for.
+            ValueError: for another format, a model that Hugging Face has no class for, or one that
+                can't be such a graph.
+            ImportError: for `onnx` without tf2onnx.
         """
-        from tfnlp.hub import export_fine_tuned
+        from tfnlp.cards import card_of_export
         from tfnlp.runs.peft_export import export_adapters
+        from tfnlp.runs.task_card import card_of_task
         from tfnlp.runs.task_checkpoint import save_checkpoint
+        from tfnlp.runs.task_export import export_task
 
         if format not in (None, "savedmodel", "huggingface", "peft"):
             raise ValueError(
@@ -307,18 +319,28 @@ class TaskRun:
             )
         if base is not None and format != "peft":
             raise ValueError("`base` is for `format` peft; leave it out")
+        given = {"weights": weights, "litert": litert, "onnx": onnx}
+        given = {name: value for name, value in given.items() if value is not None}
+        for name in given:
+            if format in ("huggingface", "peft"):
+                raise ValueError(f"`{name}` is for a SavedModel, not for `format` {format}")
+            if keep_adapters:
+                raise ValueError(f"`{name}` is for a model whose adapters are merged")
         if format == "peft":
-            return {"adapters": export_adapters(self, os.fspath(directory), base, overwrite)}
+            with card_of_export(card_of_task(self)):
+                return {"adapters": export_adapters(self, os.fspath(directory), base, overwrite)}
         if format == "huggingface":
-            save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
+            with card_of_export(card_of_task(self)):
+                save_checkpoint(self.task_model, self.config, self.path, directory, overwrite)
             return {"checkpoint": os.fspath(directory)}
         if is_elsewhere():
             place = os.fspath(directory)
             more = (place, overwrite, format, base, keep_adapters)
-            return in_tensorflow(self.path, models_of(self), "export", *more)
+            return in_tensorflow(self.path, models_of(self), "export", *more, **given)
         if keep_adapters:
             return self._with_adapters().export(directory, overwrite)
-        return {"module": export_fine_tuned(os.fspath(directory), self.task_model, overwrite)}
+        with card_of_export(card_of_task(self)):
+            return export_task(self, os.fspath(directory), overwrite, **given)
 
     def _with_adapters(self) -> "TaskRun":
         """Return this run with its low-rank updates apart from their matrices.

@@ -33,7 +33,7 @@ from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.models import gpt
 from tfnlp.text.task_readers import GPTReader
 
-_ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
+ENDS = ("<|start|>", "<|delimiter|>", "<|extract|>")
 _TOLERANCE = 1e-5  # of a bias that moves
 
 
@@ -168,7 +168,7 @@ def _write(
     if task_model.reader.special is None:
         tokens, size = None, arguments["vocab_size"]
     else:
-        tokens, size = _ENDS, arguments["vocab_size"] + len(_ENDS)
+        tokens, size = ENDS, arguments["vocab_size"] + len(ENDS)
     stated = huggingface_config(arguments, head.architecture, task_model.reader.tokenizer)
     stated = {**stated, "vocab_size": size, **task_config(spec)}
     if tokens is not None:

@@ -3,11 +3,12 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.cards import read_card
 from tfnlp.hub.inspection.callables import Function, Variable
 from tfnlp.hub.inspection.graph_operations import foreign_ops
 from tfnlp.hub.inspection.saved_graph import SavedGraph
@@ -41,6 +42,7 @@ class Inspection:
         obstacle: why it can't be fine-tuned, or None.
         size: dict of "graph", "variables" and "assets" to their bytes on disk.
         usage: three Python statements that load and call it, or None.
+        card: title, summary and facts of its README.md, see `tfnlp.cards`; {} if it has none.
     """
 
     path: str
@@ -56,6 +58,7 @@ class Inspection:
     obstacle: str | None
     size: dict[str, int]
     usage: str | None
+    card: dict[str, str] = field(default_factory=dict)
 
     @property
     def parameters(self) -> int:
@@ -82,12 +85,13 @@ class Inspection:
         return as_text(self)
 
 
-def inspect(handle: str | os.PathLike) -> Inspection:
+def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
     """Describe a SavedModel without loading or running it.
 
     Args:
         handle: what `tfnlp.hub.loading.resolve` takes, or a folder of numbered versions, of which
             the last one is read.
+        shown: the path in `usage`; None: the module's.
 
     Returns:
         an `Inspection`.
@@ -127,7 +131,10 @@ def inspect(handle: str | os.PathLike) -> Inspection:
             "variables": sum(_files(path, "variables").values()),
             "assets": sum(assets.values()),
         },
-        usage=_usage(path, graph, functions, signatures, [TEXT] if TEXT in foreign else []),
+        usage=_usage(
+            shown or path, graph, functions, signatures, [TEXT] if TEXT in foreign else []
+        ),
+        card=read_card(path),
     )
 
 

@@ -32,6 +32,7 @@ def as_text(found: Inspection) -> str:
     return "\n".join([
         found.path if found.path.isprintable() else quoted(found.path),
         *_indented(_table(_summary(found))),
+        *_card(found.card),
         *(line for function in found.functions for line in _function(function)),
         *(line for signature in found.signatures for line in _function(signature, True)),
         *_variables(found),
@@ -58,6 +59,12 @@ def _summary(found: Inspection) -> Iterator[tuple[str, str]]:
     yield "written by", f"TensorFlow {_shown(found.tensorflow_version or '?')}"
     parts = [f"{name} {_bytes(n)}" for name, n in found.size.items() if n]
     yield "size", f"{_bytes(sum(found.size.values()))}: {', '.join(parts)}"
+
+
+def _card(card: dict[str, str]) -> Iterator[str]:
+    if card:
+        yield "card"
+        yield from _indented(_table((_shown(name), _shown(text)) for name, text in card.items()))
 
 
 def _function(function: Function, signature: bool = False) -> Iterator[str]:

@@ -116,7 +116,10 @@ def export_bert(
     weights: str | None = None,
     litert: str | os.PathLike | None = None,
     family: str | None = None,
-) -> tuple[str, str]:
+    onnx: str | os.PathLike | None = None,
+    beside: Callable[[str, str], None] | None = None,
+    combined: bool = False,
+) -> tuple[str, str] | str:
     """Write `directory/encoder` and `directory/preprocessor`, both or none; return both paths.
 
     The encoder, called with a dict of `input_word_ids`, `input_mask`, `input_type_ids`, int32
@@ -137,6 +140,9 @@ def export_bert(
         overwrite: replace earlier exports.
         weights, litert: see `tfnlp.hub.export`.
         family: name of the family of the encoder, which a program that loads the pair asks for.
+        onnx, beside: see `tfnlp.hub.export`.
+        combined: write one module `directory` instead, from strings `[B]` to these outputs, with
+            both as its sub-objects `encoder` and `preprocessor`; return its path.
 
     Raises:
         ValueError: if vocabulary and model don't fit, or `seq_length` is longer than the model's
@@ -155,7 +161,7 @@ def export_bert(
         raise ValueError(
             f"seq_length={seq_length} is longer than the model's {positions} positions"
         )
-    for name in ("encoder", "preprocessor"):
+    for name in ("",) if combined else ("encoder", "preprocessor"):
         check_free(os.path.join(os.fspath(directory), name), overwrite)
     default = "pooled_output" if "pooled_output" in encoder.output else "sequence_output"
     outputs = {} if pretrainer is None else pretrainer.output
@@ -169,9 +175,11 @@ def export_bert(
         default=default,
         objects=objects or None,
         preprocessor=preprocessor,
-        pair=True,
+        pair=not combined,
         weights=weights,
         litert=litert,
+        onnx=onnx,
         overwrite=overwrite,
         about={"family": family, "max_positions": positions},
+        beside=beside,
     )

@@ -1,14 +1,19 @@
 """A fine-tuned model as one SavedModel, from strings to labels, tags and answers."""
 
+import contextlib
 import os
 from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
+from tfnlp.hub.modules.task_graph import ids_function, task_outputs
 from tfnlp.hub.modules.task_model import TaskModel
+from tfnlp.hub.saving.compact import CompactWeights
+from tfnlp.hub.saving.graphs import Graphs
 from tfnlp.hub.saving.keras_module import without_seeds
-from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.saving.save import check_free, save_module
 from tfnlp.hub.untracked import Untracked
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import (
@@ -55,22 +60,33 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
 
     Args:
         task_model: a `tfnlp.hub.TaskModel`.
+        weights: `tfnlp.hub.saving.compact.CompactWeights` of its models, or None.
     """
 
-    def __init__(self, task_model: TaskModel) -> None:
+    def __init__(self, task_model: TaskModel, weights: CompactWeights | None = None) -> None:
         super().__init__()
         spec = task_model.spec
         self._spec, self._model = (lambda: spec), Untracked(task_model.model)
+        self._models = lambda: models_of(task_model)
         self._encoder, self._index = task_model.encoder, task_model.index
-        self._features = task_model.features
-        self._reads_sequences = lambda: task_model.reads_sequences
-        self.variables = [v.value for v in without_seeds(task_model.model)]
-        self.trainable_variables = [v.value for v in task_model.model.trainable_variables]
+        # With `weights` the frozen network's own are not written.
+        self._features = Untracked(task_model.features)
+        self._tracked_features = task_model.features if weights is None else None
+        self._weights = Untracked(weights)
+        if weights is None:
+            self.variables = [v.value for v in without_seeds(task_model.model)]
+            self.trainable_variables = [v.value for v in task_model.model.trainable_variables]
+        else:
+            self.variables = [v for m in models_of(task_model) for v in weights.variables_of(m)]
+            self.trainable_variables = []
         self.regularization_losses = []
         self.labels_asset = _labels_asset(spec.labels)
         self._inputs = lambda: _inputs(spec)
         for spec_of_inputs in self._inputs().values():
-            self.__call__.get_concrete_function(spec_of_inputs)
+            call = self.__call__.get_concrete_function(spec_of_inputs)
+            if weights is not None:
+                for model in models_of(task_model):
+                    weights.check(model, call.graph.variables)
         self.labels.get_concrete_function()
 
     @tf.function(input_signature=[], autograph=False)
@@ -79,7 +95,10 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(autograph=False)
     def __call__(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        return getattr(self, f"_{self._spec().task}")(inputs)
+        with contextlib.ExitStack() as stack:
+            if self._weights.value is not None:
+                stack.enter_context(self._weights.value.scope(*self._models()))
+            return getattr(self, f"_{self._spec().task}")(inputs)
 
     def signatures(self) -> dict[str, Callable]:
         """Return concrete functions of named strings, for `tfnlp.hub.save`."""
@@ -145,33 +164,19 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
 
     def _outputs(self, encoded: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return the model's outputs for packed sequences."""
-        model, inputs = self._model.value, dict(encoded["inputs"])
-        if isinstance(self._features, ElmoFeatures):
+        model, features = self._model.value, self._features.value
+        inputs = dict(encoded["inputs"])
+        if isinstance(features, ElmoFeatures):
             rows = inputs["input_word_ids"]
-            inputs["lm_layers"] = tf.gather(self._features.table(encoded["words"]), rows)
+            inputs["lm_layers"] = tf.gather(features.table(encoded["words"]), rows)
             if self._index is not None:
                 ids = self._index.ids(tf.concat([[""], encoded["words"].values], 0))
                 inputs["word_ids"] = tf.gather(ids, rows)
-        elif self._features is not None:
-            flat = {name: tf.reshape(x, [-1, tf.shape(x)[-1]]) for name, x in inputs.items()}
-            layers = self._features.layers(flat)  # [N*C, T, L, D]
-            shape = tf.concat([tf.shape(inputs["input_mask"]), tf.shape(layers)[2:]], 0)
-            inputs["lm_layers"] = tf.reshape(layers, shape)
-        if self._reads_sequences():
-            count = self._spec().sequences
-            inputs["extract_positions"] = tf.reshape(encoded["null_positions"], [-1, count])
-            inputs = {
-                name: tf.reshape(x, [-1, count, tf.shape(x)[-1]]) if name in _SEQUENCES else x
-                for name, x in inputs.items()
-            }
-        return model(
-            {name: tf.ensure_shape(inputs[name], x.shape) for name, x in model.input.items()},
-            training=False,
-        )
+            features = None
+        return task_outputs(model, inputs, self._spec().sequences, features)
 
 
 _PADDING = {tf.string: "", tf.float32: 0.0}
-_SEQUENCES = ("input_word_ids", "input_mask", "input_type_ids")
 
 
 def _inputs(spec: TaskSpec) -> dict[str, dict[str, tf.TensorSpec]]:
@@ -202,12 +207,53 @@ def _labels_asset(labels: tuple[str, ...]) -> tf.saved_model.Asset:
     return asset
 
 
+def models_of(task_model: TaskModel) -> list[keras.Model]:
+    """Return the model of a task, and the frozen one that it reads the layers of."""
+    features = task_model.features
+    found = [task_model.model, None if features is None else features.encoder]
+    return [model for model in found if isinstance(model, keras.Model)]
+
+
 def export_fine_tuned(
-    directory: str | os.PathLike, task_model: TaskModel, overwrite: bool = False
+    directory: str | os.PathLike,
+    task_model: TaskModel,
+    overwrite: bool = False,
+    weights: str | None = None,
+    graphs: Graphs | None = None,
+    title: str = "the model",
 ) -> str:
     """Write `FineTunedModule(task_model)` as a SavedModel; return its path.
 
+    Args:
+        directory: see `tfnlp.hub.save`.
+        task_model: the fine-tuned model.
+        overwrite: see `tfnlp.hub.save`.
+        weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
+        graphs: `tfnlp.hub.saving.graphs.Graphs` to write too, or None. LiteRT's reads sequences of
+            `max_length`, ONNX's of any length.
+        title: of the model, for messages.
+
     Raises:
+        ValueError: for a model that can't be stored so, or be such a graph.
         OSError: see `tfnlp.hub.save`.
     """
-    return save_module(lambda: FineTunedModule(task_model), directory, overwrite)
+    graphs = Graphs() if graphs is None else graphs
+    check_free(directory, overwrite)
+    graphs.check(directory, overwrite)
+    stored, features = None, task_model.features
+    if weights is not None:
+        if features is not None and features.encoder is None:
+            raise ValueError(
+                f"weights={weights!r} is not for a network on the layers of a loaded SavedModel, "
+                "whose weights it can't replace; export it in float32"
+            )
+        stored = CompactWeights(models_of(task_model), weights)
+
+    def function_of(kind: str) -> Callable:
+        return ids_function(task_model, task_model.spec.max_length if kind == "litert" else None)
+
+    with graphs.written(function_of, title, weights, overwrite):
+        save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite)
+    if stored is not None:
+        print(f"weights as {weights}: {stored.report(directory, task_model.model)}")
+    return os.fspath(directory)

@@ -7,8 +7,10 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from tfnlp.hub.saving.keras_module import KerasModule
-from tfnlp.hub.saving.save import save_module
+from tfnlp.hub.saving.compact import CompactWeights
+from tfnlp.hub.saving.graphs import Graphs
+from tfnlp.hub.saving.keras_module import KerasModule, input_spec, serving
+from tfnlp.hub.saving.save import check_free, save_module
 
 
 class SentenceModule(tf.__internal__.tracking.AutoTrackable):
@@ -22,11 +24,19 @@ class SentenceModule(tf.__internal__.tracking.AutoTrackable):
         model: from `tfnlp.models.sentence_encoder`.
         reader: of texts, see `tfnlp.text.task_readers`.
         max_length: tokens that are read of a text.
+        weights: `tfnlp.hub.saving.compact.CompactWeights` of the model, or None.
     """
 
-    def __init__(self, model: keras.Model, reader: Any, max_length: int) -> None:
+    def __init__(
+        self,
+        model: keras.Model,
+        reader: Any,
+        max_length: int,
+        weights: CompactWeights | None = None,
+    ) -> None:
         super().__init__()
-        self._encoder, self._reader, self._length = KerasModule(model), reader, max_length
+        self._encoder = KerasModule(model, weights=weights)
+        self._reader, self._length = reader, max_length
         self._names = list(model.input)
         self.variables = self._encoder.variables
         self.trainable_variables = self._encoder.trainable_variables
@@ -60,10 +70,37 @@ def export_sentences(
     reader: Any,
     max_length: int,
     overwrite: bool = False,
+    weights: str | None = None,
+    graphs: Graphs | None = None,
 ) -> str:
     """Write `SentenceModule(model, reader, max_length)` as a SavedModel; return its path.
 
+    Args:
+        directory, overwrite: see `tfnlp.hub.save`.
+        model, reader, max_length: see `SentenceModule`.
+        weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
+        graphs: `tfnlp.hub.saving.graphs.Graphs` from ids to `sentence_embedding`, or None.
+
     Raises:
+        ValueError: for a model that can't be stored so, or be such a graph.
         OSError: see `tfnlp.hub.save`.
     """
-    return save_module(lambda: SentenceModule(model, reader, max_length), directory, overwrite)
+    graphs = Graphs() if graphs is None else graphs
+    check_free(directory, overwrite)
+    graphs.check(directory, overwrite)
+    stored = None if weights is None else CompactWeights([model], weights)
+
+    def function_of(kind: str) -> Callable:
+        spec = input_spec(model)
+        if kind == "litert":
+            spec = {name: tf.TensorSpec([None, max_length], "int32", name) for name in spec}
+        return serving(model, spec, model.output, ["sentence_embedding"])
+
+    def make() -> SentenceModule:
+        return SentenceModule(model, reader, max_length, stored)
+
+    with graphs.written(function_of, f"model {model.name}", weights, overwrite):
+        save_module(make, directory, overwrite)
+    if stored is not None:
+        print(f"weights as {weights}: {stored.report(directory, model)}")
+    return os.fspath(directory)

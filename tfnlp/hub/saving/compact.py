@@ -14,6 +14,7 @@ from tfnlp.hub.saving.keras_module import symbols, without_seeds
 from tfnlp.hub.saving.probe import probe_batch
 
 KINDS = ("bfloat16", "int8")
+_PADDING = 1e8  # scores of padding are further from 0
 
 
 class CompactWeights:
@@ -50,12 +51,29 @@ class CompactWeights:
         return found
 
     @contextlib.contextmanager
-    def scope(self, model: keras.Model) -> Iterator[None]:
-        """Make the layers of `model` read the stored weights inside the context."""
-        found = [self._stored[id(v)] for v in model.variables if id(v) in self._stored]
+    def scope(self, *models: keras.Model) -> Iterator[None]:
+        """Make the layers of `models` read the stored weights inside the context."""
+        variables = {id(v): v for model in models for v in model.variables}
+        found = [self._stored[key] for key in variables if key in self._stored]
         mapping = [(variable, _restored(variable, stored)) for variable, stored in found]
         with keras.StatelessScope(state_mapping=mapping):
             yield
+
+    def report(self, directory: str | os.PathLike, model: keras.Model) -> "Report":
+        """Compare the SavedModel of a model with the model, on random inputs.
+
+        Args:
+            directory: the SavedModel, with the stored weights.
+            model: whose outputs are compared, with and without them.
+        """
+        inputs = probe_batch(model)
+        want = model(inputs, training=False)
+        with self.scope(model):
+            got = model(inputs, training=False)
+        full = [v.value for v, _ in self._stored.values()]
+        now = [x for _, stored in self._stored.values() for x in stored]
+        after = _size(directory)
+        return Report(after + _bytes(full) - _bytes(now), after, *_difference(want, got))
 
     def check(self, model: keras.Model, used: Iterable[tf.Variable]) -> None:
         """Raise ValueError if a graph uses a variable itself that should be read as stored."""
@@ -165,24 +183,35 @@ def report(
     models = [model, *(objects or {}).values()]
     now = {id(v): v for m in modules for v in m.variables}
     full = {id(v): v.value for m in models for v in without_seeds(m)}
-    after = sum(
+    after = _size(directory)
+    before = after + _bytes(full.values()) - _bytes(now.values())
+    inputs = probe_batch(model) if probe is None else _converted(probe, model)
+    outputs, found = model(inputs, training=False), module(inputs)
+    if isinstance(found, dict):
+        found = {name: found[name] for name in found if name in model.output}
+    return Report(before, after, *_difference(outputs, found))
+
+
+def _difference(want: Any, got: Any) -> tuple[float, float]:
+    """Return the largest absolute difference of two nests of floats, and the largest of them."""
+    difference = largest = 0.0
+    for one, other in zip(tf.nest.flatten(want), tf.nest.flatten(got), strict=True):
+        if one.dtype.is_floating:
+            one, other = np.asarray(one, "float64"), np.asarray(other, "float64")
+            real = np.abs(one) < _PADDING
+            one, other = one[real], other[real]
+            difference = max(difference, np.abs(other - one).max(initial=0))
+            largest = max(largest, np.abs(one).max(initial=0))
+    return float(difference), float(largest)
+
+
+def _size(directory: str | os.PathLike) -> int:
+    """Return the bytes of all files in a folder."""
+    return sum(
         os.path.getsize(os.path.join(folder, name))
         for folder, _, names in os.walk(directory)
         for name in names
     )
-    before = after + _bytes(full.values()) - _bytes(now.values())
-    inputs = probe_batch(model) if probe is None else _converted(probe, model)
-    outputs = tf.nest.flatten(model(inputs, training=False))
-    found = module(inputs)
-    if isinstance(found, dict):
-        found = {name: found[name] for name in found if name in model.output}
-    difference = largest = 0.0
-    for want, got in zip(outputs, tf.nest.flatten(found), strict=True):
-        if want.dtype.is_floating:
-            want, got = np.asarray(want, "float64"), np.asarray(got, "float64")
-            difference = max(difference, np.abs(got - want).max(initial=0))
-            largest = max(largest, np.abs(want).max(initial=0))
-    return Report(before, after, float(difference), float(largest))
 
 
 def _bytes(variables: Iterable[tf.Variable]) -> int:

@@ -1,8 +1,9 @@
 """Any functional Keras model as a Reusable SavedModel."""
 
 import contextlib
+import functools
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import keras
@@ -16,9 +17,9 @@ from tfnlp.hub.saving.export_checks import (
     check_vocabulary,
     keys_of,
 )
+from tfnlp.hub.saving.graphs import Graphs
 from tfnlp.hub.saving.keras_hub import without_word_caches
-from tfnlp.hub.saving.keras_module import KerasModule, input_spec
-from tfnlp.hub.saving.litert import check_file, convert, written
+from tfnlp.hub.saving.keras_module import KerasModule, input_spec, serving, symbols
 from tfnlp.hub.saving.save import as_saved, check_free, save, together
 from tfnlp.hub.saving.text_module import PAIRS, PreprocessorAdapter, TextModule
 
@@ -33,9 +34,11 @@ def export(
     pair: bool = False,
     weights: str | None = None,
     litert: str | os.PathLike | None = None,
+    onnx: str | os.PathLike | None = None,
     overwrite: bool = False,
     probe: Any = None,
     about: dict[str, Any] | None = None,
+    beside: Callable[[str, str], None] | None = None,
 ) -> str | tuple[str, str]:
     """Write a Keras model as a SavedModel that is called and fine-tuned without tfnlp.
 
@@ -71,18 +74,23 @@ def export(
             computes the same with `training=True`. Its size, that without `weights`, and the
             largest difference of an output are printed; `tfnlp.hub.saving.compact.report` returns
             the numbers.
-        litert: path of a LiteRT file to write too. It computes what "serving_default" serves, from
-            the model's inputs (not from strings), with the lengths that the preprocessor returns;
-            see `tfnlp.hub.saving.litert.convert`.
+        litert: path of a LiteRT file (`.tflite`), or of a folder for one, to write too. It computes
+            what "serving_default" serves, from the model's inputs (not from strings), with the
+            lengths that the preprocessor returns; see `tfnlp.hub.saving.litert.convert`.
+        onnx: the same of an ONNX file (`.onnx`), with the open lengths of the model; see
+            `tfnlp.hub.saving.onnx.convert`.
         overwrite: replace earlier exports.
         probe: inputs of the model for the printed difference; None: random ones.
         about: facts about the model, as JSON, that `tfnlp.hub.loading.checks.read_about` returns.
+        beside: writes what belongs to `litert` and `onnx` into their folders, see
+            `tfnlp.hub.saving.graphs.Graphs`.
 
     Returns:
         The path; with `pair` those of encoder and preprocessor.
 
     Raises:
         ValueError: if the model can't be exported, or an argument does not fit it.
+        ImportError: for `onnx` without tf2onnx.
         FileExistsError: if a path exists already.
         OSError: if it can't be written; incomplete files are deleted.
     """
@@ -100,27 +108,29 @@ def export(
     directory = os.fspath(directory)
     names = ("encoder", "preprocessor") if pair else ()
     paths = tuple(os.path.join(directory, name) for name in names) or (directory,)
+    graphs = Graphs(litert, onnx, beside)
     for path in paths:
         check_free(path, overwrite)
-        if litert is not None:
-            check_file(litert, path, overwrite)
+        graphs.check(path, overwrite)
 
     with without_word_caches([model, *objects.values(), preprocessor]), _untracked_errors(model):
         adapter = _adapter(model, preprocessor)
-        lite = None
-        if litert is not None:
-            lite = _litert(model, signatures.get("serving_default"), objects, adapter, weights)
-        with as_saved():
-            encoder = _module(model, default, objects, weights)
-            module = encoder if adapter is None or pair else TextModule(adapter, encoder)
-            functions = {
-                name: getattr(encoder, x).signature() if isinstance(x, str) else module.signature(x)
-                for name, x in signatures.items()
-            }
-            if module is not encoder and adapter.pair_spec is not None and default_signatures:
-                functions[PAIRS] = module.signature(pairs=True)
-            packed = adapter.signatures() if pair else None
-        with written(litert, lite):
+        served = signatures.get("serving_default")
+        function_of = functools.partial(_of_ids, model, served, objects, adapter)
+        wanted = graphs.written(function_of, f"model {model.name}", weights, overwrite)
+        with wanted:
+            with as_saved():
+                encoder = _module(model, default, objects, weights)
+                module = encoder if adapter is None or pair else TextModule(adapter, encoder)
+                functions = {
+                    name: getattr(encoder, x).signature()
+                    if isinstance(x, str)
+                    else module.signature(x)
+                    for name, x in signatures.items()
+                }
+                if module is not encoder and adapter.pair_spec is not None and default_signatures:
+                    functions[PAIRS] = module.signature(pairs=True)
+                packed = adapter.signatures() if pair else None
             if pair:
                 with together(directory, names) as (first, second):
                     save(module, first, functions, about=about)
@@ -141,18 +151,19 @@ def _adapter(model: keras.Model, preprocessor: Any) -> PreprocessorAdapter | Non
         return PreprocessorAdapter(preprocessor, input_spec(model))
 
 
-def _litert(
+def _of_ids(
     model: keras.Model,
     served: str | Collection[str] | None,
     objects: dict[str, keras.Model],
     adapter: PreprocessorAdapter | None,
-    weights: str | None,
-) -> bytes:
-    """Return the LiteRT file of what "serving_default" serves."""
+    kind: str,
+) -> Callable:
+    """Return the concrete function of the graph `kind`: what "serving_default" serves."""
     if isinstance(served, str):
-        return convert(objects[served], input_spec(objects[served]), None, weights)
-    spec = input_spec(model) if adapter is None else adapter.specs
-    return convert(model, spec, served, weights)
+        model, served, adapter = objects[served], None, None
+    fixed = kind == "litert" and adapter is not None
+    spec = adapter.specs if fixed else input_spec(model)
+    return serving(model, spec, symbols(model)[1], served)
 
 
 def _module(

@@ -6,32 +6,23 @@ import os
 import re
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import keras
 import tensorflow as tf
-
-from tfnlp.files import named_errors, written_whole
-from tfnlp.hub.saving.keras_module import serving, symbols
 
 _OPS = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
 
 
-def convert(
-    model: keras.Model,
-    spec: Any,
-    names: Collection[str] | None = None,
-    weights: str | None = None,
-) -> bytes:
-    """Return a LiteRT file whose signature `serving_default` is `model`'s inference.
+def convert(function: Any, title: str, weights: str | None = None) -> bytes:
+    """Return a LiteRT file whose signature `serving_default` is a concrete function.
 
     Only LiteRT's builtin ops are used, so any interpreter runs it. Open axes stay open.
 
     Args:
-        model: a functional or built Sequential Keras model.
-        spec: nest of `tf.TensorSpec`s with names, its inputs.
-        names: outputs, see `KerasModule.signature`; None: all.
+        function: a concrete function of named tensors to a dict, see
+            `tfnlp.hub.saving.keras_module.serving`.
+        title: of the model, for messages.
         weights: None for float32; "int8": the converter's dynamic-range quantization: matrices of
             more than 1,024 weights as int8, multiplied with quantized activations; "bfloat16":
             float16, the 16-bit format that LiteRT has.
@@ -39,7 +30,6 @@ def convert(
     Raises:
         ValueError: if the model needs ops that LiteRT lacks; it names them.
     """
-    function = serving(model, spec, symbols(model)[1], names)
     holder = tf.__internal__.tracking.AutoTrackable()
     holder.variables = list(function.graph.variables)
     converter = tf.lite.TFLiteConverter.from_concrete_functions([function], holder)
@@ -54,47 +44,13 @@ def convert(
         ops = _missing(error)
         if not ops:
             reason = str(error).strip().split("\n")[0]
-            raise ValueError(f"model {model.name} cannot be a LiteRT file: {reason}") from error
-        open_axes = any(None in x.shape[1:] for x in tf.nest.flatten(spec))
+            raise ValueError(f"{title} cannot be a LiteRT file: {reason}") from error
+        inputs = tf.nest.flatten(function.structured_input_signature)
+        open_axes = any(None in x.shape[1:] for x in inputs)
         raise ValueError(
-            f"model {model.name} cannot be a LiteRT file, which lacks {', '.join(ops)}"
+            f"{title} cannot be a LiteRT file, which lacks {', '.join(ops)}"
             + ("; fixed lengths instead of open ones may help" if open_axes else "")
         ) from error
-
-
-def check_file(
-    path: str | os.PathLike, directory: str | os.PathLike, overwrite: bool = False
-) -> None:
-    """Raise ValueError or FileExistsError if `written` should not write the file `path`.
-
-    Args:
-        path: the LiteRT file.
-        directory: the SavedModel that is written with it; the file can't be in it.
-        overwrite: whether a file may be replaced.
-    """
-    path, directory = os.path.abspath(os.fspath(path)), os.path.abspath(directory)
-    if path == directory or path.startswith(directory + os.sep):
-        raise ValueError(
-            f"litert={path} is inside the SavedModel {directory}; choose another place"
-        )
-    if os.path.isdir(path) or (os.path.exists(path) and not overwrite):
-        raise FileExistsError(f"{path} exists; choose another file, or `overwrite` it")
-
-
-@contextlib.contextmanager
-def written(path: str | os.PathLike | None, data: bytes | None) -> Iterator[None]:
-    """Write `data` to the file `path` when the block ends without an error; None: no file."""
-    if data is None:
-        yield
-        return
-    path = os.path.abspath(os.fspath(path))
-    folder = os.path.dirname(path)
-    with named_errors(path, folder):
-        os.makedirs(folder, exist_ok=True)
-    with written_whole(path) as partial:
-        with open(partial, "wb") as file:
-            file.write(data)
-        yield
 
 
 def _missing(error: Exception) -> list[str]:

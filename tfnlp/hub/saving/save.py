@@ -8,9 +8,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.saved_model import save_context
 
+from tfnlp.cards import CARD, current_card, name_of
 from tfnlp.files import WriteError, named_errors, write_error, written_whole
 from tfnlp.hub.loading.checks import is_saved_model, write_record
 from tfnlp.in_tensorflow import is_elsewhere
+from tfnlp.text.lines import write_text
 
 _OPTIONS = tf.saved_model.SaveOptions(experimental_custom_gradients=True)
 
@@ -60,10 +62,23 @@ def save(
         with written_whole(directory) as partial:
             tf.saved_model.save(module, partial, signatures=signatures, options=_OPTIONS)
             write_record(partial, about)
+            _write_card(partial, directory)
     except WriteError:
         raise
     except (OSError, tf.errors.OpError) as error:
         raise write_error(directory, error) from error
+
+
+def _write_card(partial: str, directory: str) -> None:
+    """Write the model card of the export that is going on, if there is one."""
+    card = current_card()
+    if card is None:
+        return
+    from tfnlp.hub.inspection.inspect import inspect
+
+    usage = inspect(partial, shown=os.path.basename(directory)).usage
+    call = "" if usage is None else f"```python\n{usage}\n```"
+    write_text(os.path.join(partial, CARD), card.text(name_of(directory), call))
 
 
 def save_module(

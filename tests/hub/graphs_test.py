@@ -1,0 +1,296 @@
+"""Graphs of ids for ONNX Runtime and LiteRT, and the folders that they are in."""
+
+import ast
+import contextlib
+import io
+import json
+import os
+import re
+import runpy
+import sys
+
+import keras
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import tensorflow as tf
+
+from tests.cli.toy_tasks import backbone
+from tests.support import golden, run_python
+from tfnlp import hub, models
+from tfnlp.convert import load_bert, load_gpt
+from tfnlp.families import FAMILIES
+from tfnlp.hub.modules.task_files import write_task_files
+from tfnlp.hub.modules.task_graph import ids_function
+from tfnlp.hub.saving.graphs import Graphs
+from tfnlp.runs.task_examples import examples_of_texts
+from tfnlp.tasks import TaskSpec
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:.*tf.lite.Interpreter is deprecated"),
+]
+LENGTH = 40
+NUMBER = re.compile(r"-?\d+\.\d+(?:e-\d+)?")
+SPECS = {
+    "class": dict(task="classify", labels=("no", "yes", "perhaps")),
+    "pair": dict(task="classify", labels=("no", "yes"), texts=2),
+    "score": dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
+    "orders": dict(task="similarity", texts=2, mean=2.5, deviation=1.5, both_orders=True),
+    "choice": dict(task="choose", choices=3),
+    "tag": dict(task="tag", labels=("O", "B-x", "I-x")),
+    "crf": dict(task="tag", labels=("O", "B-x", "I-x", "B-y"), crf=1.0),
+    "span": dict(task="answer", max_question=8, max_answer=4, unanswerable=True),
+}
+TOYS = [
+    *(("bert", name) for name in SPECS if name != "orders"),
+    *(("gpt", name) for name in ("class", "orders", "tag", "span")),
+]
+
+
+@pytest.fixture(scope="module")
+def backbones(tmp_path_factory):
+    bert = load_bert(golden("bert_google_tf_generated"))
+    gpt = load_gpt(backbone("gpt", tmp_path_factory.mktemp("gpt")))
+    for name, loaded in (("bert", bert), ("gpt", gpt)):
+        loaded.family = FAMILIES[name]
+    return {"bert": bert, "gpt": gpt}
+
+
+def task_model(loaded, name):
+    """A task's model with random weights, whose predictions differ from text to text."""
+    spec = TaskSpec(**SPECS[name], max_length=LENGTH)
+    outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
+    outputs.update({"crf": spec.crf} if spec.crf else {})
+    fitting = loaded.family.fitting
+    model = fitting.fine_tuned(loaded, spec, {"dropout": 0.1}, outputs, None)
+    keras.utils.set_random_seed(3)
+    for variable in model.trainable_variables:
+        if variable.path.startswith(("classifier", "start", "end", "crf")):
+            variable.assign(keras.random.normal(variable.shape, stddev=0.2))
+    return hub.TaskModel(spec, fitting.reader(loaded), model)
+
+
+def write(loaded, made, folder):
+    fitting = loaded.family.fitting
+
+    def beside(place, file):
+        def write(place):
+            fitting.write_tokenizer(place, made.reader, loaded.config)
+
+        write_task_files(place, file, made, write)
+
+    def function_of(kind):
+        return ids_function(made, LENGTH if kind == "litert" else None)
+
+    graphs = Graphs(str(folder / "lite"), str(folder / "onnx"), beside)
+    with graphs.written(function_of, "toy"):
+        pass
+    return onnxruntime.InferenceSession(folder / "onnx" / "model.onnx")
+
+
+def batch(made, rows, length):
+    """Random packed ids, and the same as the Keras model takes them."""
+    spec, rng = made.spec, np.random.default_rng(length)
+    shape = (rows, length) if spec.sequences == 1 else (rows, spec.sequences, length)
+    lengths = rng.integers(3, length + 1, shape[:-1])
+    lengths.flat[0] = length
+    mask = (np.arange(length) < lengths[..., None]).astype("int32")
+    ids = {
+        "input_word_ids": (rng.integers(4, 30, shape) * mask).astype("int32"),
+        "input_mask": mask,
+        "input_type_ids": (rng.integers(0, 2, shape) * mask).astype("int32"),
+    }
+    given = dict(ids)
+    if made.reads_sequences and spec.sequences == 1:
+        given = {name: x[:, None] for name, x in ids.items()}
+    given["extract_positions"] = np.atleast_2d(lengths.reshape(rows, -1) - 1).astype("int32")
+    return ids, {name: tf.constant(given[name]) for name in made.model.input}
+
+
+def expected(made, given):
+    """The outputs of the Keras model, decoded in numpy."""
+    found = {name: x.numpy() for name, x in made.model(given, training=False).items()}
+    found.pop("sequence_output", None)
+    for name in ("class_logits", "choice_logits"):
+        if name in found:
+            odds = np.exp(found[name] - found[name].max(1, keepdims=True))
+            found["probabilities"] = odds / odds.sum(1, keepdims=True)
+    if "score" in found:
+        found["score"] = found["score"] * 1.5 + 2.5
+    return found
+
+
+@pytest.mark.parametrize("kind, name", TOYS)
+def test_graphs_compute_what_the_model_does_and_examples_say_so(kind, name, backbones, tmp_path):
+    made = task_model(backbones[kind], name)
+    session = write(backbones[kind], made, tmp_path)
+    inputs = {x.name for x in session.get_inputs()}
+    for rows, length in ((3, 12), (2, LENGTH)):
+        ids, given = batch(made, rows, length)
+        want = expected(made, given)
+        got = session.run(None, {n: ids[n] for n in inputs})
+        got = dict(zip([x.name for x in session.get_outputs()], got, strict=True))
+        assert got.keys() == want.keys()
+        for key, x in got.items():
+            np.testing.assert_allclose(x, want[key], atol=1e-5, rtol=1e-6, err_msg=key)
+    # Of a fixed length.
+    path = str(tmp_path / "lite" / "model.tflite")
+    runner = tf.lite.Interpreter(path).get_signature_runner()
+    got = runner(**{n: ids[n] for n in inputs})
+    assert got.keys() == want.keys()
+    for key, x in got.items():
+        np.testing.assert_allclose(x, want[key], atol=1e-5, rtol=1e-6, err_msg=key)
+    for folder in ("onnx", "lite"):
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            runpy.run_path(str(tmp_path / folder / "example.py"))
+        check_said(name, said.getvalue().splitlines(), made)
+
+
+def predicted(made, *rows):
+    return made.predict(examples_of_texts(made.spec, rows))
+
+
+def check_said(name, lines, made):
+    """Whether the program beside a graph prints the predictions of the library."""
+    if name in ("class", "pair"):
+        pair = ("the first text", "another one")
+        texts = [pair] if name == "pair" else ["the first text", "and a second one"]
+        rows = [text if name == "pair" else (text,) for text in texts]
+        found = [x["probabilities"] for x in predicted(made, *rows)]
+        want = [f"{text} {x}" for text, x in zip(texts, found, strict=True)]
+    elif name in ("score", "orders"):
+        pair = ("the first text", "another one")
+        want = [f"{pair} {predicted(made, pair)[0]['score']}"]
+    elif name == "choice":
+        choices = tuple(f"choice {n}" for n in (1, 2, 3))
+        (found,) = predicted(made, ("the first text", *choices))
+        want = [f"the first text {dict(zip(choices, found['probabilities'], strict=True))}"]
+    elif name in ("tag", "crf"):
+        texts = ["words between single spaces", "and a second sentence"]
+        for line, text in zip(lines, texts, strict=True):
+            said = ast.literal_eval(line)
+            tags = predicted(made, (" ".join(word for word, _ in said),))[0]["tags"]
+            assert said and text.startswith(said[0][0]) and [tag for _, tag in said] == tags
+        return
+    else:  # what is compared in the program is simpler: any piece may begin an answer
+        question = ("who went home ?", "The dog went home. The cat stayed.")
+        answer = lines[0].removeprefix(f"{question[0]} ")
+        assert len(lines) == 1 and (answer in question[1] or answer == "(no answer)")
+        return
+    for line, other in zip(lines, want, strict=True):
+        numbers = [[float(x) for x in NUMBER.findall(text)] for text in (line, other)]
+        np.testing.assert_allclose(*numbers, atol=2e-4)
+        assert NUMBER.sub("", line) == NUMBER.sub("", other)
+
+
+def test_a_folder_needs_no_tfnlp(backbones, tmp_path):
+    made = task_model(backbones["bert"], "tag")
+    write(backbones["bert"], made, tmp_path)
+    names = ["example.py", "labels.txt", "model.onnx", "tokenizer.json", "tokenizer_config.json"]
+    assert sorted(os.listdir(tmp_path / "onnx")) == [*names, "transitions.json", "vocab.txt"]
+    assert (tmp_path / "onnx" / "labels.txt").read_text() == "O\nB-x\nI-x\n"
+    moves = json.loads((tmp_path / "onnx" / "transitions.json").read_text())
+    assert moves["start"] == [0, 0, -1e9] and moves["transitions"][0] == [0, 0, -1e9]
+    run = f"import runpy; runpy.run_path({str(tmp_path / 'onnx' / 'example.py')!r})"
+    done = run_python(run, without_tfnlp=True)
+    assert len(done.stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize("weights, atol", [("bfloat16", 0.02), ("int8", 0.06)])
+def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path, capsys):
+    made = task_model(backbones["bert"], "class")
+    ids, given = batch(made, 3, 9)
+    want = expected(made, given)["probabilities"]
+    graphs = Graphs(onnx=tmp_path / "x.onnx")
+    hub.export_fine_tuned(tmp_path / "m", made, weights=weights, graphs=graphs)
+    assert f"weights as {weights}: " in capsys.readouterr().out
+    session = onnxruntime.InferenceSession(tmp_path / "x.onnx")
+    (got,) = session.run(["probabilities"], ids)
+    assert 1e-5 < np.abs(got - want).max() < atol
+    # Each matrix is what the SavedModel stores, but for its shape.
+    found = onnx.load(tmp_path / "x.onnx").graph.initializer
+    kinds = {"bfloat16": onnx.TensorProto.BFLOAT16, "int8": onnx.TensorProto.INT8}
+    stored = [x for x in found if x.data_type == kinds[weights]]
+    matrices = [v for v in made.model.variables if len(v.shape) > 1 and np.prod(v.shape) >= 1024]
+    assert len(stored) == len(matrices)
+    assert not any(len(x.dims) > 1 and x.data_type == 1 and np.prod(x.dims) > 1024 for x in found)
+
+    module = tf.saved_model.load(str(tmp_path / "m"))
+    assert not module.trainable_variables
+    assert {v.dtype.name for v in module.variables} == {"float32", weights}
+    texts = ["the dog ran home", "a cat sat here"]
+    plain = [list(x["probabilities"].values()) for x in predicted(made, *[(t,) for t in texts])]
+    served = module.signatures["serving_default"](text=tf.constant(texts))
+    assert 1e-5 < np.abs(served["probabilities"] - plain).max() < atol
+
+
+def test_frozen_features_are_in_the_graph(backbones, tmp_path):
+    loaded = backbones["bert"]
+    features, count, size, mix = loaded.family.fitting.features(loaded, "sum-all")
+    spec = TaskSpec(task="classify", labels=("no", "yes"), max_length=12)
+    model = models.feature_task("class", count, size, mix=mix, num_classes=2, units=8)
+    made = hub.TaskModel(spec, loaded.family.fitting.reader(loaded), model, features)
+    graphs = Graphs(onnx=tmp_path / "x.onnx")
+    hub.export_fine_tuned(tmp_path / "m", made, weights="int8", graphs=graphs)
+    module = tf.saved_model.load(str(tmp_path / "m"))
+    assert any(v.dtype == tf.int8 for v in module.variables)
+    texts = ["the dog ran home", "a cat"]
+    want = [list(x["probabilities"].values()) for x in predicted(made, *[(t,) for t in texts])]
+    got = module({"text": tf.constant(texts)})["probabilities"]
+    np.testing.assert_allclose(got, want, atol=0.05)
+    packed = loaded.family.fitting.reader(loaded)
+    ids, _, _ = packed.read([tf.constant(texts)])
+    inputs = packed.pack(ids, 12)
+    session = onnxruntime.InferenceSession(tmp_path / "x.onnx")
+    given = {x.name: inputs[x.name].numpy() for x in session.get_inputs()}
+    (found,) = session.run(["probabilities"], given)
+    np.testing.assert_allclose(found, want, atol=0.05)
+
+
+def test_what_cannot_be_written_is_refused_and_leaves_nothing(backbones, tmp_path, monkeypatch):
+    x = keras.Input((6,), name="x")
+    model = keras.Model(x, keras.layers.Dense(3)(x), name="small")
+    place = tmp_path / "m"
+
+    def refused(error, match, **settings):
+        with pytest.raises(error, match=match):
+            hub.export(model, place, **settings)
+
+    refused(ValueError, "onnx=.*m/x.onnx is inside the SavedModel", onnx=place / "x.onnx")
+    refused(ValueError, "onnx=.* is also the place of the SavedModel", onnx=tmp_path)
+    both = tmp_path / "both"
+    refused(ValueError, "is also the place of litert; choose another", onnx=both, litert=both)
+    refused(ValueError, "ends with .tflite, which is for `litert`", onnx=tmp_path / "x.tflite")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("")
+    refused(FileExistsError, r"thesis.txt.*choose another folder", onnx=tmp_path / "mine")
+    (tmp_path / "x.onnx").write_text("mine")
+    refused(FileExistsError, "x.onnx exists; choose another file", onnx=tmp_path / "x.onnx")
+    (tmp_path / "x.onnx").unlink()
+
+    text = keras.Input((), dtype="string")
+    split = keras.layers.TextVectorization(vocabulary=["a", "b"], output_sequence_length=4)
+    words = keras.Model(text, split(text), name="words")
+    with pytest.raises(
+        ValueError, match="model words cannot be an ONNX file, which lacks "
+    ) as said:
+        hub.export(words, place, onnx=tmp_path / "graph")
+    assert "\n" not in str(said.value)
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    refused(ImportError, r"pip install tf2onnx onnxruntime \(the extra `onnx`\)", onnx=both)
+    assert sorted(os.listdir(tmp_path)) == ["mine"]
+
+
+def test_a_model_of_somebody(tmp_path):
+    x = keras.Input((6,), name="x")
+    model = keras.Model(x, keras.layers.Dense(3, "softmax", name="classes")(x))
+    hub.export(model, tmp_path / "m", onnx=tmp_path / "graph")
+    assert os.listdir(tmp_path / "graph") == ["model.onnx"]
+    given = np.random.default_rng(0).normal(size=(4, 6)).astype("float32")
+    session = onnxruntime.InferenceSession(tmp_path / "graph" / "model.onnx")
+    np.testing.assert_allclose(session.run(["classes"], {"x": given})[0], model(given), atol=1e-6)
+    hub.export(model, tmp_path / "m", onnx=tmp_path / "graph", overwrite=True)
+    assert os.listdir(tmp_path / "graph") == ["model.onnx"]

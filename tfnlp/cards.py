@@ -1,0 +1,224 @@
+"""Model cards: the README.md that an export has, with what is known of the model.
+
+Inside `card_of_export` everything that is written as a folder, SavedModels and others, gets the
+card, with the lines that call what is in that folder.
+"""
+
+import contextlib
+import contextvars
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+CARD = "README.md"
+_LONGEST = 2**16  # bytes of a card that are read
+_LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]{1,40})[\"']?\s*$", re.MULTILINE)
+_FACT = re.compile(r"^- \*\*(.{1,60}?):\*\* (.+)$")
+_UNKNOWN = "not stated"
+
+
+@dataclass(frozen=True)
+class Card:
+    """What is known of a model.
+
+    Attributes:
+        summary: one sentence, what it is.
+        base: the model that it was made from, a name; "": none.
+        licence: of the base model, None if it is not known.
+        data: lines about the training data.
+        recipe: settings of the training.
+        measures: numbers by name.
+        measured_on: what they are of.
+        pipeline: Hugging Face's name of the task, or None.
+    """
+
+    summary: str
+    base: str = ""
+    licence: str | None = None
+    data: tuple[str, ...] = ()
+    recipe: Mapping[str, Any] = field(default_factory=dict)
+    measures: Mapping[str, float] = field(default_factory=dict)
+    measured_on: str = ""
+    pipeline: str | None = None
+
+    def text(self, name: str, call: str = "", front: str = "") -> str:
+        """Return the card in Markdown.
+
+        Args:
+            name: of the model.
+            call: how to call it, in Markdown.
+            front: lines before it all.
+        """
+        from tfnlp import __version__
+
+        facts = {
+            "base model": self.base or "none: pretrained from new weights",
+            "licence": f"{self.licence} (the base model's)" if self.licence else _UNKNOWN,
+            "data": "; ".join(self.data) or _UNKNOWN,
+            "measures": self._measures() or _UNKNOWN,
+            "written by": f"tfnlp {__version__}",
+        }
+        parts = [f"# {_line(name)}", _line(self.summary)]
+        parts.append("\n".join(f"- **{key}:** {_line(value)}" for key, value in facts.items()))
+        if call:
+            parts += ["## How to call it", call]
+        parts += _table("Recipe", "setting", self.recipe)
+        parts += _table(f"Measures: {self.measured_on}".rstrip(": "), "measure", self.measures)
+        return front + "\n\n".join(parts) + "\n"
+
+    def _measures(self) -> str:
+        shown = [f"{name} {_number(value)}" for name, value in self.measures.items()]
+        if not shown:
+            return ""
+        more = f", {len(shown) - 6} more below" if len(shown) > 6 else ""
+        on = f" ({self.measured_on})" if self.measured_on else ""
+        return ", ".join(shown[:6]) + more + on
+
+    def front_matter(self, name: str) -> str:
+        """Return the metadata that Hugging Face reads from the beginning of a card, YAML."""
+        lines = ["---", "library_name: transformers"]
+        if self.licence is not None:
+            lines.append(f"license: {json.dumps(self.licence)}")
+        if self.base.startswith("hf://"):
+            base = self.base.removeprefix("hf://").partition("@")[0]
+            lines.append(f"base_model: {json.dumps(base)}")
+        if self.pipeline is not None:
+            lines.append(f"pipeline_tag: {self.pipeline}")
+        if self.measures and self.pipeline is not None:
+            metrics = [{"type": key, "value": value} for key, value in self.measures.items()]
+            data = self.measured_on or "not stated"
+            result = {
+                "task": {"type": self.pipeline},
+                "dataset": {"name": data, "type": data},
+                "metrics": metrics,
+            }
+            # JSON is YAML.
+            lines.append(f"model-index: {json.dumps([{'name': name, 'results': [result]}])}")
+        return "\n".join([*lines, "---", "", ""])
+
+
+_current: contextvars.ContextVar[Card | None] = contextvars.ContextVar("card", default=None)
+
+
+@contextlib.contextmanager
+def card_of_export(card: Card) -> Iterator[None]:
+    """Give all folders that are written inside the context this card."""
+    token = _current.set(card)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_card() -> Card | None:
+    """Return the card of the export that is going on, or None."""
+    return _current.get()
+
+
+def folder_card(folder: str, directory: str) -> str | None:
+    """Return the card of files for other libraries; None if there is no export with a card.
+
+    Args:
+        folder: where the files are.
+        directory: where they will be.
+    """
+    card, name = current_card(), name_of(directory)
+    if card is None:
+        return None
+    config = _read_json(os.path.join(folder, "config.json"))
+    classes = config.get("architectures")
+    if isinstance(classes, list) and len(classes) == 1:
+        code = (
+            f"from transformers import AutoTokenizer, {classes[0]}\n\n"
+            f"tokenizer = AutoTokenizer.from_pretrained({json.dumps(name)})\n"
+            f"model = {classes[0]}.from_pretrained({json.dumps(name)})\n"
+            'outputs = model(**tokenizer("a text", return_tensors="pt"))'
+        )
+        return card.text(name, f"```python\n{code}\n```", card.front_matter(name))
+    if os.path.exists(os.path.join(folder, "example.py")):
+        return card.text(name, "`python example.py`; the graph takes ids, not strings.")
+    return card.text(name)
+
+
+def read_card(folder: str) -> dict[str, str]:
+    """Return the title, the summary and the facts of the README.md of a folder; {} if it has none.
+
+    Args:
+        folder: local.
+    """
+    try:
+        with open(os.path.join(folder, CARD), "rb") as file:
+            text = file.read(_LONGEST).decode("utf-8", "replace")
+    except OSError:
+        return {}
+    if text.startswith("---\n"):
+        text = text.partition("\n---\n")[2]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    titles = [line for line in lines if line.startswith("# ")]
+    found = {} if not titles else {"title": titles[0].removeprefix("# ")[:200]}
+    plain = [line for line in lines if line[0] not in "#-|`<!["]
+    if plain:
+        found["summary"] = plain[0][:400]
+    for line in lines:
+        if match := _FACT.match(line):
+            found.setdefault(match[1], match[2][:400])
+    return found
+
+
+def licence_of(folder: str | os.PathLike | None) -> str | None:
+    """Return the licence that a folder states in the metadata of its README.md or in `config.json`.
+
+    Args:
+        folder: of a model's files, or None.
+    """
+    if folder is None or not os.path.isdir(folder):
+        return None
+    try:
+        with open(os.path.join(folder, CARD), "rb") as file:
+            text = file.read(_LONGEST).decode("utf-8", "replace")
+    except OSError:
+        text = ""
+    if text.startswith("---\n"):
+        match = _LICENCE.search(text.partition("\n---")[0])
+        if match:
+            return match[1]
+    stated = _read_json(os.path.join(folder, "config.json")).get("license")
+    return stated if isinstance(stated, str) and re.fullmatch(r"[\w.+-]{1,40}", stated) else None
+
+
+def _table(title: str, head: str, values: Mapping[str, Any]) -> list[str]:
+    if not values:
+        return []
+    rows = [f"| {_line(key)} | {_line(_number(value))} |" for key, value in values.items()]
+    return [f"## {_line(title)}", "\n".join([f"| {head} | value |", "|---|---|", *rows])]
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "none" if value is None else str(value)
+
+
+def name_of(directory: str) -> str:
+    """Return the name of a model in a folder: of `bert/encoder` and `bert/3` it is "bert"."""
+    folder, name = os.path.split(os.path.abspath(directory))
+    if name in ("encoder", "model", "preprocessor") or name.isdecimal():
+        return os.path.basename(folder) or name
+    return name
+
+
+def _line(text: str) -> str:
+    """Return text as one line that no Markdown table breaks on."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split()).replace("|", "/")
+
+
+def _read_json(path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            found = json.loads(file.read(2**20))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,69 @@
+"""What lies beside a task's graph of ids: vocabulary, labels, transitions and an example."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tfnlp.convert.formats.json_files import write_json
+from tfnlp.hub.saving.example import write_example
+from tfnlp.models.task_heads import crf_of
+from tfnlp.tasks.decoding import bio_transitions
+from tfnlp.text.lines import write_text
+
+_NEVER = -1e9  # of a tag that may not follow
+
+
+def write_task_files(
+    folder: str, file: str, task_model: Any, write_tokenizer: Callable[[str], None] | None
+) -> None:
+    """Write them into the folder of a graph.
+
+    Args:
+        folder: where to.
+        file: name of the graph's file.
+        task_model: a `tfnlp.hub.TaskModel`.
+        write_tokenizer: function of the folder that writes `tokenizer.json`; None: there is none,
+            and no example then.
+    """
+    spec = task_model.spec
+    if spec.labels:
+        write_text(os.path.join(folder, "labels.txt"), "".join(f"{x}\n" for x in spec.labels))
+    if spec.output == "tag":
+        write_json(os.path.join(folder, "transitions.json"), transitions_of(task_model))
+    if write_tokenizer is None:
+        return
+    write_tokenizer(folder)
+    write_example(
+        folder,
+        file,
+        spec.output,
+        spec.max_length,
+        texts=spec.texts,
+        sequences=spec.sequences,
+        head=task_model.reader.head,
+        longest=spec.max_answer,
+        threshold=spec.threshold if spec.unanswerable else None,
+    )
+
+
+def transitions_of(task_model: Any) -> dict[str, list]:
+    """Return the scores of sequences of tags besides the logits, for Viterbi's algorithm.
+
+    They are those of a CRF, else 0; and -1e9 for what may not follow or begin.
+
+    Returns:
+        `transitions` `[K, K]`, from a tag to the next, `start` `[K]` and `end` `[K]`.
+    """
+    allowed, begins = bio_transitions(task_model.spec.labels)
+    crf = crf_of(task_model.model)
+    scores = (0.0, 0.0, np.zeros(len(begins)))
+    if crf is not None:
+        scores = tuple(np.asarray(x, "float64") for x in crf.scores())
+    transitions, start, end = scores
+    return {
+        "transitions": np.where(allowed, transitions, _NEVER).tolist(),
+        "start": np.where(begins, start, _NEVER).tolist(),
+        "end": end.tolist(),
+    }

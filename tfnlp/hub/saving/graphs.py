@@ -1,0 +1,133 @@
+"""Graphs of a model for other runtimes, LiteRT and ONNX, written beside its SavedModel.
+
+A path that ends with `.tflite` or `.onnx` is the graph alone. Any other is a folder:
+
+    model.tflite, model.onnx     the graph
+    example.py                   a program that calls it
+    labels.txt, transitions.json of tasks with classes or tags
+    tokenizer.json, vocab.txt    and other files of the vocabulary
+    README.md                    the model card, in exports that have one
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tfnlp.convert.folders import check_new_folder, new_folder
+from tfnlp.files import named_errors, written_whole
+from tfnlp.hub.saving import litert, onnx
+
+ENDINGS = {"litert": ".tflite", "onnx": ".onnx"}
+_CONVERT = {"litert": litert.convert, "onnx": onnx.convert}
+_FILES = (
+    *(f"model{ending}" for ending in ENDINGS.values()),
+    *("example.py", "labels.txt", "transitions.json"),
+    *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt"),
+    *("spiece.model",),
+)
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Which graphs are written.
+
+    Attributes:
+        litert: path of a LiteRT file, or of a folder for one, or None.
+        onnx: the same of an ONNX file.
+        beside: function of (folder, name of the graph's file) that writes what a program needs to
+            call it into a folder; None: nothing is written.
+    """
+
+    litert: str | os.PathLike | None = None
+    onnx: str | os.PathLike | None = None
+    beside: Callable[[str, str], None] | None = None
+
+    def paths(self) -> dict[str, str]:
+        """Return the kind of each graph that is written to its path, as it was given."""
+        found = {kind: getattr(self, kind) for kind in ENDINGS}
+        return {kind: os.fspath(path) for kind, path in found.items() if path is not None}
+
+    def check(self, directory: str | os.PathLike, overwrite: bool = False) -> None:
+        """Raise an error, before anything slow, if something can't be written.
+
+        Args:
+            directory: the SavedModel that is written with them; they can't be in it.
+            overwrite: whether they may be replaced.
+
+        Raises:
+            ImportError: if a library is missing.
+            ValueError, FileExistsError: for a path that can't be written.
+        """
+        directory, taken = os.path.abspath(os.fspath(directory)), {}
+        for kind, given in self.paths().items():
+            if kind == "onnx":
+                onnx.check_installed()
+            path = os.path.abspath(given)
+            if path == directory or path.startswith(directory + os.sep):
+                raise ValueError(
+                    f"{kind}={path} is inside the SavedModel {directory}; choose another place"
+                )
+            if directory.startswith(path + os.sep) or path in taken:
+                other = f"the SavedModel {directory}" if path not in taken else taken[path]
+                raise ValueError(f"{kind}={path} is also the place of {other}; choose another")
+            taken[path] = kind
+            _check_ending(kind, path)
+            if not path.endswith(ENDINGS[kind]):
+                check_new_folder(path, _FILES, overwrite)
+            elif os.path.isdir(path) or (os.path.exists(path) and not overwrite):
+                raise FileExistsError(f"{path} exists; choose another file, or `overwrite` it")
+
+    @contextlib.contextmanager
+    def written(
+        self,
+        function_of: Callable[[str], Any],
+        title: str,
+        weights: str | None = None,
+        overwrite: bool = False,
+    ) -> Iterator[None]:
+        """Make the graphs; write them when the block ends without an error.
+
+        Args:
+            function_of: function of the kind, "litert" or "onnx", to the concrete function.
+            title: of the model, for messages.
+            weights: "bfloat16", "int8" or None, see `convert` of each.
+            overwrite: replace earlier ones.
+
+        Raises:
+            ValueError: if the model can't be such a graph.
+            OSError: if something can't be written; nothing is left of it then.
+        """
+        with contextlib.ExitStack() as stack:
+            for kind, path in self.paths().items():
+                data = _CONVERT[kind](function_of(kind), title, weights)
+                if path.endswith(ENDINGS[kind]):
+                    partial = stack.enter_context(_file(path))
+                else:
+                    folder = stack.enter_context(new_folder(path, _FILES, overwrite))
+                    partial = os.path.join(folder, f"model{ENDINGS[kind]}")
+                    if self.beside is not None:
+                        self.beside(folder, os.path.basename(partial))
+                with open(partial, "wb") as file:
+                    file.write(data)
+            yield
+
+
+def _check_ending(kind: str, path: str) -> None:
+    for other, ending in ENDINGS.items():
+        if other != kind and path.endswith(ending):
+            raise ValueError(
+                f"{kind}={path} ends with {ending}, which is for `{other}`; expected "
+                f"{ENDINGS[kind]}, or the name of a folder"
+            )
+
+
+@contextlib.contextmanager
+def _file(path: str) -> Iterator[str]:
+    path = os.path.abspath(path)
+    folder = os.path.dirname(path)
+    with named_errors(path, folder):
+        os.makedirs(folder, exist_ok=True)
+    with written_whole(path) as partial:
+        yield partial

@@ -1,0 +1,178 @@
+"""ONNX files of models, for ONNX Runtime and whatever else reads them."""
+
+import contextlib
+import logging
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tfnlp.hub.saving.compact import quantized
+
+OPSET = 17  # ONNX Runtime 1.12 (2022) and later
+_LARGEST = 2**31 - 2**20  # bytes of a file without parts: protobuf's limit, less the graph
+_SMALLEST = 1024  # numbers of a matrix that is stored in fewer bits
+
+
+def check_installed() -> None:
+    """Raise ImportError, one line, if tf2onnx or onnx is missing."""
+    try:
+        import onnx  # noqa: F401
+        import tf2onnx  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "an ONNX file needs tf2onnx and onnxruntime: pip install tf2onnx onnxruntime (the "
+            "extra `onnx`)"
+        ) from error
+
+
+def convert(function: Any, title: str, weights: str | None = None) -> bytes:
+    """Return an ONNX file that computes a concrete function.
+
+    Inputs and outputs have the names that they have there. Open axes stay open.
+
+    Args:
+        function: a concrete function of named tensors to a dict, see
+            `tfnlp.hub.saving.keras_module.serving`.
+        title: of the model, for messages.
+        weights: None for float32; "int8": matrices as int8 with a scale for each index of one axis,
+            see `tfnlp.hub.saving.compact.quantized`; "bfloat16": matrices as bfloat16. The graph
+            converts them to float32.
+
+    Raises:
+        ImportError: if tf2onnx is not installed.
+        ValueError: if the model needs operations that ONNX lacks, or is too large for one file.
+    """
+    check_installed()
+    size = sum(v.shape.num_elements() * v.dtype.size for v in function.graph.variables)
+    if size > _LARGEST:
+        raise ValueError(
+            f"{title} cannot be an ONNX file: its weights are {size / 1e9:.1f} GB, and a file "
+            "holds 2 GB at most"
+        )
+    try:
+        with _silence() as lost:
+            graph = _converted(function)
+    except Exception as error:  # tf2onnx raises what comes
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise ValueError(f"{title} cannot be an ONNX file: {reason}") from error
+    if lost:
+        raise ValueError(f"{title} cannot be an ONNX file, which lacks {', '.join(sorted(lost))}")
+    graph.producer_name, graph.doc_string = "tfnlp", ""
+    _name_axes(graph.graph)
+    if weights is not None:
+        _store(graph.graph, weights)
+    return graph.SerializeToString()
+
+
+def _converted(function: Any) -> Any:
+    """Return tf2onnx's `ModelProto` of a concrete function."""
+    import tf2onnx
+
+    class Traced:
+        def get_concrete_function(self, *_: Any) -> Any:
+            return function
+
+    handlers = {"Erfc": (_erfc, [])}
+    graph, _ = tf2onnx.convert.from_function(
+        Traced(), input_signature=(), opset=OPSET, custom_op_handlers=handlers
+    )
+    return graph
+
+
+def _erfc(context: Any, node: Any, name: str, _: Any) -> None:
+    """Write TensorFlow's `Erfc(x)`, which is in the exact GELU, as `1 - Erf(x)`."""
+    (given,), (output,) = node.input, node.output
+    shape, dtype = context.get_shape(output), context.get_dtype(output)
+    context.remove_node(node.name)
+    erf = context.make_node("Erf", [given], dtypes=[dtype], shapes=[shape])
+    one = context.make_const(f"{name}_one", np.float32(1))
+    context.make_node(
+        "Sub",
+        [one.output[0], erf.output[0]],
+        outputs=[output],
+        name=name,
+        dtypes=[dtype],
+        shapes=[shape],
+    )
+
+
+def _name_axes(graph: Any) -> None:
+    """Give the open axes of the inputs names, and take tf2onnx's off those of the outputs."""
+    for value in graph.input:
+        axes = value.type.tensor_type.shape.dim
+        names = ("batch", "length") if len(axes) < 3 else ("batch", "sequences", "length")
+        for axis, name in zip(axes, names, strict=False):
+            if not axis.dim_value:
+                axis.dim_param = name
+    for value in graph.output:
+        for number, axis in enumerate(value.type.tensor_type.shape.dim):
+            if not axis.dim_value:
+                axis.dim_param = "batch" if number == 0 else f"{value.name}_{number}"
+
+
+def _store(graph: Any, kind: str) -> None:
+    """Store the float32 matrices of a graph in fewer bits, with a node that converts them."""
+    import onnx
+
+    stored, nodes = [], []
+    for tensor in graph.initializer:
+        kept = tensor.data_type != onnx.TensorProto.FLOAT or len(tensor.dims) < 2
+        if kept or math.prod(tensor.dims) < _SMALLEST:
+            stored.append(tensor)
+            continue
+        values, name = onnx.numpy_helper.to_array(tensor), f"{tensor.name}_{kind}"
+        if kind == "bfloat16":
+            rounded = tf.cast(values, "bfloat16").numpy()
+            found = onnx.TensorProto(name=name, dims=tensor.dims, raw_data=rounded.tobytes())
+            found.data_type = onnx.TensorProto.BFLOAT16
+            stored.append(found)
+            nodes.append(onnx.helper.make_node("Cast", [name], [tensor.name], to=1))
+            continue
+        found = quantized(values)
+        if found is None:
+            stored.append(tensor)
+            continue
+        q, scale = found
+        axis = max(range(scale.ndim), key=lambda i: scale.shape[i])
+        names = [name, f"{name}_scale"]
+        stored += [
+            onnx.numpy_helper.from_array(x, n)
+            for x, n in zip((q, scale.reshape(-1)), names, strict=True)
+        ]
+        nodes.append(onnx.helper.make_node("DequantizeLinear", names, [tensor.name], axis=axis))
+    nodes += graph.node
+    del graph.initializer[:], graph.node[:]
+    graph.initializer.extend(stored)
+    graph.node.extend(nodes)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[set[str]]:
+    """Keep tf2onnx's messages back; yield the names of the operations that it says are lost."""
+    lost = set()
+
+    class Keep(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            said = record.getMessage()
+            if said.startswith("Tensorflow op [") and said.endswith("is not supported"):
+                lost.add(said.split("]")[0].rpartition(": ")[2])
+            return False
+
+    loggers = [logging.getLogger(n) for n in _loggers()]
+    keep = Keep()
+    for logger in loggers:
+        logger.addFilter(keep)
+    try:
+        yield lost
+    finally:
+        for logger in loggers:
+            logger.removeFilter(keep)
+
+
+def _loggers() -> list[str]:
+    import tf2onnx  # noqa: F401  # makes them
+
+    return ["tensorflow", *(n for n in logging.root.manager.loggerDict if n.startswith("tf2onnx"))]

@@ -1,0 +1,103 @@
+"""The model card of a fine-tuned model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from tfnlp.cards import Card, licence_of
+
+if TYPE_CHECKING:
+    from tfnlp.runs.task_run import TaskRun
+
+_DOES = {
+    "classify": "classify texts",
+    "similarity": "say how similar two texts are",
+    "choose": "choose the text that goes on from another",
+    "answer": "find the answer to a question in a document",
+    "tag": "tag the words of a sentence",
+}
+_PIPELINES = {
+    "classify": "text-classification",
+    "similarity": "text-classification",
+    "choose": "multiple-choice",
+    "answer": "question-answering",
+    "tag": "token-classification",
+}
+_MANY = 20  # labels that are listed
+
+
+def facts_of(
+    backbone: Any, train: Any, dev: Any, examples: int, dev_examples: int
+) -> dict[str, Any]:
+    """Return what `results.json` keeps for the card beside the measures.
+
+    Args:
+        backbone: the `Pretrained` that was fine-tuned.
+        train, dev: the sources of the examples, `dev` None if some of `train` were held out.
+        examples, dev_examples: how many.
+    """
+    from tfnlp.families.cards import base_of
+
+    data = {"train": source_names(train), "examples": examples}
+    data["dev"] = [f"{x}, held out" for x in data["train"]] if dev is None else source_names(dev)
+    data["dev_examples"] = dev_examples
+    return {"licence": base_of(backbone)[1], "data": data}
+
+
+def source_names(source: Any) -> list[str]:
+    """Return the names of files, without their folders; of Python's rows none."""
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if not isinstance(paths, list | tuple):
+        return []
+    paths = [os.fspath(path) for path in paths if isinstance(path, str | os.PathLike)]
+    return [path if path.startswith("tfds:") else os.path.basename(path) for path in paths]
+
+
+def card_of_task(run: TaskRun) -> Card:
+    """Return the card of a fine-tuned model."""
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.cards import shown_name
+
+    spec, config, results = run.task_model.spec, run.config, run.results or {}
+    title = FAMILIES[config["backbone"]["kind"]].title
+    name, licence = shown_name(results.get("base") or ""), results.get("licence")
+    if not results:  # somebody's checkpoint
+        name, licence = shown_name(run.path), licence_of(run.folder)
+    published = config["backbone"].get("published") or {}
+    name = published.get("name", name) or _unnamed(title)
+    labels = ", ".join(spec.labels[:_MANY]) + (", ..." if len(spec.labels) > _MANY else "")
+    return Card(
+        f"{title[0].upper()}{title[1:]}, fine-tuned to {_DOES.get(spec.task, spec.task)}"
+        + (f": {labels}." if labels else "."),
+        name,
+        licence,
+        _data(config.get("data") or {}, results.get("data") or {}),
+        {
+            **({"features": config["features"]} if config.get("features") else {}),
+            "max_length": spec.max_length,
+            **(config.get("training") or {}),
+        },
+        {k: v for k, v in (results.get("metrics") or {}).items() if isinstance(v, float | int)},
+        _measured_on(results.get("data") or {}),
+        _PIPELINES.get(spec.task),
+    )
+
+
+def _unnamed(title: str) -> str:
+    return f"{title}, whose name is not recorded"
+
+
+def _data(recorded: dict[str, Any], names: dict[str, Any]) -> tuple[str, ...]:
+    if not recorded:
+        return ()
+    count = f"{recorded['examples']:,} examples" if "examples" in recorded else ""
+    crc = f"CRC-32 {recorded['crc32']:08x}" if isinstance(recorded.get("crc32"), int) else ""
+    return (", ".join(part for part in (*names.get("train", ()), count, crc) if part),)
+
+
+def _measured_on(names: dict[str, Any]) -> str:
+    parts = [*names.get("dev", ())]
+    if "dev_examples" in names:
+        parts.append(f"{names['dev_examples']:,} examples")
+    return ", ".join(parts) or "the dev examples of the run"
