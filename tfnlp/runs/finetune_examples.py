@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+_MANY_LABELS = 20  # with fewer, a file of few examples is meant so
+
 
 def read_examples(
     task: str, source: Any, config: Any, name: str, labelled: bool = True
@@ -40,6 +42,10 @@ def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = T
     )
     if data.scheme is not None and labelled:
         say(shown_source(source), data.scheme)
+    names = {str(e.label) for e in data.examples} if task == "classify" and labelled else ()
+    if len(names) > max(_MANY_LABELS, len(data.examples) / 2):
+        many = f"{len(names):,} different labels of {len(data.examples):,} examples"
+        say(shown_source(source), f"{many}; is the label in the right column?")
     if data.skipped:
         rows = len(data.examples) + len(data.skipped)
         first = data.skipped[0]

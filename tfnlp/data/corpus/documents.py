@@ -34,6 +34,11 @@ _FINDERS = {
 
 _SAMPLE_LINES = 2000  # from which layout="auto" is decided
 _SNIFFED_BYTES = 1 << 16  # a NUL byte in them shows a binary file
+_FORMATS = {
+    b"\x1f\x8b": "compressed with gzip; its name must end in .gz",
+    b"PK\x03\x04": "a ZIP archive or an Excel sheet; unpack it, or save the sheet as .csv",
+    b"PAR1": "a Parquet file; its name must end in .parquet, where such files are read",
+}  # by their first bytes
 
 
 def read_documents(
@@ -235,10 +240,7 @@ def read_lines(path: str) -> Iterator[str]:
     offset = 0
     with opened, io.BufferedReader(opened, _SNIFFED_BYTES) as stream:
         try:
-            if b"\0" in stream.peek(_SNIFFED_BYTES):
-                raise ValueError(
-                    f"{path} holds NUL bytes: expected UTF-8 text, not a binary or UTF-16 file"
-                )
+            _check_text(path, stream.peek(_SNIFFED_BYTES))
             for raw in stream:
                 line = raw.decode("utf-8")
                 if offset == 0:
@@ -253,6 +255,21 @@ def read_lines(path: str) -> Iterator[str]:
             ) from error
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise OSError(f"{path} is a damaged or truncated gzip file: {error}") from error
+
+
+def _check_text(path: str, start: bytes) -> None:
+    """Check that a file may be text by its first bytes.
+
+    Raises:
+        ValueError: for a known format, or a file with NUL bytes.
+    """
+    for mark, what in _FORMATS.items():
+        if start.startswith(mark):
+            raise ValueError(f"{path} is {what}")
+    if b"\0" in start:
+        raise ValueError(
+            f"{path} holds NUL bytes: expected UTF-8 text, not a binary or UTF-16 file"
+        )
 
 
 def _tfds_text(source: str) -> tuple[Any, str, str]:

@@ -79,8 +79,16 @@ def labelled_lines(path: str, skip: bool = False, labelled: bool = True) -> Task
         found, _, text = line.partition(" ") if labelled else (None, "", line)
         return TaskExample((checked_text(text, "its text").strip(),), found)
 
-    rows = ((f"line {n}", line.strip()) for n, line in enumerate(file_lines(path), 1))
-    return gather(path, ((where, line) for where, line in rows if line), make, skip)
+    lines = [(f"line {n}", line.strip()) for n, line in enumerate(file_lines(path), 1)]
+    rows = [(where, line) for where, line in lines if line]
+    tabs = {line.count("\t") for _, line in rows}
+    if labelled and len(tabs) == 1 and 0 not in tabs:
+        raise ValueError(
+            f"{path}: its lines have columns between tabs, and are not label, blank and text; give "
+            "the columns with text and label (--text 0 --label 1), or a name that ends in .tsv if "
+            "the first line has their names"
+        )
+    return gather(path, rows, make, skip)
 
 
 def label_cell(row: dict | list, column: Column | None, labelled: bool) -> object:

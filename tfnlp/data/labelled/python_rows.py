@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tfnlp.data.containers import is_path, iterate, plain
 from tfnlp.data.labelled.examples import TaskExample
-from tfnlp.data.labelled.questions import Question
+from tfnlp.data.labelled.questions import Question, flat_question
 from tfnlp.data.labelled.reading import check_columns, examples_of_rows, in_bio, read_task
 from tfnlp.data.labelled.related_texts import fields_of, is_text
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
@@ -154,26 +154,13 @@ def _fields(row: object, task: str, labelled: bool) -> _Record:
         row = {**row[0], _LABELS.get(task, "label"): row[1]}
     row = plain(row)
     if isinstance(row, dict):
-        return _squad(row) if task == "answer" else row
+        return flat_question(row) if task == "answer" else row
     if isinstance(row, str) and (not labelled or task == "embed"):
         return [row.split() if task == "tag" else row]
     if not isinstance(row, list):
         raise BadRow(f"expected {_EXPECTED[task]} or a dict; got {row!r:.60}")
     if task == "tag" and not labelled and all(isinstance(word, str) for word in row):
         return [row]  # words without tags
-    return row
-
-
-def _squad(row: dict) -> dict:
-    """Return a question's row with `answers` as a list of dicts, and without an id of None."""
-    answers = row.get("answers")
-    if isinstance(answers, dict):  # of lists
-        if not all(isinstance(column, list) for column in answers.values()):
-            raise BadRow(f"answers must be a list, or a dict of lists; got {answers!r:.60}")
-        if len({len(column) for column in answers.values()}) > 1:
-            raise BadRow(f"the lists of answers have different lengths: {answers!r:.60}")
-        columns = zip(*answers.values(), strict=True)
-        row = {**row, "answers": [dict(zip(answers, a, strict=True)) for a in columns]}
     return row
 
 

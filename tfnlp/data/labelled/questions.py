@@ -7,11 +7,13 @@ from tfnlp.data.labelled.rows import (
     BadRow,
     TaskData,
     checked_text,
+    file_kind,
     file_lines,
     gather,
+    json_rows,
     parse_json,
 )
-from tfnlp.data.labelled.tables import Row
+from tfnlp.data.labelled.tables import PARQUET, Row, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +35,57 @@ class Question:
 
 
 def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskData:
-    """Read the questions of a SQuAD file (Rajpurkar et al. 2016, 2018), in its order.
+    """Read the questions of a file, in its order.
+
+    It is SQuAD's (Rajpurkar et al. 2016, 2018), or has an object for each question: `question`,
+    `context` and `answers`, a list of objects or an object of lists; `id` may be missing.
 
     Args:
-        path: a UTF-8 JSON file; `.gz` is unpacked.
+        path: a UTF-8 JSON file, also with an object a line; `.gz` is unpacked. Or `.parquet`.
         skip: leave out questions that can't be read; `skipped` names file and question.
         labelled: False: questions may come without answers.
 
     Raises:
-        ValueError: not UTF-8, not JSON, not of SQuAD's form; an answer that is not at its
+        ValueError: not UTF-8, not JSON, not of these forms; an answer that is not at its
             place in the passage; no question.
         FileNotFoundError: there is no such file.
         OSError: a folder; a damaged or truncated gzip file.
+        ImportError: for `.parquet` without pyarrow.
     """
+    if file_kind(path) == PARQUET:
+        _, rows = read_table(path, None, None)
+        return questions(path, _flat_rows(rows), skip, labelled, may_lack=True)
     content = parse_json("\n".join(file_lines(path)))
+    if isinstance(content, dict) and _is_squad(content.get("data")):
+        second = str(content.get("version", "")).lower().startswith(("v2", "2"))
+        return questions(path, _rows(content["data"]), skip, labelled, second)
+    rows = list(json_rows(path))
+    if any(isinstance(row, dict) and "context" in row for _, row in rows):
+        return questions(path, _flat_rows(rows), skip, labelled, may_lack=True)
     if isinstance(content, BadRow):
         raise ValueError(f"{path}, {content.where or 'line 1'}: {content}")
-    if not isinstance(content, dict) or not isinstance(content.get("data"), list):
-        raise ValueError(f'{path}: expected SQuAD\'s form, an object with a list "data"')
-    second = str(content.get("version", "")).lower().startswith(("v2", "2"))
-    return questions(path, _rows(content["data"]), skip, labelled, second)
+    raise ValueError(
+        f'{path}: expected SQuAD\'s form, an object with a list "data", or objects with '
+        '"question", "context" and "answers"'
+    )
+
+
+def _is_squad(data: object) -> bool:
+    """Return whether the list "data" has SQuAD's articles and no questions."""
+    return isinstance(data, list) and not any(isinstance(x, dict) and "context" in x for x in data)
+
+
+def _flat_rows(rows: Iterable[Row]) -> Iterator[tuple[str, dict | BadRow]]:
+    """Yield questions with an id, those without one by their number."""
+    for number, (where, row) in enumerate(rows):
+        if isinstance(row, dict):
+            try:
+                row = flat_question(row)
+            except BadRow as error:
+                row = error
+            else:
+                row = row if row.get("id") is not None else {**row, "id": str(number)}
+        yield where, row
 
 
 def questions(
@@ -139,3 +172,16 @@ def _answers(
             )
         found.append((text, start))
     return tuple(found)
+
+
+def flat_question(row: dict) -> dict:
+    """Return a question's row with `answers` as a list of dicts, as SQuAD has them."""
+    answers = row.get("answers")
+    if isinstance(answers, dict):  # of lists
+        if not all(isinstance(column, list) for column in answers.values()):
+            raise BadRow(f"answers must be a list, or a dict of lists; got {answers!r:.60}")
+        if len({len(column) for column in answers.values()}) > 1:
+            raise BadRow(f"the lists of answers have different lengths: {answers!r:.60}")
+        columns = zip(*answers.values(), strict=True)
+        row = {**row, "answers": [dict(zip(answers, a, strict=True)) for a in columns]}
+    return row

@@ -52,7 +52,8 @@ def read_task(
         choose      .xml                COPA (Roemmele et al. 2011)
                     .csv .jsonl         a table: a text, its choices, the index of the right one
                     all others          CODAH (Chen et al. 2019); a table if `text` is given
-        answer      all                 the JSON of SQuAD 1.1 or 2.0
+        answer      all                 the JSON of SQuAD 1.1 or 2.0; objects with the question,
+                                        its context and its answers, also in .parquet
         tag         .conllu             CoNLL-U
                     .jsonl              {"words" or "tokens": [..], "tags": [..]}, or "spans" in
                                         place of "tags", see `span_row`
@@ -62,8 +63,9 @@ def read_task(
                                         number or class of the first two
                     all others          a text a line; a table with tabs if `text` is given
 
-    `.parquet` files are tables, too. In a `.jsonl` (or `.json`) every line is an object. A `.csv`
-    has quotation marks around fields; in tables with tabs they are plain characters, as in GLUE.
+    `.parquet` files are tables, too. In a `.jsonl` (or `.json`) every line is an object, or the
+    file is a list of objects. A `.csv` has quotation marks around fields; in tables with tabs they
+    are plain characters, as in GLUE.
     `tfds:NAME[/CONFIG][:SPLIT]` is a prepared TFDS data set, its features the columns; `answer`
     takes the features of SQuAD. Tags that are all "O", "B-..." or "I-..." mark entities: IOB1 is
     read as BIO, and so are BIOES, BILOU and other schemes with E, L, S, U, M or W in place of B
@@ -103,6 +105,7 @@ def read_task(
             read; a file without examples, not UTF-8, or not of the format.
         FileNotFoundError: there is no such file, or no such prepared TFDS data set.
         OSError: a folder; a damaged or truncated gzip file.
+        ImportError: for `.parquet` without pyarrow.
     """
     text, label = check_columns(task, text, label, drop)
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)

@@ -12,6 +12,8 @@ from typing import Any
 
 from tfnlp.data.corpus.documents import read_lines
 
+_LISTS = ("data", "examples", "rows")  # names of a list of rows in an object
+
 
 @dataclass(frozen=True)
 class TaskData:
@@ -115,7 +117,18 @@ def file_kind(path: str | os.PathLike) -> str:
 
 
 def json_rows(path: str | os.PathLike) -> Iterator[tuple[str, dict | BadRow]]:
-    """Yield the objects of a file with one per line; blank lines are skipped."""
+    """Yield the objects of a file with one per line; blank lines are skipped.
+
+    A file that is one list of objects, or one object with such a list under "data", "examples" or
+    "rows", is read, too.
+    """
+    content = parse_json(next((line for line in file_lines(path) if line.strip()), "{}"))
+    if not isinstance(content, dict):
+        content = parse_json("\n".join(file_lines(path)))
+    listed = _listed_objects(content)
+    if listed is not None:
+        yield from listed
+        return
     for number, line in enumerate(file_lines(path), 1):
         if not line.strip():
             continue
@@ -126,6 +139,18 @@ def json_rows(path: str | os.PathLike) -> Iterator[tuple[str, dict | BadRow]]:
         elif not isinstance(row, dict):
             row = BadRow(f"expected a JSON object; got {line[:60]!r}")
         yield where, row
+
+
+def _listed_objects(content: object) -> list[tuple[str, dict | BadRow]] | None:
+    """Return the objects of a list, or of the list in an object; None of anything else."""
+    if isinstance(content, dict):
+        content = next((content[name] for name in _LISTS if name in content), None)
+    if not isinstance(content, list) or not isinstance(next(iter(content), None), dict):
+        return None
+    return [
+        (f"item {n}", x if isinstance(x, dict) else BadRow(f"expected an object; got {x!r:.60}"))
+        for n, x in enumerate(content, 1)
+    ]
 
 
 def parse_json(text: str) -> object:

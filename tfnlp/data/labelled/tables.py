@@ -106,7 +106,8 @@ def find_columns(
 
     Args:
         source: for messages.
-        header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`.
+        header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`,
+            whose letters may be capitals in the table.
         labelled: False: the label's column may be missing, and is None then.
 
     Raises:
@@ -121,13 +122,18 @@ def find_columns(
         return [int(column) for column in text], None if label is None else int(label)
     found = f"its columns are {_listed(header)}"
     hint = "choose with text and label (--text, --label), by numbers from 0 if there is no header"
+    if len(header) == 1 and any(mark in str(header[0]) for mark in ";\t|"):
+        hint = "fields of .csv are separated by commas, of .tsv by tabs: save it so"
+    known = {str(name).lower(): name for name in reversed(header)}
+    known.update((name, name) for name in header)  # the same letters come first
     if text is None:
-        text = next((list(names) for names in defaults if set(names) <= set(header)), None)
+        complete = (names for names in defaults if known.keys() >= {*names})
+        text = next(([known[name] for name in names] for names in complete), None)
         if text is None:
             wanted = "; ".join(" + ".join(names) for names in defaults)
             raise ValueError(f"{source}: no text columns ({wanted}); {found}; {hint}")
     if label is None:
-        label = next((name for name in labels if name in header), None)
+        label = next((known[name] for name in labels if name in known), None)
         if label is None and labelled:
             wanted = ", ".join(labels)
             raise ValueError(f"{source}: no label column ({wanted}); {found}; {hint}")
@@ -136,7 +142,9 @@ def find_columns(
     text, label = [str(name) for name in text], None if label is None else str(label)
     for name in [*text, *([] if label is None else [label])]:
         if header.count(name) != 1:
-            count = "two columns" if name in header else "no column"
+            count = "no column"
+            if name in header:
+                count, hint = "two columns", "rename one of them"
             raise ValueError(f"{source}: {count} {name!r}; {found}; {hint}")
     return text, label
 

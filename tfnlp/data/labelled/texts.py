@@ -7,7 +7,7 @@ from typing import Any
 
 from tfnlp.data.labelled.parquet_files import open_parquet
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows
-from tfnlp.data.labelled.tables import JSON_KINDS, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import JSON_KINDS, PARQUET, cell, find_columns, read_table
 
 _COLUMNS = (("sentence",), ("text",))
 _TABLES = (".tsv", ".csv")
@@ -29,7 +29,7 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
     """
     path = os.path.expanduser(os.fspath(path))
     kind = file_kind(path)
-    if kind == ".parquet":
+    if kind == PARQUET:
         yield from _of_parquet(path, column)
         return
     if kind not in (*_TABLES, *JSON_KINDS):

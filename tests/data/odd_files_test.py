@@ -1,0 +1,105 @@
+"""Files as other programs write them: read if it is clear what they mean, else named."""
+
+import gzip
+import json
+
+import pytest
+
+from tfnlp.data import read_task
+
+ROWS = [{"sentence": "a film", "label": "good"}, {"sentence": "no\nfilm", "label": "bad"}]
+TEXTS = [(("a film",), "good"), (("no\nfilm",), "bad")]
+QUESTION = {"question": "who?", "context": "a dog ran"}
+ANSWERS = {"text": ["dog"], "answer_start": [2]}
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def texts_of(path, task="classify"):
+    return [(e.segments, e.label) for e in read_task(task, path).examples]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.json", json.dumps(ROWS)),
+        ("a.json", json.dumps(ROWS, indent=2)),
+        ("a.jsonl", "\n" + json.dumps(ROWS)),
+        ("a.json", json.dumps({"version": "1", "data": ROWS, "ids": [1, 2]}, indent=1)),
+        ("a.json", "\ufeff" + json.dumps(ROWS)),
+        ("a.csv", '\ufeffSentence,LABEL\r\na film,good\r\n\r\n"no\nfilm",bad\r\n'),
+        ("a.csv", 'Label,label,sentence\nx,good,a film\ny,bad,"no\nfilm"\n'),
+    ],
+)
+def test_tables_of_other_programs(name, content, tmp_path):
+    assert texts_of(write(tmp_path / name, content)) == TEXTS
+
+
+def test_questions_one_by_one(tmp_path):
+    rows = [{**QUESTION, "answers": ANSWERS}, {**QUESTION, "id": "x", "answers": []}]
+    for name, content in (
+        ("a.jsonl", "\n".join(map(json.dumps, rows))),
+        ("a.json", json.dumps(rows)),
+        ("b.json", json.dumps({"data": rows})),
+    ):
+        first, second = read_task("answer", write(tmp_path / name, content)).examples
+        assert (first.id, first.context, first.answers) == ("0", "a dog ran", (("dog", 2),))
+        assert (second.id, second.answers) == ("x", ())
+    bad = {**QUESTION, "answers": {"text": ["dog"], "answer_start": []}}
+    path = write(tmp_path / "c.jsonl", json.dumps(rows[0]) + "\n" + json.dumps(bad))
+    with pytest.raises(ValueError, match="c.jsonl, line 2: the lists of answers have different"):
+        read_task("answer", path)
+    assert len(read_task("answer", path, skip=True).skipped) == 1
+
+
+def test_parquet(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def table(name, rows):
+        parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / name)
+        return tmp_path / name
+
+    assert texts_of(table("a.parquet", ROWS)) == TEXTS
+    path = table("b.parquet", [{"context": "a", "choices": ["b", "c"], "label": 1}])
+    (example,) = read_task("choose", path).examples
+    assert (example.choices, example.label) == (("b", "c"), 1)
+    path = table("c.parquet", [{"tokens": ["a", "dog"], "ner_tags": [0, 3]}])
+    assert read_task("tag", path).examples[0].tags == ("0", "3")
+    path = table("d.parquet", [{**QUESTION, "answers": ANSWERS}])
+    assert read_task("answer", path).examples[0].answers == (("dog", 2),)
+    path = table("e.parquet", [{"anchor": "a", "positive": "b"}])
+    assert read_task("embed", path).examples[0].segments == ("a", "b")
+    with pytest.raises(ValueError, match="row 2: text 'sentence' must be a text; got None"):
+        texts_of(table("f.parquet", [*ROWS[:1], {"sentence": None, "label": "x"}]))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match="e.parquet is not a Parquet file, or damaged"):
+        texts_of(path)
+    path.rename(tmp_path / "g.tsv")
+    with pytest.raises(ValueError, match="g.tsv is a Parquet file; its name must end in .parquet"):
+        texts_of(tmp_path / "g.tsv")
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "content", "message"),
+    [
+        ("classify", "a.tsv", gzip.compress(b"a"), "compressed with gzip; its name must end in"),
+        ("classify", "a.csv", b"PK\x03\x04ab", "a ZIP archive or an Excel sheet; unpack it, or"),
+        ("classify", "a.csv", "text;label\na;b\n", "'text;label'; fields of .csv are separated by"),
+        ("classify", "a.tsv", "text\tlabel\ttext\na\tb\tc\n", "two columns 'text'.*rename one"),
+        ("classify", "a.txt", "a film\tgood\nno film\tbad\n", "between tabs, and are not label"),
+        ("classify", "a.json", '{"a": [1], "b": [2]}', "a.json: no text columns"),
+        ("answer", "a.json", '[{"question": "a"}]', "expected SQuAD's form, .* or objects with"),
+    ],
+)  # fmt: skip
+def test_what_a_file_is_instead(task, name, content, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        read_task(task, write(tmp_path / name, content))
+
+
+def test_lines_with_some_tabs_are_texts(tmp_path):
+    path = write(tmp_path / "a.txt", "good a\tfilm\nbad no film\n")
+    assert texts_of(path) == [(("a\tfilm",), "good"), (("no film",), "bad")]
