@@ -19,6 +19,7 @@ from tests.cli.toy_tasks import (
 )
 from tests.support import start_python
 from tfnlp import finetune, load
+from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.teaching import Teaching
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
@@ -220,3 +221,17 @@ def test_layers_that_cannot_be_kept(files, tmp_path, capsys):
     exported = tmp_path / "exported"
     assert tfnlp("export", "--model", BERT, "--output", exported) == 0
     assert f"--keep-layers needs a run or a checkpoint; {exported}" in refused(exported, 0)
+
+
+def test_a_student_with_low_rank_updates(files, teachers, tmp_path, capsys):
+    """It is a teacher, and a source of layers, as it predicts: with the updates in its matrices."""
+    name, teacher, run = "classify", teachers("classify"), tmp_path / "run"
+    more = ("--teacher", teacher, "--keep-layers", "1", "--lora", "2", "--learning-rate", "0.05")
+    assert tfnlp(*student(name, BERT, files, run, *more)) == 0
+    assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
+    found, small = load(run), with_kept_layers(run, [0], None)
+    for weight in small.encoder.weights:
+        (same,) = (w for w in found.task_model.model.weights if w.path == weight.path)
+        np.testing.assert_array_equal(weight.numpy(), same.numpy())
+    with pytest.raises(ValueError, match="made of some layers .* adapters fit no published model"):
+        found.export(tmp_path / "peft", format="peft")
