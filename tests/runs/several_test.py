@@ -3,8 +3,10 @@
 import collections
 import json
 import os
+import pathlib
 import signal
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from tests.support import start_python
 from tfnlp.data import TaskExample
 from tfnlp.runs.finetune_config import FinetuneConfig
 from tfnlp.runs.folds import fold_numbers
-from tfnlp.runs.hyperparameters import _suggested
+from tfnlp.runs.hyperparameters import _suggested, search
 
 BERT = backbone("bert", None)
 TEXTS = ["the dog ran", "a cat sat", "the man will go", "he was here", "it is the end"]
@@ -81,8 +83,8 @@ def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, c
         (dict(folds=3, dev="d"), "`folds` can't be given with `dev`"),
         (dict(folds=3, seeds=[1, 2]), "`folds` can't be given with several `seeds`"),
         (dict(search=3, seeds=[1, 2]), "`search` can't be given with several `seeds`"),
-        (dict(search=3, folds=2), "`search` can't be given with several `folds`"),
-        (dict(search=3, features="all"), "`search` can't be given with several `features` all"),
+        (dict(search=3, folds=2), "`search` can't be given with `folds`"),
+        (dict(search=3, features="all"), "`search` can't be given with `features` all"),
     ],
 )
 def test_only_one_thing_differs_between_runs(settings, message):
@@ -115,6 +117,70 @@ def test_without_optuna_one_line_says_what_is_missing(tmp_path, capsys, monkeypa
     assert command(*call, "--output", tmp_path / "run") == 1
     assert "--search needs optuna; pip install 'tfnlp[tune]'" in error(capsys)
     assert not (tmp_path / "run" / "study.json").exists()
+
+
+class Work:
+    """Runs without a training: the nearer the learning rate is to 1e-4, the better."""
+
+    features, metric, strategy = None, "accuracy", types.SimpleNamespace(num_replicas_in_sync=1)
+
+    def __init__(self, events=()):
+        self.events, self.runs = dict(events), []
+
+    def defaults(self):
+        return {"learning_rate": 3e-4, "batch_size": 32, "epochs": 3.0}
+
+    def run(self, folder, features, seed):
+        self.runs.append(os.path.basename(folder))
+        if self.runs[-1] in self.events:
+            raise self.events.pop(self.runs[-1])
+        value = 1 - abs(float(np.log10(self.config.learning_rate / 1e-4)))
+        results = {"metrics": {"accuracy": value}, "metric": "accuracy"}
+        os.makedirs(folder, exist_ok=True)
+        pathlib.Path(folder, "results.json").write_text(json.dumps(results))
+        return results
+
+
+def test_a_search_goes_on_and_passes_over_trials_that_fail(tmp_path, capsys):
+    pytest.importorskip("optuna")
+    found = {}
+    for name, events in (
+        ("whole", {"trial-3": FloatingPointError("loss is nan")}),
+        ("stopped", {"trial-3": FloatingPointError("loss is nan"), "trial-5": KeyboardInterrupt()}),
+    ):
+        given = config_of_search(tmp_path / name, 8)
+        work = Work(events)
+        if name == "stopped":
+            with pytest.raises(KeyboardInterrupt):
+                search(given, work)
+            assert not (tmp_path / name / "runs.json").exists()
+            work = Work()
+        found[name] = search(given, work)
+    assert "trial-3" not in work.runs and work.runs[-4:] == [f"trial-{n}" for n in (5, 6, 7, 8)]
+    assert found["whole"]["trials"] == found["stopped"]["trials"]
+    trials = found["whole"]["trials"]
+    assert trials[0]["settings"] == Work().defaults() and trials[2]["failed"] == "loss is nan"
+    for trial in trials:
+        assert 0.75e-4 <= trial["settings"]["learning_rate"] <= 1.2e-3
+        assert trial["settings"]["batch_size"] in (16, 32, 64)
+        assert trial["settings"]["epochs"] in (2.0, 3.0, 4.0)
+    values = [-1 if t["value"] is None else t["value"] for t in trials]
+    best = trials[int(np.argmax(values))]["trial"]
+    assert found["whole"]["folder"] == str(tmp_path / "whole" / best)
+    assert json.loads((tmp_path / "whole" / "runs.json").read_text())["best"] == best
+    assert (tmp_path / "whole" / "search.png").read_bytes()[:4] == b"\x89PNG"
+    rows = capsys.readouterr().out.split("\n")
+    assert [row for row in rows if row.endswith(" *")][-1].startswith(best)
+    assert any("failed" in row and row.startswith("trial-3 ") for row in rows)
+    more = search(config_of_search(tmp_path / "whole", 9), Work())["trials"]
+    assert more[:8] == trials and len(more) == 9
+    with pytest.raises(ValueError, match="none of 1 trials came to an end, the first: loss is inf"):
+        broken = {"trial-1": FloatingPointError("loss is inf")}
+        search(config_of_search(tmp_path / "failed", 1), Work(broken))
+
+
+def config_of_search(output, count):
+    return FinetuneConfig.make(model="m", train="t", output=str(output), search=count)
 
 
 @pytest.mark.slow

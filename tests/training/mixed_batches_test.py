@@ -20,7 +20,7 @@ def task_of(output):
     sizes = dict(num_layers=2, hidden_size=16, num_heads=2, intermediate_size=32)
     rates = dict(dropout=0.0, attention_dropout=0.0)
     encoder = models.bert(VOCAB, max_positions=32, **sizes, **rates)
-    classes = TAGS if output in ("class", "tag") else None
+    classes = TAGS if output in ("class", "label", "tag") else None
     sequences = CHOICES if output == "choice" else 1
     return FineTuning(models.bert_task(encoder, output, classes, sequences, dropout=0.0))
 
@@ -40,6 +40,8 @@ def data_of(output, **arguments):
         fixed = {}
     elif output == "span":
         fixed = {f"{end}_positions": rng.integers(0, 2, 50) for end in ("start", "end")}
+    elif output == "label":
+        fixed = {"labels": (rng.random((50, TAGS)) < 0.4).astype("float32")}
     else:
         fixed = {"labels": rng.integers(0, 2, 50)}
     return TaskBatches(tokens, fixed, batch_size=16, lengths=[8, 16, 24, 32], **arguments)

@@ -224,11 +224,14 @@ class FinetuneConfig(
                 if name in self.given:
                     raise ValueError(f"`folds` can't be given with `{name}`; leave one of them out")
         for name in ("folds", "search"):
-            others = {"`seeds`": len(self.seeds) > 1, "`features` all": self.features == "all"}
-            others["`folds`"] = name == "search" and self.folds
+            others = {
+                "several `seeds`": len(self.seeds) > 1,
+                "`features` all": self.features == "all",
+                "`folds`": name == "search" and self.folds,
+            }
             for other, given in others.items():
                 if getattr(self, name) and given:
-                    raise ValueError(f"`{name}` can't be given with several {other}; give one")
+                    raise ValueError(f"`{name}` can't be given with {other}; leave one of them out")
 
 
 @dataclasses.dataclass(kw_only=True)

@@ -18,7 +18,9 @@ def table(rows: dict[str | None, list[dict[str, float]]], main: str, what: str =
         what: The measures are of.
     """
     names = sorted(next(iter(rows.values()))[0], key=lambda name: name != main)
-    names = [name for name in names if not name.endswith("_thresh") and "/" not in name]
+    names = [
+        name for name in names if not name.endswith("_thresh") and ("/" not in name or name == main)
+    ]
     lines = [f"{what:18s}" + "".join(f"{name:>20s}" for name in names)]
     for choice, metrics in rows.items():
         cells = [mean_and_deviation([m[name] for m in metrics]) for name in names]

@@ -37,7 +37,7 @@ def search(config: Any, work: Any) -> dict[str, Any]:
 
     Raises:
         ImportError: without Optuna.
-        ValueError: for nothing to search, or a folder that holds another search.
+        ValueError: for nothing to search, a folder of another search, or if all trials fail.
     """
     _optuna()
     if config.restart:
@@ -53,6 +53,8 @@ def search(config: Any, work: Any) -> dict[str, Any]:
             trials.append({"trial": f"trial-{number + 1}", "settings": given})
             _write(config.output, space, trials)
         trial = trials[number]
+        if "failed" in trial:
+            continue
         print(f"\n{trial['trial']} of {config.search}: {_shown(trial, trials, work.metric)}")
         work.config = config.replace(**trial["settings"])
         try:
@@ -64,7 +66,7 @@ def search(config: Any, work: Any) -> dict[str, Any]:
             trial.update(value=None, failed=str(error))
             print(f"{trial['trial']} failed: {error}")
         _write(config.output, space, trials)
-    return _ended(config, work, trials)
+    return _ended(config, work, [trial for trial in trials if "value" in trial])
 
 
 def _ended(config: Any, work: Any, trials: list[dict[str, Any]]) -> dict[str, Any]:
