@@ -1,6 +1,5 @@
 """Fine-tuning of a part of a model: low-rank updates, bias terms, frozen weights."""
 
-import json
 import signal
 import subprocess
 
@@ -114,7 +113,7 @@ def test_refusals(arguments, said, bert, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["albert", "distilbert", "electra", "gpt", "roberta"])
+@pytest.mark.parametrize("kind", ["albert", "distilbert", "gpt", "roberta"])
 def test_every_family(kind, tmp_path):
     model = tfnlp.load(backbone(kind, tmp_path))
     run = tfnlp.finetune("classify", model, ROWS, dev=DEV, output=tmp_path / "run", epochs=8,
@@ -141,25 +140,30 @@ def test_packed_rows_and_16_bits(bert, tmp_path):
     assert run.evaluate(DEV) == run.results["metrics"]
 
 
+_RUN = """
+import sys
+from tests.cli.toy_tasks import backbone
+from tests.runs.lora_test import DEV, LORA, ROWS
+import tfnlp
+tfnlp.finetune("classify", str(backbone("bert", None)), ROWS, dev=DEV, output=sys.argv[1],
+               epochs=6, **{**LORA, "lora_dropout": 0.1})
+"""
+
+
 @pytest.mark.slow
-def test_a_killed_run_ends_the_same(run, bert, tmp_path):
-    train, dev = tmp_path / "train.jsonl", tmp_path / "dev.jsonl"
-    for path, rows in ((train, ROWS), (dev, DEV)):
-        lines = (json.dumps({"text": text, "label": label}) for text, label in rows)
-        path.write_text("".join(line + "\n" for line in lines))
-    arguments = ["finetune", "classify", "--model", bert.path, "--train", train, "--dev", dev,
-                 "--epochs", 6, "--lora", 2, "--lora-matrices", "query", "value", "output",
-                 "--batch-size", 8, "--learning-rate", 5e-3, "--dropout", 0.1,
-                 "--lora-dropout", 0.1, "--output"]  # fmt: skip
-    assert command(*arguments, tmp_path / "whole") == 0
-    process = start_python("-m", "tfnlp", *arguments, tmp_path / "killed", stdout=subprocess.PIPE)
-    for _ in process.stdout:
-        break  # the line before the first step
-    while not list((tmp_path / "killed").glob("checkpoints/*.index")):
-        assert process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert command(*arguments, tmp_path / "killed") == 0
+def test_a_killed_run_ends_bit_identical(tmp_path):
+    killed = start_python("-c", _RUN, tmp_path / "killed", stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE)  # fmt: skip
+    said = ""
+    for letter in iter(lambda: killed.stderr.read(1), ""):
+        said += letter
+        if said.count("held out") == 2:  # after the second evaluation
+            break
+    killed.send_signal(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    for name in ("whole", "killed"):
+        run = start_python("-c", _RUN, tmp_path / name, stdout=subprocess.DEVNULL)
+        assert run.wait() == 0
     one, other = (tfnlp.load(tmp_path / name) for name in ("whole", "killed"))
     for path, array in weights(one.task_model.model).items():
         np.testing.assert_array_equal(weights(other.task_model.model)[path], array)

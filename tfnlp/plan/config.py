@@ -29,6 +29,10 @@ class PlanConfig(Config):
     )
     samples: int | None = option(None, "ELMo: sampled words (default 8192); 0: all", at_least=0)
     dropout: float = option(0.1, "rate", at_least=0, below=1)
+    lora: int | None = option(
+        None, "rank of low-rank updates of queries and values, which are trained alone",
+        at_least=1, metavar="RANK",
+    )  # fmt: skip
     float32: bool = option(False, "no bfloat16")
     optimizer: str | None = option(None, "instead of the recipe's", choices=OPTIMIZERS)
     accumulation: int = option(1, "micro-batches an update", at_least=1)

@@ -44,6 +44,7 @@ def figures(
         "global_batch": batch * count,
         "accumulation": preset.accumulation,
         "remat": preset.remat,
+        "lora": preset.lora,
         "parameters": step.parameters,
         "expected_argument_bytes": step.argument_bytes,
         "gradient_bytes": step.gradient_bytes,

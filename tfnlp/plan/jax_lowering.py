@@ -131,7 +131,7 @@ def planned_engine(
     arguments = preset.arguments(rows)
     # Variables made in it know their shapes; their values are never computed.
     with keras.StatelessScope(initialize_variables=False):
-        task = preset.plan.task(preset.sizes, arguments)
+        task = preset.task(arguments)
         optimizer = recipe_optimizer(preset, task.model)
     shapes = preset.plan.batch(preset.sizes, arguments)
     batch = {name: jax.ShapeDtypeStruct(*shape) for name, shape in shapes.items()}

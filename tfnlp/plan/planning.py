@@ -95,6 +95,7 @@ class _Planner:
             optimizer=config.optimizer,
             accumulation=accumulation,
             remat=remat,
+            lora=config.lora,
         )
 
     def figures(self, *key: Any) -> Figures:

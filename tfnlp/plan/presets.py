@@ -44,6 +44,9 @@ class PlanArguments:
     dtype: str = "mixed_bfloat16"
 
 
+_STEP = ("accumulation", "remat", "lora")
+
+
 class Preset:
     """A model of `MODELS` at one length.
 
@@ -58,6 +61,7 @@ class Preset:
         optimizer: Its name, instead of the recipe's.
         accumulation: Micro-batches a step.
         remat: What is computed again in the backward pass.
+        lora: Rank of low-rank updates, which are trained alone; None: all weights are trained.
 
     Raises:
         ValueError: for an unknown name, a length that the model has no positions for, or an
@@ -76,6 +80,7 @@ class Preset:
         optimizer: str | None = None,
         accumulation: int = 1,
         remat: str = "none",
+        lora: int | None = None,
     ) -> None:
         from tfnlp import models
 
@@ -103,7 +108,9 @@ class Preset:
             raise ValueError(
                 f"`predictions` {predictions} is more than the {self.length} tokens of a row"
             )
-        self.predictions, self.samples = predictions, samples
+        if lora is not None and (self.family.fitting is None or not self.family.fitting.fine_tuned):
+            raise ValueError(f"`lora` is for Transformers that can be fine-tuned, not for {name}")
+        self.predictions, self.samples, self.lora = predictions, samples, lora
         self.dropout, self.dtype = dropout, "mixed_bfloat16" if bf16 else "float32"
         self.optimizer, self.accumulation, self.remat = optimizer, accumulation, remat
 
@@ -112,7 +119,7 @@ class Preset:
         """Arguments that make the same preset, ready for JSON."""
         same = ("name", "length", "vocab_size", "predictions", "samples", "dropout")
         return {
-            **{name: getattr(self, name) for name in (*same, "optimizer", "accumulation", "remat")},
+            **{name: getattr(self, name) for name in (*same, "optimizer", *_STEP)},
             "bf16": self.dtype != "float32",
         }
 
@@ -127,6 +134,15 @@ class Preset:
             self.dropout,
             self.dtype,
         )
+
+    def task(self, arguments: PlanArguments) -> Any:
+        """Return what is learnt, see `tfnlp.tasks`."""
+        task = self.plan.task(self.sizes, arguments)
+        if self.lora is not None:
+            from tfnlp import layers, models
+
+            models.add_low_rank(task.model, layers.LowRank(self.lora))
+        return task
 
     def step(self, rows: int) -> Any:
         """Return the `PlannedStep` of one device with a batch of so many rows."""

@@ -89,7 +89,10 @@ def _plan(config: PlanConfig, result: Figures) -> str:
                 f", {what}" if proposal["remat"] != "none" else ""
             )
         lines += ["", f"the batch asked for, {what}:", table(config, proposal)]
-    lines.append(f"to run it: {pretrain_command(config, proposal)}")
+    if config.lora is None:
+        lines.append(f"to run it: {pretrain_command(config, proposal)}")
+    else:
+        lines.append(f"to train so: tfnlp finetune TASK --lora {config.lora}")
     return "\n".join(lines)
 
 
@@ -131,8 +134,9 @@ def _run_steps(config: PlanConfig, result: Figures) -> int | None:
 def table(config: PlanConfig, result: Figures) -> str:
     """Return the figures of one step as a table."""
     parts = result["accumulation"]
+    trained = "weights" if result["lora"] is None else f"trained weights of rank {result['lora']}"
     rows = [
-        ("model", f"{result['model']}, {result['parameters'] / 1e6:.2f} M weights"),
+        ("model", f"{result['model']}, {result['parameters'] / 1e6:.2f} M {trained}"),
         ("engine", result["engine"]),
         (
             "batch",

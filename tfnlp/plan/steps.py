@@ -50,7 +50,7 @@ class PlannedStep:
     def argument_bytes(self) -> dict[str, int]:
         """Bytes of the step's arguments by kind, without the padding of tiles."""
         return {
-            "weights": self.gradient_bytes,
+            "weights": sum(_bytes(v) for v in self.model.weights),
             "slots": sum(_bytes(v) for v in self.optimizer.slots.values()),
             "state": sum(_bytes(v) for v in self.state),
             "batch": sum(_bytes(s) for s in self.specs),
@@ -70,7 +70,7 @@ def planned_step(preset: Any, arguments: Any) -> PlannedStep:
     """
     plan = preset.plan
     with _no_values():
-        task = plan.task(preset.sizes, arguments)
+        task = preset.task(arguments)
     batch = {
         name: tf.TensorSpec(shape, dtype)
         for name, (shape, dtype) in plan.batch(preset.sizes, arguments).items()
