@@ -85,13 +85,11 @@ def redefine(**changes: Any) -> Callable[[type], type]:
                 if name in base.__dict__.get("__dataclass_fields__", ())
             )
             new = dict(new) if isinstance(new, dict) else {"default": new}
-            default = new.pop("default", old.default)
+            default = {"default": old.default, "default_factory": old.default_factory}
+            if "default" in new:
+                default = {"default": new.pop("default")}
             cls.__annotations__[name] = hints[name]
-            setattr(
-                cls,
-                name,
-                dataclasses.field(default=default, metadata={**old.metadata, **new}),
-            )
+            setattr(cls, name, dataclasses.field(**default, metadata={**old.metadata, **new}))
         return cls
 
     return change
