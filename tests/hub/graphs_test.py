@@ -37,6 +37,7 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e-\d+)?")
 SPECS = {
     "class": dict(task="classify", labels=("no", "yes", "perhaps")),
     "pair": dict(task="classify", labels=("no", "yes"), texts=2),
+    "label": dict(task="labels", labels=("a", "b", "c"), thresholds=(0.25, 0.5, 0.6)),
     "score": dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
     "orders": dict(task="similarity", texts=2, mean=2.5, deviation=1.5, both_orders=True),
     "choice": dict(task="choose", choices=3),
@@ -118,6 +119,8 @@ def expected(made, given):
         if name in found:
             odds = np.exp(found[name] - found[name].max(1, keepdims=True))
             found["probabilities"] = odds / odds.sum(1, keepdims=True)
+    if "label_logits" in found:
+        found["probabilities"] = 1 / (1 + np.exp(-found["label_logits"]))
     if "score" in found:
         found["score"] = found["score"] * 1.5 + 2.5
     return found
@@ -161,6 +164,11 @@ def check_said(name, lines, made):
         rows = [text if name == "pair" else (text,) for text in texts]
         found = [x["probabilities"] for x in predicted(made, *rows)]
         want = [f"{text} {x}" for text, x in zip(texts, found, strict=True)]
+    elif name == "label":
+        texts = ["the first text", "and a second one"]
+        found = predicted(made, *((text,) for text in texts))
+        assert lines == [f"{text} {x['labels']}" for text, x in zip(texts, found, strict=True)]
+        return
     elif name in ("score", "orders"):
         pair = ("the first text", "another one")
         want = [f"{pair} {predicted(made, pair)[0]['score']}"]

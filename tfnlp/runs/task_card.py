@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _DOES = {
     "classify": "classify texts",
+    "labels": "say which labels texts have",
     "similarity": "say how similar two texts are",
     "choose": "choose the text that goes on from another",
     "answer": "find the answer to a question in a document",
@@ -19,6 +20,7 @@ _DOES = {
 }
 _PIPELINES = {
     "classify": "text-classification",
+    "labels": "text-classification",
     "similarity": "text-classification",
     "choose": "multiple-choice",
     "answer": "question-answering",
@@ -78,10 +80,15 @@ def card_of_task(run: TaskRun) -> Card:
             "max_length": spec.max_length,
             **(config.get("training") or {}),
         },
-        {k: v for k, v in (results.get("metrics") or {}).items() if isinstance(v, float | int)},
+        _shown(results.get("metrics") or {}),
         _measured_on(results.get("data") or {}),
         _PIPELINES.get(spec.task),
     )
+
+
+def _shown(metrics: dict[str, Any]) -> dict[str, float]:
+    """Return the measures but for those of single labels."""
+    return {k: v for k, v in metrics.items() if isinstance(v, float | int) and "/" not in k}
 
 
 def _unnamed(title: str) -> str:

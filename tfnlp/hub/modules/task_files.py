@@ -1,4 +1,4 @@
-"""What lies beside a task's graph of ids: vocabulary, labels, transitions and an example."""
+"""What lies beside a task's graph of ids: vocabulary, labels, thresholds, transitions, example."""
 
 import os
 from collections.abc import Callable
@@ -32,6 +32,10 @@ def write_task_files(
         write_text(os.path.join(folder, "labels.txt"), "".join(f"{x}\n" for x in spec.labels))
     if spec.output == "tag":
         write_json(os.path.join(folder, "transitions.json"), transitions_of(task_model))
+    if spec.output == "label":
+        thresholds = spec.thresholds or [0.5] * len(spec.labels)
+        found = dict(zip(spec.labels, thresholds, strict=True))
+        write_json(os.path.join(folder, "thresholds.json"), found)
     if write_tokenizer is None:
         return
     write_tokenizer(folder)

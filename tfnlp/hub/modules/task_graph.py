@@ -6,10 +6,11 @@ from typing import Any
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
-from tfnlp.tasks.decoding import decode_choices, decode_classes, decode_scores
+from tfnlp.tasks.decoding import decode_choices, decode_classes, decode_labels, decode_scores
 
 _DECODED = {
     "class": decode_classes,
+    "label": decode_labels,
     "score": decode_scores,
     "choice": lambda outputs, spec: decode_choices(outputs),
 }
@@ -59,7 +60,7 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     It takes int32 `input_word_ids`, `input_mask` and, if the model reads them, `input_type_ids`,
     `[B, T]`, or `[B, C, T]` with C sequences an example, packed as `task_model.reader` does. It
     returns the outputs of the model and those predictions that are numbers: `probabilities` of
-    classes and choices, and scores in the units of the training data.
+    classes, labels and choices, and scores in the units of the training data.
 
     Args:
         task_model: a `tfnlp.hub.TaskModel`.

@@ -8,12 +8,14 @@ from tfnlp.text.lines import write_text
 
 _TITLES = {
     "class": "Classes of texts",
+    "label": "Labels of texts",
     "score": "Similarities of texts",
     "choice": "The text that goes on from another",
     "tag": "Tags of words",
     "span": "Answers to questions",
     "vector": "Vectors of texts",
 }
+_READ_JSON = ("label", "tag")
 _NEEDS = {"onnx": "onnxruntime", "tflite": "tensorflow"}
 _IMPORTS = {"onnx": "import onnxruntime", "tflite": "import tensorflow as tf"}
 
@@ -77,6 +79,15 @@ texts = {texts}
 outputs = compute(ids(tokenizer.encode_batch(texts)))
 for text, probabilities in zip(texts, outputs["probabilities"]):
     print(text, {label: round(float(p), 4) for label, p in zip(labels, probabilities)})
+"""
+_LABEL_SETS = """
+with open(os.path.join(HERE, "thresholds.json"), encoding="utf-8") as file:
+    thresholds = json.load(file)
+
+texts = {texts}
+outputs = compute(ids(tokenizer.encode_batch(texts)))
+for text, probabilities in zip(texts, outputs["probabilities"]):
+    print(text, [label for label, p in zip(labels, probabilities) if p >= thresholds[label]])
 """
 _TEXTS = {
     1: '["the first text", "and a second one"]',
@@ -178,9 +189,9 @@ def example(
 
     Args:
         file: name of the graph's file, `model.onnx` or `model.tflite`.
-        output: "class", "score", "choice", "tag", "span" or "vector".
+        output: "class", "label", "score", "choice", "tag", "span" or "vector".
         length: longest sequence.
-        texts: of a sequence, of "class" and "score".
+        texts: of a sequence, of "class", "label" and "score".
         sequences: of an example.
         head: which piece stands for its word, of "tag"; where the null position is, of "span".
         longest: span in pieces.
@@ -188,14 +199,14 @@ def example(
     """
     ending = file.rpartition(".")[2]
     parts = [_HEAD, _RUN[ending], _IDS, _body(output, texts, sequences, head, longest, threshold)]
-    if output in ("class", "tag"):
+    if output in ("class", "label", "tag"):
         parts.insert(3, _LABELS)
     settings = {
         "title": _TITLES[output],
         "file": file,
         "needs": _NEEDS[ending],
         "imports": _IMPORTS[ending],
-        "modules": "import json\nimport os\n" if output == "tag" else "import os\n",
+        "modules": "import json\nimport os\n" if output in _READ_JSON else "import os\n",
         "length": length,
         "longer": "what is longer is cut" if ending == "onnx" else "all rows have so many",
         "strategy": ', strategy="only_second"' if output == "span" else "",
@@ -210,6 +221,8 @@ def _body(
 ) -> str:
     if output == "class":
         return _CLASSES.replace("{texts}", _TEXTS[texts])
+    if output == "label":
+        return _LABEL_SETS.replace("{texts}", _TEXTS[texts])
     if output == "score":
         return _SCORES.replace("{inputs}", _ORDERS.rstrip() if sequences > 1 else _SINGLE)
     if output == "choice":

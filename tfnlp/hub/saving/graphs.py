@@ -4,7 +4,9 @@ A path that ends with `.tflite` or `.onnx` is the graph alone. Any other is a fo
 
     model.tflite, model.onnx     the graph
     example.py                   a program that calls it
-    labels.txt, transitions.json of tasks with classes or tags
+    labels.txt                   of tasks with classes, labels or tags
+    thresholds.json              of labels
+    transitions.json             of tags
     tokenizer.json, vocab.txt    and other files of the vocabulary
     README.md                    the model card, in exports that have one
 """
@@ -23,7 +25,7 @@ ENDINGS = {"litert": ".tflite", "onnx": ".onnx"}
 _CONVERT = {"litert": litert.convert, "onnx": onnx.convert}
 _FILES = (
     *(f"model{ending}" for ending in ENDINGS.values()),
-    *("example.py", "labels.txt", "transitions.json"),
+    *("example.py", "labels.txt", "thresholds.json", "transitions.json"),
     *("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "merges.txt"),
     *("spiece.model",),
 )
