@@ -319,9 +319,25 @@ MODELS = {
             ("hidden_size=0", lambda: models.nnlm(9, hidden_size=0)),
             ("hidden_size=-1", lambda: models.nnlm(9, hidden_size=-1, direct=True)),
         ],
+        "an unknown loss": calls(models.nnlm, dict(vocab_size=9), loss="negative"),
+        '"nce" without `num_samples`': [("num_samples=None", lambda: models.nnlm(9, loss="nce"))],
+        "a depth below that of a balanced tree": calls(
+            models.nnlm, dict(vocab_size=9, loss="hierarchical"), depth=3
+        ),
+    },
+    "glove": {
+        "sizes below 1": calls(models.glove, dict(vocab_size=9), vocab_size=0, hidden_size=0),
+        "an x_max or alpha that `GloVeLoss` refuses": calls(
+            models.glove, dict(vocab_size=9), x_max=0.0, alpha=-1.0
+        ),
     },
     "word2vec": {
-        "an unknown architecture": calls(models.word2vec, dict(vocab_size=9), architecture="glove"),
+        "an unknown architecture or loss": calls(
+            models.word2vec, dict(vocab_size=9), architecture="glove", loss="softmax"
+        ),
+        "a depth below that of a balanced tree": calls(
+            models.word2vec, dict(vocab_size=9, loss="hierarchical"), depth=3
+        ),
         "sizes below 1": [
             *calls(models.word2vec, dict(vocab_size=9), vocab_size=0, hidden_size=0, window=0),
             *calls(models.word2vec, dict(vocab_size=9), samples=0, block=0, buckets=0),

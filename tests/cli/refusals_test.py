@@ -74,10 +74,18 @@ REFUSED = {
         "--vocab several.txt": "'he said' in line 2; expected one word",
         "--batch-size 8 --subwords --min-n 7": "--min-n 7 must be at least 1 and at most --max-n 6",
     },
+    "pretrain glove --input train.txt --output out --layout lines --steps 4": {
+        "--window 0": "--window 0 must be at least 1",
+        "--x-max 0": "--x-max 0.0 must be above 0",
+        "--alpha -1": "--alpha -1.0 must be 0 or more",
+        "--vocab several.txt": "'he said' in line 2; expected one word",
+    },
     "pretrain nnlm --input train.txt --output out --layout lines --steps 4": {
         "--context 0": "--context 0 must be at least 1",
         "--embedding-size 0": "--embedding-size 0 must be at least 1",
         "--dropout 1": "--dropout 1.0 must be between",
+        "--loss nce": "--samples 0 must be at least 1 with --loss nce",
+        "--loss hierarchical --samples 5": "--samples 5 is not for --loss hierarchical",
     },
     "pretrain seq2seq --source train.txt --target train.txt --output out --steps 4": {
         "--attention none --input-feeding": "--input-feeding needs --attention",

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 from tests.cli.command import error, tfnlp, write_texts
 from tfnlp import models
+from tfnlp.convert import read_word_vectors
+from tfnlp.layers.huffman import huffman_tree
 from tfnlp.training.run import restore_weights
 
 TOY = ["--dimension", "8", "--window", "2", "--samples", "6", "--block", "8", "--batch-size", "16"]
@@ -19,13 +21,23 @@ def pretrain(text, output, *more):
     return tfnlp("pretrain", "word2vec", "--input", text, "--output", output, *TOY, *more)
 
 
-def tables(run):
-    """Both tables of a run's newest checkpoint."""
+def restored(run, **which):
+    """The model of a run with the weights of a checkpoint."""
     config = json.loads((run / "config.json").read_text())
     model = models.word2vec(**config["arguments"])
-    step, _ = restore_weights(run, model, best=False)
-    assert step == 12
-    return model.get_weights()
+    assert restore_weights(run, model, **which)[0] <= 12
+    return model
+
+
+def tables(run):
+    """The weights of a run's newest checkpoint."""
+    return restored(run, best=False).get_weights()
+
+
+def export(run, path):
+    """The vectors of a run, as a file."""
+    assert tfnlp("export", "--model", run, "--output", path, "--format", "word2vec") == 0
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +72,8 @@ def test_a_run_leaves_words_counts_and_vectors(run, text, capsys):
     assert np.abs(vectors).max() > 0.1 and np.abs(outputs).max() > 0.1
 
 
-def test_a_run_that_was_stopped_ends_bit_identical(run, text, tmp_path, monkeypatch):
+@pytest.mark.parametrize("loss", ["negative", "hierarchical"])
+def test_a_run_that_was_stopped_ends_bit_identical(loss, run, text, tmp_path, monkeypatch):
     from tfnlp.training import Trainer
 
     command = ["--tokenize", "--lowercase", "--checkpoint-every", "4", "--evaluate-every", "2"]
@@ -71,6 +84,10 @@ def test_a_run_that_was_stopped_ends_bit_identical(run, text, tmp_path, monkeypa
             raise KeyboardInterrupt("stop")
         return steps.__get__(self, Trainer)(iterator, count)
 
+    if loss != "negative":
+        run = tmp_path / "whole"
+        command += ["--loss", loss]
+        assert pretrain(text, run, *command) == 0
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "train_steps", stopped)
         assert pretrain(text, tmp_path / "run", *command) != 0
@@ -92,6 +109,27 @@ def test_cbow_and_a_vocabulary_that_is_given(text, tmp_path, capsys):
     assert len(counts) == 12 and counts[-1] == "0"
     assert pretrain(text, tmp_path / "run", *more, "--window", "3") == 1
     assert "arguments.window was 2, now 3" in error(capsys)
+
+
+@pytest.mark.parametrize("architecture", ["skipgram", "cbow"])
+@pytest.mark.parametrize("loss", ["hierarchical", "nce"])
+def test_other_losses_know_the_counts_of_words(loss, architecture, text, tmp_path, capsys):
+    more = ["--loss", loss, "--architecture", architecture, "--tokenize"]
+    assert pretrain(text, tmp_path / "run", *more) == 0
+    assert f"word2vec ({architecture}, {loss}) of" in capsys.readouterr().out
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    counts = np.array((tmp_path / "run" / "counts.txt").read_text().split(), int)
+    weights = {w.path: w.numpy() for w in restored(tmp_path / "run").weights}
+    if loss == "hierarchical":
+        np.testing.assert_array_equal(weights["loss/softmax/tree"], huffman_tree(counts))
+        assert config["arguments"]["depth"] == huffman_tree(counts).shape[1]
+    else:
+        share = counts**0.75 / np.sum(counts**0.75)
+        np.testing.assert_allclose(weights["loss/log_noise"], np.log(share), rtol=1e-5)
+    vectors = read_word_vectors(export(tmp_path / "run", tmp_path / "vectors.txt"))
+    np.testing.assert_allclose(vectors.vectors, weights["word_embedding/embeddings"], rtol=1e-5)
+    assert pretrain(text, tmp_path / "run", "--tokenize", "--architecture", architecture) == 1
+    assert f"arguments.loss was {loss}, now None" in error(capsys)
 
 
 def test_subwords_give_unseen_words_vectors(text, tmp_path, capsys):

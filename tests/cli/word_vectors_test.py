@@ -1,5 +1,6 @@
 """`tfnlp pretrain nnlm`, and what all word vectors are used for: evaluate, predict, export."""
 
+import collections
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import tfnlp as tfnlp_python
 from tests.cli.command import RUN, checkpoint, error, tfnlp, write_texts
 from tests.support import ROOT, golden, run_python
 from tfnlp.convert import read_word_vectors, write_word_vectors
@@ -64,8 +66,14 @@ def test_run_leaves_what_it_promises(run):
     assert config["model"] == "nnlm" and config["arguments"]["context"] == 2
 
 
-def test_evaluate_says_what_training_said(run, texts, capsys):
-    assert pretrain(texts, run) == 0  # the same command again: there is nothing left to train
+@pytest.mark.parametrize("loss", [(), ("hierarchical",), ("nce", "--samples", "40")])
+def test_evaluate_says_what_training_said(loss, run, texts, tmp_path, capsys):
+    more = ("--loss", *loss) if loss else ()
+    if loss:
+        run = tmp_path / "run"
+        assert pretrain(texts, run, *more) == 0
+        capsys.readouterr()
+    assert pretrain(texts, run, *more) == 0  # the same again: nothing is left to train
     printed = capsys.readouterr().out
     measured = float(re.search(r"perplexity ([\d.]+)", printed)[1])
     assert "NNLM with 0.00 M parameters" in printed
@@ -77,6 +85,21 @@ def test_evaluate_says_what_training_said(run, texts, capsys):
     corpus = LanguageModelCorpus.build([lines], read_words(run / "vocab.txt"), progress=False)
     assert found["tokens"] == corpus.num_tokens and found["sentences"] == 40
     assert found["unknown_words"] == int(np.sum(corpus.ids >= 200)) > 0
+
+
+def test_a_tree_gives_probabilities_of_all_words(texts, tmp_path):
+    assert pretrain(texts, tmp_path / "run", "--loss", "hierarchical") == 0
+    loaded = tfnlp_python.load(tmp_path / "run")
+    counts = collections.Counter(texts[0].read_text(encoding="utf-8").split())
+    steps = np.count_nonzero(loaded.pretrainer.get_layer("softmax").tree, 1)
+    known = [(counts[word], n) for word, n in zip(loaded.words, steps, strict=True)]
+    assert min(n for count, n in known if count > 50) < max(n for count, n in known if count < 5)
+    ids = {"input_word_ids": np.array([[5, 9], [0, 1]], "int32")}
+    logs = np.asarray(loaded.encoder(ids)["lm_logits"])
+    np.testing.assert_allclose(np.exp(logs).sum(1), 1, rtol=1e-5)
+    for word in (0, 7, 199):
+        losses = loaded.pretrainer({**ids, "targets": np.array([word, word])})["losses"]
+        np.testing.assert_allclose(losses, -logs[:, word], rtol=1e-5)
 
 
 def test_the_vectors_of_a_word2vec_run(texts, tmp_path, capsys):

@@ -33,6 +33,8 @@ CONFIGS = {
              hidden_size=5, direct=True, dropout=0.1, num_samples=None)},
     "word2vec": {"model": "word2vec", "arguments": dict(vocab_size=9, hidden_size=4, window=2,
                  architecture="cbow", negatives=2.5, samples=3, block=4)},
+    "glove": {"model": "glove", "arguments": dict(vocab_size=9, hidden_size=4, x_max=10.0,
+              alpha=0.75)},
     "task": {"model": "task", "spec": SPEC, "features": None, "head": {"dropout": 0.1},
              "backbone": {"kind": "bert", "arguments": BERT, "lowercase": True, "saved": False}},
     "features": {"model": "task", "spec": SPEC, "features": "last", "backbone":

@@ -3,6 +3,8 @@
 A new model needs one row in `MODELS`. The formulas are checked in the test file of each model.
 """
 
+import functools
+
 import keras
 import numpy as np
 import pytest
@@ -102,12 +104,12 @@ def elmo(**dtype):
     return models.elmo(**sizes, filters=((1, 2), (3, 5)), layer_norm=True, l2=0.01, **dtype)
 
 
-def nnlm(**dtype):
-    return models.nnlm_pretrainer(models.nnlm(9, 4, 5, 6, direct=True, dropout=0.2, **dtype))
+def nnlm(**more):
+    return models.nnlm_pretrainer(models.nnlm(9, 4, 5, 6, direct=True, dropout=0.2, **more))
 
 
-def word2vec(**dtype):
-    return models.word2vec(9, 4, window=1, samples=2, block=T - 2, **dtype)
+def word2vec(**more):
+    return models.word2vec(9, 4, window=1, samples=2, block=T - 2, **more)
 
 
 def feature_task(output, **more):
@@ -147,6 +149,10 @@ TEXT = gpt_reference.padded(gpt_reference.sequences((9, 1, 5, 7)))
 BOTH = transformer_reference.padded(*transformer_reference.pairs([(6, 4), (1, 7), (4, 3)]))
 BLOCK = {"input_word_ids": ids(B, T), "negative_ids": ids(B, 2)}
 BLOCK.update(left=ids(B, T - 2, limit=2), right=ids(B, T - 2, limit=2))
+WORDS = BLOCK["input_word_ids"]
+NGRAM = {"input_word_ids": WORDS[:, :4], "targets": WORDS[:, 4]}
+CELLS = {"input_word_ids": WORDS[:, 0], "context_ids": WORDS[:, 1]}
+CELLS["counts"] = WORDS[:, 2].astype("float32")
 CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
 IDS = {"sequence_ids": np.array([[1, 1, 1, 2, 2, 3, 0]] * B, "int32")}
 MODELS = {
@@ -166,8 +172,13 @@ MODELS = {
     "seq2seq additive": (lambda **dtype: models.seq2seq(13, 1, 8, **dtype), PAIRS),
     "seq2seq general": (lambda **d: models.seq2seq(13, 2, 8, attention="general", **d), PAIRS),
     "elmo": (elmo, CHARACTERS),
-    "nnlm": (nnlm, {"input_word_ids": ids(B, 4), "targets": ids(B)}),
+    "nnlm": (nnlm, NGRAM),
+    "nnlm hierarchical": (functools.partial(nnlm, loss="hierarchical"), NGRAM),
+    "nnlm nce": (functools.partial(nnlm, loss="nce", num_samples=3), NGRAM),
     "word2vec": (word2vec, BLOCK),
+    "glove": (lambda **dtype: models.glove(9, 4, x_max=3.0, **dtype), CELLS),
+    "word2vec hierarchical": (functools.partial(word2vec, loss="hierarchical"), BLOCK),
+    "word2vec nce": (functools.partial(word2vec, loss="nce", architecture="cbow"), BLOCK),
     "unpacked class": (unpacked_bert, ONE),
     "sentence encoder": (sentence_encoder, ONE),
     "siamese": (siamese, TWO),
@@ -250,7 +261,7 @@ def test_dropout_only_while_training(name):
     for path, value in run(model, inputs, training=False).items():
         np.testing.assert_array_equal(value, still[path])
     first, second = (run(model, inputs, training=True) for _ in range(2))
-    if name != "word2vec":  # it has none
+    if not name.startswith(("word2vec", "glove")):  # they have none
         for moved in (first, second):
             assert any(np.abs(moved[path] - value).max() > 1e-3 for path, value in still.items())
         assert any(np.abs(first[path] - second[path]).max() > 1e-3 for path in first)

@@ -7,12 +7,13 @@ import sys
 import tfnlp
 from tfnlp import books
 
-FAMILIES = ("word2vec", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert", "roberta",
+FAMILIES = ("word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert", "roberta",
             "distilbert", "albert", "electra")  # fmt: skip
 _BLOCKS = dict(num_layers=1, hidden_size=8, num_heads=2, seq_length=16, vocab_size=300)
 _PAIRS = dict(vocab_size=300, num_layers=1, hidden_size=8)
 _SIZES = {
     "word2vec": dict(dimension=8, min_count=2, layout="lines", steps_per_call=2),
+    "glove": dict(dimension=8, min_count=2, layout="lines", steps_per_call=2),
     "nnlm": dict(layout="lines"),
     "seq2seq": _PAIRS,
     "transformer": {**_PAIRS, "num_heads": 2, "size": "mini"},

@@ -1,5 +1,6 @@
 """Files, TFDS data sets and Python objects to `tf.data` batches."""
 
+from tfnlp.data.corpus.cooccurrence import Cooccurrences
 from tfnlp.data.corpus.documents import read_documents, split_documents
 from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
 from tfnlp.data.corpus.parallel_text import ParallelText, read_parallel, translation_batches
@@ -17,6 +18,7 @@ from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.data.labelled.word_tests import read_analogies, read_similarities
+from tfnlp.data.pretraining.cell_batches import CooccurrenceBatches
 from tfnlp.data.pretraining.lm_windows import LanguageModelWindows
 from tfnlp.data.pretraining.masked_documents import MaskedDocuments
 from tfnlp.data.pretraining.masked_windows import MaskedWindows
@@ -34,6 +36,8 @@ BertPairs, BertShards = SentencePairs, PairShards  # the names of earlier versio
 __all__ = [
     "BertPairs",
     "BertShards",
+    "CooccurrenceBatches",
+    "Cooccurrences",
     "LanguageModelCorpus",
     "LanguageModelWindows",
     "MaskedDocuments",

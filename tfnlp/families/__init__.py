@@ -10,6 +10,7 @@ from tfnlp.families.distilbert import DISTILBERT
 from tfnlp.families.electra import ELECTRA
 from tfnlp.families.elmo import ELMO
 from tfnlp.families.family import Family
+from tfnlp.families.glove import GLOVE
 from tfnlp.families.gpt import GPT
 from tfnlp.families.nnlm import NNLM
 from tfnlp.families.roberta import ROBERTA
@@ -20,7 +21,7 @@ from tfnlp.families.word2vec import WORD2VEC
 FAMILIES: dict[str, Family] = {
     family.name: family
     for family in (
-        *(WORD2VEC, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT),
+        *(WORD2VEC, GLOVE, NNLM, SEQ2SEQ, TRANSFORMER, ELMO, GPT),
         *(BERT, ROBERTA, DISTILBERT, ALBERT, ELECTRA),
     )
 }

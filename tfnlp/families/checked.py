@@ -185,6 +185,7 @@ def _named_choices() -> dict[str, Collection[str]]:
         "pooling": POOLINGS,
         "task": TASKS,
         "architecture": ("skipgram", "cbow"),
+        "loss": ("negative", "softmax", "hierarchical", "nce"),
     }
 
 

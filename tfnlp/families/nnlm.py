@@ -1,6 +1,7 @@
 """The neural probabilistic language model (Bengio et al. 2003) as a family."""
 
 import dataclasses
+import math
 import os
 from typing import Any
 
@@ -25,6 +26,7 @@ from tfnlp.families.vectors import (
     export_vectors,
     text_vectors,
 )
+from tfnlp.families.word_losses import loss_arguments
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -41,8 +43,14 @@ class NNLMConfig(TrainingConfig, WordTextConfig):
     direct: bool = option(False, "connect the word vectors to the softmax directly", group="model")
     dropout: float = option(0.2, "dropout rate", at_least=0, below=1, group="model")
     samples: int = option(
-        0, "words in the sampled softmax; 0: all, always", at_least=0, group="model"
+        0, "words in the sampled softmax, or of noise; 0: all, always", at_least=0, group="model"
     )
+    loss: str = option(
+        "softmax",
+        "how the next word is found: softmax; hierarchical: by a softmax along a Huffman tree; "
+        "nce: noise-contrastive estimation, with --samples",
+        choices=("softmax", "hierarchical", "nce"), group="model",
+    )  # fmt: skip
 
 
 def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
@@ -54,6 +62,10 @@ def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
 
     if not config.hidden_size and not config.direct:
         raise ValueError("`hidden_size` 0 must be at least 1 without `direct`")
+    if config.loss == "nce" and not config.samples:
+        raise ValueError("`samples` 0 must be at least 1 with `loss` nce")
+    if config.loss == "hierarchical" and config.samples:
+        raise ValueError(f"`samples` {config.samples} is not for `loss` hierarchical; leave it out")
     train_documents, valid_documents = (
         tokenized(part, config.tokenize) for part in documents(config)
     )
@@ -63,9 +75,16 @@ def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
     sizes = {"context": config.context, "batch_size": config.batch_size}
     ngrams, held_out = Ngrams(train, **sizes, seed=config.seed), Ngrams(valid, **sizes)
 
+    counts = _counts(train)
+
+    def fill(model: Any) -> None:
+        if config.loss == "hierarchical":
+            model.get_layer("softmax").set_counts(counts)
+
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+        parameters = sum(math.prod(w.shape) for w in encoder.trainable_weights)  # without a tree
         return (
-            f"NNLM with {encoder.count_params() / 1e6:.2f} M parameters; {train.num_tokens:,} "
+            f"NNLM with {parameters / 1e6:.2f} M parameters; {train.num_tokens:,} "
             f"tokens of {train.num_sentences:,} sentences, {ngrams.steps_per_epoch:,.1f} updates "
             f"an epoch; held out: {valid.num_tokens:,} tokens"
         )
@@ -82,16 +101,28 @@ def prepare(config: NNLMConfig, before: Any, strategy: Any) -> Preparation:
             "direct": config.direct,
             "dropout": config.dropout,
             "num_samples": config.samples or None,
+            **loss_arguments(config.loss, "softmax", counts),
         },
         text={},
         corpus={"tokens": train.num_tokens, "crc32": int32_checksum(train.ids)},
         objective=NNLMPretraining,
+        prepare_model=fill,
         describe=describe,
         measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),
         line=lambda when, results: (
             f"held out, full softmax, {when}: perplexity {results['perplexity']:.2f}"
         ),
     )
+
+
+def _counts(corpus: Any) -> Any:
+    """Return how often each word of the vocabulary is to be predicted, int64 `[V]`."""
+    from tfnlp.data.corpus.arrays import count_ids
+
+    counts = count_ids(corpus.ids, corpus.vocab_size)
+    counts[corpus.unknown_id] += counts[corpus.vocab_size :].sum()
+    counts[corpus.end_id] += corpus.num_sentences
+    return counts[: corpus.vocab_size]
 
 
 def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:

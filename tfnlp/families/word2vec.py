@@ -2,24 +2,19 @@
 
 import dataclasses
 import os
-import sys
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families.config import TrainingConfig, WordTextConfig
-from tfnlp.families.family import Family, Measured
-from tfnlp.families.preparation import (
-    Preparation,
-    Vocabulary,
-    changed,
-    documents,
-    learnt_once,
-    sentences,
-    tokenized,
-    tokenized_once,
-    vocabulary_tokens,
-    write_lines,
+from tfnlp.families.config import TrainingConfig
+from tfnlp.families.counted_words import (
+    COUNTS,
+    CountedTextConfig,
+    read_corpora,
+    read_counts,
+    read_words,
 )
+from tfnlp.families.family import Family, Measured
+from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
 from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.use_config import EvaluateConfig
 from tfnlp.families.vectors import (
@@ -30,8 +25,7 @@ from tfnlp.families.vectors import (
     export_vectors,
     text_vectors,
 )
-
-COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the training text
+from tfnlp.families.word_losses import loss_arguments
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -39,14 +33,19 @@ COUNTS = "counts.txt"  # beside the vocabulary: how often each word is in the tr
     epochs=5, batch_size=96, learning_rate=0.3, warmup=0.0, schedule="linear",
     optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
 )  # fmt: skip
-class Word2VecConfig(TrainingConfig, WordTextConfig):
+class Word2VecConfig(TrainingConfig, CountedTextConfig):
     """One vector a word, from the words around it; the recipe of word2vec.c."""
 
-    lowercase: bool = option(False, "lower-case the text", group="text", record="text")
     architecture: str = option(
         "skipgram",
         "predict a word from each of its neighbours (skipgram) or from their mean (cbow)",
         choices=("skipgram", "cbow"), group="model",
+    )  # fmt: skip
+    loss: str = option(
+        "negative",
+        "how the word is found: negative: told from random words; hierarchical: by a softmax along "
+        "a Huffman tree; nce: noise-contrastive estimation, random words with their probabilities",
+        choices=("negative", "hierarchical", "nce"), group="model",
     )  # fmt: skip
     dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
     window: int = option(
@@ -80,23 +79,12 @@ class Word2VecConfig(TrainingConfig, WordTextConfig):
 
 
 def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
-    """Return what word2vec's training needs: blocks of text, the loss of negative sampling."""
-    from tfnlp.data import WordBlocks, WordCorpus
+    """Return what word2vec's training needs: blocks of text, and the loss of their words."""
+    from tfnlp.data import WordBlocks
     from tfnlp.data.corpus.arrays import int32_checksum
     from tfnlp.tasks import Word2Vec
 
-    train_documents, valid_documents = (_changed(d, config) for d in documents(config))
-    words = _vocabulary(config, train_documents)
-
-    def corpus(documents: Any) -> WordCorpus:
-        return tokenized_once(
-            documents,
-            ["words", words],
-            lambda folder: WordCorpus.build(sentences(documents), words, folder),
-            lambda folder: WordCorpus.read(folder, words),
-        )
-
-    train, valid = corpus(train_documents), corpus(valid_documents)
+    words, train, valid = read_corpora(config)
     sizes = dict(
         batch_size=config.batch_size,
         block=config.block,
@@ -112,10 +100,15 @@ def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
     def fill(model: Any) -> None:
         if subwords is not None:
             model.get_layer("word_embedding").set_subwords(*subwords)
+        if config.loss != "negative":
+            model.get_layer("loss").set_counts(train.counts)
 
     def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+        kind = config.architecture
+        if config.loss != "negative":
+            kind += f", {config.loss}"
         return (
-            f"word2vec ({config.architecture}) of {len(words):,} words x {config.dimension}; "
+            f"word2vec ({kind}) of {len(words):,} words x {config.dimension}; "
             f"{train.num_words:,} words of {train.num_sentences:,} sentences, {train.unknown:,} "
             f"rare ones left out; {blocks.steps_per_epoch:,} updates an epoch; held out: "
             f"{valid.num_words:,} words"
@@ -126,7 +119,7 @@ def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
         batches=blocks,
         held_out=held_out.evaluation_batches(config.evaluate_batches),
         vocabulary=Vocabulary(words, read_words, write_lines),
-        arguments=_arguments(config, words, subwords),
+        arguments=_arguments(config, train, subwords),
         text={"min_n": config.min_n, "max_n": config.max_n} if subwords is not None else {},
         corpus={"words": train.num_words, "crc32": int32_checksum(train.ids)},
         objective=lambda model: Word2Vec(model, blocks.words_per_block),
@@ -139,44 +132,6 @@ def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
         loss_scale=float(config.batch_size * config.block * pairs),
         perplexity=False,
     )
-
-
-def read_words(path: str) -> list[str]:
-    """Return the words of a run, or of any file with one word a line.
-
-    Raises:
-        ValueError: for an empty file, or a line that is not one word.
-    """
-    from tfnlp.text.lines import read_lines, shown
-
-    words = read_lines(path, "vocabulary file")
-    for number, word in enumerate(words, 1):
-        if word.split() != [word]:
-            raise ValueError(
-                f"vocabulary file {path} has {shown(word)} in line {number}; expected one word"
-            )
-    if not words:
-        raise ValueError(f"vocabulary file {path} is empty; expected one word a line")
-    return words
-
-
-def _changed(documents: Any, config: Word2VecConfig) -> Any:
-    documents = tokenized(documents, config.tokenize)
-    return changed(documents, str.lower) if config.lowercase else documents
-
-
-def _vocabulary(config: Word2VecConfig, documents: Any) -> list[str]:
-    from tfnlp.data import frequent_words
-
-    def learn() -> list[str]:
-        print("counting words", file=sys.stderr)
-        return frequent_words(sentences(documents), config.min_count, config.max_vocab)
-
-    def make() -> list[str]:
-        decides = ["frequent words", config.min_count, config.max_vocab]
-        return learnt_once(documents, decides, learn, read_words, write_lines)
-
-    return vocabulary_tokens(config, read_words, make)
 
 
 def _subwords(config: Word2VecConfig, words: list[str]) -> Any:
@@ -197,11 +152,11 @@ def _subwords(config: Word2VecConfig, words: list[str]) -> Any:
     return rows, splits
 
 
-def _arguments(config: Word2VecConfig, words: list[str], subwords: Any) -> dict[str, Any]:
+def _arguments(config: Word2VecConfig, corpus: Any, subwords: Any) -> dict[str, Any]:
     import numpy as np
 
     arguments = {
-        "vocab_size": len(words),
+        "vocab_size": len(corpus.words),
         "hidden_size": config.dimension,
         "architecture": config.architecture,
         "window": config.window,
@@ -212,7 +167,7 @@ def _arguments(config: Word2VecConfig, words: list[str], subwords: Any) -> dict[
     if subwords is not None:
         most = int(np.diff(subwords[1]).max())
         arguments.update(buckets=config.buckets, most_subwords=most)
-    return arguments
+    return {**arguments, **loss_arguments(config.loss, "negative", corpus.counts)}
 
 
 def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
@@ -242,7 +197,7 @@ def finish(loaded: Any, path: str) -> None:
     from tfnlp.text import Subwords, WordVectors
     from tfnlp.training.run import read_config
 
-    words, counts = loaded.words, _read_counts(os.path.join(path, COUNTS))
+    words, counts = loaded.words, read_counts(path)
     table = loaded.encoder.get_layer("word_embedding").embeddings.numpy()
     if loaded.config.get("buckets") is None:
         loaded.word_vectors = WordVectors(words, table, counts)
@@ -252,19 +207,6 @@ def finish(loaded: Any, path: str) -> None:
     sizes = (find(path, run, f"text.{name}") for name in ("min_n", "max_n"))
     subwords = Subwords(rest, *sizes)
     loaded.word_vectors = WordVectors(words, subwords.vectors(words, own), counts, subwords)
-
-
-def _read_counts(path: str) -> Any:
-    import numpy as np
-
-    from tfnlp.text.lines import read_lines
-
-    if not os.path.exists(path):
-        return None
-    lines = read_lines(path, "file of counts")
-    if not all(line.isdecimal() and len(line) < 19 for line in lines):
-        raise ValueError(f"file of counts {path} holds something else; expected whole numbers")
-    return np.array(lines, "int64")
 
 
 def recognise_file(path: str) -> bool:

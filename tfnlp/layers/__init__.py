@@ -14,6 +14,7 @@ from tfnlp.layers.char_cnn import CharCNN
 from tfnlp.layers.crf import CRF
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.embeddings import PositionEmbedding, SegmentEmbedding, TokenEmbedding
+from tfnlp.layers.glove_loss import GloVeLoss
 from tfnlp.layers.heads import (
     DiscriminatorHead,
     LogitBias,
@@ -21,9 +22,16 @@ from tfnlp.layers.heads import (
     NextSentenceHead,
     Pooler,
 )
+from tfnlp.layers.hierarchical_softmax import HierarchicalSoftmax
+from tfnlp.layers.hierarchical_windows import HierarchicalCBOWLoss, HierarchicalSkipGramLoss
 from tfnlp.layers.highway import Highway
 from tfnlp.layers.low_rank import LowRank, LowRankUpdate
 from tfnlp.layers.negative_sampling import CBOWLoss, SkipGramLoss
+from tfnlp.layers.noise_contrastive import (
+    NCECBOWLoss,
+    NCESkipGramLoss,
+    NoiseContrastiveSoftmax,
+)
 from tfnlp.layers.normalization import LayerNorm
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialization
@@ -48,6 +56,10 @@ __all__ = [
     "DotAttention",
     "Dropout",
     "GeneralAttention",
+    "GloVeLoss",
+    "HierarchicalCBOWLoss",
+    "HierarchicalSkipGramLoss",
+    "HierarchicalSoftmax",
     "Highway",
     "LayerNorm",
     "LogitBias",
@@ -55,7 +67,10 @@ __all__ = [
     "LowRankUpdate",
     "MaskedLMHead",
     "MultiHeadAttention",
+    "NCECBOWLoss",
+    "NCESkipGramLoss",
     "NextSentenceHead",
+    "NoiseContrastiveSoftmax",
     "Pooler",
     "PositionEmbedding",
     "ProjectedLSTM",

@@ -19,8 +19,22 @@ from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
+def check_block(words: int | None, window: int) -> None:
+    """Check that a block has centres.
+
+    Raises:
+        ValueError: if it has none.
+    """
+    if words is None or words <= 2 * window:
+        raise ValueError(
+            f"inputs have {words} words a block; expected more than twice the window, {2 * window}"
+        )
+
+
 class _NegativeSampling(keras.layers.Layer):
     """The base of both losses: the table of output vectors u, initially zero, and the windows."""
+
+    of_means = False  # whether a centre is found from the mean of its window
 
     def __init__(
         self, vocab_size: int, window: int = 5, negatives: float = 5.0, **kwargs: Any
@@ -43,28 +57,25 @@ class _NegativeSampling(keras.layers.Layer):
             dtype="float32",
             autocast=False,
         )
-        self._check(inputs_shape[-2])
+        check_block(inputs_shape[-2], self.window)
         self.block_size = inputs_shape[-2] - 2 * self.window
-
-    def _check(self, words: int | None) -> None:
-        if words is None or words <= 2 * self.window:
-            raise ValueError(
-                f"inputs have {words} words a block; expected more than twice the window, "
-                f"{2 * self.window}"
-            )
 
     @functools.cached_property
     def _bands(self) -> np.ndarray:
         return _bands(self.block_size, self.window)
 
-    def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, int]:
-        """Return u of centres and negatives, float32 `[B, L + N, D]`, and L."""
-        self._check(word_ids.shape[1])
+    def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, Tensor | None, int]:
+        """Return u of centres and negatives, `[B, L + N, D]`, `_shifts` of the same, and L."""
+        check_block(word_ids.shape[1], self.window)
         size = self.block_size
         centres = word_ids[:, self.window : self.window + size]
         # One lookup for both: each table's gradient is one list of rows.
-        rows = look_up(self.kernel, ops.concatenate([centres, negative_ids], 1))  # [B, L + N, D]
-        return rows, size
+        ids = ops.concatenate([centres, negative_ids], 1)
+        return look_up(self.kernel, ids), self._shifts(ids), size
+
+    def _shifts(self, ids: Tensor) -> Tensor | None:
+        """Return what is added to the scores of words, float32 `[B, L + N]`; None: nothing."""
+        return None
 
     def _band(self, left: Tensor, right: Tensor) -> Tensor:
         """Return float32 `[B, L, L + 2W]`: 1 where a word is in the window of a centre, else 0."""
@@ -77,7 +88,7 @@ class _NegativeSampling(keras.layers.Layer):
     def compute_output_spec(
         self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
     ) -> keras.KerasTensor:
-        self._check(inputs.shape[1])
+        check_block(inputs.shape[1], self.window)
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
 
     def get_config(self) -> dict[str, Any]:
@@ -121,8 +132,10 @@ class SkipGramLoss(_NegativeSampling):
         self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
     ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
-        rows, size = self._rows(word_ids, negative_ids)
+        rows, shifts, size = self._rows(word_ids, negative_ids)
         scores = ops.einsum("bld,bcd->blc", rows, inputs)  # [B, L + N, L + 2W]
+        if shifts is not None:
+            scores += shifts[..., None]
         band = self._band(left, right)
         weights = ops.sum(band, 1, keepdims=True)  # [B, 1, L + 2W], pairs of each word
         weights *= self.negatives / negative_ids.shape[1]
@@ -146,11 +159,13 @@ class CBOWLoss(_NegativeSampling):
         ValueError: as `SkipGramLoss`.
     """
 
+    of_means = True
+
     def call(
         self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
     ) -> Tensor:
         inputs = ops.cast(inputs, "float32")
-        rows, size = self._rows(word_ids, negative_ids)
+        rows, shifts, size = self._rows(word_ids, negative_ids)
         found = ops.cast(left + right, "float32")[..., None]  # [B, L, 1]
         shares = self._band(left, right) / ops.maximum(found, 1.0)  # [B, L, L + 2W]
         means = ops.matmul(shares, inputs)  # [B, L, D]
@@ -158,6 +173,9 @@ class CBOWLoss(_NegativeSampling):
         centres, noise = ops.split(rows, [size], axis=1)  # slices would have a slow gradient
         true = ops.sum(centres * means, -1, keepdims=True)  # [B, L, 1]
         false = ops.einsum("bld,bnd->bln", means, noise)  # [B, L, N]
+        if shifts is not None:
+            true += shifts[:, :size, None]
+            false += shifts[:, None, size:]
         false = ops.sum(ops.softplus(false), -1, keepdims=True)
         weight = self.negatives / negative_ids.shape[1]
         return ops.sum((ops.softplus(-true) + weight * false) * real, (1, 2))

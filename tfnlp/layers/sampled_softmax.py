@@ -93,10 +93,13 @@ class SampledSoftmax(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias",
             shape=(self.vocab_size,),
-            initializer="zeros",
+            initializer=self._bias_initializer(),
             dtype="float32",
             autocast=False,
         )
+
+    def _bias_initializer(self) -> Any:
+        return "zeros"
 
     def call(self, inputs: Tensor, targets: Tensor | None = None, training: bool = False) -> Tensor:
         if targets is None:

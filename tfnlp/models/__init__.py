@@ -61,6 +61,7 @@ from tfnlp.models.elmo import (
 from tfnlp.models.feature_tasks import FEATURES, feature_task, select_layers
 from tfnlp.models.fewer_layers import with_layers
 from tfnlp.models.generation import generate
+from tfnlp.models.glove import glove
 from tfnlp.models.gpt import (
     GPT,
     GPT2_LARGE,
@@ -185,6 +186,7 @@ __all__ = [
     "encoder_for_tasks",
     "feature_task",
     "generate",
+    "glove",
     "gpt",
     "gpt_pretrainer",
     "gpt_task",

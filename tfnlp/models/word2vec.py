@@ -2,11 +2,24 @@
 
 import keras
 
-from tfnlp.layers import CBOWLoss, SkipGramLoss, SubwordEmbedding, WordEmbedding
+from tfnlp.layers import (
+    CBOWLoss,
+    HierarchicalCBOWLoss,
+    HierarchicalSkipGramLoss,
+    NCECBOWLoss,
+    NCESkipGramLoss,
+    SkipGramLoss,
+    SubwordEmbedding,
+    WordEmbedding,
+)
 from tfnlp.layers.types import DType
 from tfnlp.models.sizes import check_positive
 
-ARCHITECTURES = {"skipgram": SkipGramLoss, "cbow": CBOWLoss}
+LOSSES = {
+    "negative": {"skipgram": SkipGramLoss, "cbow": CBOWLoss},
+    "hierarchical": {"skipgram": HierarchicalSkipGramLoss, "cbow": HierarchicalCBOWLoss},
+    "nce": {"skipgram": NCESkipGramLoss, "cbow": NCECBOWLoss},
+}
 
 
 def word2vec(
@@ -19,13 +32,16 @@ def word2vec(
     block: int = 32,
     buckets: int | None = None,
     most_subwords: int | None = None,
+    loss: str = "negative",
+    depth: int | None = None,
     dtype: DType = None,
     name: str = "word2vec",
 ) -> keras.Model:
-    """Return skip-gram or CBOW with negative sampling over blocks of text.
+    """Return skip-gram or CBOW over blocks of text, with one of three losses.
 
     The vectors are the rows of the layer `word_embedding`, initially uniform in +-1/(2H); those of
-    words as outputs, the kernel of the layer `loss`, are initially zero (both as in word2vec.c).
+    words (or nodes) as outputs, the kernel of the layer `loss`, are initially zero (both as in
+    word2vec.c).
     With `buckets` the model is fastText: `word_embedding` is a `SubwordEmbedding`, whose n-grams
     must be set, see there.
 
@@ -33,6 +49,10 @@ def word2vec(
         vocab_size: words V.
         hidden_size: width H.
         architecture: "skipgram" (see `SkipGramLoss`) or "cbow" (see `CBOWLoss`).
+        loss: "negative" for negative sampling, "hierarchical" for a softmax by a tree (see
+            `HierarchicalSkipGramLoss`), "nce" for noise-contrastive estimation (see
+            `NCESkipGramLoss`). The latter two need `set_counts` of the layer `loss`, see there.
+        depth: of "hierarchical", the longest path of the tree; None: that of a balanced tree.
         window: W, the largest number of words on either side.
         negatives: k, the total weight of the negatives of a pair.
         samples: N, negatives drawn for a block.
@@ -43,40 +63,35 @@ def word2vec(
         name: name of the model.
 
     Inputs: dict of int32 as from `tfnlp.data.WordBlocks`: `input_word_ids` `[B, L + 2W]`, `left`
-    and `right` `[B, L]`, `negative_ids` `[B, N]`.
+    and `right` `[B, L]`, and but for "hierarchical" `negative_ids` `[B, N]`.
 
     Outputs: dict of `word_emb` `[B, L + 2W, H]` and `losses` float32 `[B]`, the sum over each
     block's pairs (CBOW: centres).
 
     Raises:
-        ValueError: for an unknown architecture, sizes below 1, or negatives not above 0.
+        ValueError: for an unknown architecture or loss, sizes below 1, negatives not above 0, or a
+            depth below that of a balanced tree.
     """
-    if architecture not in ARCHITECTURES:
+    if loss not in LOSSES:
+        raise ValueError(f"loss={loss!r} is unknown; choose one of {sorted(LOSSES)}")
+    if architecture not in LOSSES[loss]:
         raise ValueError(
-            f"architecture={architecture!r} is unknown; choose one of {sorted(ARCHITECTURES)}"
+            f"architecture={architecture!r} is unknown; choose one of {sorted(LOSSES[loss])}"
         )
     check_positive(window=window, samples=samples, block=block)
-    inputs = {
-        key: keras.Input((size,), dtype="int32", name=key)
-        for key, size in (
-            ("input_word_ids", block + 2 * window),
-            ("left", block),
-            ("right", block),
-            ("negative_ids", samples),
-        )
-    }
+    if loss == "hierarchical":
+        drawn, more_loss = {}, {"depth": depth}
+    else:
+        drawn, more_loss = {"negative_ids": samples}, {"negatives": negatives}
+    sizes = {"input_word_ids": block + 2 * window, "left": block, "right": block, **drawn}
+    inputs = {key: keras.Input((size,), dtype="int32", name=key) for key, size in sizes.items()}
     more = {"dtype": dtype, "name": "word_embedding"}
     if buckets is None:
         table = WordEmbedding(vocab_size, hidden_size, **more)
     else:
         table = SubwordEmbedding(vocab_size, hidden_size, buckets, most_subwords or 0, **more)
     vectors = table(inputs["input_word_ids"])
-    loss = ARCHITECTURES[architecture](vocab_size, window, negatives, dtype=dtype, name="loss")
-    losses = loss(
-        vectors,
-        word_ids=inputs["input_word_ids"],
-        left=inputs["left"],
-        right=inputs["right"],
-        negative_ids=inputs["negative_ids"],
-    )
+    layer = LOSSES[loss][architecture](vocab_size, window, **more_loss, dtype=dtype, name="loss")
+    named = {name: inputs[name] for name in inputs if name != "input_word_ids"}
+    losses = layer(vectors, word_ids=inputs["input_word_ids"], **named)
     return keras.Model(inputs, {"word_emb": vectors, "losses": losses}, name=name)

@@ -80,7 +80,7 @@ def pretrain(
     """Pretrain a model, or finish a run that was stopped; what `tfnlp pretrain` does.
 
     Args:
-        family: "word2vec", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
+        family: "word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert",
             "roberta", "distilbert", "albert" or "electra".
         text: Paths, globs, `tfds:` or `book:` names; a list of texts, of documents (lists of
             sentences) or of dicts; a pandas frame; a `tf.data.Dataset`. Of models that translate a

@@ -5,6 +5,7 @@ from tfnlp.tasks.distillation import Distillation
 from tfnlp.tasks.electra_pretraining import ElectraPretraining
 from tfnlp.tasks.elmo_pretraining import ElmoPretraining
 from tfnlp.tasks.fine_tuning import FineTuning
+from tfnlp.tasks.glove import GloVe
 from tfnlp.tasks.gpt_finetuning import GPTFineTuning
 from tfnlp.tasks.gpt_pretraining import GPTPretraining
 from tfnlp.tasks.keras_task import KerasTask
@@ -28,6 +29,7 @@ __all__ = [
     "FineTuning",
     "GPTFineTuning",
     "GPTPretraining",
+    "GloVe",
     "KerasTask",
     "NNLMPretraining",
     "SentenceTraining",

@@ -1,15 +1,14 @@
-"""Training of word2vec: negative sampling."""
+"""Training of word2vec: negative sampling, hierarchical softmax or noise-contrastive estimation."""
 
 import keras
 from keras import ops
 
-from tfnlp.layers import CBOWLoss
 from tfnlp.layers.types import Tensor
 from tfnlp.tasks.task import Batch, Sums, Task, Tensors
 
 
 class Word2Vec(Task):
-    """Negative sampling (Mikolov et al. 2013), the mean over pairs of a word and a neighbour.
+    """The loss of a `word2vec` model, the mean over pairs of a word and a neighbour.
 
     CBOW has one pair for each word: the mean of its neighbours, and itself.
 
@@ -29,7 +28,7 @@ class Word2Vec(Task):
         if "losses" not in model.output:
             raise ValueError("model has no output `losses`; build it with tfnlp.models.word2vec")
         self.words_per_block = words_per_block
-        self._cbow = isinstance(model.get_layer("loss"), CBOWLoss)
+        self._of_means = model.get_layer("loss").of_means
 
     def tokens(self, batch: Batch) -> Tensor | None:
         """Return the words of the text, see `words_per_block`."""
@@ -40,7 +39,7 @@ class Word2Vec(Task):
     def targets(self, batch: Batch) -> Tensors:
         """Return the number of pairs: dict of a float32 scalar."""
         pairs = batch["left"] + batch["right"]  # [B, L]
-        if self._cbow:
+        if self._of_means:
             pairs = ops.minimum(pairs, 1)
         return {"pairs": ops.cast(ops.sum(pairs), "float32")}
 

@@ -1,0 +1,128 @@
+"""Hierarchical softmax against the enumeration of all words, along each path node by node."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.layers.negative_sampling_test import sigmoid, windows
+from tests.layers.reference import randomize
+from tfnlp.layers import HierarchicalCBOWLoss, HierarchicalSkipGramLoss, HierarchicalSoftmax
+from tfnlp.layers.huffman import huffman_tree
+
+V, P, B, L, W = 30, 7, 3, 6, 2
+COUNTS = (200 / np.arange(1, V + 1)).astype(int)
+DEPTH = huffman_tree(COUNTS).shape[1] + 2  # with padding
+
+
+def make(layer, shape, scale=0.7, counts=COUNTS, **arguments):
+    made = layer(V, depth=DEPTH, **arguments)
+    made.build(shape)
+    if counts is not None:
+        made.set_counts(counts)
+    randomize(made, np.random.default_rng(0), scale)
+    return made
+
+
+def enumeration(softmax, x):
+    """P of every word for one vector, and d log P / d scores of the nodes: `[V]`, `[V, V - 1]`."""
+    kernel = np.asarray(softmax.kernel, "float64")
+    bias = 0 if softmax.bias is None else np.asarray(softmax.bias, "float64")
+    right = sigmoid(-(kernel @ x + bias))  # of each node
+    probabilities, slopes = np.ones(V), np.zeros((V, V - 1))
+    for word, path in enumerate(softmax.tree.numpy()):
+        for step in path[path != 0]:
+            node = abs(step) - 1
+            probabilities[word] *= right[node] if step < 0 else 1 - right[node]
+            slopes[word, node] = -(1 - right[node]) if step < 0 else right[node]
+    return probabilities, slopes
+
+
+@pytest.mark.parametrize("counts", [COUNTS, None])
+@pytest.mark.parametrize("use_bias", [True, False])
+def test_probabilities_and_gradients_are_those_of_the_enumeration(use_bias, counts):
+    softmax = make(HierarchicalSoftmax, (None, P), counts=counts, use_bias=use_bias)
+    rng = np.random.default_rng(1)
+    x, upstream = rng.standard_normal((2, B, P)).astype("float32"), rng.standard_normal((2, B))
+    y = rng.integers(0, V, (2, B)).astype("int32")
+    y[0, 0] = 0  # the most frequent word: its path has padding
+    variables = [softmax.kernel.value] + ([softmax.bias.value] if use_bias else [])
+    with tf.GradientTape() as tape:
+        inputs = tf.constant(x)
+        tape.watch(inputs)
+        losses = softmax(inputs, y)
+        total = tf.reduce_sum(losses * upstream.astype("float32"))
+    gradients = tape.gradient(total, [inputs, *variables])
+    assert isinstance(gradients[1], tf.IndexedSlices)  # never the whole table
+    logs = np.asarray(softmax(x))
+    want = [np.zeros(x.shape), np.zeros((V - 1, P)), np.zeros(V - 1)]
+    for place in np.ndindex(2, B):
+        probabilities, slopes = enumeration(softmax, x[place].astype("float64"))
+        np.testing.assert_allclose(probabilities.sum(), 1, rtol=1e-12)
+        np.testing.assert_allclose(logs[place], np.log(probabilities), rtol=1e-4)
+        np.testing.assert_allclose(losses[place], -np.log(probabilities[y[place]]), rtol=1e-4)
+        slope = -upstream[place] * slopes[y[place]]
+        want[0][place] = slope @ np.asarray(softmax.kernel)
+        want[1] += slope[:, None] * x[place]
+        want[2] += slope
+    for g, w in zip(gradients, want, strict=False):
+        np.testing.assert_allclose(tf.convert_to_tensor(g), w, rtol=1e-3, atol=1e-5)
+
+
+def blocks():
+    rng = np.random.default_rng(2)
+    x = {
+        "inputs": rng.standard_normal((B, L + 2 * W, P)).astype("float32"),
+        "word_ids": rng.integers(0, V, (B, L + 2 * W)).astype("int32"),
+        "left": rng.integers(0, W + 1, (B, L)).astype("int32"),
+        "right": rng.integers(0, W + 1, (B, L)).astype("int32"),
+    }
+    x["left"][0, :2] = x["right"][0, :2] = 0  # words that stand alone
+    return x
+
+
+@pytest.mark.parametrize("size", [L, 11, 1])  # groups of six, of one, and one centre
+@pytest.mark.parametrize("layer", [HierarchicalSkipGramLoss, HierarchicalCBOWLoss])
+def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
+    monkeypatch.setattr("tests.layers.negative_sampling_test.L", size)
+    monkeypatch.setattr(f"{__name__}.L", size)
+    x, upstream = blocks(), np.array([1.0, -2.0, 0.5], "float32")
+    loss = make(layer, x["inputs"].shape, window=W)
+    inputs, softmax = tf.constant(x["inputs"]), loss.softmax
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        losses = loss(**{**x, "inputs": inputs})
+        total = tf.reduce_sum(losses * upstream)
+    d_inputs, d_kernel = tape.gradient(total, [inputs, softmax.kernel.value])
+    want = np.zeros(B), np.zeros(x["inputs"].shape), np.zeros((V - 1, P))
+    kernel = np.asarray(softmax.kernel, "float64")
+    for block in range(B):
+        vectors = x["inputs"][block].astype("float64")
+        for centre, near in windows(x, block):
+            groups = [near] if layer is HierarchicalCBOWLoss else [[j] for j in near]
+            for places in filter(len, groups):
+                mean, word = vectors[places].mean(0), x["word_ids"][block, centre]
+                probabilities, slopes = enumeration(softmax, mean)
+                want[0][block] -= np.log(probabilities[word])
+                slope = -upstream[block] * slopes[word]
+                want[1][block, places] += slope @ kernel / len(places)
+                want[2][:] += slope[:, None] * mean
+    for g, w in zip((losses, d_inputs, d_kernel), want, strict=True):
+        np.testing.assert_allclose(tf.convert_to_tensor(g), w, rtol=1e-3, atol=1e-4)
+
+
+def test_huge_scores_give_finite_losses_and_gradients():
+    softmax = make(HierarchicalSoftmax, (None, P), scale=300.0)
+    x, y = tf.ones((4, P)), np.array([0, 5, 11, 29], "int32")
+    with tf.GradientTape() as tape:
+        losses = softmax(x, y)
+    gradient = tf.convert_to_tensor(tape.gradient(losses, softmax.kernel.value))
+    assert np.isfinite(losses).all() and np.isfinite(gradient).all() and np.max(losses) > 1000
+
+
+def test_at_first_every_decision_is_even():
+    softmax = HierarchicalSoftmax(V, DEPTH)
+    x, y = tf.ones((V, P)), np.arange(V, dtype="int32")
+    softmax.build(x.shape)
+    softmax.set_counts(COUNTS)
+    lengths = (huffman_tree(COUNTS) != 0).sum(1)
+    np.testing.assert_allclose(softmax(x, y), np.log(2) * lengths, rtol=1e-5)

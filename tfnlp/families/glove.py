@@ -1,0 +1,160 @@
+"""GloVe (Pennington, Socher & Manning 2014) as a family."""
+
+import dataclasses
+import os
+from typing import Any
+
+from tfnlp.configs import option, redefine
+from tfnlp.families.config import TrainingConfig
+from tfnlp.families.counted_words import (
+    COUNTS,
+    CountedTextConfig,
+    read_corpora,
+    read_counts,
+    read_words,
+)
+from tfnlp.families.family import Family
+from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
+from tfnlp.families.sentences import of_word_vectors
+from tfnlp.families.vectors import (
+    VECTOR_EXPORTS,
+    VECTOR_MEASURES,
+    VECTOR_PREDICTION,
+    evaluate_vectors,
+    export_vectors,
+    text_vectors,
+)
+
+_COMMON = 5.0  # X_ij from which a pair of the held-out text counts
+
+
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=25, batch_size=4096, learning_rate=0.3, warmup=0.0, schedule="constant",
+    optimizer="rowwise_adagrad", weight_decay=0.0, clip_norm=0.0, steps_per_call=100, min_count=5,
+)  # fmt: skip
+class GloVeConfig(TrainingConfig, CountedTextConfig):
+    """One vector a word, from how often it is near each other word."""
+
+    dimension: int = option(100, "numbers in a vector", at_least=1, group="model")
+    x_max: float = option(
+        100.0, "count from which all pairs of words weigh the same; large texts need more",
+        above=0, group="model",
+    )  # fmt: skip
+    alpha: float = option(
+        0.75, "exponent of the weights of pairs that are rarer", at_least=0, group="model"
+    )
+    window: int = option(
+        10, "words on either side; a pair d words apart counts 1/d",
+        at_least=1, group="text", record="training",
+    )  # fmt: skip
+    left_only: bool = option(
+        False, "count only words before a word, not those after it",
+        group="text", record="training",
+    )  # fmt: skip
+
+
+def prepare(config: GloVeConfig, before: Any, strategy: Any) -> Preparation:
+    """Return what GloVe's training needs: the co-occurrence matrix, and the loss of its cells."""
+    from tfnlp.data import CooccurrenceBatches
+    from tfnlp.data.corpus.arrays import int32_checksum
+    from tfnlp.data.corpus.cooccurrence import counted_once
+    from tfnlp.tasks import GloVe
+
+    words, train, valid = read_corpora(config)
+    cells, held_cells = (
+        counted_once(corpus, config.window, not config.left_only) for corpus in (train, valid)
+    )
+    batches = CooccurrenceBatches(cells, batch_size=config.batch_size, seed=config.seed)
+    held_out = CooccurrenceBatches(
+        # Rare pairs of a short text say little about how rare they are, and are most of the pairs.
+        held_cells.at_least(min(_COMMON, held_cells.values.max())),
+        batch_size=config.batch_size,
+        # As if the held-out text were as long as the other: the vectors are learnt for that one.
+        scale=train.num_words / valid.num_words,
+    )
+
+    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+        return (
+            f"GloVe of {len(words):,} words x {config.dimension}; {train.num_words:,} words of "
+            f"{train.num_sentences:,} sentences, {train.unknown:,} rare ones left out; "
+            f"{batches.num_cells:,} pairs of words near each other, "
+            f"{batches.steps_per_epoch:,.1f} updates an epoch; held out: {valid.num_words:,} words"
+        )
+
+    return Preparation(
+        batches=batches,
+        held_out=held_out.evaluation_batches(config.evaluate_batches),
+        vocabulary=Vocabulary(words, read_words, write_lines),
+        arguments={
+            "vocab_size": len(words),
+            "hidden_size": config.dimension,
+            "x_max": config.x_max,
+            "alpha": config.alpha,
+        },
+        text={},
+        corpus={"words": train.num_words, "crc32": int32_checksum(train.ids)},
+        objective=GloVe,
+        files={COUNTS: train.counts},
+        describe=describe,
+        measure=lambda trainer: trainer.evaluate(held_out.evaluation_batches()),
+        line=lambda when, results: f"held out, {when}: {results['loss']:.4f} a pair of words",
+        # Rows of a table get the sum over their cells.
+        loss_scale=float(config.batch_size),
+        perplexity=False,
+    )
+
+
+def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
+    """Return the model with new weights; it has no other pretrainer."""
+    from tfnlp import models
+
+    return models.glove(**arguments, dtype=dtype), None
+
+
+def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
+    """Return the GloVe of a run; `finish` makes its vectors."""
+    from tfnlp.convert.pretrained import Pretrained
+
+    model, _ = build(run["arguments"], {}, dtype)
+    words = read_words(os.path.join(path, "vocab.txt"))
+    return Pretrained(model, None, run["arguments"], words=words)
+
+
+def finish(loaded: Any, path: str) -> None:
+    """Make the word vectors `w + w~` from the restored weights."""
+    from tfnlp.text import WordVectors
+
+    model = loaded.encoder
+    tables = model.get_layer("word_embedding").embeddings, model.get_layer("loss").kernel
+    vectors = sum(table.numpy() for table in tables)
+    loaded.word_vectors = WordVectors(loaded.words, vectors, read_counts(path))
+
+
+def _glove() -> Any:
+    from tfnlp import models
+
+    return models.glove
+
+
+GLOVE = Family(
+    name="glove",
+    title="a GloVe",
+    summary="Pretrain GloVe: one vector a word, from how often it is near each other word.",
+    config=GloVeConfig,
+    sizes={},
+    sections={"arguments": (_glove, frozenset({"name", "dtype"}))},
+    build=build,
+    row=("dimension",),
+    prepare=prepare,
+    restore=restore,
+    finish=finish,
+    evaluate=evaluate_vectors,
+    evaluation=VECTOR_MEASURES,
+    needs=("analogies|similarity",),
+    export=export_vectors,
+    exports=VECTOR_EXPORTS,
+    vectors=text_vectors,
+    sentences=of_word_vectors,
+    prediction=VECTOR_PREDICTION,
+)

@@ -1,0 +1,25 @@
+"""Losses over the words of a vocabulary, which word2vec and NNLM choose from."""
+
+from typing import Any
+
+
+def loss_arguments(loss: str, default: str, counts: Any) -> dict[str, Any]:
+    """Return the arguments of a model for a loss; none for the one that earlier versions had.
+
+    Args:
+        loss: What the config says.
+        default: The loss that the model has without arguments.
+        counts: Int `[V]`, how often each word is in the training text.
+
+    Raises:
+        ValueError: for a tree of one word.
+    """
+    from tfnlp.layers.huffman import huffman_tree
+
+    if loss == default:
+        return {}
+    if loss != "hierarchical":
+        return {"loss": loss}
+    if len(counts) < 2:
+        raise ValueError("`loss` hierarchical needs a vocabulary of 2 words or more")
+    return {"loss": loss, "depth": huffman_tree(counts).shape[1]}

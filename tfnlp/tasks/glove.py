@@ -1,0 +1,43 @@
+"""Training of GloVe: weighted least squares over the cells of a co-occurrence matrix."""
+
+import keras
+from keras import ops
+
+from tfnlp.layers.types import Tensor
+from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+
+
+class GloVe(Task):
+    """`mean over cells (i, j) of f(X_ij) (w_i . w~_j + b_i + b~_j - log X_ij)^2`.
+
+    Pennington, Socher & Manning 2014, equation 8, divided by the number of cells.
+
+    Args:
+        model: from `tfnlp.models.glove`.
+
+    Batch: see `tfnlp.data.CooccurrenceBatches`.
+
+    Raises:
+        ValueError: for a model without `losses`.
+    """
+
+    def __init__(self, model: keras.Model) -> None:
+        super().__init__(model)
+        if "losses" not in model.output:
+            raise ValueError("model has no output `losses`; build it with tfnlp.models.glove")
+
+    def tokens(self, batch: Batch) -> Tensor:
+        """Return the number of cells: a float32 scalar."""
+        return ops.sum(ops.cast(batch["counts"] > 0, "float32"))
+
+    def targets(self, batch: Batch) -> Tensors:
+        """Return the number of cells: dict of a float32 scalar."""
+        return {"cells": self.tokens(batch)}
+
+    def losses(self, batch: Batch, outputs: Batch) -> Tensors:
+        """Return the sum over cells: dict of a float32 scalar."""
+        return {"cells": ops.sum(outputs["losses"])}
+
+    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
+        """Return nothing: there is no metric besides the loss."""
+        return {}
