@@ -118,7 +118,7 @@ def test_wrong_paths(tmp_path):
 @pytest.mark.parametrize(
     "task, arguments, message",
     [
-        ("parse", {}, "task must be one of classify, .* tag, embed; got 'parse'"),
+        ("parse", {}, "task must be one of classify, .* tag, roles, embed; got 'parse'"),
         ("classify", {"text": ["a", 1], "label": 0}, "text and label must be all names"),
         ("classify", {"text": 1.5}, "a column must be a name or a number from 0; got 1.5"),
         ("classify", {"text": -1}, "a column must be a name or a number from 0; got -1"),

@@ -123,6 +123,17 @@ def feature_task(output, **more):
     return make
 
 
+def words_alone(dtype="float32"):
+    """The network of roles without frozen layers."""
+    keras.config.set_dtype_policy(dtype)
+    try:
+        return models.feature_task(
+            "tag", 0, 5, units=4, num_classes=K, vocab_size=9, predicate_size=3
+        )
+    finally:
+        keras.config.set_dtype_policy("float32")
+
+
 def bert_task(output, **more):
     return lambda **dtype: models.bert_task(models.bert(**BERT, **dtype), output, **more)
 
@@ -139,7 +150,8 @@ def task_inputs(*shape):
     features = rng.standard_normal((*shape, T, 3, 5)).astype("float32") * mask[..., None, None]
     positions = mask.sum(-1).astype("int32") - 1
     return {**inputs, "input_type_ids": second.astype("int32"), "lm_layers": features} | {
-        "extract_positions": positions
+        "extract_positions": positions,
+        "predicate_mask": mask * (np.arange(T) == 1),
     }
 
 
@@ -198,6 +210,7 @@ MODELS = {
     "features choice": (feature_task("choice", pairs=True, sequences=2), TWO),
     "features tag": (feature_task("tag", num_classes=K, vocab_size=9), ONE),
     "features tag crf": (feature_task("tag", num_classes=K, crf=2.0), ONE),
+    "features of words alone": (words_alone, ONE),
     "features span": (feature_task("span"), ONE),
 }
 table = pytest.mark.parametrize("name", MODELS)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tests.hub import gpt_toy
-from tfnlp.data import Question, TaggedSentence, TaskExample
+from tfnlp.data import Question, RoleSentence, TaggedSentence, TaskExample
 from tfnlp.hub.modules.frozen_features import WordRows
 from tfnlp.tasks import encoding
 from tfnlp.tasks.encoding import encode_examples, targets
@@ -257,3 +257,40 @@ def test_first_words_have_no_space_before_them_beside_any_text():
     rows = ids["input_word_ids"].numpy()
     np.testing.assert_array_equal(rows[0], rows[1])
     np.testing.assert_array_equal(rows[2], rows[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_predicates_are_marked_in_every_window(kind, whole):
+    rng = np.random.default_rng(4)
+    spec = TaskSpec("roles", ("O", "A"), max_length=12, stride=3)
+    examples = []
+    for size in (1, 5, 14):
+        words = tuple(rng.choice(WORDS, size).tolist())
+        examples.append(RoleSentence(words, ("O",) * size, int(rng.integers(size))))
+    words = WordRows() if kind == "elmo" else None
+    encoder = TaskEncoder(reader_of(kind), spec, whole=whole)
+    found = encode_examples(encoder, spec, examples, words)
+    marks = found.inputs["input_type_ids" if whole else "predicate_mask"]
+    assert len(marks) > 3 and ("predicate_mask" in found.inputs) == (not whole)
+    for row, word, mark, ids, mask in zip(
+        found.row,
+        found.windows["token_word"],
+        marks,
+        found.inputs["input_word_ids"],
+        found.inputs["input_mask"],
+        strict=True,
+    ):
+        predicate = found.splits[row] + examples[row].predicate
+        np.testing.assert_array_equal(mark, word == predicate)
+        inside = np.flatnonzero(word >= 0)
+        assert mask.all() and len(ids) <= 12
+        if whole:  # start, the predicate, a delimiter, and the window
+            alone = examples[row].words[examples[row].predicate]
+            pieces = encoder.reader.read([], tf.ragged.constant([[alone]]), tf.ragged.constant(
+                [[examples[row].predicate > 0]]))[1].flat_values.numpy()  # fmt: skip
+            assert inside[0] == 2 + len(pieces)
+            if kind != "elmo":  # whose ids are rows of a table
+                np.testing.assert_array_equal(ids[1 : 1 + len(pieces)], pieces)
+        else:
+            assert inside[0] == 1

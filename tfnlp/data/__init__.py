@@ -14,6 +14,7 @@ from tfnlp.data.labelled.packed_batches import PackedTaskBatches
 from tfnlp.data.labelled.python_rows import examples_of
 from tfnlp.data.labelled.questions import Question
 from tfnlp.data.labelled.reading import read_task
+from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import TaskData
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 from tfnlp.data.labelled.token_batches import token_batches
@@ -51,6 +52,7 @@ __all__ = [
     "ParallelText",
     "Question",
     "SentencePairs",
+    "RoleSentence",
     "TaggedSentence",
     "TaskBatches",
     "TaskData",

@@ -162,6 +162,11 @@ def _layers_of(backbone: Pretrained, encoder: Any, choice: str) -> tuple[Any, in
     from tfnlp import models
     from tfnlp.hub.modules.frozen_features import EncoderFeatures
 
+    if choice == models.WORDS_ALONE:
+        raise ValueError(
+            f"`features` {choice} is of a model that reads whole words, an ELMo; {backbone.path} "
+            "reads pieces of words"
+        )
     if "embedding_output" not in encoder.output or "encoder_outputs" not in encoder.output:
         raise ValueError(f"{backbone.path} does not give its layers, which `features` takes")
     count = len(encoder.output["encoder_outputs"])

@@ -58,7 +58,7 @@ from tfnlp.models.elmo import (
     elmo_lstm,
     elmo_pretrainer,
 )
-from tfnlp.models.feature_tasks import FEATURES, feature_task, select_layers
+from tfnlp.models.feature_tasks import FEATURES, WORDS_ALONE, feature_task, select_layers
 from tfnlp.models.fewer_layers import with_layers
 from tfnlp.models.generation import generate
 from tfnlp.models.glove import glove
@@ -144,6 +144,7 @@ __all__ = [
     "ELMO_ORIGINAL",
     "ELMO_SMALL",
     "FEATURES",
+    "WORDS_ALONE",
     "GPT",
     "GPT2_LARGE",
     "GPT2_MEDIUM",

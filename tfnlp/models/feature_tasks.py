@@ -30,13 +30,14 @@ FEATURES = {
     "concat-last-four": (slice(-4, None), "concat"),
     "sum-all": (slice(1, None), "weighted"),
 }
+WORDS_ALONE = "words"  # no layers: the words of the task alone
 
 
 def select_layers(choice: str, num_layers: int, embeddings: bool = False) -> tuple[list[int], str]:
     """Return which layers of an encoder are the features, and how `feature_task` mixes them.
 
     Args:
-        choice: a name of `FEATURES`.
+        choice: a name of `FEATURES`, or `WORDS_ALONE` for no layers.
         num_layers: L, the encoder's layers above its embeddings.
         embeddings: "sum-all" includes the embeddings, as for ELMo (Peters et al. 2018, eq. 1).
 
@@ -46,6 +47,8 @@ def select_layers(choice: str, num_layers: int, embeddings: bool = False) -> tup
     Raises:
         ValueError: for an unknown choice, or one that needs more layers than there are.
     """
+    if choice == WORDS_ALONE:
+        return [], "weighted"
     if choice not in FEATURES:
         raise ValueError(f"features={choice!r} must be one of {', '.join(map(repr, FEATURES))}")
     part, mix = FEATURES[choice]
@@ -77,6 +80,7 @@ def feature_task(
     mix_l2: float = 0.001,
     seq_length: int | None = None,
     crf: float = 0.0,
+    predicate_size: int = 0,
     name: str = "feature_task",
 ) -> keras.Model:
     """Return a biLSTM on frozen features with a linear layer on its output.
@@ -92,7 +96,7 @@ def feature_task(
 
     Args:
         output: "class", "label", "score", "choice", "tag" or "span".
-        num_layers: layers L in `lm_layers`.
+        num_layers: layers L in `lm_layers`; 0: there is no such input, only word embeddings.
         size: their width D.
         num_classes: K, for "class", "label" and "tag" alone.
         sequences: C, of an example; more than 1 for "choice" alone.
@@ -109,9 +113,12 @@ def feature_task(
         seq_length: static length T, or None for any length.
         crf: with "tag" the rate of a CRF on the logits (`tfnlp.layers.CRF`), whose loss and
             decoding are up to the task; 0: none.
+        predicate_size: size of an embedding of whether a token is of the predicate, beside the
+            features (He et al. 2017, section 2.2); 0: none.
         name: name of the model.
 
     Inputs: dict of float32 `lm_layers` `[B, T, L, D]` (zeros at padding and at special tokens);
+    with `predicate_size` int32 `predicate_mask` `[B, T]`, 1 at the predicate;
     int32 `[B, T]` `input_mask` (1 at real and special tokens), with `pairs` `input_type_ids`
     (0 or 1: which segment) and with `vocab_size` `word_ids` (0: padding or special). For "choice"
     all have one axis more: `[B, C, T, ...]`.
@@ -125,7 +132,9 @@ def feature_task(
             or a CRF that do not fit the output.
     """
     check_output(output, num_classes, sequences, crf=crf)
-    check_positive(num_layers=num_layers, size=size, units=units, lstm_layers=lstm_layers)
+    check_positive(size=size, units=units, lstm_layers=lstm_layers)
+    if num_layers or vocab_size is None:
+        check_positive(num_layers=num_layers)
     if vocab_size is not None:
         check_positive(vocab_size=vocab_size, embedding_size=embedding_size)
     if mix not in ("weighted", "concat"):
@@ -133,17 +142,27 @@ def feature_task(
 
     shape = (sequences, seq_length) if output == "choice" else (seq_length,)
     names = ["input_mask"] + ["input_type_ids"] * pairs + ["word_ids"] * (vocab_size is not None)
+    names += ["predicate_mask"] * (predicate_size > 0)
     inputs = {key: keras.Input(shape, dtype="int32", name=key) for key in names}
-    inputs["lm_layers"] = keras.Input((*shape, num_layers, size), dtype="float32", name="lm_layers")
+    if num_layers:
+        shape = (*shape, num_layers, size)
+        inputs["lm_layers"] = keras.Input(shape, dtype="float32", name="lm_layers")
     flat = inputs
     if output == "choice":
         flat = {key: fold(x, sequences) for key, x in inputs.items()}  # [C*B, T, ...]
     real = ops.not_equal(flat["input_mask"], 0)  # bool [B, T]
 
-    x = mixed(flat["lm_layers"], mix, lm_dropout, mix_l2, "mix")  # [B, T, D or L*D]
+    parts = []
     if vocab_size is not None:
-        words = word_vectors(flat["word_ids"], vocab_size, embedding_size, dropout)
-        x = ops.concatenate([words, x], axis=-1)
+        parts.append(word_vectors(flat["word_ids"], vocab_size, embedding_size, dropout))
+    if num_layers:  # [B, T, D or L*D]
+        parts.append(mixed(flat["lm_layers"], mix, lm_dropout, mix_l2, "mix"))
+    if predicate_size:
+        # As large as features: with Keras's 0.05 the LSTM is slow to notice it.
+        spread = keras.initializers.RandomNormal(stddev=1.0)
+        marks = keras.layers.Embedding(2, predicate_size, spread, name="predicate_embedding")
+        parts.append(marks(flat["predicate_mask"]))
+    x = ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
     segments = None
     if pairs:
         second = ops.not_equal(flat["input_type_ids"], 0)

@@ -20,6 +20,7 @@ FEATURES = (
     "concat-last-four",
     "sum-all",
 )  # rows of table 7 of the BERT paper; a test compares them with those of tfnlp.models
+WORDS_ALONE = "words"
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -63,8 +64,9 @@ class FinetuneConfig(
     features: str | None = option(
         None,
         "train a biLSTM on frozen layers in place of the whole model; all: each choice in turn, "
-        "as a table (an ELMo is always frozen; default there: sum-all)",
-        choices=(*FEATURES, "all"), group="model",
+        "as a table (an ELMo is always frozen; default there: sum-all); words: of an ELMo none of "
+        "its layers, only the task's own words, to compare with",
+        choices=(*FEATURES, WORDS_ALONE, "all"), group="model",
     )  # fmt: skip
     units: int = option(200, "features: width of the biLSTM", at_least=1, group="model")
     lstm_layers: int = option(1, "features: biLSTMs", at_least=1, group="model")
@@ -258,6 +260,15 @@ class TagConfig(FinetuneConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
+class RolesConfig(TagConfig):
+    """The role of each word for a predicate (semantic role labelling)."""
+
+    predicate_size: int = option(
+        100, "features: size of the embedding that marks the predicate", at_least=1, group="model"
+    )
+
+
+@dataclasses.dataclass(kw_only=True)
 @redefine(
     max_length=384,
     **{
@@ -331,6 +342,7 @@ TASKS: dict[str, tuple[type[Config], str]] = {
     "choose": (FinetuneConfig, "Which of several texts goes on from a text"),
     "answer": (AnswerConfig, "The part of a document that answers a question (SQuAD)"),
     "tag": (TagConfig, "A tag for each word: parts of speech, entities"),
+    "roles": (RolesConfig, "The role of each word for a predicate (semantic role labelling)"),
     EMBED: (SentenceConfig, "Vectors of sentences: pairs, triplets, ratings, or texts alone"),
     FILL: (FillConfig, "Masked words: go on with a BERT's masked language model on your text"),
 }

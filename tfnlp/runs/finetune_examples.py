@@ -72,7 +72,7 @@ def say_labels(source: str, spec: Any, examples: list[Any]) -> None:
     """Say which labels of a model never occur, and which tags that occur it can't predict."""
     if not spec.labels:
         return
-    if spec.task == "tag":
+    if spec.output == "tag":
         counts = collections.Counter(tag for example in examples for tag in example.tags)
     elif spec.task == "labels":
         counts = collections.Counter(label for example in examples for label in example.label)
@@ -167,7 +167,7 @@ def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
     if spec.task == "answer":
         text = example.answers[0][0] if example.answers else ""
         return {"answer": text, "answers": [text], "null_score": 0.0}
-    if spec.task == "tag":
+    if spec.output == "tag":
         return {"tags": list(example.tags)}
     if spec.task == "labels":
         return {"labels": list(example.label)}
@@ -179,7 +179,7 @@ def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
 def sentences_of(task: str, examples: list, split: Callable[[str], str]) -> Iterator[list[str]]:
     """Yield the words of all texts of examples, a list a text."""
     for example in examples:
-        if task == "tag":
+        if task in ("tag", "roles"):
             yield example.words
         elif task == "answer":
             yield split(example.question).split()

@@ -36,7 +36,7 @@ def spec_of(
         arguments["labels"] = sorted({e.label for e in train})
     if task == "labels":
         arguments["labels"] = sorted({label for e in train for label in e.label})
-    if task == "tag":
+    if task in ("tag", "roles"):
         arguments["labels"] = sorted({tag for e in train for tag in e.tags})
         if config.crf:
             arguments["crf"] = _CRF_RATES[features is not None]

@@ -41,7 +41,7 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
     """Train each combination of features and seed that a config asks for.
 
     Args:
-        task: "classify", "similarity", "choose", "answer", "tag" or "embed".
+        task: "classify", "similarity", "choose", "answer", "tag", "roles" or "embed".
         config: Checked.
 
     Returns:
@@ -351,6 +351,8 @@ class Finetuning:
             head.update(units=config.units, lstm_layers=config.lstm_layers)
             if words is not None:
                 head["embedding_size"] = config.word_embeddings
+            if hasattr(config, "predicate_size"):
+                head["predicate_size"] = config.predicate_size
         columns = {"text": config.text_columns, "label": config.label}
         if self.spec.task == "labels":
             columns["label_columns"] = self._read_as.label_columns

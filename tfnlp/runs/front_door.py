@@ -121,8 +121,8 @@ def finetune(
     """Fine-tune a pretrained model on a task, or finish a run; what `tfnlp finetune` does.
 
     Args:
-        task: "classify", "labels", "similarity", "choose", "answer" or "tag"; "embed", vectors of
-            sentences; or "fill", which goes on with the masked language model of a BERT.
+        task: "classify", "labels", "similarity", "choose", "answer", "tag" or "roles"; "embed",
+            vectors of sentences; or "fill", which goes on with the masked language model of a BERT.
         model: A `Pretrained`, or a path that `tfnlp.load` takes.
         train: Paths, globs or `tfds:` names of labelled examples; lists of tuples or dicts; a
             pandas frame; a `tf.data.Dataset`. See `tfnlp.data.examples_of`; of "fill" text.

@@ -17,6 +17,7 @@ _DOES = {
     "choose": "choose the text that goes on from another",
     "answer": "find the answer to a question in a document",
     "tag": "tag the words of a sentence",
+    "roles": "say which role each word of a sentence has for a predicate",
 }
 _PIPELINES = {
     "classify": "text-classification",
@@ -25,6 +26,7 @@ _PIPELINES = {
     "choose": "multiple-choice",
     "answer": "question-answering",
     "tag": "token-classification",
+    "roles": "token-classification",
 }
 _MANY = 20  # labels that are listed
 

@@ -83,7 +83,7 @@ def _spec(found: Any, positions: int) -> dict[str, Any]:
     """Return settings of a task that a checkpoint says nothing about."""
     from tfnlp.tasks.task_spec import OUTPUTS
 
-    (task,) = (name for name, output in OUTPUTS.items() if output == found.output)
+    task = next(name for name, output in OUTPUTS.items() if output == found.output)
     length = min(_ANSWER_LENGTH if task == "answer" else _LENGTH, positions)
     spec = {"task": task, "labels": found.labels, "max_length": length, "stride": _STRIDE}
     if task == "similarity":
@@ -160,6 +160,11 @@ def save_checkpoint(
         raise ValueError(
             f"{path} was fine-tuned from an exported module, whose weights have no names of "
             "Hugging Face's; fine-tune the run or checkpoint that it was made from"
+        )
+    if task_model.spec.task == "roles":
+        raise ValueError(
+            f"{path} reads a predicate beside its words, which Hugging Face has no class for; "
+            "write it as savedmodel"
         )
     if task_model.spec.crf:
         raise ValueError(

@@ -10,6 +10,8 @@ _TAKES = {
     "choose": "a text and {choices} choices",
     "answer": "a question and a document",
     "tag": "a sentence, its words between spaces",
+    "roles": "a sentence, its words between spaces, and its predicate (a word of it, or its number "
+    "from 0)",
 }
 
 
@@ -22,7 +24,7 @@ def texts_of(spec: Any) -> int:
     """Return the number of texts of an example."""
     if spec.reads_texts:
         return spec.texts
-    return {"choose": 1 + spec.choices, "answer": 2, "tag": 1}[spec.task]
+    return {"choose": 1 + spec.choices, "answer": 2, "tag": 1, "roles": 2}[spec.task]
 
 
 def examples_of_texts(spec: Any, rows: Iterable[Sequence[str]]) -> list[Any]:
@@ -35,7 +37,7 @@ def examples_of_texts(spec: Any, rows: Iterable[Sequence[str]]) -> list[Any]:
 
 
 def _example(spec: Any, row: Sequence[str], number: int) -> Any:
-    from tfnlp.data import Question, TaggedSentence, TaskExample
+    from tfnlp.data import Question, RoleSentence, TaggedSentence, TaskExample
 
     if len(row) != texts_of(spec):
         raise ValueError(f"example {number} has {len(row)} texts; {spec.task} takes {takes(spec)}")
@@ -43,9 +45,30 @@ def _example(spec: Any, row: Sequence[str], number: int) -> Any:
         return Question(str(number), row[0], row[1], ())
     if spec.task == "tag":
         return TaggedSentence(tuple(row[0].split()), None)
+    if spec.task == "roles":
+        words = tuple(row[0].split())
+        return RoleSentence(words, None, _predicate(words, row[1].strip(), number))
     if spec.task == "choose":
         return TaskExample((row[0],), None, tuple(row[1:]))
     return TaskExample(tuple(row), None)
+
+
+def _predicate(words: Sequence[str], predicate: str, number: int) -> int:
+    """Return the number of the word that a text says is the predicate.
+
+    Raises:
+        ValueError: if it is none of the words, or several of them.
+    """
+    places = [place for place, word in enumerate(words) if word == predicate]
+    if len(places) == 1:
+        return places[0]
+    if predicate.isascii() and predicate.isdecimal() and int(predicate) < len(words):
+        return int(predicate)
+    found = "is not among its words" if not places else f"is {len(places)} of its words"
+    raise ValueError(
+        f"example {number}: the predicate {predicate!r:.60} {found}; give the word, or its number "
+        f"from 0 to {len(words) - 1}"
+    )
 
 
 def shown(spec: Any, example: Any, prediction: dict[str, Any]) -> str:
@@ -63,7 +86,7 @@ def shown(spec: Any, example: Any, prediction: dict[str, Any]) -> str:
         chosen = prediction["choice"]
         share = prediction["probabilities"][chosen]
         return f"{chosen} {share:.3f}  {example.segments[0]} {example.choices[chosen]}"
-    if spec.task == "tag":
+    if spec.output == "tag":
         pairs = zip(example.words, prediction["tags"], strict=True)
         return " ".join(f"{word}/{tag}" for word, tag in pairs)
     answer = prediction["answer"] or "(no answer)"
@@ -72,9 +95,12 @@ def shown(spec: Any, example: Any, prediction: dict[str, Any]) -> str:
 
 def shown_in_report(spec: Any, example: Any, prediction: dict[str, Any]) -> dict[str, Any]:
     """Return an example and its prediction as the report takes them."""
-    if spec.task == "tag":
+    if spec.output == "tag":
         tags = {"tags": list(example.tags), "predicted": prediction["tags"]}
-        return {"words": list(example.words), **tags}
+        words = list(example.words)
+        if spec.task == "roles":
+            words[example.predicate] = f"[{words[example.predicate]}]"
+        return {"words": words, **tags}
     if spec.task == "answer":
         return _answer_in_report(spec, example, prediction)
     found = {"text": list(example.segments), "label": example.label}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfnlp.runs.task_run import TaskRun
@@ -32,6 +32,22 @@ def export_task(
     graphs = Graphs(litert, onnx, beside)
     module = export_fine_tuned(directory, run.task_model, overwrite, weights, graphs, run.path)
     return {"module": module, **graphs.paths()}
+
+
+def check_tags_alone(spec: Any, path: str, name: str) -> None:
+    """Check that a model gives each tag from its words alone.
+
+    Args:
+        spec: the run's `TaskSpec`.
+        path: of the run.
+        name: the argument that asks for a form without a predicate and without a CRF.
+
+    Raises:
+        ValueError: if it does not.
+    """
+    if spec.crf or spec.task == "roles":
+        what = "a CRF over its tags" if spec.crf else "a predicate beside its words"
+        raise ValueError(f"`{name}`: {path} has {what}, which only a SavedModel holds")
 
 
 def _tokenizer_writer(run: TaskRun) -> Callable[[str], None] | None:

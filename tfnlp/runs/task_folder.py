@@ -26,7 +26,13 @@ PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
 SOFT_TARGETS = "soft_targets.npz"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
 KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
-_HEAD = ("dropout", "units", "lstm_layers", "embedding_size")  # of a network on features
+_HEAD = (
+    "dropout",
+    "units",
+    "lstm_layers",
+    "embedding_size",
+    "predicate_size",
+)  # of a network on features
 
 
 def load_backbone(model: Any, output: str | None = None) -> Any:
@@ -233,7 +239,7 @@ def check_task(folder: str, run: dict[str, Any]) -> None:
         raise ValueError(
             f"{config_path(folder)} has a spec that makes no sense: {error}"
         ) from error
-    features = stated(folder, run, "features", (*models.FEATURES, None))
+    features = stated(folder, run, "features", (*models.FEATURES, models.WORDS_ALONE, None))
     try:
         adaptation_of(run)
     except ValueError as error:

@@ -25,7 +25,7 @@ class TaskRun:
 
     Attributes:
         folder: Of the run that was taken.
-        task: "classify", "labels", "similarity", "choose", "answer" or "tag".
+        task: "classify", "labels", "similarity", "choose", "answer", "tag" or "roles".
         labels: Names of the classes, labels or tags.
         results: The measures of training on the dev set: a dict with "metrics" and "metric", the
             measure that chose the checkpoint.
@@ -117,14 +117,15 @@ class TaskRun:
         Args:
             rows: A list of texts (for "tag" sentences whose words are separated by spaces), of
                 tuples of texts (of pairs two, of "answer" a question and a document, of "choose" a
-                text and its choices); or what `tfnlp.finetune` takes as `train`, labels or not.
+                text and its choices, of "roles" a sentence and its predicate); or what
+                `tfnlp.finetune` takes as `train`, labels or not.
             settings: `batch_size`, `text_columns`, `label`, `label_columns`, `separator`,
                 `skip_bad_rows`.
 
         Returns:
             a list of dicts: of "classify" `label` and `probabilities`, of "labels" `labels` and
             `probabilities`, of "similarity" `score`, of "choose" `choice` and `probabilities`, of
-            "tag" `tags`, of "answer" `answer` and `score`.
+            "tag" and "roles" `tags`, of "answer" `answer` and `score`.
 
         Raises:
             ValueError: for rows that the task can't read; names the row.
@@ -260,7 +261,7 @@ class TaskRun:
         return write_report(
             config.report,
             title=f"{spec.task}: {self.path}",
-            task=spec.task,
+            task="tag" if spec.output == "tag" else spec.task,
             summary=summary,
             metrics=metrics,
             history=None if self.history is None else self.history.state(),
@@ -310,7 +311,7 @@ class TaskRun:
         from tfnlp.runs.peft_export import export_adapters
         from tfnlp.runs.task_card import card_of_task
         from tfnlp.runs.task_checkpoint import save_checkpoint
-        from tfnlp.runs.task_export import export_task
+        from tfnlp.runs.task_export import check_tags_alone, export_task
 
         if format not in (None, "savedmodel", "huggingface", "peft"):
             raise ValueError(
@@ -326,6 +327,10 @@ class TaskRun:
                 raise ValueError(f"`{name}` is for a SavedModel, not for `format` {format}")
             if keep_adapters:
                 raise ValueError(f"`{name}` is for a model whose adapters are merged")
+        apart = [name for name in ("litert", "onnx") if name in given]
+        apart += ["format"] if format == "peft" else []
+        if apart:
+            check_tags_alone(self.task_model.spec, self.path, apart[0])
         if format == "peft":
             with card_of_export(card_of_task(self)):
                 return {"adapters": export_adapters(self, os.fspath(directory), base, overwrite)}

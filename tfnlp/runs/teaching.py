@@ -180,7 +180,7 @@ def _loaded(config: FinetuneConfig, task: str) -> Any:
 
 def _with_some_label(spec: Any, example: Any) -> Any:
     """Return an example with a label that is read but not learnt."""
-    if spec.task == "tag":
+    if spec.output == "tag":
         return dataclasses.replace(example, tags=(None,) * len(example.words))
     if spec.task == "answer":
         return dataclasses.replace(example, answers=())

@@ -165,6 +165,14 @@ def _read_words(
     return {**encoder.words(words), "lengths": words.row_lengths()}
 
 
+def _read_roles(
+    encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], first: int
+) -> Encoded:
+    words = tf.ragged.constant([list(e.words) for e in examples], dtype="string", ragged_rank=1)
+    predicates = tf.constant([e.predicate for e in examples], "int32")
+    return {**encoder.roles(words, predicates), "lengths": words.row_lengths()}
+
+
 def _read_questions(
     encoder: TaskEncoder, spec: TaskSpec, examples: Sequence[Any], first: int
 ) -> Encoded:
@@ -178,6 +186,7 @@ _READERS = {
     "similarity": _read_texts,
     "choose": _read_choices,
     "tag": _read_words,
+    "roles": _read_roles,
     "answer": _read_questions,
 }
 
@@ -191,7 +200,7 @@ def targets(
     without the whole answer the target is the null position (`run_squad.py`); of several answers
     the first is the target.
     """
-    if spec.task == "tag":
+    if spec.output == "tag":
         return _tag_targets(spec, encoded, examples), {}
     if spec.task == "answer":
         return {}, _span_targets(encoded, examples)

@@ -45,7 +45,7 @@ def entity_scores(
     """
     counts = entity_counts(tags, predicted).values()
     right, guessed, gold = (sum(numbers) for numbers in zip((0, 0, 0), *counts, strict=True))
-    return _rates(right, guessed, gold)
+    return rates(right, guessed, gold)
 
 
 def type_scores(
@@ -53,7 +53,7 @@ def type_scores(
 ) -> dict[str, dict[str, float]]:
     """Return for each type what `entity_scores` does, with `gold` and `predicted`, the counts."""
     return {
-        kind: {**_rates(right, guessed, gold), "gold": gold, "predicted": guessed}
+        kind: {**rates(right, guessed, gold), "gold": gold, "predicted": guessed}
         for kind, (right, guessed, gold) in entity_counts(tags, predicted).items()
     }
 
@@ -70,7 +70,8 @@ def entity_counts(
     return {kind: (right[kind], guessed[kind], gold[kind]) for kind in sorted(gold | guessed)}
 
 
-def _rates(right: int, guessed: int, gold: int) -> dict[str, float]:
+def rates(right: int, guessed: int, gold: int) -> dict[str, float]:
+    """Return `precision`, `recall` and `f1` of counts, each 0 where its denominator is."""
     precision = right / guessed if guessed else 0.0
     recall = right / gold if gold else 0.0
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfnlp.data.labelled.tag_schemes import as_bio, scheme_of
-from tfnlp.tasks import metrics, squad
+from tfnlp.tasks import metrics, roles, squad
 from tfnlp.tasks.task_spec import TaskSpec
 
 
@@ -22,8 +22,9 @@ def score(
         `classify`: accuracy, matthews, f1. `labels`: micro_f1, macro_f1, samples_f1,
         subset_accuracy and `f1/LABEL`, `precision/LABEL`, `recall/LABEL`. `similarity`: pearson,
         spearman, mse. `choose`: accuracy. `tag`: accuracy and, of BIO tags, precision, recall and
-        f1 of the entities. `answer`: exact_match and f1 in percent, as in the official scripts of
-        SQuAD, and with unanswerable questions what `tfnlp.tasks.squad.answers` adds.
+        f1 of the entities. `roles`: the same of roles, see `tfnlp.tasks.roles`. `answer`:
+        exact_match and f1 in percent, as in the official scripts of SQuAD, and with unanswerable
+        questions what `tfnlp.tasks.squad.answers` adds.
     """
     if spec.task == "classify":
         labels = [e.label for e in examples]
@@ -37,10 +38,12 @@ def score(
     if spec.task == "choose":
         right = [p["choice"] == e.label for e, p in zip(examples, predictions, strict=True)]
         return {"accuracy": sum(right) / len(right)}
-    if spec.task == "tag":
+    if spec.output == "tag":
         # A model of version 0.1 or of another library may have learnt another scheme than BIO.
         marks = scheme_of(spec.labels) is not None
         predicted = [as_bio(p["tags"]) if marks else p["tags"] for p in predictions]
+        if spec.task == "roles":
+            return roles.role_scores([e.tags for e in examples], predicted)
         return metrics.tagging([e.tags for e in examples], predicted)
     golds = {e.id: [text for text, _ in e.answers] for e in examples}
     found = {e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)}
@@ -54,4 +57,4 @@ def score(
 
 def main_metric(spec: TaskSpec) -> str:
     """Return the name of the measure that picks the best checkpoint."""
-    return metrics.main_metric(spec.output, spec.labels)
+    return "f1" if spec.task == "roles" else metrics.main_metric(spec.output, spec.labels)

@@ -26,10 +26,12 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
     Args:
         reader: from `tfnlp.text.task_readers`.
         spec: a `TaskSpec`.
+        whole: whether the encoder itself is trained; False: a network on its frozen layers.
     """
 
-    def __init__(self, reader: Reader, spec: TaskSpec) -> None:
+    def __init__(self, reader: Reader, spec: TaskSpec, whole: bool = True) -> None:
         super().__init__()
+        self._whole = lambda: whole
         self.reader, self._spec = reader, lambda: spec  # a function is not tracked
 
     def texts(self, texts: list[tf.Tensor]) -> Encoded:
@@ -60,6 +62,32 @@ class TaskEncoder(tf.__internal__.tracking.AutoTrackable):
         _, pieces, numbered = self.reader.read([], words, places.with_values(places.values > 0))
         is_cut = tf.zeros([words.nrows()], tf.int32)  # windows read everything
         return {**self._windows(pieces, None), "is_cut": is_cut, "words": numbered}
+
+    def roles(self, words: tf.RaggedTensor, predicates: tf.Tensor) -> Encoded:
+        """Encode strings ragged `[B, (W)]` and int `[B]`, which word is the predicate, in windows.
+
+        An encoder that is trained reads the predicate before the words, a segment of its own (Shi &
+        Lin 2019), and has the segment 1 at the predicate among the words, else 0. A network on
+        frozen layers reads the words alone, and `predicate_mask`, 1 at the predicate (He et al.
+        2017).
+        """
+        spec, rows = self._spec(), words.nrows()
+        places = tf.ragged.range(words.row_lengths())
+        _, pieces, numbered = self.reader.read([], words, places.with_values(places.values > 0))
+        # Of a number that is none of a word the nearest: texts to serve are not checked.
+        last = tf.maximum(words.row_lengths() - 1, 0)
+        chosen = words.row_starts() + tf.clip_by_value(tf.cast(predicates, "int64"), 0, last)  # [B]
+        first = None
+        if self._whole():
+            longest = spec.max_length - self.reader.special_tokens(2) - 1
+            padded = tf.concat([pieces.values, [[0]]], 0)  # of a sentence without words
+            first = tf.gather(padded, chosen)[:, :longest]
+        found = self._windows(pieces, first)
+        of_row = tf.gather(tf.cast(chosen, "int32"), found["window_row"])  # [N]
+        marked = tf.cast(found["token_word"] == of_row[:, None], "int32")  # [N, T]
+        name = "input_type_ids" if self._whole() else "predicate_mask"
+        found["inputs"] = {**found["inputs"], name: marked}
+        return {**found, "is_cut": tf.zeros([rows], tf.int32), "words": numbered}
 
     def questions(self, questions: tf.Tensor, contexts: tf.Tensor) -> Encoded:
         """Encode strings `[B]` and `[B]` in windows, see `pack_windows`.

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag")
+TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag", "roles")
 OUTPUTS = {
     "classify": "class",
     "labels": "label",
@@ -11,6 +11,7 @@ OUTPUTS = {
     "choose": "choice",
     "answer": "span",
     "tag": "tag",
+    "roles": "tag",
 }  # of the task's model
 _LATER = ("thresholds", "crf")  # arguments that earlier versions did not have
 
@@ -63,7 +64,7 @@ class TaskSpec:
         object.__setattr__(self, "thresholds", tuple(self.thresholds))
         if self.task not in TASKS:
             raise ValueError(f"task={self.task!r} must be one of {', '.join(TASKS)}")
-        if self.task in ("classify", "tag") and len(self.labels) < 2:
+        if self.task in ("classify", "tag", "roles") and len(self.labels) < 2:
             raise ValueError(
                 f"labels={self.labels!r} must be two or more; give examples of different labels"
             )

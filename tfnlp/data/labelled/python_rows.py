@@ -8,6 +8,7 @@ from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.questions import Question, flat_question
 from tfnlp.data.labelled.reading import check_columns, examples_of_rows, in_bio, read_task
 from tfnlp.data.labelled.related_texts import fields_of, is_text
+from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
 from tfnlp.data.labelled.tables import Column, Row
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
@@ -21,6 +22,7 @@ _FIELDS = {
     "choose": {2: ("context", "choices"), 3: ("context", "choices", "label")},
     "answer": {2: ("question", "context"), 3: ("question", "context", "answers")},
     "tag": {1: ("words",), 2: ("words", "tags")},
+    "roles": {2: ("words", "predicate"), 3: ("words", "predicate", "tags")},
 }
 _EXPECTED = {
     "classify": "(text, class) or (text_a, text_b, class)",
@@ -29,11 +31,21 @@ _EXPECTED = {
     "choose": "(text, [choice, ...], index)",
     "answer": "(question, context, answers)",
     "tag": "([word, ...], [tag, ...])",
+    "roles": "([word, ...], number of the predicate, [role, ...])",
     "embed": "a text, (text, its match, further texts ...) or (text, text, number or class)",
 }
-_LABELS = {"labels": "labels", "answer": "answers", "tag": "tags"}  # column of a row; else label
+_LABELS = {
+    "labels": "labels",
+    "answer": "answers",
+    "tag": "tags",
+    "roles": "tags",
+}  # column of a row; else label
 # The class of an example, and the attribute that holds its label.
-_EXAMPLES = {"answer": (Question, "answers"), "tag": (TaggedSentence, "tags")}
+_EXAMPLES = {
+    "answer": (Question, "answers"),
+    "tag": (TaggedSentence, "tags"),
+    "roles": (RoleSentence, "tags"),
+}
 
 _Record = dict | list
 
@@ -64,6 +76,7 @@ def examples_of(
         choose      (text, [choice, ...], index of the right one)
         answer      (question, context, answers)
         tag         ([word, ...], [tag, ...])
+        roles       ([word, ...], number of the predicate from 0, [role, ...])
         embed       text; (text, text that belongs to it, texts that do not ...); (text_a, text_b,
                     number); or (premise, hypothesis, "entailment", "neutral" or "contradiction")
 
@@ -77,7 +90,8 @@ def examples_of(
 
     Args:
         data: see above.
-        task: one of "classify", "labels", "similarity", "choose", "answer", "tag", "embed".
+        task: one of "classify", "labels", "similarity", "choose", "answer", "tag", "roles",
+            "embed".
         text: the column or columns of the texts, see `read_task`; for tuples numbers, from 0.
         label: the column of the label; for tuples a number. For "labels" also a list of columns.
         skip: leave out rows that can't be read and write them to `skipped`.

@@ -10,6 +10,7 @@ from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_f
 from tfnlp.data.labelled.label_sets import label_set_file, label_set_table
 from tfnlp.data.labelled.questions import question_file, questions
 from tfnlp.data.labelled.related_texts import related_file, related_table
+from tfnlp.data.labelled.role_sentences import role_file, role_table
 from tfnlp.data.labelled.rows import TaskData, file_kind, gather
 from tfnlp.data.labelled.span_rows import has_spans, span_row
 from tfnlp.data.labelled.tables import (
@@ -25,7 +26,7 @@ from tfnlp.data.labelled.tag_schemes import read_as_bio
 from tfnlp.data.labelled.tagged_sentences import tagged_file, tagged_table
 from tfnlp.data.labelled.tfds_rows import tfds_rows
 
-TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag", "embed")
+TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag", "roles", "embed")
 
 
 def read_task(
@@ -59,6 +60,8 @@ def read_task(
                                         place of "tags", see `span_row`
                     all others          CoNLL: one word per line, columns between tabs or spaces,
                                         blank lines between sentences; -DOCSTART- is ignored
+        roles       .conllu             CoNLL-U with columns of predicates and roles
+                    .jsonl              {"words": [..], "predicate": 1, "tags": [..]}
         embed       .tsv .csv .jsonl    a table of texts that belong together, with or without a
                                         number or class of the first two
                     all others          a text a line; a table with tabs if `text` is given
@@ -72,7 +75,8 @@ def read_task(
     or I.
 
     Args:
-        task: one of "classify", "labels", "similarity", "choose", "answer", "tag", "embed".
+        task: one of "classify", "labels", "similarity", "choose", "answer", "tag", "roles",
+            "embed".
         paths: one or several paths or globs (`*.tsv`), or `tfds:` names.
         text: the column or columns of the texts: names, or numbers from 0 (also as digits) of a
             file without header. None: the first that the table has of sentence1 and sentence2,
@@ -98,7 +102,7 @@ def read_task(
 
     Returns:
         `TaskData` of `TaskExample` ("classify", "similarity", "choose"), `Question` or
-        `TaggedSentence`.
+        `TaggedSentence` ("roles": `RoleSentence`).
 
     Raises:
         ValueError: an unknown task; columns that are not there; unless `skip`, a row that can't be
@@ -125,8 +129,8 @@ def read_task(
 
 
 def in_bio(task: str, data: TaskData) -> TaskData:
-    """Return the data of a task, of "tag" with tags of entities read as BIO."""
-    if task != "tag":
+    """Return the data of a task, of "tag" and "roles" with tags of entities read as BIO."""
+    if task not in ("tag", "roles"):
         return data
     examples, scheme = read_as_bio(data.examples)
     return TaskData(examples, data.skipped, scheme)
@@ -179,6 +183,8 @@ def examples_of_rows(
         if text is None and label is None and has_spans(header):
             return gather(source, rows, lambda row: span_row(row, labelled), skip)
         return tagged_table(source, header, rows, text, label, skip, labelled)
+    if task == "roles":
+        return role_table(source, header, rows, text, label, skip, labelled)
     if task == "embed":
         return related_table(source, header, rows, text, label, skip, drop)
     if task == "labels":
@@ -211,11 +217,13 @@ def _read_file(
         return label_set_file(path, text, label, skip, labelled, separator)
     if task == "answer":
         return question_file(path, skip, labelled)
-    if task == "tag" and file_kind(path) in (*JSON_KINDS, PARQUET):
+    if task in ("tag", "roles") and file_kind(path) in (*JSON_KINDS, PARQUET):
         header, rows = read_table(path, text, label)
         return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)
     if task == "tag":
         return tagged_file(path, text, label, skip, labelled)
+    if task == "roles":
+        return role_file(path, text, label, skip=skip, labelled=labelled)
     if task == "embed":
         return related_file(path, text, label, skip, drop)
     if task == "choose":
@@ -240,6 +248,6 @@ def _read_tfds(
     drop: Sequence[str],
     separator: str | None,
 ) -> TaskData:
-    names = task in ("classify", "labels", "tag", "embed")
+    names = task in ("classify", "labels", "tag", "roles", "embed")
     header, rows = tfds_rows(path, class_names=names)
     return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop, separator)

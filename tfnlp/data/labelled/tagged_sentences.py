@@ -23,7 +23,7 @@ _CONLLU_TAGS = {"upos": 3, "xpos": 4}  # of the ten columns
 _CONLLU_ID = re.compile(r"(?P<word>\d+)|\d+-\d+|\d+\.\d+")
 
 # The lines of a sentence: (number, fields).
-_Lines = list[tuple[int, list[str]]]
+Lines = list[tuple[int, list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +74,49 @@ def tagged_table(
     labelled: bool = True,
 ) -> TaskData:
     """Return the sentences of a table whose fields are lists of words and of tags."""
+    words, answer = tag_columns(source, header, text, label, labelled)
+    return gather(source, rows, lambda row: tagged_words(row, words, answer, labelled), skip)
+
+
+def tag_columns(
+    source: str,
+    header: list[Column] | None,
+    text: list[Column] | None,
+    label: Column | None,
+    labelled: bool,
+) -> tuple[Column, Column | None]:
+    """Return the columns of words and tags of a table, see `find_columns`.
+
+    Raises:
+        ValueError: as `find_columns`; several columns of words.
+    """
     chosen, answer = find_columns(source, header, text, label, labelled, WORD_COLUMNS, TAG_COLUMNS)
     if len(chosen) != 1:
         raise ValueError(f"{source}: text must be one column, that of the words; got {chosen!r}")
+    return chosen[0], answer
 
-    def make(row: dict | list) -> TaggedSentence:
-        words = cell(row, chosen[0])
-        if not isinstance(words, list) or not words:
-            raise BadRow(f"{chosen[0]!r} must be a list of one word or more; got {words!r:.60}")
-        words = tuple(checked_text(word, "a word") for word in words)
-        tags = row.get(answer) if answer is not None else None
-        if tags is None and not labelled:
-            return TaggedSentence(words, None)
-        if not isinstance(tags, list) or len(tags) != len(words):
-            count = f"{len(tags)} tags" if isinstance(tags, list) else f"{tags!r:.60}"
-            raise BadRow(f"expected a list of {len(words)} tags, one for each word; got {count}")
-        if any(isinstance(tag, bool) or not isinstance(tag, (str, int)) for tag in tags):
-            raise BadRow(f"tags must be names or numbers; got {tags!r:.60}")
-        return TaggedSentence(words, tuple(checked_text(str(tag), "a tag") for tag in tags))
 
-    return gather(source, rows, make, skip)
+def tagged_words(
+    row: dict | list, column: Column, answer: Column | None, labelled: bool
+) -> TaggedSentence:
+    """Return the sentence of a row with a list of words and one of tags.
+
+    Raises:
+        BadRow: if it has others.
+    """
+    words = cell(row, column)
+    if not isinstance(words, list) or not words:
+        raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
+    words = tuple(checked_text(word, "a word") for word in words)
+    tags = row.get(answer) if answer is not None else None
+    if tags is None and not labelled:
+        return TaggedSentence(words, None)
+    if not isinstance(tags, list) or len(tags) != len(words):
+        count = f"{len(tags)} tags" if isinstance(tags, list) else f"{tags!r:.60}"
+        raise BadRow(f"expected a list of {len(words)} tags, one for each word; got {count}")
+    if any(isinstance(tag, bool) or not isinstance(tag, (str, int)) for tag in tags):
+        raise BadRow(f"tags must be names or numbers; got {tags!r:.60}")
+    return TaggedSentence(words, tuple(checked_text(str(tag), "a tag") for tag in tags))
 
 
 def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: bool) -> TaskData:
@@ -110,7 +133,7 @@ def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: b
             )
     place = width - 1 if tag is None else tag
 
-    def make(lines: _Lines) -> TaggedSentence:
+    def make(lines: Lines) -> TaggedSentence:
         for number, fields in lines:
             if len(fields) > width or len(fields) < (width if labelled else word + 1):
                 raise BadRow(
@@ -129,7 +152,7 @@ def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: b
     return gather(path, rows, make, skip)
 
 
-def _without_comments(rows: list[tuple[str, _Lines]], tag: int | None) -> list[tuple[str, _Lines]]:
+def _without_comments(rows: list[tuple[str, Lines]], tag: int | None) -> list[tuple[str, Lines]]:
     """Return sentences without comments: lines that begin with "#" and are no row of the table.
 
     A "#" is a word in a row of the usual number of columns, unless it alone has a tag that marks no
@@ -141,7 +164,7 @@ def _without_comments(rows: list[tuple[str, _Lines]], tag: int | None) -> list[t
     width = Counter(map(len, others)).most_common(1)[0][0]
     place = width - 1 if tag is None else tag
     known = {fields[place] for fields in others if len(fields) > place}
-    marks = scheme_of(known) is not None
+    marks = bool(known) and scheme_of(known) is not None
 
     def is_comment(fields: list[str]) -> bool:
         if not fields[0].startswith("#") or len(fields) != width:
@@ -159,23 +182,8 @@ def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = 
     if place > 9:
         raise ValueError(f"{path}: CoNLL-U has the columns 0 to 9; got {place}")
 
-    def make(lines: _Lines) -> TaggedSentence:
-        words = []
-        for number, fields in lines:
-            where = f"line {number}"
-            if len(fields) != 10:
-                raise BadRow(
-                    f"expected the ten columns of CoNLL-U between tabs; got {len(fields)}: "
-                    f"{' '.join(fields)[:60]!r}",
-                    where,
-                )
-            match = _CONLLU_ID.fullmatch(fields[0])
-            if not match:
-                raise BadRow(f"{fields[0]!r:.30} is not an ID of CoNLL-U", where)
-            if match["word"]:
-                words.append((number, fields))
-        if not words:
-            raise BadRow("a sentence without words")
+    def make(lines: Lines) -> TaggedSentence:
+        words = conllu_words(lines)
         tags = [fields[place] for _, fields in words]
         # In other columns `_` is a value, such as "no features".
         lacking = [not tag or tag == "_" and place in _CONLLU_TAGS.values() for tag in tags]
@@ -190,12 +198,49 @@ def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = 
             tags = None
         return _sentence(words, 1, tags)
 
-    return gather(path, _sentences(path, conllu=True), make, skip)
+    return gather(path, conllu_sentences(path), make, skip)
 
 
-def _sentences(path: str, conllu: bool = False) -> Iterator[tuple[str, _Lines]]:
+def conllu_sentences(path: str) -> Iterator[tuple[str, Lines]]:
+    """Yield for each sentence of a CoNLL-U file the place where it begins, and its lines."""
+    return _sentences(path, conllu=True)
+
+
+def conllu_words(lines: Lines, least: int = 10) -> Lines:
+    """Return the lines of the syntactic words of a sentence of CoNLL-U.
+
+    Args:
+        lines: of the sentence.
+        least: columns, of which more than ten may be followed by others.
+
+    Raises:
+        BadRow: for a line of another form; a sentence without words.
+    """
+    words = []
+    for number, fields in lines:
+        where = f"line {number}"
+        if len(fields) < least or least == 10 < len(fields):
+            what = "the ten columns" if least == 10 else f"the ten columns and {least - 10} or more"
+            raise BadRow(
+                f"expected {what} of CoNLL-U between tabs; got {len(fields)}: "
+                f"{' '.join(fields)[:60]!r}",
+                where,
+            )
+        match = _CONLLU_ID.fullmatch(fields[0])
+        if not match:
+            raise BadRow(f"{fields[0]!r:.30} is not an ID of CoNLL-U", where)
+        if match["word"]:
+            if not fields[1].strip():
+                raise BadRow("an empty word", where)
+            words.append((number, fields))
+    if not words:
+        raise BadRow("a sentence without words")
+    return words
+
+
+def _sentences(path: str, conllu: bool = False) -> Iterator[tuple[str, Lines]]:
     """Yield for each sentence the place where it begins, and its lines."""
-    lines: _Lines = []
+    lines: Lines = []
     for number, line in enumerate(file_lines(path), 1):
         if conllu and line.startswith("#"):
             continue
@@ -211,7 +256,7 @@ def _sentences(path: str, conllu: bool = False) -> Iterator[tuple[str, _Lines]]:
         yield f"line {lines[0][0]}", lines
 
 
-def _sentence(lines: _Lines, word: int, tags: list[str] | None) -> TaggedSentence:
+def _sentence(lines: Lines, word: int, tags: list[str] | None) -> TaggedSentence:
     words = []
     for number, fields in lines:
         if not fields[word].strip():

@@ -52,6 +52,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         `[B, n]`; see `tfnlp.tasks.decoding.answers`.
     tag: `text` `[B]`, split at spaces, or `tokens` `[B, T]` and `sequence_len` int32 `[B]`, to
         `tags`, strings `[B, T]`, their `probabilities` and the `tokens`, "" and 0 at padding.
+    roles: the same, with `predicate` int32 `[B]`, the number of the word from 0.
 
     The signature `serving_default` takes the same by name; the one with `tokens` is "tokens".
 
@@ -145,7 +146,10 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             lengths = tf.clip_by_value(inputs["sequence_len"], 0, width)
             words = tf.RaggedTensor.from_tensor(inputs["tokens"], lengths)
         words = words.with_row_splits_dtype(tf.int64)
-        encoded = self._encoder.words(words)
+        if "predicate" in inputs:
+            encoded = self._encoder.roles(words, inputs["predicate"])
+        else:
+            encoded = self._encoder.words(words)
         outputs = self._outputs(encoded)
         flat = word_logits(outputs["tag_logits"], encoded, tf.size(words.values))
         found = decode_tags(flat, words.row_splits, self._spec().labels, crf_of(self._model.value))
@@ -158,6 +162,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             }
         return found
 
+    _roles = _tag
+
     def _texts(self, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
         names = ["text"] if self._spec().texts == 1 else ["text_a", "text_b"]
         return [inputs[name] for name in names]
@@ -168,7 +174,8 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         inputs = dict(encoded["inputs"])
         if isinstance(features, ElmoFeatures):
             rows = inputs["input_word_ids"]
-            inputs["lm_layers"] = tf.gather(features.table(encoded["words"]), rows)
+            if "lm_layers" in model.input:
+                inputs["lm_layers"] = tf.gather(features.table(encoded["words"]), rows)
             if self._index is not None:
                 ids = self._index.ids(tf.concat([[""], encoded["words"].values], 0))
                 inputs["word_ids"] = tf.gather(ids, rows)
@@ -181,11 +188,14 @@ _PADDING = {tf.string: "", tf.float32: 0.0}
 
 def _inputs(spec: TaskSpec) -> dict[str, dict[str, tf.TensorSpec]]:
     """Return the inputs of each signature."""
-    if spec.task == "tag":
+    if spec.output == "tag":
         lengths = tf.TensorSpec([None], "int32", name="sequence_len")
+        more = {}
+        if spec.task == "roles":
+            more["predicate"] = tf.TensorSpec([None], "int32", name="predicate")
         return {
-            "serving_default": {"text": _strings("text")},
-            "tokens": {"tokens": _strings("tokens", 2), "sequence_len": lengths},
+            "serving_default": {"text": _strings("text"), **more},
+            "tokens": {"tokens": _strings("tokens", 2), "sequence_len": lengths, **more},
         }
     if spec.task == "answer":
         return {"serving_default": {name: _strings(name) for name in ("question", "context")}}

@@ -80,7 +80,7 @@ class TaskModel:
     ) -> None:
         self.spec, self.reader, self.model = spec, reader, model
         self.features, self.index, self.packed = features, index, packed
-        self.encoder = TaskEncoder(reader, spec)
+        self.encoder = TaskEncoder(reader, spec, whole=features is None)
         self._predictor = predictor(model)
         self._crf = crf_of(model)
 
@@ -88,6 +88,11 @@ class TaskModel:
     def reads_sequences(self) -> bool:
         """Whether the model's inputs are `[B, C, T]` even for one sequence per example."""
         return len(self.model.input["input_mask"].shape) == 3
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether the model reads layers of `features`, not the task's own words alone."""
+        return "lm_layers" in self.model.input
 
     def prepare(self, parts: Sequence[Sequence], cache: str | None = None) -> list[Prepared]:
         """Encode lists of examples; texts that they share are encoded once.
@@ -106,7 +111,9 @@ class TaskModel:
                 Prepared(x, rows, table=table)
                 for x, (table, rows) in zip(encoded, found, strict=True)
             ]
-        table, ids = words.table(self.features, cache), None
+        table, ids = None, None
+        if self.reads_features:
+            table = words.table(self.features, cache)
         if self.index is not None:
             ids = self.index.ids(tf.constant(words.words)).numpy()
         prepared = []
@@ -204,7 +211,7 @@ class TaskModel:
         "classify": `label`, `probabilities` (dict by label). "labels": `labels` (list),
         `probabilities` (dict by label). "similarity": `score`. "choose": `choice`, `probabilities`
         (list). "tag": `tags`, `probabilities` (of the chosen tags; with a CRF their share among
-        all sequences).
+        all sequences). "roles": as "tag".
         "answer": `answer`, `score`, `null_score`, `answers`, `scores`, see
         `tfnlp.tasks.decoding.answers`.
 
@@ -273,6 +280,8 @@ class TaskModel:
             for row, count in zip(rows, np.diff(splits), strict=True):
                 found.append({name: values[:count] for name, values in row.items()})
         return found
+
+    _decode_roles = _decode_tag
 
     def _decode_answer(
         self, outputs: dict, encoded: EncodedExamples, examples: Sequence

@@ -1,0 +1,129 @@
+"""Sentences with a predicate, and the role that each word has for it (semantic role labelling)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tfnlp.data.labelled.rows import BadRow, TaskData, file_kind, gather
+from tfnlp.data.labelled.tables import Column, Row, cell
+from tfnlp.data.labelled.tag_schemes import OUTSIDE
+from tfnlp.data.labelled.tagged_sentences import (
+    Lines,
+    TaggedSentence,
+    conllu_sentences,
+    conllu_words,
+    tag_columns,
+    tagged_words,
+)
+
+PREDICATE = "predicate"
+_SENSE = 10  # the column after the ten of CoNLL-U
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSentence(TaggedSentence):
+    """The words of a sentence, the role of each or None, and which word is the predicate."""
+
+    predicate: int
+
+
+def role_file(
+    path: str, text: list[Column] | None, label: Column | None, **options: bool
+) -> TaskData:
+    """Read the `RoleSentence`s of a CoNLL-U file with predicates, one for each predicate.
+
+    After the ten columns of CoNLL-U follow the sense of a word that is a predicate, else "_", and
+    for each predicate of the sentence, in order, a column of roles, "_" for none (Universal
+    Propositions 1.0).
+
+    Args:
+        path: the file.
+        text, label: must be None.
+        **options: `skip` and `labelled`, see `read_task`.
+
+    Raises:
+        ValueError: a line that is not of the format; columns that were chosen; another extension.
+        FileNotFoundError, OSError: as `file_lines`.
+    """
+    if file_kind(path) != ".conllu":
+        raise ValueError(
+            f"{path}: roles are read from .conllu with a column of predicates, or .jsonl with "
+            "words, predicate and tags"
+        )
+    if text is not None or label is not None:
+        raise ValueError(
+            f"{path}: the columns of CoNLL-U with roles are fixed; leave text and label out"
+        )
+    labelled = options["labelled"]
+    rows = (row for where, lines in conllu_sentences(path) for row in _rows(where, lines, labelled))
+    return gather(path, rows, _same, options["skip"])
+
+
+def _same(example: RoleSentence) -> RoleSentence:
+    return example
+
+
+def _rows(where: str, lines: Lines, labelled: bool) -> Iterator[tuple[str, RoleSentence | BadRow]]:
+    """Yield the examples of a sentence, or the reason why there are none."""
+    try:
+        words = [(n, _filled(fields)) for n, fields in conllu_words(lines, _SENSE + 1)]
+        places = [place for place, (_, f) in enumerate(words) if f[_SENSE] != "_"]
+        for number, fields in words:
+            found = len(fields) - 1 - _SENSE
+            if found != len(places) and (labelled or found):
+                raise BadRow(
+                    f"expected {len(places)} columns of roles, as the sentence has predicates; got "
+                    f"{found}",
+                    f"line {number}",
+                )
+        forms = tuple(fields[1] for _, fields in words)
+        known = all(len(fields) > _SENSE + 1 for _, fields in words)
+        for column, place in enumerate(places, _SENSE + 1):
+            tags = None
+            if known:
+                tags = tuple(OUTSIDE if f[column] == "_" else f[column] for _, f in words)
+            yield where, RoleSentence(forms, tags, place)
+    except BadRow as error:
+        yield where, error
+
+
+def _filled(fields: list[str]) -> list[str]:
+    """Return the fields of a word, without empty ones at the end, others of roles as "_"."""
+    count = len(fields)
+    while count > _SENSE + 1 and not fields[count - 1]:
+        count -= 1
+    return [*fields[:_SENSE], *[field or "_" for field in fields[_SENSE:count]]]
+
+
+def role_table(
+    source: str,
+    header: list[Column] | None,
+    rows: Iterable[Row],
+    text: list[Column] | None,
+    label: Column | None,
+    skip: bool = False,
+    labelled: bool = True,
+) -> TaskData:
+    """Return the sentences of a table with words, the number of the predicate from 0, and roles.
+
+    Raises:
+        ValueError: as `read_task`.
+    """
+    words, answer = tag_columns(source, header, text, label, labelled)
+    if header is not None and PREDICATE not in header:
+        raise ValueError(
+            f"{source}: no column {PREDICATE!r}, the number of the predicate among the words, "
+            "from 0"
+        )
+
+    def make(row: dict | list) -> RoleSentence:
+        if isinstance(row, dict) and isinstance(row.get(words), str) and not labelled:
+            row = {**row, words: row[words].split()}
+        found = tagged_words(row, words, answer, labelled)
+        place = cell(row, PREDICATE)
+        if isinstance(place, bool) or not isinstance(place, int):
+            raise BadRow(f"{PREDICATE!r} must be the number of a word, from 0; got {place!r:.60}")
+        if not 0 <= place < len(found.words):
+            raise BadRow(f"{PREDICATE!r} is {place}; the words are 0 to {len(found.words) - 1}")
+        return RoleSentence(found.words, found.tags, place)
+
+    return gather(source, rows, make, skip)
