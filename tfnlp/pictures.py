@@ -160,9 +160,13 @@ def plot_search(
         )
     best = max(trials, key=lambda trial: trial["value"])
     place = (best["settings"][across], best["value"])
-    axis.annotate(best["trial"], place, textcoords="offset points", xytext=(6, 6), fontsize=8)
+    axis.annotate(best["trial"], place, textcoords="offset points", xytext=(-6, 6), ha="right")
+    axis.margins(0.1)
     if across == "learning_rate":
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(plt.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_minor_formatter(plt.NullFormatter())
     if "epochs" in settings[0] and across != "epochs":
         axis.set_title("larger points: more epochs", fontsize=9)
     axis.set_xlabel(across.replace("_", " "))
