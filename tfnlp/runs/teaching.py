@@ -71,6 +71,8 @@ class Teaching:
                 "`teacher` can't be given with labels, whose probabilities are not of one "
                 "distribution; leave it out"
             )
+        if spec.task == "roles":
+            raise ValueError("`teacher` can't be given with roles; leave it out")
         if spec.crf or theirs.crf:
             raise ValueError(
                 "`teacher` can't be given with `crf`, nor be a run with it: a CRF has "
