@@ -22,8 +22,8 @@ from tfnlp.published import fetch
 from tfnlp.runs.module import Module
 
 SHARDS = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"]
-READ = ["config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json",
-        "vocab.txt"]  # fmt: skip
+READ = ["README.md", "config.json", "special_tokens_map.json", "tokenizer.json",
+        "tokenizer_config.json", "vocab.txt"]  # fmt: skip
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ class TestDownload:
         np.testing.assert_array_equal(
             loaded.encoder(ids)["sequence_output"], expected["sequence_output"]
         )
-        assert len(hub.downloads()) == len(set(hub.downloads())) == 6
+        assert len(hub.downloads()) == len(set(hub.downloads())) == 7
         again = tfnlp.load("hf://org/name")
-        assert len(hub.downloads()) == 6
+        assert len(hub.downloads()) == 7
         assert again.tokenizer.vocab_size == loaded.tokenizer.vocab_size
 
     def test_revisions(self, hub, bert):
