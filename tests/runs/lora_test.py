@@ -151,8 +151,10 @@ tfnlp.finetune("classify", str(backbone("bert", None)), ROWS, dev=DEV, output=sy
 
 
 @pytest.mark.slow
-def test_a_killed_run_ends_bit_identical(tmp_path):
-    killed = start_python("-c", _RUN, tmp_path / "killed", stdout=subprocess.DEVNULL,
+@pytest.mark.parametrize("engine", ["tensorflow", "jax"])
+def test_a_killed_run_ends_bit_identical(engine, tmp_path):
+    env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
+    killed = start_python("-c", _RUN, tmp_path / "killed", env=env, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE)  # fmt: skip
     said = ""
     for letter in iter(lambda: killed.stderr.read(1), ""):
@@ -162,7 +164,7 @@ def test_a_killed_run_ends_bit_identical(tmp_path):
     killed.send_signal(signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL
     for name in ("whole", "killed"):
-        run = start_python("-c", _RUN, tmp_path / name, stdout=subprocess.DEVNULL)
+        run = start_python("-c", _RUN, tmp_path / name, env=env, stdout=subprocess.DEVNULL)
         assert run.wait() == 0
     one, other = (tfnlp.load(tmp_path / name) for name in ("whole", "killed"))
     for path, array in weights(one.task_model.model).items():
