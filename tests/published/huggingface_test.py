@@ -157,8 +157,6 @@ class TestRefused:
              "but README.md; expected"),
             ({"config.json": b'{"model_type": "bert"}', "tf_model.h5": b"0", "vocab.txt": b""},
              r"holds weights of Keras 2 alone; expected .*a BERT"),
-            ({"adapter_config.json": b"{}", "adapter_model.safetensors": b"0"},
-             "names no base_model_name_or_path"),
             ({"config.json": b'{"model_type": "bert"}', "model.safetensors.index.json":
               b'{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}',
               "model-1.safetensors": b"0"}, "is not complete: model.safetensors.index.json names "
