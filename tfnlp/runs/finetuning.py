@@ -174,7 +174,6 @@ class Finetuning:
         """
         import keras
 
-        from tfnlp.pictures import plot_history
         from tfnlp.training.run import check_run, record_files, write_config
 
         if self.config.restart:
@@ -201,6 +200,20 @@ class Finetuning:
         if words is not None:
             write_lines(os.path.join(folder, task_folder.WORDS), words)
         record_files(folder, task_folder.KEPT)
+        return self._fit(folder, model, features, settings, seed, config, words)
+
+    def _fit(
+        self,
+        folder: str,
+        model: Any,
+        features: str | None,
+        settings: dict[str, Any],
+        seed: int,
+        config: dict[str, Any],
+        words: list[str] | None,
+    ) -> dict[str, Any]:
+        """Train; return the dict in RUN/results.json."""
+        from tfnlp.pictures import plot_history
 
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
