@@ -86,7 +86,7 @@ def test_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("task", "name", "content", "message"),
     [
-        ("classify", "a.tsv", gzip.compress(b"a", mtime=0), "compressed with gzip; its name must end in"),
+        ("classify", "a.tsv", gzip.compress(b"a", mtime=0), "with gzip; its name must end in"),
         ("classify", "a.csv", b"PK\x03\x04ab", "a ZIP archive or an Excel sheet; unpack it, or"),
         ("classify", "a.csv", "text;label\na;b\n", "'text;label'; fields of .csv are separated by"),
         ("classify", "a.tsv", "text\tlabel\ttext\na\tb\tc\n", "two columns 'text'.*rename one"),
