@@ -25,9 +25,11 @@ class WriteError(OSError):
 
     Attributes:
         path: what can't be written.
+        reason: what the system said.
     """
 
     path: str = ""
+    reason: str = ""
 
 
 def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") -> WriteError:
@@ -43,7 +45,7 @@ def write_error(path: str | os.PathLike[str], error: Exception, then: str = "") 
         "free some space or choose another place" if reason in _FULL else "choose another place"
     )
     found = WriteError(f"{os.fspath(path)} can't be written: {reason}; {advice}{then}")
-    found.path = os.fspath(path)
+    found.path, found.reason = os.fspath(path), reason
     return found
 
 
@@ -174,6 +176,8 @@ def _is_of(error: Exception, written: str) -> bool:
 
 def _strerror(error: Exception) -> str | None:
     """Return what the system said of a full disk, or of any `OSError`."""
+    if isinstance(error, WriteError):
+        return error.reason
     if isinstance(error, OSError) and error.errno is not None:
         return os.strerror(error.errno)
     return next((said for said in _FULL if said in str(error)), None)

@@ -84,12 +84,12 @@ def test_bilm_checkpoint_to_module_with_the_cache_of_a_run(run, tmp_path):
 
 
 def test_run_to_bilm_format(run, bilm, capsys):
-    assert sorted(os.listdir(bilm)) == ["options.json", "weights.hdf5"]
+    assert sorted(os.listdir(bilm)) == ["README.md", "options.json", "weights.hdf5"]
     with h5py.File(bilm / "weights.hdf5") as file:  # the words' softmax goes along
         kernel = checkpoint(run, "best")["model/softmax/kernel"]
         np.testing.assert_array_equal(file["softmax/W"], kernel)
     command = ["export", "--model", run, "--output", bilm, "--format", "bilm"]
-    assert "holds ['options.json', 'weights.hdf5']" in failed(capsys, *command)
+    assert "holds ['README.md', 'options.json', 'weights.hdf5']" in failed(capsys, *command)
     assert tfnlp(*command, "--overwrite") == 0
     assert f"checkpoint: {bilm}" in capsys.readouterr().out
 

@@ -14,7 +14,7 @@ import numpy as np
 from tests.layers.reference import randomize
 from tests.models import conformance_test as table
 from tests.models import elmo_pretrainer_test, elmo_test
-from tfnlp import models
+from tfnlp import layers, models
 
 BATCH = table.B
 rng = np.random.default_rng(5)
@@ -37,6 +37,18 @@ def copied_roberta():
     return models.encoder_for_tasks(models.roberta, encoder, table.BERT, dropout=0.3)
 
 
+def fewer_layers():
+    encoder = models.bert(**table.BERT)
+    return models.with_layers(models.bert, encoder, table.BERT, layers=[0])[0]
+
+
+def low_rank():
+    model = table.MODELS["bert class"][0]()
+    randomize(model, np.random.default_rng(0), 0.3)  # what is not trained, too
+    models.add_low_rank(model, layers.LowRank(2))
+    return model
+
+
 def longer_gpt():
     return models.gpt_with_extra_tokens(models.gpt(**table.GPT), table.GPT)
 
@@ -57,9 +69,22 @@ MODELS = {
     "bert copied": (copied_bert, table.ONE),
     "roberta copied": (copied_roberta, table.ONE),
     "gpt with extra tokens": (longer_gpt, table.TEXT),
+    "bert fewer layers": (fewer_layers, table.ONE),
+    "bert low rank": (low_rank, table.ONE),
 }
-# Public functions of `tfnlp.models` that return no model.
-OTHERS = {"beam_search", "copy_teacher", "generate", "greedy", "sample", "select_layers"}
+# Public functions of `tfnlp.models` that make no model.
+OTHERS = {
+    "beam_search",
+    "copy_teacher",
+    "count_trained",
+    "generate",
+    "greedy",
+    "low_rank_updates",
+    "merge_low_rank",
+    "sample",
+    "select_layers",
+    "train_weights",
+}
 
 
 def made(name):
@@ -92,7 +117,7 @@ def learnt(model):
     outputs = [name for name, y in model.output.items() if not isinstance(y, list)]
     found = {}
     for name in outputs:
-        if name == "discriminator_logits":
+        if name in ("discriminator_logits", "label_logits"):
             found[name] = keras.losses.BinaryCrossentropy(from_logits=True)
         elif name.endswith("logits"):
             found[name] = keras.losses.SparseCategoricalCrossentropy(from_logits=True)

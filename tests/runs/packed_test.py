@@ -144,7 +144,7 @@ def assert_same_losses(encoder, config, task, rows):
 def test_what_can_not_be_packed_is_refused(encoder, tmp_path):
     choices = [("a", ["b", "c"], 0)] * 20
     for task, rows, more, said in (
-        ("choose", choices, {}, "`pack` is for classify, similarity, tag, not for choose"),
+        ("choose", choices, {}, "`pack` is for classify, labels, .* not for choose"),
         ("classify", ROWS, {"features": "last"}, "`pack` can't be given with `features`"),
     ):
         with pytest.raises(ValueError, match=said):

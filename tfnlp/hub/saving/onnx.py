@@ -53,13 +53,14 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
             "holds 2 GB at most"
         )
     try:
-        with _silence() as lost:
+        with _silence():
             graph = _converted(function)
     except Exception as error:  # tf2onnx raises what comes
         reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise ValueError(f"{title} cannot be an ONNX file: {reason}") from error
+    lost = _unknown(graph.graph)  # tf2onnx logs them and goes on
     if lost:
-        raise ValueError(f"{title} cannot be an ONNX file, which lacks {', '.join(sorted(lost))}")
+        raise ValueError(f"{title} cannot be an ONNX file, which lacks {', '.join(lost)}")
     graph.producer_name, graph.doc_string = "tfnlp", ""
     _name_axes(graph.graph)
     if weights is not None:
@@ -149,27 +150,35 @@ def _store(graph: Any, kind: str) -> None:
     graph.node.extend(nodes)
 
 
-@contextlib.contextmanager
-def _silence() -> Iterator[set[str]]:
-    """Keep tf2onnx's messages back; yield the names of the operations that it says are lost."""
-    lost = set()
+def _unknown(graph: Any) -> list[str]:
+    """Return the names of a graph's operations, and of those of its branches, that ONNX lacks."""
+    import onnx
 
-    class Keep(logging.Filter):
-        def filter(self, record: logging.LogRecord) -> bool:
-            said = record.getMessage()
-            if said.startswith("Tensorflow op [") and said.endswith("is not supported"):
-                lost.add(said.split("]")[0].rpartition(": ")[2])
-            return False
+    names = set()
+    for node in graph.node:
+        if not onnx.defs.has(node.op_type, OPSET, node.domain):
+            names.add(node.op_type)
+        for attribute in node.attribute:
+            for branch in (attribute.g, *attribute.graphs):
+                names.update(_unknown(branch))
+    return sorted(names)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep tf2onnx's messages back."""
+
+    def nothing(record: logging.LogRecord) -> bool:
+        return False
 
     loggers = [logging.getLogger(n) for n in _loggers()]
-    keep = Keep()
     for logger in loggers:
-        logger.addFilter(keep)
+        logger.addFilter(nothing)
     try:
-        yield lost
+        yield
     finally:
         for logger in loggers:
-            logger.removeFilter(keep)
+            logger.removeFilter(nothing)
 
 
 def _loggers() -> list[str]:
