@@ -15,15 +15,7 @@ from tfnlp.families.counted_words import (
 )
 from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
-from tfnlp.families.sentences import of_word_vectors
-from tfnlp.families.vectors import (
-    VECTOR_EXPORTS,
-    VECTOR_MEASURES,
-    VECTOR_PREDICTION,
-    evaluate_vectors,
-    export_vectors,
-    text_vectors,
-)
+from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
 
 _COMMON = 5.0  # X_ij from which a pair of the held-out text counts
 
@@ -152,9 +144,5 @@ GLOVE = Family(
     evaluate=evaluate_vectors,
     evaluation=VECTOR_MEASURES,
     needs=("analogies|similarity",),
-    export=export_vectors,
-    exports=VECTOR_EXPORTS,
-    vectors=text_vectors,
-    sentences=of_word_vectors,
-    prediction=VECTOR_PREDICTION,
+    **OF_VECTORS,
 )

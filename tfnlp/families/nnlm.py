@@ -16,16 +16,8 @@ from tfnlp.families.preparation import (
     tokenized,
     word_vocabulary,
 )
-from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.use_config import EvaluateConfig
-from tfnlp.families.vectors import (
-    VECTOR_EXPORTS,
-    VECTOR_MEASURES,
-    VECTOR_PREDICTION,
-    evaluate_vectors,
-    export_vectors,
-    text_vectors,
-)
+from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
 from tfnlp.families.word_losses import loss_arguments
 
 
@@ -200,9 +192,5 @@ NNLM = Family(
     evaluate=evaluate,
     evaluation={"text": None, "tokenize": False, "batch_size": 512, **VECTOR_MEASURES},
     needs=("text|analogies|similarity",),
-    export=export_vectors,
-    exports=VECTOR_EXPORTS,
-    vectors=text_vectors,
-    sentences=of_word_vectors,
-    prediction=VECTOR_PREDICTION,
+    **OF_VECTORS,
 )

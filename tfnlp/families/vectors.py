@@ -8,6 +8,7 @@ from typing import Any
 
 from tfnlp.configs import option
 from tfnlp.families.family import Measured, Prediction
+from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.use_config import (
     VECTOR_FILES,
     EvaluateConfig,
@@ -174,3 +175,12 @@ VECTOR_PREDICTION = Prediction(
     check=_check,
     reads_stdin=lambda config: False,
 )
+
+# The fields of a `Family` that all families of word vectors fill alike.
+OF_VECTORS: dict[str, Any] = {
+    "export": export_vectors,
+    "exports": VECTOR_EXPORTS,
+    "vectors": text_vectors,
+    "sentences": of_word_vectors,
+    "prediction": VECTOR_PREDICTION,
+}

@@ -15,16 +15,8 @@ from tfnlp.families.counted_words import (
 )
 from tfnlp.families.family import Family, Measured
 from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
-from tfnlp.families.sentences import of_word_vectors
 from tfnlp.families.use_config import EvaluateConfig
-from tfnlp.families.vectors import (
-    VECTOR_EXPORTS,
-    VECTOR_MEASURES,
-    VECTOR_PREDICTION,
-    evaluate_vectors,
-    export_vectors,
-    text_vectors,
-)
+from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
 from tfnlp.families.word_losses import loss_arguments
 
 
@@ -254,9 +246,5 @@ WORD2VEC = Family(
     evaluate=evaluate,
     evaluation=VECTOR_MEASURES,
     needs=("analogies|similarity",),
-    export=export_vectors,
-    exports=VECTOR_EXPORTS,
-    vectors=text_vectors,
-    sentences=of_word_vectors,
-    prediction=VECTOR_PREDICTION,
+    **OF_VECTORS,
 )
