@@ -14,6 +14,9 @@ SEARCH = ["faiss-cpu>=1.8"]
 TUNE = ["optuna>=4.0"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
+REPORT = ["jinja2"]
+TFDS = ["tensorflow-datasets>=4.9"]
+TRANSLATION = ["sacrebleu>=2.3"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
 HUGGINGFACE = ["huggingface_hub>=2.4"]
 KAGGLE = ["kagglehub>=1.0.2"]
@@ -36,18 +39,15 @@ setup(
     python_requires=">=3.11",
     install_requires=[
         "tensorflow>=2.20,<2.22",
-        # 2.21.0 does not import: it misses a symbol of ICU.
-        "tensorflow-text>=2.20,<2.22,!=2.21.0",
+        # 2.21.0 does not import: it misses a symbol of ICU. There is none for Windows.
+        "tensorflow-text>=2.20,<2.22,!=2.21.0; sys_platform != 'win32'",
         "tensorflow-hub>=0.16",
-        "tensorflow-datasets>=4.9",
         "keras>=3.15",
         "absl-py",
         "h5py",
-        "jinja2",
         "matplotlib",
         "numpy",
         "pyfive>=1.3",
-        "sacrebleu>=2.3",
         "safetensors",
         "scikit-learn",
         "scipy",
@@ -68,7 +68,10 @@ setup(
             *KAGGLE,
             *KERAS_HUB,
             *ONNX,
+            *REPORT,
             *SEARCH,
+            *TFDS,
+            *TRANSLATION,
             *TUNE,
             "hypothesis",
             "pytest",
@@ -88,7 +91,10 @@ setup(
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
         "onnx": ONNX,
+        "report": REPORT,
         "search": SEARCH,
+        "tfds": TFDS,
+        "translation": TRANSLATION,
         "tune": TUNE,
         "dask": DASK,
         "notebooks": NOTEBOOKS,

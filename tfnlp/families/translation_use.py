@@ -29,8 +29,9 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp.families.translation import paths
     from tfnlp.hub import Translator
     from tfnlp.pictures import plot_lengths
-    from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu
+    from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu, sacrebleu
 
+    sacrebleu()
     text = read_parallel(paths(config.source), paths(config.target))
     translator = Translator(loaded.decoder, loaded.tokenizer, config.beams, config.length_penalty)
     translations = translator(text.sources, config.batch_size, progress=True)

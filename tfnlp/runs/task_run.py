@@ -206,6 +206,10 @@ class TaskRun:
         """Return measures, examples and predictions; write the report if one is asked for."""
         from tfnlp.tasks.scoring import score
 
+        if config.report is not None:
+            from tfnlp.runs.report.page import jinja
+
+            jinja()
         examples = self.read(config.data, config, "data")
         spec = self.task_model.spec
         source = shown_source(config.data)

@@ -1,7 +1,10 @@
 """BLEU of a whole corpus and by the length of its sources, computed by sacreBLEU."""
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import NamedTuple
+
+from tfnlp.extras import needed
 
 
 class LengthScore(NamedTuple):
@@ -13,6 +16,15 @@ class LengthScore(NamedTuple):
     bleu: float
 
 
+def sacrebleu() -> ModuleType:
+    """Return `sacrebleu.metrics`; call it before slow work.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    return needed("sacrebleu.metrics", "sacrebleu", "translation", "BLEU")
+
+
 def corpus_bleu(translations: Sequence[str], references: Sequence[str]) -> tuple[float, str]:
     """Return BLEU in percent and sacreBLEU's signature, which says how it was computed.
 
@@ -22,9 +34,9 @@ def corpus_bleu(translations: Sequence[str], references: Sequence[str]) -> tuple
 
     Raises:
         ValueError: the numbers of references and translations differ, or are 0.
+        ImportError: without sacrebleu.
     """
-    from sacrebleu.metrics import BLEU
-
+    BLEU = sacrebleu().BLEU
     _check(translations, references)
     metric = BLEU()
     score = metric.corpus_score(list(translations), [list(references)])

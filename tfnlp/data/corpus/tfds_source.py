@@ -4,6 +4,8 @@ import os
 import re
 from typing import Any
 
+from tfnlp.extras import needed
+
 # NAME[/CONFIG][:VERSION][:SPLIT]; a split may be a slice such as train[:10%].
 _SOURCE = re.compile(
     r"tfds:(?P<name>[^:\[\]]+(?::(?:\d+|\*)\.(?:\d+|\*)\.(?:\d+|\*))?)(?::(?P<split>.+))?"
@@ -23,11 +25,7 @@ def open_tfds(source: str) -> tuple[Any, str]:
         FileNotFoundError: an unknown data set, or one that is not prepared.
         ImportError: the package tensorflow-datasets is not installed.
     """
-    try:
-        import tensorflow_datasets as tfds  # an optional package, slow to import
-    except ImportError as error:
-        raise ImportError(f"{source} needs the package tensorflow-datasets: {error}") from error
-
+    tfds = needed("tensorflow_datasets", "tensorflow-datasets", "tfds", source)
     match = _SOURCE.fullmatch(source)
     if not match:
         raise ValueError(f"expected tfds:NAME[:SPLIT], such as tfds:imdb_reviews; got {source!r}")

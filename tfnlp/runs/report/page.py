@@ -6,9 +6,11 @@ import json
 import numbers
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import Any
 
 from tfnlp.data.labelled.tag_schemes import is_bio
+from tfnlp.extras import needed
 from tfnlp.files import written_whole
 from tfnlp.runs.report import charts, errors
 from tfnlp.tasks.entities import type_scores
@@ -282,11 +284,19 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"examples: {type(value).__name__} cannot be written as JSON")
 
 
+def jinja() -> ModuleType:
+    """Return jinja2; call it before slow work.
+
+    Raises:
+        ImportError: if it is not installed.
+    """
+    return needed("jinja2", "jinja2", "report", "`report`")
+
+
 def _template() -> Any:
     import importlib.resources
 
-    import jinja2
-
+    jinja2 = jinja()
     text = importlib.resources.files("tfnlp.runs.report").joinpath("report.html").read_text("utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True

@@ -22,10 +22,10 @@ import html.entities
 import unicodedata
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfnlp.text.gpt.exceptions import find
 from tfnlp.text.strings import apply_where, drop_invalid
+from tfnlp.text.tf_text import tf_text
 
 # Texts of these characters alone, without entities, stay as they are.
 _CLEAN = r"[\t\n\f -~]*"

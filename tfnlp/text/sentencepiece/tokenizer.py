@@ -4,12 +4,12 @@ import os
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.packing import merge_words
 from tfnlp.text.sentencepiece.model import MODEL_FILE, SPECIAL_PIECES, read_pieces
 from tfnlp.text.strings import join_rows
+from tfnlp.text.tf_text import tf_text
 
 _SPACE = "▁"  # in pieces: a space before them
 _STRINGS = tf.TensorSpec([None], tf.string)

@@ -25,9 +25,9 @@ at U+166D, and its tables lack marks, punctuation and format characters of newer
 """
 
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfnlp.text.strings import apply_where, drop_invalid
+from tfnlp.text.tf_text import tf_text
 
 MAX_WORD_CHARS = 200
 # Stands for a word that is too long. A noncharacter: it occurs in no text and no vocabulary.

@@ -3,14 +3,15 @@
 import functools
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from tfnlp.text.assets import make_assets
 from tfnlp.text.packing import merge_words, packing_ids
 from tfnlp.text.strings import join_rows
+from tfnlp.text.tf_text import tf_text
 from tfnlp.text.wordpiece.normalization import MAX_WORD_CHARS, normalize
 from tfnlp.text.wordpiece.vocabulary import (
     CLS,
@@ -156,7 +157,7 @@ class WordPieceTokenizer(tf.__internal__.tracking.AutoTrackable):
         return packing_ids(self)
 
 
-def _make_tokenizer(tokens: list[str], source: str) -> tf_text.FastWordpieceTokenizer:
+def _make_tokenizer(tokens: list[str], source: str) -> Any:
     try:
         return _tokenizer_of(tuple(tokens))
     except RuntimeError as error:
@@ -166,7 +167,7 @@ def _make_tokenizer(tokens: list[str], source: str) -> tf_text.FastWordpieceToke
 
 
 @functools.lru_cache(maxsize=4)  # a run reads its vocabulary more than once
-def _tokenizer_of(tokens: tuple[str, ...]) -> tf_text.FastWordpieceTokenizer:
+def _tokenizer_of(tokens: tuple[str, ...]) -> Any:
     return tf_text.FastWordpieceTokenizer(
         tokens,
         suffix_indicator=CONTINUATION,

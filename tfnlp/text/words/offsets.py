@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 import tensorflow as tf
-import tensorflow_text as tf_text
+
+from tfnlp.text.tf_text import tf_text
 
 # What BERT drops from a text. Words are not split there.
 _DROPPED = r"\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}"
