@@ -4,6 +4,7 @@
 # make test       the quick tests, which a change must pass, in two processes
 # make test-slow  the other tests: demos, notebooks, every task, several processes
 # make lint       errors, docstrings, annotations and format, by ruff
+# make dist       a wheel in dist/, tried in an empty environment
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -14,7 +15,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test test-slow bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow dist bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -38,6 +39,11 @@ test: $(VENV)/installed
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
+dist: $(VENV)/installed
+	rm -rf build dist
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+	PYTHON=$(PYTHON) bash examples/check_wheel.sh dist/*.whl
+
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -48,4 +54,4 @@ bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks.pipeline
 
 clean:
-	rm -rf $(VENV) $(DEMO) build *.egg-info .pytest_cache
+	rm -rf $(VENV) $(DEMO) build dist *.egg-info .pytest_cache

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -47,3 +49,16 @@ def test_gpt(tmp_path):
     assert "a token" in shown and "Mary opened the door" in shown
     assert shown.count("The robin") >= 2 and "after five updates" in shown
     assert (tmp_path / "gpt/curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_the_wheel_holds_the_files_of_the_package(tmp_path):
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT / "tfnlp", tree / "tfnlp", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    wheel = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*wheel, "--wheel-dir", tmp_path, tree], check=True)
+    (path,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as file:
+        held = {name for name in file.namelist() if ".dist-info/" not in name}
+    assert held == {str(f.relative_to(tree)) for f in (tree / "tfnlp").glob("**/*") if f.is_file()}
