@@ -32,7 +32,8 @@ sys.modules["tfnlp"] = None  # an import of it would fail
 import tensorflow as tf
 import tensorflow_text  # its operations
 
-labels = tf.saved_model.load("module")(text=tf.constant(["Colin felt miserable ."]))["label"]
+module = tf.saved_model.load("module")
+labels = module.signatures["serving_default"](text=tf.constant(["Colin felt miserable ."]))["label"]
 assert labels.numpy().tolist() == [b"sad"], labels
 PYTHON
 timed "the export, loaded without tfnlp" env/bin/python load.py
