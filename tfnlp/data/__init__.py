@@ -32,7 +32,9 @@ from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
 from tfnlp.data.shards.batches import MaskedWindowShards, PairShards, WindowShards
 
-BertPairs, BertShards = SentencePairs, PairShards  # the names of earlier versions
+# The names of earlier versions.
+BertPairs = SentencePairs
+BertShards = PairShards
 
 __all__ = [
     "BertPairs",

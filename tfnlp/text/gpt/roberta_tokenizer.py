@@ -11,7 +11,8 @@ from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer, byte_characters
 from tfnlp.text.gpt.training import train_bpe
 from tfnlp.text.packing import packing_ids
 
-CLS, PAD, SEP, UNK, MASK = ROBERTA_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+ROBERTA_TOKENS = ("<s>", "<pad>", "</s>", "<unk>", "<mask>")
+CLS, PAD, SEP, UNK, MASK = ROBERTA_TOKENS
 _SPACES = tuple("\t\n\x0b\x0c\r ")
 _STRINGS = tf.TensorSpec([None], tf.string)
 

@@ -18,7 +18,8 @@ from tfnlp.text.counted_words import (
 )
 from tfnlp.text.lines import read_lines, shown, write_text
 
-PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS
 CONTINUATION = "##"
 MAX_TOKEN_BYTES = 256  # of a token without its `##`: the limit of tensorflow_text's trie
 
