@@ -4,8 +4,10 @@ import contextlib
 import math
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -107,9 +109,33 @@ def start_python(
     )
 
 
+def kill_at_checkpoint(process: subprocess.Popen, run: pathlib.Path) -> None:
+    """Kill a training, as SIGKILL does, when its run has a checkpoint."""
+    while not list((run / "checkpoints").glob("step-*")):
+        assert process.poll() is None, "the training ended without a checkpoint"
+        time.sleep(0.01)
+    _kill(process)
+
+
+def kill_when_said(process: subprocess.Popen, text: str, times: int = 1) -> None:
+    """Kill a process, as SIGKILL does, when it has written a text so often to stderr, a pipe."""
+    said = ""
+    while said.count(text) < times:
+        letter = process.stderr.read(1)
+        assert letter, f"the process ended before it said {text!r}: {said[-2000:]}"
+        said += letter
+    _kill(process)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+
+
 # Locks a folder, says so, and waits for the end of its input.
 _HOLD = """
 import sys
+import time
 from tfnlp.locks import locked
 with locked(sys.argv[1]):
     print("locked", flush=True)

@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import time
 
 import numpy as np
 import pytest
@@ -17,18 +15,12 @@ from tests.cli.toy_tasks import (
     finetuned,
     inputs_of,
     read_without_tfnlp,
-    write_toys,
 )
-from tests.support import ROOT, run_python, start_python
+from tests.support import ROOT, kill_at_checkpoint, run_python, start_python
 from tfnlp.convert import load_bert
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
 BERT = backbone("bert", None)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return write_toys(tmp_path_factory.mktemp("toys"))
 
 
 def test_six_choices_and_two_seeds_in_one_command(files, tmp_path, capsys):
@@ -73,13 +65,8 @@ def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp
     assert tfnlp(*command, "--output", tmp_path / "whole") == 0
     killed = tmp_path / "killed"
     process = start_python("-m", "tfnlp", *command, "--output", killed)
-    checkpoints = killed / "checkpoints"
-    while process.poll() is None:
-        if checkpoints.exists() and any(n.startswith("step-") for n in os.listdir(checkpoints)):
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        time.sleep(0.01)
-    assert process.returncode == -signal.SIGKILL and not (killed / "results.json").exists()
+    kill_at_checkpoint(process, killed)
+    assert not (killed / "results.json").exists()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tfnlp.pictures.plot_history", _interrupted)
         assert tfnlp(*command, "--output", killed) == 130

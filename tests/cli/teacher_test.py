@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import signal
-import time
 
 import numpy as np
 import pytest
@@ -15,20 +13,14 @@ from tests.cli.toy_tasks import (
     assert_evaluated_and_predicted,
     backbone,
     finetuned,
-    write_toys,
 )
-from tests.support import start_python
+from tests.support import kill_at_checkpoint, start_python
 from tfnlp import finetune, load
 from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.teaching import Teaching
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
 BERT = backbone("bert", None)
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    return write_toys(tmp_path_factory.mktemp("toys"))
 
 
 @pytest.fixture(scope="module")
@@ -134,12 +126,8 @@ def test_killed_run_ends_as_an_uninterrupted_one_without_asking_the_teacher_agai
     assert tfnlp(*command, "--output", tmp_path / "whole") == 0
     killed = tmp_path / "killed"
     process = start_python("-m", "tfnlp", *map(str, command), "--output", killed)
-    while process.poll() is None:
-        if list(killed.glob("checkpoints/step-*")):
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-        time.sleep(0.01)
-    assert process.returncode == -signal.SIGKILL and (killed / "soft_targets.npz").exists()
+    kill_at_checkpoint(process, killed)
+    assert (killed / "soft_targets.npz").exists()
 
     def refuse(*_):
         raise AssertionError("what the teacher says is in the run's folder")

@@ -1,8 +1,6 @@
 """A run with several labels: from files of each form to predictions, killed and resumed, packed."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pytest
@@ -10,7 +8,7 @@ import pytest
 import tfnlp
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
-from tests.support import start_python
+from tests.support import kill_at_checkpoint, start_python
 
 BERT = backbone("bert", None)
 WORDS = ["dog", "cat", "man", "day", "end"]
@@ -67,11 +65,7 @@ def test_a_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(tmp_path
     assert command(*call, "--output", tmp_path / "whole") == 0
     killed = tmp_path / "killed"
     process = start_python("-m", "tfnlp", *call, "--output", killed)
-    checkpoints = killed / "checkpoints"
-    while process.poll() is None:
-        if checkpoints.exists() and any(n.startswith("step-") for n in os.listdir(checkpoints)):
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+    kill_at_checkpoint(process, killed)
     assert not (killed / "results.json").exists()
     assert command(*call, "--output", killed) == 0
     for name in ("results.json", "dev_predictions.jsonl"):

@@ -1,6 +1,5 @@
 """Fine-tuning of a part of a model: low-rank updates, bias terms, frozen weights."""
 
-import signal
 import subprocess
 
 import numpy as np
@@ -11,7 +10,7 @@ from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
 from tests.runs.sentence_training_test import FAST, pairs, texts
-from tests.support import start_python
+from tests.support import kill_when_said, start_python
 from tfnlp.runs import task_folder
 from tfnlp.runs.task_examples import examples_of_texts
 
@@ -156,13 +155,7 @@ def test_a_killed_run_ends_bit_identical(engine, tmp_path):
     env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
     killed = start_python("-c", _RUN, tmp_path / "killed", env=env, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE)  # fmt: skip
-    said = ""
-    for letter in iter(lambda: killed.stderr.read(1), ""):
-        said += letter
-        if said.count("held out") == 2:  # after the second evaluation
-            break
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
+    kill_when_said(killed, "held out", 2)  # after the second evaluation
     for name in ("whole", "killed"):
         run = start_python("-c", _RUN, tmp_path / name, env=env, stdout=subprocess.DEVNULL)
         assert run.wait() == 0

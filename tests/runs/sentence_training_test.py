@@ -1,7 +1,6 @@
 """Training of sentence vectors from files and rows: runs, what they leave, and resume."""
 
 import json
-import signal
 import subprocess
 
 import numpy as np
@@ -11,7 +10,7 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
-from tests.support import start_python
+from tests.support import kill_when_said, start_python
 from tfnlp.data import TaskExample
 from tfnlp.runs.sentence_examples import lesson_of
 
@@ -138,13 +137,7 @@ def test_a_killed_run_ends_bit_identical(engine, tmp_path):
     env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu"}
     killed = start_python("-c", _RUN, tmp_path / "killed", env=env, stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE)  # fmt: skip
-    said = ""
-    for letter in iter(lambda: killed.stderr.read(1), ""):
-        said += letter
-        if said.count("held out") == 2:  # after the second evaluation
-            break
-    killed.send_signal(signal.SIGKILL)
-    assert killed.wait() == -signal.SIGKILL
+    kill_when_said(killed, "held out", 2)  # after the second evaluation
     assert any((tmp_path / "killed" / "checkpoints").glob("step-*"))
     for name in ("killed", "whole"):
         done = start_python("-c", _RUN, tmp_path / name, env=env, stdout=subprocess.DEVNULL)

@@ -81,14 +81,22 @@ def test_profile_is_written(monitored):
     assert b"MatMul" in profile and b"step_num" in profile
 
 
-def test_the_bar_is_one_line(monitored):
+def test_a_file_gets_lines(monitored):
     _, _, printed = monitored
-    assert "step 5 held out: loss " in printed
-    lines = [line for line in printed.replace("\n", "\r").split("\r") if line.strip()]
-    lines = [line for line in lines if "held out" not in line]
-    assert all(len(line) <= 110 for line in lines)
+    assert "step 5 held out: loss " in printed and "\r" not in printed
+    lines = [line for line in printed.splitlines() if "held out" not in line]
+    assert all(line and len(line) <= 110 for line in lines)
     assert lines[-1].startswith("100%") and "5/5 [" in lines[-1] and "] loss " in lines[-1]
     assert " tok/s" in lines[-1] and " GB" in lines[-1]
+
+
+def test_held_out_values_are_broken_between_values():
+    values = [f"masked_lm_accuracy_{i} 0.{i}234" for i in range(5)]
+    lines = progress.wrapped("step 40 held out: ", values, 80).split("\n")
+    assert all(len(line) < 80 for line in lines) and lines[0].startswith("step 40 held out: mask")
+    assert "  ".join(line.removeprefix("step 40 held out:").strip() for line in lines) == (
+        "  ".join(values)
+    )
 
 
 def test_speeds_are_sums_over_time():

@@ -99,11 +99,12 @@ def embedded(
         first: Texts that were done before, for the bar.
     """
     import numpy as np
-    from tqdm.auto import tqdm
+
+    from tfnlp.bars import bar as progress_bar
 
     parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
     found = []
-    with tqdm(total=len(texts), unit=" texts", disable=not progress) as bar:
+    with progress_bar(total=len(texts), unit=" texts", disable=not progress) as bar:
         for part in parts:
             found.append(vectors(part, bar.update))
     return np.concatenate(found)

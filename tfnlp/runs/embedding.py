@@ -139,11 +139,11 @@ def _write_parts(
     config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
-    from tqdm.auto import tqdm
+    from tfnlp.bars import bar as progress_bar
 
     vectors = sentence_function(config.model, _settings(config), dtype)
     count, size = 0, len(vectors([""])[0])
-    with tqdm(unit=" texts") as bar:
+    with progress_bar(unit=" texts") as bar:
         for number in itertools.count():
             part = list(itertools.islice(texts, _PART))
             if not part:

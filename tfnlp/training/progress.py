@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
-_LOG_COLUMNS = 110  # of a line in a file
+from tfnlp.bars import bar
+
 _HEAD = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
+_COLUMNS = 80  # of a terminal that does not say how many it has
+_LOG_COLUMNS = 110  # of a line in a file
 _LEAST_BAR = 10  # columns; a narrower bar is not shown
 
 
@@ -70,6 +73,16 @@ def fitted(figures: Mapping[str, float], columns: int) -> str:
     return ", ".join(texts[name] for name in _SHOWN if name in kept)
 
 
+def wrapped(head: str, values: list[str], columns: int) -> str:
+    """Return values side by side behind `head`, in lines of fewer than `columns` columns."""
+    lines = [head]
+    for value in values:
+        if len(lines[-1]) + len(value) >= columns and lines[-1].strip():
+            lines.append(" " * min(len(head), columns // 4))
+        lines[-1] += f"{value}  "
+    return "\n".join(line.rstrip() for line in lines)
+
+
 class _Line(tqdm):
     """tqdm's clock and pace, with a line that is cut to the number of columns."""
 
@@ -77,7 +90,7 @@ class _Line(tqdm):
 
     def __str__(self) -> str:
         form = {**self.format_dict, "postfix": None, "prefix": ""}
-        columns = form.pop("ncols") or _LOG_COLUMNS
+        columns = form.pop("ncols") or _COLUMNS
         head = self.format_meter(**{**form, "bar_format": _HEAD})
         tail = fitted(self.figures, columns - len(head) - 1)
         tail = f" {tail}" if tail else ""
@@ -96,16 +109,9 @@ class Progress:
     """
 
     def __init__(self, first: int, total: int, enabled: bool = True) -> None:
-        terminal = sys.stderr.isatty()
-        self.bar = _Line(
-            initial=first,
-            total=total,
-            unit="step",
-            disable=not enabled,
-            dynamic_ncols=terminal,
-            ncols=None if terminal else _LOG_COLUMNS,
-            mininterval=0.5 if terminal else 10.0,
-            file=sys.stderr,
+        settings = {"ncols": _LOG_COLUMNS, "delay": 0}  # a short run writes its last line, too
+        self.bar = bar(
+            kind=_Line, initial=first, total=total, unit="step", disable=not enabled, **settings
         )
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
@@ -116,9 +122,10 @@ class Progress:
     def note(self, step: int, logs: Mapping[str, float]) -> None:
         """Print a line with held-out values above the bar."""
         if not self.bar.disable:
-            values = "  ".join(f"{name} {value:.4f}" for name, value in logs.items())
+            values = [f"{name} {value:.4f}" for name, value in logs.items()]
+            columns = self.bar.format_dict["ncols"] or _COLUMNS
             self.bar.clear()
-            tqdm.write(f"step {step} held out: {values}", file=sys.stderr)
+            tqdm.write(wrapped(f"step {step} held out: ", values, columns), file=sys.stderr)
 
     def __enter__(self) -> Progress:
         return self

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import tqdm
 
+from tfnlp import bars
 from tfnlp.data.containers import is_path
 from tfnlp.data.corpus.cache import cache_folder, digest, disk_errors, file_digest
 from tfnlp.data.corpus.documents import document_readers, held_out_documents
@@ -97,7 +97,7 @@ class StoredText:
     def _stored(self) -> tuple[Any, Sequence[int]]:
         """The open file of sentences, and the sizes of the documents."""
         sizes = array("i")
-        bar = tqdm.tqdm(
+        bar = bars.bar(
             desc="reading", total=self.num_bytes, unit="B", unit_scale=True,
             disable=not self._progress,
         )  # fmt: skip

@@ -2,12 +2,11 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable
 
 import tensorflow as tf
-from tqdm.auto import tqdm
 
+from tfnlp import bars
 from tfnlp.files import written_whole
 from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.lines import read_lines
@@ -86,16 +85,8 @@ def read_cache_words(path: str | os.PathLike) -> list[str]:
 def _vectors(words: list[bytes], embed: Callable[[tf.Tensor], tf.Tensor]) -> tf.Variable:
     """Return a variable `[V, P]`. Words of similar length share a batch, for less padding."""
     order = sorted(range(len(words)), key=lambda i: len(words[i]))
-    terminal = sys.stderr.isatty()
-    bar = tqdm(
-        desc="word vectors",
-        total=len(words),
-        unit="word",
-        disable=len(words) <= _CHUNK,
-        dynamic_ncols=terminal,
-        mininterval=0.5 if terminal else 10.0,
-        file=sys.stderr,
-    )
+    small = len(words) <= _CHUNK
+    bar = bars.bar(desc="word vectors", total=len(words), unit="word", disable=small)
     variable = None
     with bar:
         for start in range(0, len(words), _CHUNK):
