@@ -6,7 +6,6 @@ from typing import IO, Any
 from tqdm import auto, std
 
 _SECONDS = 10  # between two lines in a file
-_DELAY = 2  # seconds; shorter work writes no line into a file
 _COLUMNS = 80  # of a line in a file
 
 
@@ -24,7 +23,7 @@ def bar(*args: Any, kind: type[std.tqdm] | None = None, **settings: Any) -> std.
         return (kind or std.tqdm)(*args, file=file, **settings)
     if kind is None and issubclass(auto.tqdm, _widget()):
         return auto.tqdm(*args, **settings)
-    settings = {"mininterval": _SECONDS, "delay": _DELAY, "ncols": _COLUMNS, **settings}
+    settings = {"mininterval": _SECONDS, "ncols": _COLUMNS, **settings}
     return (kind or std.tqdm)(*args, file=_Lines(file), **settings)
 
 

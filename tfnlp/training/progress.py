@@ -109,9 +109,13 @@ class Progress:
     """
 
     def __init__(self, first: int, total: int, enabled: bool = True) -> None:
-        settings = {"ncols": _LOG_COLUMNS, "delay": 0}  # a short run writes its last line, too
         self.bar = bar(
-            kind=_Line, initial=first, total=total, unit="step", disable=not enabled, **settings
+            kind=_Line,
+            initial=first,
+            total=total,
+            unit="step",
+            disable=not enabled,
+            ncols=_LOG_COLUMNS,
         )
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
