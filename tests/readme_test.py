@@ -1,8 +1,7 @@
-"""What the README and docs/ show must run."""
+"""What the README and docs/ show must run. Blocks that are not run: docs_code_test.py."""
 
 import json
 import re
-import shlex
 
 import pytest
 
@@ -31,21 +30,6 @@ def test_python_snippets_run_one_after_the_other(page, shown, tmp_path):
     said = run_python("\n".join(snippets), folder=tmp_path).stdout
     for part in shown:
         assert part in said
-
-
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}" for name in PAGES)])
-def test_commands_exist(page):
-    from tfnlp.cli import parse
-
-    for block in blocks("bash", page):
-        block = block.replace("\\\n", " ")
-        for name, value in re.findall(r'^(\w+)="(.*)"$', block, flags=re.MULTILINE):
-            block = block.replace(f"${name}", value)
-        for line in block.split("\n"):
-            if line.startswith("tfnlp "):
-                # Brackets mark optional arguments.
-                command = shlex.split(re.sub(r"[][]", "", line), comments=True)
-                parse(command)  # exits where an option is unknown
 
 
 def test_the_tables_of_scaling_are_what_was_measured():
