@@ -233,6 +233,8 @@ def test_weights_in_fewer_bits(weights, atol, backbones, tmp_path, capsys):
     plain = [list(x["probabilities"].values()) for x in predicted(made, *[(t,) for t in texts])]
     served = module.signatures["serving_default"](text=tf.constant(texts))
     assert 1e-5 < np.abs(served["probabilities"] - plain).max() < atol
+    layer = hub.Layer(tmp_path / "m", output_key="probabilities")  # takes one text
+    np.testing.assert_allclose(layer(texts), served["probabilities"], atol=1e-6)
 
 
 def test_frozen_features_are_in_the_graph(backbones, tmp_path):

@@ -125,6 +125,66 @@ def test_modules_of_the_first_format(tmp_path):
         hub.Layer(tmp_path / "old", trainable=True)
 
 
+# --- Strings
+
+
+class Counts(tf.__internal__.tracking.AutoTrackable):
+    """A dict of one text, or of words and their number, to the number of words."""
+
+    def __init__(self):
+        super().__init__()
+        text = {"text": tf.TensorSpec([None], "string")}
+        words = {
+            "words": tf.TensorSpec([None, None], "string"),
+            "count": tf.TensorSpec([None], "int32"),
+        }
+        for spec in (text, words):
+            self.__call__.get_concrete_function(spec)
+
+    @tf.function
+    def __call__(self, inputs):
+        if "text" in inputs:
+            count = tf.strings.split(inputs["text"]).row_lengths()
+        else:
+            count = inputs["count"] + 0 * tf.shape(inputs["words"])[1]
+        return tf.cast(count, "float32")[:, None]
+
+
+def test_a_module_of_one_text_takes_strings(tmp_path):
+    tf.saved_model.save(Counts(), str(tmp_path / "counts"))
+    layer, texts = hub.KerasLayer(tmp_path / "counts"), ["the cat sat", "", "a dog"]
+    for inputs in (texts, np.array(texts), tf.constant(texts), {"text": texts}):
+        np.testing.assert_array_equal(layer(inputs), [[3], [0], [2]])
+    symbol = keras.Input((), dtype="string")
+    model = keras.Model(symbol, layer(symbol))
+    np.testing.assert_array_equal(model.predict(tf.constant(texts), verbose=0), [[3], [0], [2]])
+    words = {"words": [["a", "b"], ["c", ""]], "count": [2, 1]}  # its lists are tensors
+    np.testing.assert_array_equal(layer(words), [[2], [1]])
+    with pytest.raises(ValueError, match=r"takes \{text: string \[\?\]\} or .* not \[\[string"):
+        layer([["a"], ["b", "c"]])
+    with pytest.raises(ValueError, match=r"takes .*, not \{text: int32 \[2\]\}"):
+        layer(np.array([1, 2], "int32"))
+
+
+def test_sequential_models_are_built_from_the_input_shape(tmp_path):
+    tf.saved_model.save(Counts(), str(tmp_path / "counts"))
+    first = hub.KerasLayer(tmp_path / "counts", input_shape=[], dtype=tf.string)
+    model = keras.Sequential([first, keras.layers.Dense(2, kernel_initializer="ones")])
+    assert model.built and model.input_shape == (None,) and model.output_shape == (None, 2)
+    np.testing.assert_array_equal(model(tf.constant(["the cat sat"])), [[3, 3]])
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(again(tf.constant(["the cat sat"])), [[3, 3]])
+
+
+def test_what_tutorials_use_that_is_not_there(modules):
+    with pytest.raises(AttributeError, match="no Module, which is for TensorFlow 1.*KerasLayer"):
+        hub.Module(str(modules / "bag"))
+    tf_keras = pytest.importorskip("tf_keras")
+    with pytest.raises(ValueError, match="tf_keras.*TF_USE_LEGACY_KERAS"):
+        hub.KerasLayer(modules / "bag")(tf_keras.Input((3,), dtype="int32"))
+
+
 # --- Training
 
 

@@ -1,10 +1,19 @@
-"""Reusable SavedModels: export, load as Keras layers, inspect."""
+"""Reusable SavedModels: export, load as Keras layers, inspect.
+
+`KerasLayer`, `load` and `resolve` stand for those of `tensorflow_hub`, so that a tutorial needs
+`import tfnlp.hub as hub` as its only change.
+"""
+
+from typing import Any
 
 from tfnlp.hub.inspection.inspect import Inspection, inspect
 from tfnlp.hub.loading.elmo import saved_elmo
 from tfnlp.hub.loading.encoder import saved_encoder
 from tfnlp.hub.loading.kind import saved_family, saved_kind
 from tfnlp.hub.loading.layer import Layer
+from tfnlp.hub.loading.layer import Layer as KerasLayer
+from tfnlp.hub.loading.resolve import resolve
+from tfnlp.hub.loading.saved_model import load_module as load
 from tfnlp.hub.loading.tokenizer import saved_tokenizer
 from tfnlp.hub.modules.bert import BertPreprocessorModule, export_bert
 from tfnlp.hub.modules.elmo import ElmoModule, export_elmo
@@ -26,6 +35,7 @@ __all__ = [
     "GPTModule",
     "GPTPreprocessorModule",
     "Inspection",
+    "KerasLayer",
     "KerasModule",
     "Layer",
     "TaskModel",
@@ -41,6 +51,8 @@ __all__ = [
     "export_translator",
     "export_word_vectors",
     "inspect",
+    "load",
+    "resolve",
     "running_layers",
     "save",
     "saved_elmo",
@@ -50,3 +62,14 @@ __all__ = [
     "saved_tokenizer",
     "sentence_layers",
 ]
+
+_OF_TENSORFLOW_1 = ("Module", "text_embedding_column", "text_embedding_column_v2")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OF_TENSORFLOW_1:
+        raise AttributeError(
+            f"tfnlp.hub has no {name}, which is for TensorFlow 1 and feature columns; use "
+            "hub.KerasLayer(handle), or hub.load(handle) and its signatures"
+        )
+    raise AttributeError(f"module 'tfnlp.hub' has no attribute {name!r}")

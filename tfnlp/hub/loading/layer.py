@@ -12,10 +12,13 @@ from keras.src.saving import serialization_lib
 from tfnlp.hub.loading.dense_gradients import with_dense_gradients
 from tfnlp.hub.loading.layer_calls import (
     argument_names,
+    as_tensors,
     callable_of,
     dtype_policy,
+    only_input,
     output_keys,
     reshaped,
+    specs_of,
     symbol,
 )
 from tfnlp.hub.loading.saved_model import is_remote, load_module
@@ -54,10 +57,14 @@ class Layer(keras.layers.Layer):
         load_options: a `tf.saved_model.LoadOptions`.
         freeze: regular expression, or list of them; a variable is not trained if one of them is
             found in its `path`.
-        **kwargs: `name`; `dtype` and `input_shape` as tutorials give them to `hub.KerasLayer`.
+        **kwargs: `name`; `dtype` and `input_shape` as tutorials give them to `hub.KerasLayer`: a
+            Sequential model that begins with the layer is built at once, for inputs
+            `[B, *input_shape]`.
 
     Shapes: those of the module. Inputs and outputs are a tensor (dense or ragged, strings too), or
-    a list or dict of tensors. A Keras mask is passed on if the module takes `mask`.
+    a list or dict of tensors; lists of Python's strings and numbers become tensors. The only input
+    of a signature, and a dict of one text, may be given as a tensor. A Keras mask is passed on if
+    the module takes `mask`.
 
     Raises:
         FileNotFoundError: if there is no SavedModel.
@@ -95,9 +102,14 @@ class Layer(keras.layers.Layer):
                 output_key = output_key or "default"
         function = callable_of(module, label, signature)
         traces = traces_of(function)
-        kwargs.pop("input_shape", None)  # the module states its inputs
-        kwargs["dtype"] = dtype_policy(traces, kwargs.get("dtype"))
+        only = only_input(traces, bool(signature))
+        specs = specs_of(traces, only)
+        input_shape = kwargs.pop("input_shape", None)
+        kwargs["dtype"] = dtype_policy(specs, kwargs.get("dtype"))
         super().__init__(trainable=trainable, autocast=False, **kwargs)
+        if input_shape is not None:  # Sequential models are built from it
+            self.input_shape = (None, *input_shape)
+        self._input, self._specs = only, Untracked(specs)
         self.handle, self.resolved_object, self._label = handle, module, label
         self._output_key, self._signature = output_key, signature
         self._function, self._traces = function, Untracked(traces)
@@ -126,7 +138,7 @@ class Layer(keras.layers.Layer):
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Keras treats each string or number in a list as an argument of its own.
-        return super().__call__(self._nest(inputs), *args, **kwargs)
+        return super().__call__(as_tensors(self._specs.value, inputs), *args, **kwargs)
 
     def call(self, inputs: Any, training: bool | None = None, mask: Any = None) -> Any:
         inputs, arguments = self._named(inputs), self._arguments(training, mask)
@@ -239,20 +251,11 @@ class Layer(keras.layers.Layer):
                 "trainable=False, or export it with tfnlp"
             )
 
-    def _nest(self, inputs: Any) -> Any:
-        """Convert plain lists of strings and numbers to tensors."""
-        if any(not hasattr(x, "dtype") for x in tf.nest.flatten(inputs)):
-            if any(isinstance(spec, dict | list | tuple) for spec in self.input_specs):
-                return tf.nest.map_structure(tf.convert_to_tensor, inputs)
-            return tf.convert_to_tensor(inputs)
-        return inputs
-
     def _named(self, inputs: Any) -> Any:
-        """Add the name of the input of a signature that has only one."""
-        names = self._traces.value[0].inputs if self._signature else ()
-        if len(names) == 1 and not isinstance(inputs, dict):
-            return dict.fromkeys(names, inputs)
-        return inputs
+        """Add the name of the input, if there is only one."""
+        if self._input is None or not hasattr(inputs, "dtype"):
+            return inputs
+        return {self._input: inputs}
 
     def _arguments(self, training: bool | None, mask: Any) -> dict[str, Any]:
         arguments = dict(self._given.value["arguments"])
