@@ -7,7 +7,6 @@ from tests.conformance_row import (
     C,
     F,
     H,
-    M,
     P,
     Row,
     T,
@@ -24,6 +23,7 @@ from tests.conformance_row import (
     token_time,
     tokens,
 )
+from tests.conformance_word_losses import WORD_LOSS_ROWS
 from tfnlp import layers
 
 stack = {f"layer_{i}": Array((B, T, H)) for i in range(3)}
@@ -41,6 +41,7 @@ kernel_he = {"kernel_initializer": "he_normal"}
 table = {"vocab_size": V, "hidden_size": H}
 
 ROWS = [
+    *WORD_LOSS_ROWS,
     Row("LayerNorm", layers.LayerNorm, {"epsilon": 1e-5}, tokens, time=token_time),
     Row(
         "LowRankUpdate",
@@ -269,82 +270,6 @@ ROWS = [
         {"vocab_size": V, "hidden_size": H, "buckets": 7, "most_subwords": 3},
         words,
         time=token_time,
-    ),
-    *[
-        Row(
-            loss.__name__,
-            loss,
-            {"vocab_size": V, "window": 1, "negatives": 3},
-            {
-                **tokens,
-                "word_ids": Array((B, T), "int32", V),
-                **dict.fromkeys(("left", "right"), Array((B, T - 2), "int32", 2)),
-                "negative_ids": Array((B, M), "int32", V),
-            },
-            padded=(),
-            keep=everything,
-            bf16=("float32",),
-        )
-        for loss in (
-            layers.SkipGramLoss,
-            layers.CBOWLoss,
-            layers.NCESkipGramLoss,
-            layers.NCECBOWLoss,
-        )  # fmt: skip
-    ],
-    *[
-        Row(
-            loss.__name__,
-            loss,
-            {"vocab_size": V, "window": 1, "depth": 5},
-            {
-                **tokens,
-                "word_ids": Array((B, T), "int32", V),
-                **dict.fromkeys(("left", "right"), Array((B, T - 2), "int32", 2)),
-            },
-            padded=(),
-            keep=everything,
-            bf16=("float32",),
-        )
-        for loss in (layers.HierarchicalSkipGramLoss, layers.HierarchicalCBOWLoss)
-    ],
-    # Without `training`, where it is random: tests/layers/sampled_softmax_test.py.
-    Row(
-        "GloVeLoss",
-        layers.GloVeLoss,
-        {"vocab_size": V, "x_max": 1.0},
-        {
-            "inputs": Array((B, H)),
-            **dict.fromkeys(("word_ids", "context_ids"), Array((B,), "int32", V)),
-            "counts": Array((B,)),
-        },
-        padded=(),
-        keep=everything,
-        bf16=("float32",),
-    ),
-    *[
-        Row(
-            softmax.__name__,
-            softmax,
-            {"vocab_size": V, **arguments},
-            {"inputs": Array((B, T, P, H)), "targets": Array((B, T, P), "int32", V)},
-            time={"inputs": 1, "targets": 1},
-            padded=("inputs", "targets"),
-            bf16=("float32",),
-        )
-        for softmax, arguments in (
-            (layers.SampledSoftmax, {"num_samples": 4}),
-            (layers.NoiseContrastiveSoftmax, {"num_samples": 4}),
-            (layers.HierarchicalSoftmax, {"depth": 5}),
-        )
-    ],
-    Row(
-        "HierarchicalSoftmax of all words",
-        layers.HierarchicalSoftmax,
-        {"vocab_size": V},
-        tokens,
-        time=token_time,
-        bf16=("float32",),
     ),
     Row(
         "CRF",
