@@ -9,23 +9,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
+from tfnlp.families.adaptation import adaptation_asked, check_adaptation
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
+from tfnlp.runs.finetune_batches import evaluation_batches, shown_size, training_batches
 from tfnlp.runs.finetune_config import EMBED, FEATURES, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
-    crc32,
     read_parts,
     say_cut,
     say_labels,
     sentences_of,
     shown_source,
 )
+from tfnlp.runs.finetune_record import run_config
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
 from tfnlp.runs.folds import fold_numbers
@@ -98,7 +99,7 @@ class Finetuning:
         check_teacher(config)
         if not config.pack:
             check_batch(config, strategy)
-        self.train, self.dev, self._read_as = read_parts(task, config)
+        self.train, self.dev, self.read_as = read_parts(task, config)
         self.every = self.train  # of which folds are held out in turn
         if config.folds:
             self._folds = fold_numbers(task, self.every, config.folds)
@@ -182,7 +183,7 @@ class Finetuning:
         check_run(folder, ignore=[task_folder.RESULTS])  # it is made again if it was deleted
         settings = self._settings(folder, features)
         words = self._words()
-        config = self._run_config(settings, features, seed, words)
+        config = run_config(self, settings, features, seed, words is not None)
         if self.teaching is not None:
             config["teacher"] = self.teaching.config(folder)
         keras.utils.set_random_seed(seed)
@@ -219,16 +220,18 @@ class Finetuning:
         train, dev = self._prepare(model, features, len(words or ()))
         if self.teaching is not None:
             train.more = self.teaching.columns(folder, train.encoded)
-        batches, dev_batches = self._batches(model, train, dev, settings, seed)
+        shared = (self.config, self.strategy)
+        batches = training_batches(*shared, model, train, self.examples, settings, seed)
+        dev_batches = evaluation_batches(self.strategy, model, dev, settings)
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
-        shared, epoch = (self.config, self.strategy), batches.steps_per_epoch
+        epoch = batches.steps_per_epoch
         learnt = task_of(model, settings)
         trainer = make_trainer(*shared, learnt, settings, steps, epoch, folder, seed)
         print(
             f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {shown_weights(model.model, optimizer_of(settings))}"
             + (f" on {features} features" if features else "")
-            + f"; {steps} steps of {_size(settings, batches)}"
+            + f"; {steps} steps of {shown_size(settings, batches)}"
             + ("" if self.teaching is None else f"; {self.teaching.described()}"),
             flush=True,
         )
@@ -273,37 +276,6 @@ class Finetuning:
         if is_run(folder) and "optimizer" not in self.config.given:
             settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
         return settings
-
-    def _batches(
-        self, model: Any, train: Any, dev: Any, settings: dict, seed: int
-    ) -> tuple[Any, Any]:
-        import tensorflow as tf
-
-        from tfnlp.data.labelled.batches import bucket_lengths
-        from tfnlp.training import is_compiled
-
-        # A TPU's programs have fixed shapes.
-        fixed = self.config.no_buckets or isinstance(self.strategy, tf.distribute.TPUStrategy)
-        size, replicas = settings["batch_size"], self.strategy.num_replicas_in_sync
-        compiled = is_compiled(self.strategy, self.config.jit)
-        lengths = bucket_lengths(train.encoded.sizes) if compiled else None  # few programs
-        parts, tokens = replicas * settings["accumulation"], settings.get("batch_tokens")
-        # Each step is traced for two lengths or more, so a set of one length pads less than that.
-        dev_batches = model.batches(dev, -(-size // replicas) * replicas)
-        if model.packed is not None:
-            return self._packed_batches(model, train, settings, parts, seed), dev_batches
-        rows, options = size, {"seed": seed, "pad_all": fixed}
-        if tokens is not None:
-            rows, options["batch_tokens"] = parts, tokens
-        return model.batches(train, rows, self.examples, lengths, **options), dev_batches
-
-    def _packed_batches(self, model: Any, train: Any, settings: dict, parts: int, seed: int) -> Any:
-        """Return batches of rows with several examples, of a multiple of `parts` rows."""
-        tokens, rows = settings.get("batch_tokens"), {"examples_per_batch": settings["batch_size"]}
-        if tokens is not None:
-            count = tokens // (self.spec.max_length * parts)
-            parts, rows = max(1, count) * parts, {}
-        return model.packed_batches(train, self.examples, batch_size=parts, seed=seed, **rows)
 
     def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
         from tfnlp.tasks.scoring import score
@@ -351,49 +323,6 @@ class Finetuning:
         found = sorted((w for w, n in counts.items() if n > 1), key=lambda w: (-counts[w], w))
         return [word for word in found if word.strip() == word and word]
 
-    def _run_config(
-        self, settings: dict, features: str | None, seed: int, words: list[str] | None
-    ) -> dict[str, Any]:
-        """Return `config.json`: everything that decides which numbers a run ends with."""
-        from tfnlp import __version__
-        from tfnlp.training.settings import optimizer_settings
-
-        config = self.config
-        head = {"dropout": settings["dropout"]}
-        if features is not None:
-            head.update(units=config.units, lstm_layers=config.lstm_layers)
-            if words is not None:
-                head["embedding_size"] = config.word_embeddings
-            if hasattr(config, "predicate_size"):
-                head["predicate_size"] = config.predicate_size
-        columns = {"text": config.text_columns, "label": config.label}
-        if self.spec.task == "labels":
-            columns["label_columns"] = self._read_as.label_columns
-            columns["separator"] = self._read_as.separator
-        return {
-            "tfnlp": __version__,
-            "model": "task",
-            "spec": self.spec.config(),
-            "backbone": task_folder.backbone_config(self.backbone),
-            "features": features,
-            **({SECTION: self.adaptation.config()} if self.adaptation else {}),
-            "head": head,
-            "columns": columns,
-            "training": {
-                **settings,
-                "metric": self.metric,
-                "bf16": config.bf16,
-                "fp16": config.fp16,
-                "seed": seed,
-            },
-            "optimizer": optimizer_settings(optimizer_of(settings)),
-            "data": {
-                "examples": len(self.train),
-                "crc32": crc32(self.train),
-                "dev": crc32(self.dev),
-            },
-        }
-
     def _finish(self, folder: str, model: Any, dev: Any, steps: int) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and predictions."""
         import dataclasses
@@ -427,15 +356,6 @@ class Finetuning:
         write_lines(path, [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results
-
-
-def _size(settings: dict[str, Any], batches: Any) -> str:
-    """Return the size of a batch as text."""
-    if "pack" in settings:
-        return f"{batches.batch_size} rows of {batches.length} tokens"
-    if "batch_tokens" in settings:
-        return f"{settings['batch_tokens']:,} tokens"
-    return str(settings["batch_size"])
 
 
 def shown_metrics(results: dict[str, Any]) -> str:

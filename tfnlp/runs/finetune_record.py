@@ -1,0 +1,60 @@
+"""What a fine-tuned run's `config.json` says."""
+
+from typing import Any
+
+from tfnlp.families.adaptation import SECTION
+from tfnlp.runs import task_folder
+from tfnlp.runs.finetune_examples import crc32
+from tfnlp.runs.finetune_trainer import optimizer_of
+
+
+def run_config(
+    work: Any, settings: dict[str, Any], features: str | None, seed: int, has_words: bool
+) -> dict[str, Any]:
+    """Return `config.json`: everything that decides which numbers a run ends with.
+
+    Args:
+        work: A `tfnlp.runs.finetuning.Finetuning`.
+        settings: The numbers of the training.
+        features: A name of `tfnlp.models.FEATURES`, or None: fine-tuned as a whole.
+        seed: Of the run.
+        has_words: Whether the task has embeddings of words of its own.
+    """
+    from tfnlp import __version__
+    from tfnlp.training.settings import optimizer_settings
+
+    config = work.config
+    head = {"dropout": settings["dropout"]}
+    if features is not None:
+        head.update(units=config.units, lstm_layers=config.lstm_layers)
+        if has_words:
+            head["embedding_size"] = config.word_embeddings
+        if hasattr(config, "predicate_size"):
+            head["predicate_size"] = config.predicate_size
+    columns = {"text": config.text_columns, "label": config.label}
+    if work.spec.task == "labels":
+        columns["label_columns"] = work.read_as.label_columns
+        columns["separator"] = work.read_as.separator
+    return {
+        "tfnlp": __version__,
+        "model": "task",
+        "spec": work.spec.config(),
+        "backbone": task_folder.backbone_config(work.backbone),
+        "features": features,
+        **({SECTION: work.adaptation.config()} if work.adaptation else {}),
+        "head": head,
+        "columns": columns,
+        "training": {
+            **settings,
+            "metric": work.metric,
+            "bf16": config.bf16,
+            "fp16": config.fp16,
+            "seed": seed,
+        },
+        "optimizer": optimizer_settings(optimizer_of(settings)),
+        "data": {
+            "examples": len(work.train),
+            "crc32": crc32(work.train),
+            "dev": crc32(work.dev),
+        },
+    }
