@@ -9,7 +9,7 @@ import struct
 import termios
 from fcntl import ioctl
 
-from tfnlp import bars
+from tfnlp.bars import progress_bar
 from tfnlp.training.progress import Progress
 
 FIGURES = {
@@ -46,7 +46,7 @@ def test_a_bar_of_training_keeps_what_matters_at_80_columns():
     with terminal() as told, Progress(0, 3000) as progress:
         progress.update(1500, FIGURES)
         progress.bar.refresh()
-        progress.note(1500, {name: value for name, value in FIGURES.items()})
+        progress.note(1500, FIGURES)
         lines = re.split("[\\r\\n]+", told())
     assert max(map(len, lines)) <= 80 and "\x1b[A" not in "".join(lines)
     (shown,) = {line for line in lines if "loss 1.23" in line and "held out" not in line}
@@ -56,12 +56,12 @@ def test_a_bar_of_training_keeps_what_matters_at_80_columns():
 
 def test_a_file_gets_whole_lines():
     file = io.StringIO()
-    for _ in bars.bar(range(100), file=file, desc="short"):
+    for _ in progress_bar(range(100), file=file, desc="short"):
         pass
     first, last = file.getvalue().splitlines()  # of short work
     assert "0/100" in first and "100/100" in last
     file = io.StringIO()
-    with bars.bar(total=3, file=file, desc="reading", mininterval=0) as bar:
+    with progress_bar(total=3, file=file, desc="reading", mininterval=0) as bar:
         for _ in range(3):
             bar.update()
         bar.clear()
@@ -73,6 +73,6 @@ def test_a_file_gets_whole_lines():
 
 def test_a_terminal_gets_a_bar():
     with terminal() as told:
-        for _ in bars.bar(range(3), desc="reading"):
+        for _ in progress_bar(range(3), desc="reading"):
             pass
         assert "\rreading: 100%" in told()

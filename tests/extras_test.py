@@ -16,7 +16,14 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch):
     said = r"^BLEU needs sacrebleu: pip install sacrebleu \(the extra `translation`\)$"
     with pytest.raises(ImportError, match=said):
         needed("sacrebleu.metrics", "sacrebleu", "translation", "BLEU")
-    assert needed("json", "json", "none", "nothing").loads("1") == 1
+    assert needed("json", "json", None, "nothing").loads("1") == 1
+
+
+def test_an_error_within_a_package_is_not_taken_for_a_missing_one(monkeypatch, tmp_path):
+    (tmp_path / "broken_package.py").write_text("import what_it_needs_itself")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="what_it_needs_itself"):
+        needed("broken_package", "broken-package", None, "nothing")
 
 
 def test_the_extras_bring_what_is_said():

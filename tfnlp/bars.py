@@ -9,7 +9,7 @@ _SECONDS = 10  # between two lines in a file
 _COLUMNS = 80  # of a line in a file
 
 
-def bar(*args: Any, kind: type[std.tqdm] | None = None, **settings: Any) -> std.tqdm:
+def progress_bar(*args: Any, kind: type[std.tqdm] | None = None, **settings: Any) -> std.tqdm:
     """Return a `tqdm` that writes whole lines, without carriage returns, into what is no terminal.
 
     Args:

@@ -4,21 +4,23 @@ import importlib
 from types import ModuleType
 
 
-def needed(module: str, package: str, extra: str, work: str) -> ModuleType:
+def needed(module: str, package: str, extra: str | None, work: str) -> ModuleType:
     """Return an optional module.
 
     Args:
         module: what is imported, such as "sacrebleu.metrics".
         package: what is installed.
-        extra: the extra of tfnlp that has it.
+        extra: the extra of tfnlp that has it, if there is one.
         work: what needs it, for the message.
 
     Raises:
-        ImportError: if it is not installed; one line that says how to install it.
+        ImportError: if it is not installed; one line that says how to install it. An error within
+            a package that is installed is raised as it is.
     """
     try:
         return importlib.import_module(module)
-    except ImportError as error:
-        raise ImportError(
-            f"{work} needs {package}: pip install {package} (the extra `{extra}`)"
-        ) from error
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != module.split(".")[0]:
+            raise
+        of = f" (the extra `{extra}`)" if extra else ""
+        raise ImportError(f"{work} needs {package}: pip install {package}{of}") from error

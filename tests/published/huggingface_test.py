@@ -243,7 +243,7 @@ class TestRefused:
     def test_without_the_package(self, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, "huggingface_hub", None)
         assert command("export", "--model", "hf://org/name", "--output", "no") == 1
-        says = "hf://org/name needs huggingface_hub: pip install huggingface_hub"
+        says = "hf://org/name needs huggingface_hub: pip install huggingface_hub (the extra"
         assert says in error(capsys)
 
 

@@ -162,7 +162,8 @@ def test_refusals(kaggle, monkeypatch):
     with pytest.raises(OSError, match=f"^{NAME} can't be downloaded: 500 Server Error.*; try ag"):
         fetch(NAME, None)
     monkeypatch.setitem(sys.modules, "kagglehub", None)
-    with pytest.raises(ImportError, match=f"^{NAME} needs kagglehub: pip install kagglehub$"):
+    says = rf"^{NAME} needs kagglehub: pip install kagglehub \(the extra `kaggle`\)$"
+    with pytest.raises(ImportError, match=says):
         fetch(NAME, None)
 
 

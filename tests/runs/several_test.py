@@ -115,7 +115,7 @@ def test_without_optuna_one_line_says_what_is_missing(tmp_path, capsys, monkeypa
     path.write_text("text\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS))
     call = ["finetune", "classify", "--model", BERT, "--train", path, "--search", "2"]
     assert command(*call, "--output", tmp_path / "run") == 1
-    assert "--search needs optuna; pip install 'tfnlp[tune]'" in error(capsys)
+    assert "--search needs optuna: pip install optuna (the extra `tune`)" in error(capsys)
     assert not (tmp_path / "run" / "study.json").exists()
 
 

@@ -100,7 +100,7 @@ def embedded(
     """
     import numpy as np
 
-    from tfnlp.bars import bar as progress_bar
+    from tfnlp.bars import progress_bar
 
     parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
     found = []

@@ -30,7 +30,7 @@ def download(name: str, repository: str, revision: str | None, choose: Choose) -
         ValueError: if `choose` refuses the repository.
         OSError: if a file can't be downloaded or written.
     """
-    hub = import_library("huggingface_hub", "resolve_revision", name)
+    hub = import_library("huggingface_hub", "huggingface", "resolve_revision", name)
     with _one_line(hub, name, repository, revision):
         commit = hub.HfApi().resolve_revision(repository, revision=revision)
         files = _files(hub, repository, commit)

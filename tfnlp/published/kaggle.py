@@ -28,7 +28,7 @@ def download(name: str, model: str, version: str | None) -> Fetched:
         FileNotFoundError: if there is no such model or version.
         OSError: if it can't be downloaded or written.
     """
-    kagglehub = import_library("kagglehub", "model_download", name)
+    kagglehub = import_library("kagglehub", "kaggle", "model_download", name)
     cache = os.path.join(kagglehub.config.get_cache_folder(), "models", *model.split("/"))
     with _one_line(name, kagglehub.config.get_cache_folder()), _quiet(), _one_at_a_time(cache):
         try:

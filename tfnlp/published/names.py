@@ -1,10 +1,11 @@
 """The names of published models, and the folder that each one stands for."""
 
 import dataclasses
-import importlib
 import re
 from collections.abc import Callable
 from typing import Any
+
+from tfnlp.extras import needed
 
 HUGGINGFACE, KAGGLE = "hf://", "kaggle://"
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.\-]*"
@@ -70,24 +71,20 @@ def at_revision(name: str, revision: str) -> str:
     return f"{scheme}{_parts(name)[0]}{mark}{revision}"
 
 
-def import_library(package: str, needed: str, name: str) -> Any:
+def import_library(package: str, extra: str, latest: str, name: str) -> Any:
     """Return the library that downloads `name`.
 
     Args:
         package: Of the library.
-        needed: A name in it that earlier versions do not have.
+        extra: Of tfnlp, that has it.
+        latest: A name in it that earlier versions do not have.
         name: A published name, for the message.
 
     Raises:
         ImportError: if it is not installed, or too old; says how to install it.
     """
-    try:
-        library = importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name != package:
-            raise
-        raise ImportError(f"{name} needs {package}: pip install {package}") from error
-    if not hasattr(library, needed):
+    library = needed(package, package, extra, name)
+    if not hasattr(library, latest):
         raise ImportError(f"{name} needs a newer {package}: pip install --upgrade {package}")
     return library
 

@@ -12,6 +12,7 @@ import contextlib
 import glob
 import itertools
 import json
+import logging
 import os
 import shutil
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.data.labelled.texts import read_texts
+from tfnlp.extras import needed
 from tfnlp.families.use_config import EmbedConfig
 from tfnlp.files import written_whole
 from tfnlp.locks import PREFIX as LOCK
@@ -65,6 +67,9 @@ def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]
         if config.runner is None:
             count, size = _write_parts(config, texts, folder, dtype)
         else:
+            # Beam warns of clouds' libraries that are not used.
+            logging.getLogger("apache_beam").setLevel(logging.ERROR)
+            needed("apache_beam", "apache-beam", "beam", "`runner`")
             from tfnlp.runs.embedding_pipeline import run_pipeline
 
             count, size = run_pipeline(config, _settings(config), texts, folder, dtype, _PART)
@@ -139,7 +144,7 @@ def _write_parts(
     config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
-    from tfnlp.bars import bar as progress_bar
+    from tfnlp.bars import progress_bar
 
     vectors = sentence_function(config.model, _settings(config), dtype)
     count, size = 0, len(vectors([""])[0])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tfnlp.extras import needed
 from tfnlp.files import written_whole
 from tfnlp.runs.search_index import is_index, write_index
 
@@ -107,11 +108,8 @@ def _write_parquet(
     path: str, arrays: Iterator[np.ndarray], size: int, texts: Iterator[str]
 ) -> None:
     """Write the columns `text` and `embedding`, a row group a part."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
+    parquet = needed("pyarrow.parquet", "pyarrow", None, path)
+    pyarrow = needed("pyarrow", "pyarrow", None, path)
     vector = pyarrow.list_(pyarrow.float32(), size)
     schema = pyarrow.schema([("text", pyarrow.string()), ("embedding", vector)])
     with written_whole(path) as partial, parquet.ParquetWriter(partial, schema) as writer:

@@ -9,30 +9,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 import os
 import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import apache_beam as beam
 import numpy as np
+from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
 
+from tfnlp.data.shards.folder import FAULT, WORK, Folder
+from tfnlp.data.shards.runner import Progress, Runner
 from tfnlp.families.use_config import EmbedConfig
-
-try:
-    # Beam warns of clouds' libraries that are not used.
-    logging.getLogger("apache_beam").setLevel(logging.ERROR)
-    import apache_beam as beam
-    from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
-
-    from tfnlp.data.shards.folder import FAULT, WORK, Folder
-    from tfnlp.data.shards.runner import Progress, Runner
-except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("apache_beam"):
-        raise
-    raise ImportError(
-        "`runner` needs Apache Beam: pip install -e '.[beam]' in a clone of tfnlp"
-    ) from error
 
 
 class PartHandler(ModelHandler):

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from tfnlp.extras import needed
 from tfnlp.families.family import Family
 
 CHUNK = 1 << 22  # characters of text that are tokenized at once
@@ -52,15 +53,9 @@ def _written(family: Family, config: Any) -> dict[str, Any]:
     from tfnlp.files import written_whole
     from tfnlp.locks import locked
 
-    try:
-        from tfnlp.data.shards.runner import Runner
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("apache_beam"):
-            raise
-        raise ImportError(
-            "tfnlp examples needs Apache Beam: pip install -e '.[beam]' in a clone of tfnlp"
-        ) from error
+    needed("apache_beam", "apache-beam", "beam", "tfnlp examples")
     from tfnlp.data.shards.examples import make_examples, start_examples
+    from tfnlp.data.shards.runner import Runner
 
     if config.workers > 1 and config.runner != "DirectRunner":
         raise ValueError(

@@ -11,6 +11,7 @@ import json
 import os
 from typing import Any
 
+from tfnlp.extras import needed
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.pictures import plot_search
@@ -93,10 +94,7 @@ def _optuna() -> Any:
     Raises:
         ImportError: if it is not installed.
     """
-    try:
-        import optuna
-    except ImportError as error:
-        raise ImportError("`search` needs optuna; pip install 'tfnlp[tune]'") from error
+    optuna = needed("optuna", "optuna", "tune", "`search`")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.checksums import check_files, checksums
+from tfnlp.extras import needed
 
 INDEX, VECTORS, TEXTS, STARTS, GRAPH = (
     "index.json", "vectors.npy", "texts.jsonl", "starts.npy", "graph.faiss",
@@ -235,10 +236,4 @@ def faiss() -> Any:
     Raises:
         ImportError: without it; says how to install it.
     """
-    try:
-        import faiss
-    except ImportError as error:
-        raise ImportError(
-            "approximate search needs faiss: pip install faiss-cpu (the extra `search`)"
-        ) from error
-    return faiss
+    return needed("faiss", "faiss-cpu", "search", "approximate search")

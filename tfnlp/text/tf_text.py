@@ -1,6 +1,6 @@
 """TensorFlow Text, or what to do where it is not installed.
 
-It has no package for Windows. Layers, models, training and word-level text work without it.
+There is none for Windows. Packages import without it, and models train.
 """
 
 from typing import Any

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tqdm import tqdm
 
-from tfnlp.bars import bar
+from tfnlp.bars import progress_bar
 
 _HEAD = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 _COLUMNS = 80  # of a terminal that does not say how many it has
@@ -109,7 +109,7 @@ class Progress:
     """
 
     def __init__(self, first: int, total: int, enabled: bool = True) -> None:
-        self.bar = bar(
+        self.bar = progress_bar(
             kind=_Line,
             initial=first,
             total=total,

@@ -289,9 +289,9 @@ def _tfds_text(source: str) -> tuple[Any, str, str]:
 
 
 def _read_tfds(source: str, layout: str, paragraphs: bool) -> Iterator[list[str]]:
-    import tensorflow_datasets as tfds
-
     builder, split, text = _tfds_text(source)
+    import tensorflow_datasets as tfds  # which is there
+
     find_documents = document_finder("prose" if layout == "auto" else layout, paragraphs)
     dataset = builder.as_dataset(
         split=split, decoders=tfds.decode.PartialDecoding({text: True}), shuffle_files=False

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp import bars
+from tfnlp.bars import progress_bar
 from tfnlp.data.corpus.arrays import ArrayFolder, read_arrays
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.data.corpus.sentences import Continued
@@ -113,7 +113,7 @@ def tokenize_documents(
         bool [S], whether a sentence begins a document. Sentences without tokens are left out.
     """
     empty, last = True, -1
-    with bars.bar(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
+    with progress_bar(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
         batches = _batches(checked_documents(documents))
         for (tokens, lengths), owners in _in_threads(batches, tokenizer):
             bar.update(len(owners))

@@ -5,6 +5,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tfnlp.extras import needed
+
 
 @contextlib.contextmanager
 def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
@@ -15,11 +17,8 @@ def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
         FileNotFoundError: there is no such file.
         ValueError: not a Parquet file, or a damaged one, also while it is read.
     """
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(f"{path}: Parquet files need pyarrow; pip install pyarrow") from error
+    parquet = needed("pyarrow.parquet", "pyarrow", None, os.fspath(path))
+    pyarrow = needed("pyarrow", "pyarrow", None, os.fspath(path))
     path = os.path.expanduser(os.fspath(path))
     if not os.path.exists(path):
         raise FileNotFoundError(f"no such file: {path}")

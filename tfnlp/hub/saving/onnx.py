@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tfnlp.extras import needed
 from tfnlp.hub.saving.compact import quantized
 
 OPSET = 17  # ONNX Runtime 1.12 (2022) and later
@@ -18,14 +19,8 @@ _SMALLEST = 1024  # numbers of a matrix that is stored in fewer bits
 
 def check_installed() -> None:
     """Raise ImportError, one line, if tf2onnx or onnx is missing."""
-    try:
-        import onnx  # noqa: F401
-        import tf2onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "an ONNX file needs tf2onnx and onnxruntime: pip install tf2onnx onnxruntime (the "
-            "extra `onnx`)"
-        ) from error
+    for module in ("onnx", "tf2onnx"):
+        needed(module, "tf2onnx onnxruntime", "onnx", "an ONNX file")
 
 
 def convert(function: Any, title: str, weights: str | None = None) -> bytes:
