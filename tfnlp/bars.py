@@ -6,23 +6,30 @@ from typing import IO, Any
 from tqdm import auto, std
 
 _SECONDS = 10  # between two lines in a file
-_COLUMNS = 80  # of a line in a file
+_COLUMNS = 80  # of a line in a file or in a notebook
+_AGAIN = 0.5  # seconds between two states that people watch
 
 
 def progress_bar(*args: Any, kind: type[std.tqdm] | None = None, **settings: Any) -> std.tqdm:
-    """Return a `tqdm` that writes whole lines, without carriage returns, into what is no terminal.
+    """Return a `tqdm`: a bar on a terminal, the widget of `tqdm.auto` in a notebook.
+
+    In a notebook without ipywidgets it is a line that is written over, and into what shows no
+    bar, such as a file, it writes whole lines at intervals, without carriage returns.
 
     Args:
         args: of `tqdm`.
-        kind: a class with lines of its own; None: tqdm's, in a notebook its widget.
+        kind: a class with lines of its own, for all but the widget; None: tqdm's.
         settings: of `tqdm`; `file` is standard error unless given.
     """
     file = settings.pop("file", sys.stderr)
     if file.isatty():
-        settings = {"dynamic_ncols": True, "mininterval": 0.5, **settings}
+        settings = {"dynamic_ncols": True, "mininterval": _AGAIN, **settings}
         return (kind or std.tqdm)(*args, file=file, **settings)
-    if kind is None and issubclass(auto.tqdm, _widget()):
-        return auto.tqdm(*args, **settings)
+    if issubclass(auto.tqdm, _widget()):
+        return auto.tqdm(*args, mininterval=_AGAIN, **{**settings, "ncols": None})
+    if _is_of_notebook(file):
+        settings = {**settings, "mininterval": _AGAIN, "ncols": _COLUMNS}
+        return (kind or std.tqdm)(*args, file=file, **settings)
     settings = {"mininterval": _SECONDS, "ncols": _COLUMNS, **settings}
     return (kind or std.tqdm)(*args, file=_Lines(file), **settings)
 
@@ -32,6 +39,11 @@ def _widget() -> type:
     from tqdm import notebook
 
     return notebook.tqdm
+
+
+def _is_of_notebook(file: IO[str]) -> bool:
+    """Return whether a stream is shown beneath a cell: a carriage return begins its line again."""
+    return type(file).__module__.startswith("ipykernel.")
 
 
 class _Lines:

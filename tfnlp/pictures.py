@@ -39,21 +39,43 @@ def plot_history(
         1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False, layout="constrained"
     )
     for axis, name in zip(axes[0], names, strict=True):
-        for label, rows in (("training", train), ("held out", history.validation)):
-            measured = [r for r in rows if name in r]
-            steps, values = [r["step"] for r in measured], [r[name] for r in measured]
-            if not measured:
-                continue
-            style = {"linewidth": 1} if label == "training" else {"marker": "o", "markersize": 3}
-            axis.plot(steps, values, label=label, **style)
-        axis.set_title(name.replace("_", " "))
-        axis.set_xlabel("updates")
-        axis.grid(alpha=0.3)
+        draw_curves(axis, train, history.validation, name)
         if name == "perplexity":
             axis.set_yscale("log")
-    axes[0][0].legend()
     write_figure(figure, path)
     return path
+
+
+def draw_curves(
+    axis: Any, train: Sequence[Mapping[str, Any]], held_out: Sequence[Mapping[str, Any]], name: str
+) -> list[tuple[int, float]]:
+    """Draw a value against the step, in training and held out in two colours, with a legend.
+
+    A measure that training has of its batches under a longer name, such as `class_accuracy` for
+    `accuracy`, is drawn beside the held-out one.
+
+    Args:
+        axis: Of matplotlib.
+        train, held_out: Rows of values by name, with their `step`.
+        name: Of the value.
+
+    Returns:
+        the held-out points.
+    """
+    names = [n for n in (train[0] if train else ()) if n.endswith(f"_{name}")]
+    learnt = names[0] if len(names) == 1 and not any(name in row for row in train) else name
+    style = {"training": {"linewidth": 1, "color": "C0"},
+             "held out": {"marker": "o", "markersize": 3, "color": "C1"}}  # fmt: skip
+    for label, rows, key in (("training", train, learnt), ("held out", held_out, name)):
+        points = [(row["step"], row[key]) for row in rows if key in row]
+        if points:
+            axis.plot(*zip(*points, strict=True), label=label, **style[label])
+    axis.set_title(name.replace("_", " "))
+    axis.set_xlabel("updates")
+    axis.grid(alpha=0.3)
+    if axis.lines:
+        axis.legend()
+    return points
 
 
 def attention_maps(encoder: keras.Model, inputs: Mapping[str, Any], layer: int) -> np.ndarray:

@@ -246,7 +246,8 @@ class Finetuning:
         trainer.restore(best=True)
         if (self.config.dtype_policy() or self.adaptation) and features is None:
             model = self._ordinary(model, config, words)
-        plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
+        picture = os.path.join(folder, "curve.png")
+        plot_history(history, picture, ["loss", self.metric], learnt.report)
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
         forget(folder)
         print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")

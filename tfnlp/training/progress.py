@@ -1,9 +1,9 @@
-"""A progress bar on a terminal, and lines at intervals in a log file."""
+"""A progress bar on a terminal or in a notebook, and lines at intervals in a log file."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tqdm import tqdm
 
@@ -13,6 +13,7 @@ _HEAD = "{percentage:3.0f}% {n_fmt}/{total_fmt} [{elapsed}<{remaining}]"
 _COLUMNS = 80  # of a terminal that does not say how many it has
 _LOG_COLUMNS = 110  # of a line in a file
 _LEAST_BAR = 10  # columns; a narrower bar is not shown
+_BESIDE = 50  # columns of figures beside a widget
 
 
 def _count(x: float) -> str:
@@ -45,20 +46,35 @@ def _exponent(x: float) -> str:
     return f"{digits}e{int(exponent)}"
 
 
+def _named(name: str, form: Callable[[float], str]) -> Callable[[float], str]:
+    return lambda x: f"{name} {form(x)}"
+
+
 # The figures of the line, in this order. The ones with the largest numbers are left out first if
-# the line is too short.
+# the line is too short: the loss, the speed and the task's measure stay.
 _SHOWN = {
-    "loss": (0, lambda x: f"loss {x:.3f}"),
-    "perplexity": (7, lambda x: f"ppl {_size(x)}"),
-    "masked_lm_accuracy": (7, lambda x: f"mlm {_share(x)}"),
-    "next_sentence_accuracy": (9, lambda x: f"nsp {_share(x)}"),
+    "loss": (0, _named("loss", "{:.3f}".format)),
+    "perplexity": (2, _named("ppl", _size)),
+    "masked_lm_accuracy": (2, _named("mlm", _share)),
+    "class_accuracy": (2, _named("acc", _share)),
+    "label_accuracy": (2, _named("acc", _share)),
+    "choice_accuracy": (2, _named("acc", _share)),
+    "tag_accuracy": (2, _named("acc", _share)),
+    "span_accuracy": (2, _named("acc", _share)),
+    "score_pearson": (2, _named("r", lambda x: f"{x:.2f}")),
+    "token_accuracy": (2, _named("acc", _share)),
+    "ranking_accuracy": (2, _named("acc", _share)),
+    "softmax_accuracy": (2, _named("acc", _share)),
+    "discriminator_accuracy": (8, _named("found", _share)),
+    "next_sentence_accuracy": (9, _named("nsp", _share)),
+    "sentence_order_accuracy": (9, _named("sop", _share)),
     "tokens_per_second": (1, lambda x: f"{_count(x)} tok/s"),
     "steps_per_second": (8, lambda x: f"{_size(x)} step/s"),
-    "share_of_peak": (2, lambda x: f"peak {x:.0%}"),
-    "input_wait": (3, lambda x: f"wait {x:.0%}"),
-    "learning_rate": (4, lambda x: f"lr {_exponent(x)}"),
-    "gradient_norm": (5, lambda x: f"|g| {_size(x)}"),
-    "memory_gb": (6, lambda x: f"{x:.1f} GB"),
+    "share_of_peak": (3, lambda x: f"peak {x:.0%}"),
+    "input_wait": (4, lambda x: f"wait {x:.0%}"),
+    "learning_rate": (5, _named("lr", _exponent)),
+    "gradient_norm": (6, _named("|g|", _size)),
+    "memory_gb": (7, lambda x: f"{x:.1f} GB"),
 }
 
 
@@ -120,7 +136,10 @@ class Progress:
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
         """Move the bar to `step`; `figures` are floats by name, such as `loss`."""
-        self.bar.figures = figures
+        if isinstance(self.bar, _Line):
+            self.bar.figures = figures
+        else:  # a widget
+            self.bar.set_postfix_str(fitted(figures, _BESIDE), refresh=False)
         self.bar.update(step - self.bar.n)
 
     def note(self, step: int, logs: Mapping[str, float]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tfnlp.data.labelled.tag_schemes import is_bio
+from tfnlp.pictures import draw_curves, pyplot
 
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
 
@@ -37,13 +38,10 @@ def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
         return []
     with _figure(1, len(names), 4.4 * len(names), 3.3) as (figure, axes):
         for axis, name in zip(axes[0], names, strict=True):
-            rows = [(row["step"], row[name]) for row in train if name in row]
-            axis.plot(*_columns(rows), label="training", linewidth=1, color="C0")
-            rows = [(row["step"], row[name]) for row in held_out if name in row]
-            axis.plot(*_columns(rows), label="held out", marker="o", markersize=3, color="C1")
-            if rows:
+            held = draw_curves(axis, train, held_out, name)
+            if held:
                 choose = min if name == "loss" else max
-                best = choose(rows, key=lambda row: row[1])
+                best = choose(held, key=lambda row: row[1])
                 axis.annotate(
                     f"{best[1]:.4g}",
                     best,
@@ -54,10 +52,6 @@ def curves(history: Mapping[str, list[dict]] | None) -> list[Picture]:
                     color="C1",
                 )
                 axis.margins(y=0.12)
-            axis.set_title(name.replace("_", " "))
-            axis.set_xlabel("updates")
-            axis.grid(alpha=0.3)
-        axes[0][0].legend()
         return [_png(figure, "Learning curve")]
 
 
@@ -222,20 +216,12 @@ def _lengths(examples: Sequence[Mapping[str, Any]]) -> Picture:
         return _png(figure, "Length of answers")
 
 
-def _columns(rows: Sequence[tuple]) -> tuple[list, list]:
-    return [row[0] for row in rows], [row[1] for row in rows]
-
-
 @contextlib.contextmanager
 def _figure(rows: int, columns: int, width: float, height: float) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes; close the figure and restore matplotlib's settings after."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     # Class names are text: a "$" in them (a tag of the Penn Treebank) begins no formula.
-    with matplotlib.rc_context({"text.parse_math": False, "font.size": 9}):
+    with plt.rc_context({"text.parse_math": False, "font.size": 9}):
         figure, axes = plt.subplots(
             rows, columns, figsize=(width, height), squeeze=False, layout="constrained"
         )
