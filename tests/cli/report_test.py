@@ -185,19 +185,19 @@ def test_page_is_alone_and_safe(task, tmp_path):
     "task, baseline, wrong, worst",
     [
         (
-            "classify", ["accuracy", "0.3333", "0.6667 (always “no”, the commonest)"],
+            "classify", ["accuracy", "0.3333", "0.6667 (always 'no')"],
             2, ["no", "yes", "0.0100", EVIL],
         ),
         (
-            "labels", ["subset_accuracy", "0.3333", "0.3333 (always x, y, the commonest set)"],
+            "labels", ["subset_accuracy", "0.3333", "0.3333 (always 'x', 'y')"],
             2, ["x", "y", "–", EVIL],
         ),
         (
-            "similarity", ["mse", "6.8000", "4.6667 (always the mean, 3.0000)"],
+            "similarity", ["mse", "6.8000", "4.6667 (always the mean 3)"],
             2, ["5.00", "0.50", "-4.50", "a\n" + EVIL],
         ),
         (
-            "choose", ["accuracy", "0.3333", "1.0000 (always choice 1, the commonest)"],
+            "choose", ["accuracy", "0.3333", "1.0000 (always choice 1)"],
             1, ["stem", f"0.250  good end\n0.750  {EVIL}"],
         ),
         (
@@ -205,7 +205,7 @@ def test_page_is_alone_and_safe(task, tmp_path):
             2, ["When did " + EVIL, "(no answer)", "1066", "9.50", CONTEXT],
         ),
         (
-            "tag", ["accuracy", "0.3333", "0.5000 (always “O”, the commonest)"],
+            "tag", ["accuracy", "0.3333", "0.5000 (always 'O')"],
             2, ["3 of 3", "of $ O $ $$ $ x O $$ "],
         ),
     ],
@@ -322,3 +322,35 @@ def test_refused(task, examples, message, tmp_path):
             examples=examples,
         )
     assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize("task", ["classify", "labels", "tag"])
+@pytest.mark.parametrize("count", [2, 3, 25])
+def test_long_labels_leave_room_for_the_picture_and_stay_apart(task, count, monkeypatch):
+    names = [f"a_label_of_many_characters_{'z' * 40}_{i}_the_end_of_it" for i in range(count)]
+    drawn = []
+
+    def kept(figure, title):
+        figure.canvas.draw()
+        drawn.extend(label.get_text() for label in figure.axes[0].get_yticklabels())
+        plot = figure.axes[0].get_window_extent()
+        assert plot.width > 0.25 * figure.bbox.width and plot.height > 0.25 * figure.bbox.height
+        boxes = {axis: [t.get_window_extent() for t in labels() if t.get_text()]
+                 for axis, labels in (("x", figure.axes[0].get_xticklabels),
+                                      ("y", figure.axes[0].get_yticklabels))}  # fmt: skip
+        for some in boxes.values():
+            assert not any(a.overlaps(b) for a, b in zip(some, some[1:], strict=False))
+            for box in some:
+                assert figure.bbox.x0 <= box.x0 and figure.bbox.y0 <= box.y0
+        return {"title": title, "image": "", "width": 1}
+
+    monkeypatch.setattr(charts, "_png", kept)
+    if task == "classify":
+        examples = [{"label": n, "predicted": n} for n in names]
+    elif task == "labels":
+        examples = [{"label": [n], "predicted": [n]} for n in names]
+    else:
+        examples = [{"words": ["a"], "tags": [n], "predicted": [n]} for n in names]
+    charts.charts(task, examples, names)
+    texts = [text for text in drawn if "…" in text]
+    assert len(set(texts)) == min(count, charts.SHOWN)

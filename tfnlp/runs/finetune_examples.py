@@ -176,6 +176,12 @@ def perfect_prediction(spec: Any, example: Any) -> dict[str, Any]:
     return {"score": example.label, "choice": example.label}
 
 
+def golds_of(task: str, examples: list[Any]) -> list[Any]:
+    """Return the labels of examples as `tfnlp.tasks.baselines` takes them."""
+    name = {"answer": "answers", "tag": "tags", "roles": "tags"}.get(task, "label")
+    return [getattr(example, name) for example in examples]
+
+
 def sentences_of(task: str, examples: list, split: Callable[[str], str]) -> Iterator[list[str]]:
     """Yield the words of all texts of examples, a list a text."""
     for example in examples:

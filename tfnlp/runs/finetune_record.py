@@ -1,4 +1,4 @@
-"""What a fine-tuned run's `config.json` says."""
+"""What a fine-tuned run's `config.json` says, and how its results are shown."""
 
 from typing import Any
 
@@ -58,3 +58,15 @@ def run_config(
             "dev": crc32(work.dev),
         },
     }
+
+
+def shown_results(head: str, results: dict[str, Any]) -> str:
+    """Return measures as lines of 80 columns, without those of single labels, and the baseline."""
+    from tfnlp.tasks.baselines import Baseline, shown_baseline
+    from tfnlp.training.progress import wrapped
+
+    shown = [f"{n} {value:.4f}" for n, value in results["metrics"].items() if "/" not in n]
+    # Results of earlier versions have no baseline.
+    found = {name: Baseline(**b) for name, b in results.get("baseline", {}).items()}
+    lines = [wrapped(head, shown, 80), shown_baseline(found, results["metric"])]
+    return "\n".join(line for line in lines if line)

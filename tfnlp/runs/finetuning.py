@@ -20,13 +20,14 @@ from tfnlp.runs.finetune_batches import evaluation_batches, shown_size, training
 from tfnlp.runs.finetune_config import EMBED, FEATURES, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
+    golds_of,
     read_parts,
     say_cut,
     say_labels,
     sentences_of,
     shown_source,
 )
-from tfnlp.runs.finetune_record import run_config
+from tfnlp.runs.finetune_record import run_config, shown_results
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
 from tfnlp.runs.folds import fold_numbers
@@ -195,7 +196,7 @@ class Finetuning:
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
             record_files(folder, [*task_folder.KEPT, task_folder.RESULTS])
-            print(f"{folder} has ended before; its dev measures: {shown_metrics(results)}")
+            print(shown_results(f"{folder} has ended before; its dev measures: ", results))
             return results
         task_folder.keep_backbone(self.backbone, folder, model.features)
         if words is not None:
@@ -229,10 +230,10 @@ class Finetuning:
         trainer = make_trainer(*shared, learnt, settings, steps, epoch, folder, seed)
         print(
             f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
-            f"measure on; {shown_weights(model.model, optimizer_of(settings))}"
+            f"measure on; {steps} steps of {shown_size(settings, batches)}\n"
+            + shown_weights(model.model, optimizer_of(settings))
             + (f" on {features} features" if features else "")
-            + f"; {steps} steps of {shown_size(settings, batches)}"
-            + ("" if self.teaching is None else f"; {self.teaching.described()}"),
+            + ("" if self.teaching is None else f"\n{self.teaching.described()}"),
             flush=True,
         )
         history = trainer.fit(
@@ -250,7 +251,7 @@ class Finetuning:
         plot_history(history, picture, ["loss", self.metric], learnt.report)
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
         forget(folder)
-        print(f"dev, best of {len(history.validation)} checkpoints: {shown_metrics(results)}")
+        print(shown_results(f"dev, best of {len(history.validation)} checkpoints: ", results))
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
@@ -329,6 +330,7 @@ class Finetuning:
         import dataclasses
 
         from tfnlp.runs.task_card import facts_of
+        from tfnlp.tasks.baselines import baselines
         from tfnlp.tasks.scoring import score
         from tfnlp.tasks.squad import off_the_edge
         from tfnlp.tasks.thresholds import tuned
@@ -337,6 +339,8 @@ class Finetuning:
         predictions = model.predict(self.dev, prepared=dev)
         metrics = score(self.spec, self.dev, predictions)
         results = {"metrics": metrics, "metric": self.metric, "steps": steps, "cut": self._cut}
+        found = baselines(self.task, golds_of(self.task, self.dev), self.spec.labels)
+        results["baseline"] = {name: dataclasses.asdict(b) for name, b in found.items()}
         results["base"] = base_name(self.backbone)
         given = (self.config.train, self.config.dev, len(self.train), len(self.dev))
         results.update(facts_of(self.backbone, *given))
@@ -357,9 +361,3 @@ class Finetuning:
         write_lines(path, [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results
-
-
-def shown_metrics(results: dict[str, Any]) -> str:
-    """Return measures as text, without those of single labels."""
-    shown = ((name, value) for name, value in results["metrics"].items() if "/" not in name)
-    return "  ".join(f"{name} {value:.4f}" for name, value in shown)

@@ -48,5 +48,17 @@ def shown(entry: object) -> str:
     return _REPR.repr(entry)
 
 
+def shortened(text: str, longest: int) -> str:
+    """Return a text of at most `longest` characters: head and tail, with "…" for what is between.
+
+    Line breaks become spaces.
+    """
+    text = " ".join(text.split()) or text
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
+
+
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = 120

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 Rate = Callable[[Any], Any]
 
+_WRAPPING = ("LossScaleOptimizer", "MultiOptimizer")
 # Arguments of a Keras optimizer that the trainer replaces, and by what.
 _REPLACED = {
     "clipnorm": "give the Trainer clip_norm, which clips the gradient summed over replicas",
@@ -45,9 +46,7 @@ class KerasOptimizer:
 
     def __init__(self, optimizer: keras.optimizers.Optimizer, rate: Rate | None = None) -> None:
         name = type(optimizer).__name__
-        if isinstance(
-            optimizer, keras.optimizers.LossScaleOptimizer | keras.optimizers.MultiOptimizer
-        ):
+        if name in _WRAPPING:  # Keras 3.14 has no MultiOptimizer yet
             raise ValueError(f"optimizer {name} wraps other optimizers; pass one of them alone")
         for argument, instead in _REPLACED.items():
             if value := getattr(optimizer, argument, None):

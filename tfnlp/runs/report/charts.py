@@ -9,10 +9,13 @@ from typing import Any
 
 from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.pictures import draw_curves, pyplot
+from tfnlp.text.lines import shortened
 
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
 
 SHOWN = 20  # classes in a confusion matrix
+_LONGEST = 24  # characters of a label in a picture; tables have all of them
+_INCHES = 0.085  # of a character
 CURVES = (
     "loss",
     "accuracy",
@@ -101,6 +104,18 @@ def shown_classes(
     return names
 
 
+def distinct(names: Sequence[str]) -> list[str]:
+    """Return names of at most 24 characters, longer ones without their middle, no two the same."""
+    shown = [shortened(name, _LONGEST) for name in names]
+    counts, found = collections.Counter(shown), []
+    for name in shown:
+        found.append(name)
+        if counts[name] > 1:
+            number = f" ({sum(f.startswith(name) for f in found)})"
+            found[-1] = name + number
+    return found
+
+
 def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str] | None) -> Picture:
     names = shown_classes(truth, guess, labels)
     # Rows sum to all gold examples of a class, also those predicted as a class not shown.
@@ -111,12 +126,15 @@ def _confusion(truth: Sequence[str], guess: Sequence[str], labels: Sequence[str]
         [count / max(1, totals[name]) for count in row]
         for name, row in zip(names, counts, strict=True)
     ]
-    size = 1.6 + max(0.42 * len(names), 2.4)
-    with _figure(1, 1, size + 0.9, size) as (figure, axes):
+    ticks = distinct(names)
+    cells, beside = max(0.42 * len(names), 2.4), _INCHES * max(map(len, ticks))
+    upright = len(names) > 3 or beside > cells / len(names)
+    height = 1.1 + cells + (beside if upright else 0.2)
+    with _figure(1, 1, 2.2 + cells + beside, height) as (figure, axes):
         axis = axes[0][0]
         image = axis.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0)
-        axis.set_xticks(range(len(names)), names, rotation=90 if len(names) > 3 else 0)
-        axis.set_yticks(range(len(names)), names)
+        axis.set_xticks(range(len(names)), ticks, rotation=90 if upright else 0)
+        axis.set_yticks(range(len(names)), ticks)
         axis.set_xlabel("predicted")
         axis.set_ylabel("gold")
         for i, row in enumerate(counts):
@@ -142,19 +160,21 @@ def _by_label(examples: Sequence[Mapping[str, Any]], labels: Sequence[str] | Non
 
     gold = [e["label"] for e in examples]
     counts = collections.Counter(name for row in gold for name in row)
-    names = sorted(labels or counts, key=lambda name: -counts[name])[:SHOWN]
+    names = sorted(labels or counts, key=lambda name: (-counts[name], name))[:SHOWN]
     found = label_sets(gold, [e["predicted"] for e in examples], names)
-    with _figure(1, 1, 6.0, 1.2 + 0.38 * len(names)) as (figure, axes):
+    ticks = [f"{tick} ({counts[name]})" for tick, name in zip(distinct(names), names, strict=True)]
+    width = 4.6 + _INCHES * max(map(len, ticks))
+    with _figure(1, 1, width, 1.2 + 0.38 * len(names)) as (figure, axes):
         axis = axes[0][0]
         for shift, name, color in ((-0.2, "precision", "C0"), (0.2, "recall", "C1")):
             values = [found[f"{name}/{label}"] for label in names]
             places = [place + shift for place in range(len(names))]
             axis.barh(places, values, height=0.4, label=name, color=color)
-        axis.set_yticks(range(len(names)), [f"{name} ({counts[name]})" for name in names])
+        axis.set_yticks(range(len(names)), ticks)
         axis.invert_yaxis()
         axis.set_xlim(0, 1)
         axis.grid(alpha=0.3, axis="x")
-        axis.legend(loc="lower right")
+        axis.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False)
         return _png(figure, f"By label, with its examples (the {len(names)} commonest)")
 
 

@@ -13,6 +13,7 @@ from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.extras import needed
 from tfnlp.files import written_whole
 from tfnlp.runs.report import charts, errors
+from tfnlp.tasks.baselines import baselines
 from tfnlp.tasks.entities import type_scores
 from tfnlp.tasks.metrics import label_sets
 from tfnlp.text.lines import write_text
@@ -80,9 +81,11 @@ def write_report(
     """
     examples = list(examples)
     _check(task, examples)
-    baseline = _baseline(task, examples)
+    golds = [e[FIELDS[task][0]] for e in examples]
+    found = baselines(task, golds, labels or (sorted(set(golds)) if task == "classify" else ()))
+    guesses = {name: f"{_number(b.value)} ({b.guess})" for name, b in found.items()}
     rows = [
-        {"name": name, "value": _number(value), "baseline": baseline.get(name)}
+        {"name": name, "value": _number(value), "baseline": guesses.get(name)}
         for name, value in metrics.items()
         if "/" not in name  # those of single labels are in a table
     ]
@@ -134,45 +137,6 @@ def _check(task: str, examples: Sequence[Mapping[str, Any]]) -> None:
         raise ValueError("examples: no sentence has a word; there is nothing to report")
     if task == "answer" and not any(example["answers"] for example in examples):
         raise ValueError("examples: no question has answers; a report needs labelled examples")
-
-
-def _baseline(task: str, examples: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the measures of the simplest guess: a metric's name to a sentence."""
-    if task == "similarity":
-        labels = [float(e["label"]) for e in examples]
-        mean = sum(labels) / len(labels)
-        error = sum((label - mean) ** 2 for label in labels) / len(labels)
-        return {"mse": f"{_number(error)} (always the mean, {_number(mean)})"}
-    if task == "answer":
-        share = 100.0 * sum(not e["answers"] for e in examples) / len(examples)
-        sentence = f"{_number(share)} (never an answer)"
-        return {"exact_match": sentence, "f1": sentence} if share else {}
-    if task == "labels":
-        return _commonest_labels(examples)
-    if task == "tag":
-        truth = [tag for e in examples for tag in e["tags"]]
-    else:
-        truth = [e["label"] for e in examples]
-    value, count = collections.Counter(truth).most_common(1)[0]
-    name = f"choice {value + 1}" if task == "choose" else f"“{value}”"
-    return {"accuracy": f"{_number(count / len(truth))} (always {name}, the commonest)"}
-
-
-def _commonest_labels(examples: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the measures of the commonest label for all, and of the commonest set."""
-    sets = collections.Counter(tuple(sorted(e["label"])) for e in examples)
-    (chosen, count), single = sets.most_common(1)[0], collections.Counter()
-    for labels, times in sets.items():
-        single.update({label: times for label in labels})
-    shown = ", ".join(chosen) or "no label"
-    found = {
-        "subset_accuracy": f"{_number(count / len(examples))} (always {shown}, the commonest set)"
-    }
-    if single:
-        label, held = single.most_common(1)[0]
-        f1 = 2 * held / (len(examples) + single.total())
-        found["micro_f1"] = f"{_number(f1)} (always “{label}”, the commonest)"
-    return found
 
 
 def _tables(
