@@ -7,6 +7,8 @@ from setuptools import find_packages, setup
 
 HERE = pathlib.Path(__file__).parent
 VERSION = re.search(r'__version__ = "(.+?)"', (HERE / "tfnlp/__init__.py").read_text())[1]
+# Where this repository is: also in the notebooks (`python -m colab.common`) and docs/install.md.
+URL = "https://github.com/OWNER/tfnlp"
 
 BEAM = ["apache-beam>=2.70"]
 ONNX = ["onnxruntime>=1.19", "tf2onnx>=1.17"]
@@ -36,6 +38,7 @@ setup(
     long_description=(HERE / "README.md").read_text(),
     long_description_content_type="text/markdown",
     license="Apache-2.0",
+    url=URL,
     packages=find_packages(include=["tfnlp", "tfnlp.*"]),
     package_data={"tfnlp.books": ["*.txt"], "tfnlp": ["py.typed"], "tfnlp.runs.report": ["*.html"]},
     python_requires=">=3.11",
