@@ -18,7 +18,8 @@ DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runn
 # `make docs`. mkdocs 2 is another program.
 DOCS = ["mkdocs>=1.6,<2", "mkdocs-material>=9.6", "mkdocstrings[python]>=0.30", "nbconvert>=7.16"]
 NOTEBOOKS = ["ipykernel", "nbclient", "nbformat"]
-REPORT = ["jinja2"]
+PICTURES = ["matplotlib"]
+REPORT = ["jinja2", "matplotlib"]
 TFDS = ["tensorflow-datasets>=4.9"]
 TRANSLATION = ["sacrebleu>=2.3"]
 # Models by name: hf://..., kaggle://..., keras_hub:...
@@ -47,10 +48,9 @@ setup(
         # 2.21.0 does not import: it misses a symbol of ICU. There is none for Windows.
         "tensorflow-text>=2.20,<2.22,!=2.21.0; sys_platform != 'win32'",
         "tensorflow-hub>=0.16",
-        "keras>=3.15",
+        "keras>=3.14",
         "absl-py",
         "h5py",
-        "matplotlib",
         "numpy",
         "pyfive>=1.3",
         "safetensors",
@@ -74,6 +74,7 @@ setup(
             *KAGGLE,
             *KERAS_HUB,
             *ONNX,
+            *PICTURES,
             *REPORT,
             *SEARCH,
             *TFDS,
@@ -97,6 +98,7 @@ setup(
         "tpu-plan": TPU_PLAN,
         "beam": BEAM,
         "onnx": ONNX,
+        "pictures": PICTURES,
         "report": REPORT,
         "search": SEARCH,
         "tfds": TFDS,

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import ROOT, run_python
 from tfnlp.extras import needed
+from tfnlp.pictures import can_draw
 
 CALL = re.compile(r'needed\(\s*"[\w.]+",\s*"([\w-]+)",\s*"([\w-]+)"')
 
@@ -52,8 +53,18 @@ def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
     run = object.__new__(TaskRun)  # nothing of it is read before
     with pytest.raises(ImportError, match="^`report` needs jinja2"):
         run.evaluate([("good", "a")], report=str(tmp_path / "page"))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match="^`report` needs matplotlib"):
+        run.evaluate([("good", "a")], report=str(tmp_path / "page"))
     with pytest.raises(ImportError, match=r"^tfds:imdb_reviews needs tensorflow-datasets"):
         open_tfds("tfds:imdb_reviews")
+
+
+def test_without_matplotlib_a_picture_is_left_out_and_said_once(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert not can_draw("curve.png") and not can_draw("curve.png")
+    said = "curve.png is not drawn: pip install matplotlib (the extra `pictures`)\n"
+    assert capsys.readouterr().err == said
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfnlp.extras import MissingPackage, needed, say_once
 from tfnlp.files import written_whole
 
 if TYPE_CHECKING:
@@ -214,10 +215,20 @@ def _accuracies(history: History) -> list[str]:
 
 
 def pyplot() -> ModuleType:
-    """Return matplotlib.pyplot with the backend that draws into files."""
-    import matplotlib
+    """Return matplotlib.pyplot with the backend that draws into files.
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    needed("matplotlib", "matplotlib", "pictures", "a picture").use("Agg")
+    return needed("matplotlib.pyplot", "matplotlib", "pictures", "a picture")
 
-    return plt
+
+def can_draw(name: str) -> bool:
+    """Return whether matplotlib is installed; if not, say once that a file is not drawn."""
+    try:
+        pyplot()
+    except MissingPackage:
+        say_once(f"{name} is not drawn: pip install matplotlib (the extra `pictures`)")
+        return False
+    return True

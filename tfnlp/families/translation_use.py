@@ -28,7 +28,7 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     from tfnlp.families.preparation import write_lines
     from tfnlp.families.translation import paths
     from tfnlp.hub import Translator
-    from tfnlp.pictures import plot_lengths
+    from tfnlp.pictures import can_draw, plot_lengths
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu, sacrebleu
 
     sacrebleu()
@@ -46,7 +46,8 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     if config.report:
         os.makedirs(config.report, exist_ok=True)
         write_lines(os.path.join(config.report, "translations.txt"), translations)
-        plot_lengths({"": lengths}, os.path.join(config.report, "lengths.png"))
+        if can_draw("lengths.png"):
+            plot_lengths({"": lengths}, os.path.join(config.report, "lengths.png"))
         shown.append(f"report: {config.report}")
     rows = [row._asdict() for row in lengths]
     return Measured({"bleu": bleu, "signature": signature, "lengths": rows}, "\n".join(shown))

@@ -215,7 +215,7 @@ class Finetuning:
         words: list[str] | None,
     ) -> dict[str, Any]:
         """Train; return the dict in RUN/results.json."""
-        from tfnlp.pictures import plot_history
+        from tfnlp.pictures import can_draw, plot_history
 
         started = time.monotonic()
         train, dev = self._prepare(model, features, len(words or ()))
@@ -247,8 +247,9 @@ class Finetuning:
         trainer.restore(best=True)
         if (self.config.dtype_policy() or self.adaptation) and features is None:
             model = self._ordinary(model, config, words)
-        picture = os.path.join(folder, "curve.png")
-        plot_history(history, picture, ["loss", self.metric], learnt.report)
+        if can_draw("curve.png"):
+            picture = os.path.join(folder, "curve.png")
+            plot_history(history, picture, ["loss", self.metric], learnt.report)
         results = self._finish(folder, model, dev, steps)  # its file says that the run has ended
         forget(folder)
         print(shown_results(f"dev, best of {len(history.validation)} checkpoints: ", results))

@@ -14,7 +14,7 @@ from typing import Any
 from tfnlp.extras import needed
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
-from tfnlp.pictures import plot_search
+from tfnlp.pictures import can_draw, plot_search
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_table import trials_table
@@ -81,7 +81,8 @@ def _ended(config: Any, work: Any, trials: list[dict[str, Any]]) -> dict[str, An
     runs = {trial["trial"]: [trial["metrics"]] for trial in good}
     found = {"best": best["trial"], "metric": work.metric, "runs": runs}
     write_runs(config.output, found)
-    plot_search(good, os.path.join(config.output, PICTURE), work.metric)
+    if can_draw(PICTURE):
+        plot_search(good, os.path.join(config.output, PICTURE), work.metric)
     folder = os.path.join(config.output, best["trial"])
     print(f"\n{trials_table(trials, work.metric)}\nbest: {folder}", flush=True)
     results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))

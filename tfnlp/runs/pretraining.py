@@ -80,7 +80,9 @@ def _train(family: Family, config: Any, strategy: Any) -> dict[str, Any]:
     print(prepared.line(f"after {trainer.step} updates", results), flush=True)
     if prepared.finish is not None:
         results = prepared.finish(trainer, config, results)
-    print(f"training curve: {curve}\nrun: {config.output}", flush=True)
+    if curve is not None:
+        print(f"training curve: {curve}")
+    print(f"run: {config.output}", flush=True)
     return {**results, "steps": steps, "curve": curve, "output": config.output}
 
 
@@ -195,9 +197,9 @@ def _optimizer(config: Any) -> Any:
     return training.optimizer(config.optimizer, config.weight_decay)
 
 
-def fit(config: Any, trainer: Any, prepared: Preparation) -> str:
-    """Train, and draw the curve of losses or perplexities; return its path."""
-    from tfnlp.pictures import plot_history
+def fit(config: Any, trainer: Any, prepared: Preparation) -> str | None:
+    """Train, and draw the curve of losses or perplexities; return its path, if there is one."""
+    from tfnlp.pictures import can_draw, plot_history
 
     trainer.fit(
         prepared.batches,
@@ -209,6 +211,8 @@ def fit(config: Any, trainer: Any, prepared: Preparation) -> str:
         profile=config.profile,
     )
     picture = f"{config.output.rstrip('/')}/curve.png"
+    if not can_draw("curve.png"):
+        return None
     if trainer.workers.chief:
         shown = (["perplexity"], trainer.task.report) if prepared.perplexity else ()
         plot_history(trainer.history, picture, *shown)

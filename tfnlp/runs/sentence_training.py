@@ -136,7 +136,7 @@ class SentenceTrainingRuns:
         self, folder: str, task: Any, trained: Any, settings: dict[str, Any], seed: int
     ) -> dict[str, Any]:
         """Train; return the dict in RUN/results.json."""
-        from tfnlp.pictures import plot_history
+        from tfnlp.pictures import can_draw, plot_history
 
         config, started = self.config, time.monotonic()
         batches = self._batches(settings, seed)
@@ -167,12 +167,12 @@ class SentenceTrainingRuns:
             encoder.set_weights(trained.encoder.get_weights())
             self.adaptation.finish(encoder)
             trained = self._pretrained(encoder, arguments)
-        plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
+        if can_draw("curve.png"):
+            plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, trained, before, steps)
-        print(
-            f"dev, best of {len(history.validation)} checkpoints: {_shown(results['metrics'])}\n"
-            f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}"
-        )
+        print(f"dev, best of {len(history.validation)} checkpoints: {_shown(results['metrics'])}")
+        if can_draw(task_folder.PICTURE):
+            print(f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
         return results
 
@@ -302,6 +302,7 @@ class SentenceTrainingRuns:
         self, folder: str, trained: Any, before: dict[str, float], steps: int
     ) -> dict[str, Any]:
         """Measure the best checkpoint as `tfnlp evaluate` does; write results and a picture."""
+        from tfnlp.pictures import can_draw
         from tfnlp.runs.sentence_picture import plot_space
         from tfnlp.training.run import record_files
 
@@ -313,7 +314,8 @@ class SentenceTrainingRuns:
             "steps": steps,
         }
         spaces = {"before": self._before, "after": vectors}
-        plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))
+        if can_draw(task_folder.PICTURE):
+            plot_space(self.dev, spaces, os.path.join(folder, task_folder.PICTURE))
         write_lines(os.path.join(folder, task_folder.RESULTS), [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results

@@ -207,9 +207,9 @@ class TaskRun:
         from tfnlp.tasks.scoring import score
 
         if config.report is not None:
-            from tfnlp.runs.report.page import jinja
+            from tfnlp.runs.report.page import check_packages
 
-            jinja()
+            check_packages()
         examples = self.read(config.data, config, "data")
         spec = self.task_model.spec
         source = shown_source(config.data)

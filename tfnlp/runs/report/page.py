@@ -248,19 +248,20 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"examples: {type(value).__name__} cannot be written as JSON")
 
 
-def jinja() -> ModuleType:
+def check_packages() -> ModuleType:
     """Return jinja2; call it before slow work.
 
     Raises:
-        ImportError: if it is not installed.
+        ImportError: if jinja2 or matplotlib is not installed.
     """
+    needed("matplotlib", "matplotlib", "report", "`report`")
     return needed("jinja2", "jinja2", "report", "`report`")
 
 
 def _template() -> Any:
     import importlib.resources
 
-    jinja2 = jinja()
+    jinja2 = check_packages()
     text = importlib.resources.files("tfnlp.runs.report").joinpath("report.html").read_text("utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
