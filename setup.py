@@ -13,6 +13,7 @@ URL = "https://github.com/OWNER/tfnlp"
 BEAM = ["apache-beam>=2.70"]
 ONNX = ["onnxruntime>=1.19", "tf2onnx>=1.17"]
 SEARCH = ["faiss-cpu>=1.8"]
+SERVE = ["fastapi>=0.115", "uvicorn>=0.30"]
 TUNE = ["optuna>=4.0"]
 DASK = [*BEAM, "dask[distributed]>=2024.4.2"]  # the least that Beam's Dask runner takes
 # `make docs`. mkdocs 2 is another program.
@@ -41,7 +42,12 @@ setup(
     license="Apache-2.0",
     url=URL,
     packages=find_packages(include=["tfnlp", "tfnlp.*"]),
-    package_data={"tfnlp.books": ["*.txt"], "tfnlp": ["py.typed"], "tfnlp.runs.report": ["*.html"]},
+    package_data={
+        "tfnlp": ["py.typed"],
+        "tfnlp.books": ["*.txt"],
+        "tfnlp.runs.report": ["*.html"],
+        "tfnlp.serving": ["page/*"],
+    },
     python_requires=">=3.11",
     install_requires=[
         "tensorflow>=2.20,<2.22",
@@ -77,10 +83,13 @@ setup(
             *PICTURES,
             *REPORT,
             *SEARCH,
+            *SERVE,
             *TFDS,
             *TRANSLATION,
             *TUNE,
+            "httpx>=0.27",
             "hypothesis",
+            "playwright>=1.50",
             "pytest",
             "pytest-timeout",
             "pytest-xdist>=3.8",
@@ -101,6 +110,7 @@ setup(
         "pictures": PICTURES,
         "report": REPORT,
         "search": SEARCH,
+        "serve": SERVE,
         "tfds": TFDS,
         "translation": TRANSLATION,
         "tune": TUNE,

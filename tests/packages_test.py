@@ -13,7 +13,7 @@ SOURCE = pathlib.Path(tfnlp.__file__).parent
 # From the ground up: a package imports only from those before it.
 ORDER = [
     "layers", "models", "text", "data", "tasks", "training", "convert", "hub", "published",
-    "families", "runs", "plan", "cli",
+    "families", "runs", "plan", "serving", "cli",
 ]  # fmt: skip
 # The command line; `commands` is its older half.
 COMMAND_LINE = ("cli", "commands", "__main__")

@@ -26,6 +26,7 @@ from tfnlp.cli import (
     plan,
     predict,
     pretrain,
+    serve,
     vocab,
 )
 from tfnlp.cli.options import HelpFormatter, with_flags
@@ -45,6 +46,7 @@ COMMANDS = {
     "export": export,
     "inspect": inspect,
     "predict": predict,
+    "serve": serve,
     "plan": plan,
 }
 

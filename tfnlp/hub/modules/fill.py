@@ -66,36 +66,10 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
 
     @tf.function(autograph=False)
     def __call__(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        tokenizer = self._tokenizer
-        pieces, parts = masked_pieces(tokenizer, text)
-        length = tf.minimum(_largest(pieces.row_lengths()) + 2, self._positions)
-        inputs = pack_segments(
-            [pieces], length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id
-        )
-        masked = inputs["input_word_ids"] == tokenizer.mask_id  # [B, T]
-        places = tf.ragged.boolean_mask(tf.zeros_like(masked, "int32") + tf.range(length), masked)
-        masks = parts.row_lengths() - 1  # [B], including those after the cut
-        most = _largest(masks)  # M
-        # The head needs at least one position.
-        width = tf.maximum(most, 1)
-        positions = places.to_tensor(shape=tf.stack([-1, width]))  # [B, P]
-        real = tf.sequence_mask(places.row_lengths(), width)  # [B, P]
+        def logits(inputs: dict[str, tf.Tensor]) -> tf.Tensor:
+            return self._model.value(inputs, training=False)["mlm_logits"]
 
-        logits = self._model.value({**inputs, "masked_lm_positions": positions}, training=False)
-        values, ids = best_tokens(logits["mlm_logits"], tokenizer, self._top)  # [B, P, k]
-        tokens, texts = tokens_and_texts(tokenizer, ids)  # [B, P, k]
-        best = tf.where(real, texts[:, :, 0], tokenizer.mask_token)  # [B, P]
-        joined = tf.gather(tokenizer.is_continuation, ids[:, :, 0]) | tokenizer.keeps_spaces
-        continues = joined & real
-        return {
-            "tokens": tf.where(real[..., None], tokens, "")[:, :most],
-            "probabilities": tf.where(real[..., None], values, 0.0)[:, :most],
-            "text": _written(
-                parts,
-                tf.RaggedTensor.from_tensor(best, masks),
-                tf.RaggedTensor.from_tensor(continues, masks),
-            ),
-        }
+        return fill_masks(text, self._tokenizer, logits, self._positions, self._top)
 
     def signatures(self) -> dict[str, Callable]:
         """Return strings to the dict above, for `tfnlp.hub.save`."""
@@ -106,6 +80,48 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
         spec = tf.TensorSpec([None], "string", name="text")
         function = tf.function(serve, autograph=False)
         return {"serving_default": function.get_concrete_function(spec)}
+
+
+def fill_masks(
+    text: tf.Tensor, tokenizer: Any, logits: Callable, max_positions: int, top: int
+) -> dict[str, tf.Tensor]:
+    """Return the tokens for each mask of strings `[B]`, and the texts; see `FillModule`.
+
+    Args:
+        text: strings `[B]`.
+        tokenizer: the sentence tokenizer of the model.
+        logits: function of a dict of `input_word_ids`, `input_mask`, `input_type_ids` `[B, T]` and
+            `masked_lm_positions` `[B, P]` to logits `[B, P, V]`.
+        max_positions: the longest T.
+        top: k.
+    """
+    pieces, parts = masked_pieces(tokenizer, text)
+    length = tf.minimum(_largest(pieces.row_lengths()) + 2, max_positions)
+    inputs = pack_segments([pieces], length, tokenizer.cls_id, tokenizer.sep_id, tokenizer.pad_id)
+    masked = inputs["input_word_ids"] == tokenizer.mask_id  # [B, T]
+    places = tf.ragged.boolean_mask(tf.zeros_like(masked, "int32") + tf.range(length), masked)
+    masks = parts.row_lengths() - 1  # [B], including those after the cut
+    most = _largest(masks)  # M
+    # The head needs at least one position.
+    width = tf.maximum(most, 1)
+    positions = places.to_tensor(shape=tf.stack([-1, width]))  # [B, P]
+    real = tf.sequence_mask(places.row_lengths(), width)  # [B, P]
+
+    found = logits({**inputs, "masked_lm_positions": positions})
+    values, ids = best_tokens(found, tokenizer, top)  # [B, P, k]
+    tokens, texts = tokens_and_texts(tokenizer, ids)  # [B, P, k]
+    best = tf.where(real, texts[:, :, 0], tokenizer.mask_token)  # [B, P]
+    joined = tf.gather(tokenizer.is_continuation, ids[:, :, 0]) | tokenizer.keeps_spaces
+    continues = joined & real
+    return {
+        "tokens": tf.where(real[..., None], tokens, "")[:, :most],
+        "probabilities": tf.where(real[..., None], values, 0.0)[:, :most],
+        "text": _written(
+            parts,
+            tf.RaggedTensor.from_tensor(best, masks),
+            tf.RaggedTensor.from_tensor(continues, masks),
+        ),
+    }
 
 
 def check_head(pretrainer: keras.Model | None) -> None:

@@ -17,6 +17,7 @@ from tfnlp.text import GPT2Tokenizer, GPTTokenizer
 
 BEAMS, LENGTH_PENALTY = 4, 0.6  # Vaswani et al. 2017, section 6.1
 LONGER = 50  # tokens that a translation may be longer than its source, ibid.
+_SENTENCES = tf.TensorSpec([None], "string", name="sentences")
 
 
 class Translator:
@@ -57,7 +58,7 @@ class Translator:
         self._decoder = decoder
         self._run = tf.function(
             self.translate,
-            input_signature=[tf.TensorSpec([None], "string", name="sentences")],
+            input_signature=[_SENTENCES],
             autograph=False,
         )
 
@@ -66,6 +67,50 @@ class Translator:
 
         The score of a translation of n tokens is `log p / ((5 + n) / 6)^alpha`.
         """
+        _, _, tokens, scores = self._search(sentences)
+        return self._texts(sentences, tokens), scores
+
+    def align(self, model: keras.Model, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return translations of strings `[B]` with the attention of each of their tokens.
+
+        Args:
+            model: the model of the decoder, with the output `attention`.
+            sentences: strings `[B]`.
+
+        Returns:
+            `translation` and `score` `[B]`; `source_tokens` `[B, S]` and `target_tokens` `[B, T]`,
+            as text, "" at padding and "(end)" for the token that ends a sentence; `attention`
+            float32 `[B, T, S]`, the mean of the heads, zeros at padding.
+        """
+        end = self.tokenizer.end_id
+        ids, mask, tokens, scores = self._search(sentences)
+        ends = tf.fill([tf.shape(ids)[0], 1], end)
+        target = tf.concat([tokens, ends], 1)  # [B, (T)]
+        read = tf.concat([ends, tokens], 1).to_tensor(end)  # [B, T]
+        real = tf.sequence_mask(target.row_lengths(), tf.shape(read)[1])
+        found = model(
+            {
+                "input_word_ids": ids,
+                "input_mask": tf.cast(mask, "int32"),
+                "target_word_ids": read,
+            },
+            training=False,
+        )["attention"]
+        found = tf.cast(found, "float32")
+        if found.shape.rank == 4:  # [B, N, T, S]
+            found = tf.reduce_mean(found, 1)
+        return {
+            "translation": self._texts(sentences, tokens),
+            "score": scores,
+            "source_tokens": self._shown(ids, mask),
+            "target_tokens": self._shown(target.to_tensor(end), real),
+            "attention": tf.where(real[:, :, None] & mask[:, None], found, 0.0),
+        }
+
+    def _search(
+        self, sentences: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.RaggedTensor, tf.Tensor]:
+        """Return source ids and mask `[B, S]`, the best translations `[B, (T)]`, their scores."""
         end = self.tokenizer.end_id
         tokens = self.tokenizer.tokenize(tf.strings.strip(sentences))
         tokens = tf.concat([tokens, tf.fill([tf.shape(sentences)[0], 1], end)], 1)
@@ -83,10 +128,18 @@ class Translator:
         )
         best = found[:, 0]  # [B, G]
         kept = tf.cumsum(tf.cast(best == end, "int32"), axis=1) == 0
-        texts = self.tokenizer.detokenize(tf.ragged.boolean_mask(best, kept))
+        return ids, mask, tf.ragged.boolean_mask(best, kept), scores[:, 0]
+
+    def _texts(self, sentences: tf.Tensor, tokens: tf.RaggedTensor) -> tf.Tensor:
+        texts = tf.strings.strip(self.tokenizer.detokenize(tokens))
         # An empty sentence has an empty translation.
-        texts = tf.where(tf.strings.strip(sentences) == "", "", tf.strings.strip(texts))
-        return texts, scores[:, 0]
+        return tf.where(tf.strings.strip(sentences) == "", "", texts)
+
+    def _shown(self, ids: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        """Return the text of each token of ids `[B, T]`, "" where it is not `real`."""
+        texts = tf.strings.strip(self.tokenizer.detokenize(tf.reshape(ids, [-1, 1])))
+        texts = tf.where(ids == self.tokenizer.end_id, "(end)", tf.reshape(texts, tf.shape(ids)))
+        return tf.where(real, texts, "")
 
     def __call__(
         self, sentences: Sequence[str], batch_size: int = 32, progress: bool = False
@@ -127,6 +180,9 @@ class TranslationModule(KerasModule):
     `module.translate(sentences)`, strings `[B]`, is also the signature "serving_default". It
     returns `translation`, strings `[B]`, and `score`, float32 `[B]`, see `Translator.translate`.
 
+    `module.align(sentences)`, of a model with attention, is also the signature "attention". It
+    returns the same with the attention of each token, see `Translator.align`.
+
     Args:
         model: from `tfnlp.models.transformer` or `seq2seq`.
         translator: a `Translator` of that model.
@@ -137,22 +193,32 @@ class TranslationModule(KerasModule):
         self._translator = Untracked(translator)
         super().__init__(model, "sequence_output")
         self.translate.get_concrete_function()
+        self._attends = "attention" in model.output
+        if self._attends:
+            self.align.get_concrete_function()
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], "string", name="sentences")], autograph=False
-    )
+    @tf.function(input_signature=[_SENTENCES], autograph=False)
     def translate(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
         translations, scores = self._translator.value.translate(sentences)
         return {"translation": translations, "score": scores}
 
+    @tf.function(input_signature=[_SENTENCES], autograph=False)
+    def align(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
+        return self._translator.value.align(self._model.value, sentences)
+
     def signatures(self) -> dict[str, Callable]:
         """Return text to text, and ids to logits, for `tfnlp.hub.save`."""
-        serve = tf.function(lambda sentences: self.translate(sentences), autograph=False)
-        spec = tf.TensorSpec([None], "string", name="sentences")
-        return {
-            "serving_default": serve.get_concrete_function(sentences=spec),
-            "logits": self.signature(("lm_logits",)),
-        }
+        served = {"serving_default": self.translate}
+        if self._attends:
+            served["attention"] = self.align
+        found = {name: _of_sentences(function) for name, function in served.items()}
+        return {**found, "logits": self.signature(("lm_logits",))}
+
+
+def _of_sentences(function: Callable) -> Callable:
+    """Return a concrete function with the argument `sentences`, for a signature."""
+    serve = tf.function(lambda sentences: function(sentences), autograph=False)
+    return serve.get_concrete_function(sentences=_SENTENCES)
 
 
 def export_translator(

@@ -1,0 +1,155 @@
+// What each action found, as elements. Texts are set as text, never as HTML.
+
+export function element(name, properties = {}, children = []) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...children);
+  return made;
+}
+
+const paragraph = (text, className = "") => element("p", { textContent: text, className });
+const rounded = (x) => (x === null || x === undefined ? "?" : Number(x).toFixed(3));
+
+function bars(pairs) {
+  return element("div", { className: "scores" }, pairs.flatMap(([name, share]) => {
+    const fill = element("span");
+    fill.style.width = `${100 * Math.max(0, Math.min(1, share ?? 0))}%`;
+    return [
+      element("span", { textContent: name }),
+      element("span", { className: "bar" }, [fill]),
+      element("span", { className: "number", textContent: rounded(share) }),
+    ];
+  }));
+}
+
+const descending = (shares) => Object.entries(shares).sort((one, other) => other[1] - one[1]);
+const given = (row) => Object.values(row).flat().map((text) => paragraph(String(text), "given"));
+
+function classified(row, found) {
+  return [...given(row), element("p", {}, [element("strong", { textContent: found.label })]), bars(descending(found.probabilities))];
+}
+
+function labelled(row, found) {
+  const text = found.labels.length ? found.labels.join(", ") : "no label";
+  return [...given(row), element("p", {}, [element("strong", { textContent: text })]), bars(descending(found.probabilities))];
+}
+
+function compared(row, found) {
+  return [...given(row), element("p", {}, [element("strong", { textContent: `score ${rounded(found.score)}` })])];
+}
+
+function picked(row, found) {
+  return [
+    paragraph(row.text, "given"),
+    element("p", {}, [element("strong", { textContent: found.text })]),
+    bars(row.choices.map((text, i) => [text, found.probabilities[i]])),
+  ];
+}
+
+function answered(row, found) {
+  const letters = Array.from(row.context); // places count characters, not UTF-16 units
+  const context = element("p");
+  if (found.start === null) {
+    context.textContent = row.context;
+  } else {
+    const part = (from, to) => letters.slice(from, to).join("");
+    const mark = element("mark", { textContent: part(found.start, found.end) });
+    context.append(part(0, found.start), mark, part(found.end));
+  }
+  const others = found.answers.map((one) => element("li", { textContent: `${one.text} (${rounded(one.score)})` }));
+  const text = found.start === null ? "The text has no answer." : found.answer;
+  return [paragraph(row.question, "given"), element("p", {}, [element("strong", { textContent: text })]), context, element("ol", {}, others)];
+}
+
+const kind = (tag) => tag.replace(/^[BIES]-/, "");
+
+function hue(name) {
+  let sum = 7;
+  for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)) % 360;
+  return sum;
+}
+
+// Words of one span stand in one box: B-X, I-X, ... Tags without such beginnings have a box each.
+function spans(found) {
+  const all = [];
+  found.tags.forEach((tag, i) => {
+    const last = all.at(-1);
+    const goesOn = last && last.next === i && tag.startsWith("I-") && last.kind === kind(tag);
+    if (goesOn) {
+      last.words.push(found.tokens[i]);
+      last.next = i + 1;
+      last.least = Math.min(last.least, found.probabilities[i]);
+    } else {
+      all.push({ kind: kind(tag), words: [found.tokens[i]], next: i + 1, least: found.probabilities[i] });
+    }
+  });
+  return all;
+}
+
+function tagged(row, found) {
+  const line = element("p", { className: "tagged" });
+  for (const span of spans(found)) {
+    const text = span.words.join(" ");
+    if (span.kind === "O") {
+      line.append(`${text} `);
+      continue;
+    }
+    const label = element("small", { textContent: span.kind });
+    const box = element("span", { className: "tag", title: `probability ${rounded(span.least)}` }, [text, label]);
+    box.style.setProperty("--hue", hue(span.kind));
+    line.append(box, " ");
+  }
+  return [line];
+}
+
+function filled(row, found) {
+  const masks = found.masks.map((tokens) => bars(tokens.map((one) => [one.token, one.probability])));
+  return [paragraph(row.text, "given"), element("p", {}, [element("strong", { textContent: found.text })]), ...masks];
+}
+
+function written(row, found) {
+  const line = element("p", {}, [element("span", { className: "given", textContent: row.prompt })]);
+  const after = found.text.startsWith(row.prompt) ? found.text.slice(row.prompt.length) : ` ${found.continuation}`;
+  line.append(after);
+  return [line];
+}
+
+function attention(found) {
+  const cell = (tag, text) => element(tag, { textContent: text });
+  const head = element("tr", {}, [cell("td", ""), ...found.source_tokens.map((token) => cell("th", token))]);
+  const rows = found.target_tokens.map((token, t) => {
+    const cells = found.source_tokens.map((source, s) => {
+      const weight = found.attention[t][s] ?? 0;
+      const made = element("td", { title: `${token} ← ${source}: ${rounded(weight)}` });
+      made.style.background = `rgb(63 81 181 / ${weight})`;
+      return made;
+    });
+    return element("tr", {}, [cell("th", token), ...cells]);
+  });
+  const table = element("table", { className: "attention" }, [
+    element("caption", { textContent: "Rows: the translation; columns: the sentence" }),
+    element("thead", {}, [head]), element("tbody", {}, rows),
+  ]);
+  return element("div", { className: "wide", tabIndex: 0 }, [table]);
+}
+
+function translated(row, found) {
+  const parts = [paragraph(row.text, "given"), element("p", {}, [element("strong", { textContent: found.translation })])];
+  return found.attention ? [...parts, attention(found)] : parts;
+}
+
+function near(row, found) {
+  const lead = row.query ?? row.word;
+  return [paragraph(lead, "given"), bars(found.neighbours.map((one) => [one.text, one.score]))];
+}
+
+const HOW = {
+  classify: classified, labels: labelled, similarity: compared, choose: picked, answer: answered,
+  tag: tagged, roles: tagged, fill: filled, write: written, translate: translated,
+  neighbours: near, words: near, search: near,
+};
+
+// The result of one row of a request.
+export function show(name, row, found) {
+  const raw = () => [element("pre", { textContent: JSON.stringify(found, null, 1) })];
+  return element("article", {}, (HOW[name] ?? raw)(row, found));
+}

@@ -1,0 +1,111 @@
+"""The process that serves a module, until it is told to stop."""
+
+import errno
+import ipaddress
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+from tfnlp.extras import needed
+from tfnlp.serving.config import ServeConfig
+
+_LEFT_OPEN = 5  # seconds for idle connections
+_BACKLOG = 128
+
+
+def serve(config: ServeConfig) -> None:
+    """Serve a module until SIGINT or SIGTERM; then finish what was asked, and return.
+
+    The port is taken before the module is loaded, so that a busy one is said at once. The address
+    is printed when requests are answered. A second signal ends at once.
+
+    Args:
+        config: the module, the address and the limits.
+
+    Raises:
+        ImportError: if FastAPI or uvicorn is not installed.
+        OSError: for an address that can't be listened at.
+        ValueError: for a module that can't be served; see `load_served`.
+        KeyboardInterrupt: after a second signal.
+    """
+    needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
+    uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")
+    with _bound(config.host, config.port) as listening:
+        from tfnlp.serving.app import make_app
+        from tfnlp.serving.batching import Batcher
+        from tfnlp.serving.module import load_served
+
+        served = load_served(config.module)
+        batcher = Batcher(
+            served.run, config.batch_size, config.wait / 1000, max_waiting=config.max_waiting
+        )
+        app = make_app(served, config, batcher)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app, log_level="warning", access_log=False, timeout_keep_alive=_LEFT_OPEN,
+                lifespan="off", server_header=False,
+            )
+        )  # fmt: skip
+        listening.listen(_BACKLOG)
+        _say(config, listening, list(served.actions))
+        _run(server, listening)
+        if server.force_exit:
+            raise KeyboardInterrupt("stopped before all requests were answered")
+        batcher.close()
+    print("tfnlp: stopped", file=sys.stderr)
+
+
+def _run(server: Any, listening: socket.socket) -> None:
+    """Run until a signal; uvicorn raises it again when it has ended, and this is not an error."""
+    kept = {number: signal.signal(number, server.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)}  # fmt: skip
+    try:
+        server.run(sockets=[listening])
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket with the address, not listening yet.
+
+    Raises:
+        OSError: if there is no such address, or it is taken.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise OSError(f"`host` {host} is no address of this machine") from error
+    try:
+        if os.name == "posix":  # a port whose last connections are still closing is free
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        bound.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"`port` {port} of {host} is in use; give another one, or 0 for a free one"
+        elif error.errno == errno.EACCES:
+            text = f"`port` {port} needs rights that this user does not have; give one above 1023"
+        else:
+            text = f"`host` {host} can't be listened at: {error.strerror}"
+        raise OSError(text) from error
+    return bound
+
+
+def _say(config: ServeConfig, listening: socket.socket, actions: list[str]) -> None:
+    """Print the address, and a warning if other machines reach it."""
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    if not ipaddress.ip_address(host).is_loopback:
+        print(
+            f"tfnlp: warning: {config.host} is reached by other machines, without authentication "
+            "and without encryption",
+            file=sys.stderr,
+        )
+    print(f"{config.module}: {', '.join(actions)}")
+    print(f"http://{shown}:{port}/ (Ctrl-C stops it)", flush=True)
