@@ -3,6 +3,7 @@
 # make demo-gpt   the same with a GPT that writes
 # make test       the quick tests, which a change must pass, in two processes
 # make test-slow  the other tests: demos, notebooks, every task, several processes
+# make browser    Chromium, with which a test presses the playground's buttons (Debian, as root)
 # make lint       errors, docstrings, annotations and format, by ruff
 # make dist       a wheel in dist/, tried in an empty environment
 # make docs       the documentation site, in site/
@@ -16,7 +17,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test test-slow dist docs bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow browser dist docs bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -39,6 +40,9 @@ test: $(VENV)/installed
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+
+browser:
+	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
 
 dist: $(VENV)/installed
 	rm -rf build dist

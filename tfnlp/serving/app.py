@@ -25,7 +25,7 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _LONGEST = 300  # characters of an error of TensorFlow that are shown
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 def make_app(served: ServedModule, config: ServeConfig, batcher: Batcher) -> Any:

@@ -1,0 +1,217 @@
+"""Every action over HTTP beside the module called directly, and what is refused."""
+
+import contextlib
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+pytest.importorskip("fastapi")
+from fastapi.testclient import TestClient  # noqa: E402
+
+from tests.serving import toys  # noqa: E402
+from tfnlp import hub  # noqa: E402
+from tfnlp.serving.app import make_app  # noqa: E402
+from tfnlp.serving.batching import Batcher  # noqa: E402
+from tfnlp.serving.config import ServeConfig  # noqa: E402
+from tfnlp.serving.module import load_served  # noqa: E402
+
+
+@contextlib.contextmanager
+def client_of(path, **limits):
+    config = ServeConfig.make(module=path, **limits)
+    served = load_served(path)
+    batcher = Batcher(served.run, config.batch_size, 0, config.max_waiting)
+    try:
+        yield TestClient(make_app(served, config, batcher), base_url="http://127.0.0.1")
+    finally:
+        batcher.close()
+
+
+def ask(client, action, instances, **options):
+    body = {"instances": instances, "options": options}
+    response = client.post(f"/api/{action}", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()["predictions"]
+
+
+TEXTS = ["a cat", "the dog ran to a good film ."]
+ASKED = {
+    "classify": TEXTS,
+    "labels": TEXTS,
+    "similarity": [{"text_a": "abc", "text_b": "é"}],
+    "choose": [{"text": "x", "choices": ["a", "abc", "ab"]}],
+    "answer": [{"question": "who?", "context": "🙂é Zoë sat"}],
+    "tag": ["Zoë sat .", "the dog ran to Rome ."],
+    "roles": [{"text": "the dog ran", "predicate": 2}],
+    "search": ["a query"],
+    "outputs": ["abc"],
+}
+
+
+@pytest.mark.parametrize("kind", toys.RULES)
+def test_tasks_are_what_the_module_returns(module_of, kind):
+    path = module_of(kind)
+    instances = ASKED[kind]
+    with client_of(path) as client:
+        found = ask(client, kind, instances)
+        assert found == [ask(client, kind, [one])[0] for one in instances]
+    specs = toys.RULES[kind][1:]
+    rows = [{specs[0].name: x} if isinstance(x, str) else x for x in instances]
+    call = tf.saved_model.load(path).signatures["serving_default"]
+    direct = call(**{s.name: tf.constant([row[s.name] for row in rows], s.dtype) for s in specs})
+    direct = {name: x.numpy() for name, x in direct.items()}
+    for i, one in enumerate(found):
+        if "probabilities" in one and kind not in ("tag", "roles"):
+            values = one["probabilities"]
+            values = list(values.values()) if isinstance(values, dict) else values
+            np.testing.assert_allclose(values, direct["probabilities"][i], rtol=1e-6)
+        if kind == "classify":
+            assert one["label"] == direct["label"][i].decode()
+            assert list(one["probabilities"]) == ["no", "yes"]
+        elif kind == "labels":
+            assert one["labels"] == [x.decode() for x in direct["labels"][i] if x]
+        elif kind == "similarity":
+            assert one["score"] == direct["score"][i] == 1
+        elif kind == "choose":
+            assert (one["choice"], one["text"]) == (1, "abc") and direct["choice"][i] == 1
+        elif kind == "answer":
+            assert one["answer"] == "Zoë" == rows[i]["context"][one["start"] : one["end"]]
+            assert direct["start"][i] != one["start"]  # the module counts bytes
+            assert [x["text"] for x in one["answers"]] == ["Zoë"]
+        elif kind in ("tag", "roles"):
+            assert one["tokens"] == rows[i]["text"].split()
+            assert one["tags"] == [x.decode() for x in direct["tags"][i] if x]
+        elif kind == "search":
+            assert one["neighbours"][0] == {"text": "first", "score": pytest.approx(0.9), "row": 3}
+        else:
+            assert one == {"length": 3}
+
+
+@pytest.mark.slow
+def test_masks(module_of):
+    texts = ["the [MASK] sat", "a [MASK] [MASK] ."]
+    direct = tf.saved_model.load(module_of("fill"))(tf.constant(texts))
+    with client_of(module_of("fill")) as client:
+        found = ask(client, "fill", texts)
+        wrong = client.post("/api/fill", json={"instances": ["no mask"]})
+    assert wrong.status_code == 422 and "holds no [MASK]" in wrong.json()["error"]
+    assert [len(one["masks"]) for one in found] == [1, 2]
+    for i, one in enumerate(found):
+        assert one["text"] == direct["text"][i].numpy().decode()
+        for j, mask in enumerate(one["masks"]):
+            np.testing.assert_allclose(
+                [x["probability"] for x in mask], direct["probabilities"][i, j], rtol=1e-4
+            )
+
+
+@pytest.mark.slow
+def test_an_encoder_with_its_preprocessor(module_of):
+    path = module_of("bert")
+    encoder, preprocess = (hub.load(f"{path}/{name}") for name in ("encoder", "preprocessor"))
+
+    def vector(text):
+        packed = preprocess(tf.constant([text]))
+        count = int(packed["input_mask"][0].numpy().sum())
+        mean = encoder(packed)["sequence_output"][0, :count].numpy().mean(0)
+        return mean / np.linalg.norm(mean)
+
+    with client_of(path) as client:
+        row = {"query": "the cat", "texts": ["bad film", "the cat", "a dog ran"]}
+        (found,) = ask(client, "neighbours", [row], top=3)
+        masks = ask(client, "fill", ["the [MASK] sat"])[0]["masks"]
+    assert len(masks) == 1 and sum(x["probability"] for x in masks[0]) <= 1
+    assert found["neighbours"][0]["row"] == 1
+    for one in found["neighbours"]:
+        expected = vector("the cat") @ vector(one["text"])
+        assert one["score"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.slow
+def test_text_goes_on_the_same_in_any_company(module_of):
+    path = module_of("gpt")
+    settings = dict(max_new_tokens=6, temperature=1.0, top_k=0, top_p=1.0, seed=7)
+    generate = hub.load(f"{path}/model").signatures["generate"]
+    with client_of(path, batch_size=2) as client:
+        found = ask(client, "write", ["the cat", "a mat", "the dog"], **settings)
+        assert ask(client, "write", ["a mat"], **{**settings, "seed": 8}) == found[1:2]
+    typed = {k: tf.constant(v, "float32" if k in ("temperature", "top_p") else "int32")
+             for k, v in settings.items()}  # fmt: skip
+    direct = generate(prompt=tf.constant(["the cat", "a mat", "the dog"]), **typed)
+    assert [one["text"] for one in found] == [
+        x.decode("utf-8", "replace") for x in direct["text"].numpy()
+    ]
+
+
+def test_words(module_of):
+    module = tf.saved_model.load(module_of("words"))
+    table = module(tf.constant(toys.WORDS[:6])).numpy()
+    table /= np.linalg.norm(table, axis=1, keepdims=True)
+    cosines = table @ table[2]
+    best = [toys.WORDS[i] for i in np.argsort(-cosines) if i != 2][:3]
+    with client_of(module_of("words")) as client:
+        (found,) = ask(client, "words", ["cat"], top=3)
+        wrong = client.post("/api/words", json={"instances": ["zebra"]})
+    assert [one["text"] for one in found["neighbours"]] == best
+    assert wrong.status_code == 422 and "not among the 6 words" in wrong.json()["error"]
+
+
+@pytest.mark.slow
+def test_translations_with_their_attention(module_of):
+    module = tf.saved_model.load(module_of("translate"))
+    texts = ["the cat", "the dog ran to the cat"]
+    direct = module.translate(tf.constant(texts))
+    with client_of(module_of("translate")) as client:
+        found = ask(client, "translate", texts)
+        plain = ask(client, "translate", texts, attention=False)
+    for i, one in enumerate(found):
+        assert one["translation"] == direct["translation"][i].numpy().decode("utf-8", "replace")
+        assert plain[i]["translation"] == one["translation"] and "attention" not in plain[i]
+        attention = np.array(one["attention"])
+        assert attention.shape == (len(one["target_tokens"]), len(one["source_tokens"]))
+        np.testing.assert_allclose(attention.sum(1), 1, atol=1e-3)
+        assert one["source_tokens"][-1] == one["target_tokens"][-1] == "(end)"
+
+
+@pytest.mark.parametrize("body, status, said", [
+    (b"{", 422, "not JSON"),
+    (b"[]", 422, "must be an object"),
+    (b'{"instances": []}', 422, "one item or more"),
+    (b'{"instances": [1]}', 422, "instance 0 must be an object with text"),
+    (b'{"instances": [" "]}', 422, "text is empty"),
+    (b'{"instances": ["\\ud800"]}', 422, "surrogate"),
+    (b'{"instances": ["a"], "options": {"top": 1}}', 422, "classify has none"),
+    (b'{"instances": ["a"], "text": 1}', 422, "'text' is unknown"),
+    (json.dumps({"instances": ["a"] * 5}).encode(), 413, "5 texts; at most 4"),
+    (json.dumps({"instances": ["a" * 21]}).encode(), 413, "21 characters; at most 20"),
+    (b" " * 501, 413, "more than 500 bytes"),
+])  # fmt: skip
+def test_what_is_refused(module_of, body, status, said):
+    headers = {"Content-Type": "application/json"}
+    limits = dict(max_texts=4, max_characters=20, max_bytes=500)
+    with client_of(module_of("classify"), **limits) as client:
+        response = client.post("/api/classify", content=body, headers=headers)
+        assert response.status_code == status and said in response.json()["error"]
+        ask(client, "classify", ["still here"])
+
+
+def test_other_sites_and_other_addresses(module_of):
+    with client_of(module_of("classify")) as client:
+        body = {"instances": ["a"]}
+        as_form = client.post("/api/classify", content=json.dumps(body))
+        assert as_form.status_code == 415
+        rebound = client.post("/api/classify", json=body, headers={"Host": "evil.example"})
+        assert rebound.status_code == 400
+        assert client.get("/api/module", headers={"Host": "[::1]:80"}).status_code == 200
+        unknown = client.post("/api/dance", json=body)
+        assert unknown.status_code == 404 and "there are classify" in unknown.json()["error"]
+        assert "GET /api/module" in client.get("/nowhere").json()["error"]
+        page = client.get("/")
+        assert page.status_code == 200 and "default-src 'self'" in str(page.headers)
+
+
+@pytest.mark.slow
+def test_a_module_without_text_is_refused(module_of):
+    with pytest.raises(ValueError, match="takes no text, but input_mask.*preprocessor"):
+        load_served(f"{module_of('bert')}/encoder")
