@@ -1,10 +1,10 @@
-"""Every block of code in README.md and docs/ is run or checked, or says that it is `text`.
+"""Every block of code in README.md and docs/ can be given as it stands, or says that it is `text`.
 
 `python`: it compiles; what it imports is there; tfnlp has the names, and its functions the
 arguments, that it uses; so have the runs and models that these functions return. `bash`: the
-commands of tfnlp parse, programs of the repository are there and have the options. `json`: a value
-in each line. `text`: what was printed, where lines after `$ ` are commands, and drawings. Which
-pages are run as programs: readme_test.py.
+commands of tfnlp parse, programs of the repository are there and have the options. `json`: a value,
+or one in each line. `text`: what was printed, where lines after `$ ` are commands, and drawings. What
+is run: docs_run_test.py.
 """
 
 import ast
@@ -13,33 +13,24 @@ import inspect
 import json
 import pathlib
 import re
-import shlex
 
 import keras
 import pytest
 
+from tests.docs_blocks import FENCE, PAGES, blocks, commands
 from tests.support import ROOT
 
-PAGES = ["README.md", "CONTRIBUTING.md", "colab/README.md"]
-PAGES += sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))
-_FENCE = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.MULTILINE)
 # Programs that are not of this repository.
 _OTHERS = {"curl", "tensorboard", "peer/bin/pip", "pre-commit", "openssl", "umask"}
 # Names that blocks use without importing them.
 _KNOWN = ("tfnlp", "convert", "hub", "layers", "models", "training")
 
 
-def blocks(page):
-    """Yield the language and the text of each block of a page."""
-    for indent, language, text in _FENCE.findall((ROOT / page).read_text("utf-8")):
-        yield language, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_every_block_has_a_language(page):
     text = (ROOT / page).read_text("utf-8")
-    assert {language for language, _ in blocks(page)} <= {"python", "bash", "json", "text"}
-    outside = _FENCE.sub("", text)
+    assert {block.language for block in blocks(page)} <= {"python", "bash", "json", "text"}
+    outside = FENCE.sub("", text)
     assert "```" not in outside
     # Code that is only indented has no language. (In a list such lines are the item's text.)
     paragraphs = re.split(r"\n\s*\n", outside)
@@ -50,18 +41,21 @@ def test_every_block_has_a_language(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_can_be_given(page):
-    for language, text in blocks(page):
-        if language == "json":
-            for line in text.splitlines():
-                json.loads(line)
-        if language in ("bash", "text"):
-            for command in commands(text, language):
+    for block in blocks(page):
+        if block.language == "json":
+            try:
+                json.loads(block.text)
+            except json.JSONDecodeError:
+                for line in block.text.splitlines():
+                    json.loads(line)
+        if block.language in ("bash", "text"):
+            for command in commands(block.text, block.language):
                 check_command(command)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_programs_use_what_is_there(page):
-    programs = [text for language, text in blocks(page) if language == "python"]
+    programs = [block.text for block in blocks(page) if block.language == "python"]
     names = {
         name: importlib.import_module(f"tfnlp.{name}".replace("tfnlp.tfnlp", "tfnlp"))
         for name in _KNOWN
@@ -71,25 +65,6 @@ def test_programs_use_what_is_there(page):
 
 
 # Shell.
-
-
-def commands(text, language):
-    """Return the commands of a block, variables filled in, without comments and brackets."""
-    text = text.replace("\\\n", " ")
-    for name, value in re.findall(r'^(\w+)="(.*)"$', text, flags=re.MULTILINE):
-        text = re.sub(rf"^{name}=.*$", "", text, flags=re.MULTILINE).replace(f"${name}", value)
-    lines = [line for line in text.split("\n") if language == "bash" or line.startswith("$ ")]
-    found = []
-    for line in lines:
-        # Brackets mark optional arguments; in those of pip they name extras.
-        line = line.removeprefix("$ ")
-        line = line if line.startswith("pip ") else re.sub(r"[][]", "", line)
-        words = shlex.split(line.strip(), comments=True)
-        while words:
-            end = words.index("&&") if "&&" in words else len(words)
-            found.append(words[:end])
-            words = words[end + 1 :]
-    return [command for command in found if command]
 
 
 def check_command(command):

@@ -82,7 +82,11 @@ def _write(
         OSError: if it can't be written; what was there before is unchanged.
     """
     parts = _parts(files, task_model, arguments)
-    arguments = {**arguments, "pooler": files.tasks[task_model.spec.output].pooler}
+    parameters = inspect.signature(files.encoder).parameters.values()
+    # A run that was pretrained here keeps only the arguments that it was given.
+    defaults = {each.name: each.default for each in parameters if each.default is not each.empty}
+    pooler = files.tasks[task_model.spec.output].pooler
+    arguments = {**defaults, **arguments, "pooler": pooler}
     tensors = {**tensors_from_weights(parts.rows, task_model.model), **parts.heads}
     stated = written_config(files, arguments, parts.architecture)
     stated = {**stated, **task_config(task_model.spec)}

@@ -1,0 +1,219 @@
+"""Runs the blocks of a page one after the other, small."""
+
+import ast
+import dataclasses
+import inspect
+import os
+import pathlib
+import runpy
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import tfnlp
+from tests.docs_blocks import Block, commands
+from tests.docs_files import provide
+from tests.support import ROOT
+from tfnlp import cli
+from tfnlp.cli.options import flag_of
+
+# Options that make a command small, by how it begins. It gets those that it has.
+SMALL = {
+    "tfnlp pretrain": "--restart --steps 2 --steps-per-call 1 --batch-size 4 --evaluate-every 2 "
+    "--evaluate-batches 1 --seq-length 16 --max-tokens 24 --vocab-size 300 --min-count 1 "
+    "--num-layers 1 --hidden-size 8 --num-heads 2 --intermediate-size 8 --embedding-size 8 "
+    "--dimension 8 --units 8 --projection-size 4 --num-highway 1 --samples 16",
+    "tfnlp finetune": "--restart --epochs 1 --batch-size 8 --accumulation 1 --limit 16 "
+    "--max-length 16 --units 4 --no-buckets",
+    "tfnlp examples": "--seq-length 16 --epochs 1",
+    "tfnlp export": "--overwrite",
+    "tfnlp plan": "--model bert-tiny --vocab-size 100 --length 16 --batch 8 --cache plans",
+    "tensorboard": "--inspect",
+    "curl": "--fail --silent --show-error --retry 60 --retry-connrefused --retry-delay 1",
+    "python -m benchmarks.gpt": "--rounds 1 --seconds 0.01",
+    "python -m benchmarks.examples": "--copies 1 --workers 1 --epochs 1 --rounds 1",
+    "python -m benchmarks.tasks": "--sets sst2 --fraction 0.1",
+    "python -m benchmarks.optimizers": "--seeds 1 --limit 8",
+}
+# The same where an option is given.
+FEWER = {"--seeds": "--seeds 1", "--folds": "--folds 2", "--search": "--search 2"}
+# Servers that a page has started.
+SERVERS = []
+# What stands in a page, and what is run in its place.
+STAND_INS = {
+    "RUN_OR_FILE": "vectors.txt",
+    "keras_hub:bert_tiny_en_uncased": "keras_hub:preset-folder",
+    " --write": "",
+    "10_000": "2",
+}
+
+
+_SIZES = {
+    "--num-layers", "--hidden-size", "--num-heads", "--intermediate-size", "--vocab-size",
+    "--units", "--projection-size", "--num-highway", "--min-count",
+}  # fmt: skip
+_JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
+
+
+def run(block: Block, names: dict[str, Any], folder: pathlib.Path, models: pathlib.Path) -> None:
+    """Run a block in the current folder, `folder`.
+
+    Args:
+        block: of the language bash or python.
+        names: the variables of the page's programs, which grow.
+        folder: where files are provided.
+        models: see `provide`.
+    """
+    text = block.text
+    for old, new in STAND_INS.items():
+        text = text.replace(old, new)
+    if block.language == "python":
+        tree = ast.parse(text)
+        provide(_strings(tree), folder, models)
+        if 'engine="jax"' in text:
+            script = f"import tfnlp\nfrom tests import docs_run\ndocs_run.make_small()\n{text}"
+            _process([sys.executable, "-c", script], _JAX)
+        else:
+            exec(compile(tree, block.place, "exec"), names)
+        return
+    for command in commands(text):
+        provide(_read(command), folder, models)
+        _run_command(small(command))
+
+
+def dataset() -> Any:
+    """Return batches for the models that programs make."""
+    import tensorflow as tf
+
+    rows = tf.zeros((8, 4)), tf.zeros(8, tf.int32)
+    return tf.data.Dataset.from_tensor_slices(rows).repeat().batch(4)
+
+
+def small(command: list[str]) -> list[str]:
+    """Return a command with the options that make it small."""
+    added = [option for given, option in FEWER.items() if given in command]
+    known = None
+    if command[0] == "tfnlp":
+        config = getattr(cli.parse(command), "config_class", None)
+        fields = dataclasses.fields(config) if config else []
+        known = {flag_of(f) for f in fields if not f.metadata["hidden"]} or None
+    for start, options in SMALL.items():
+        if " ".join(command).startswith(start):
+            added += [f"--{option}".strip() for option in f" {options}".split(" --")[1:]]
+    if {"--from", "--teacher"} & {*command}:  # their sizes are those of the other model
+        added = [x for x in added if x.split()[0] not in _SIZES]
+    if "--examples" in command:
+        added = [x for x in added if x.split()[0] != "--vocab-size"]
+    kept = [x for x in added if known is None or x.split()[0] in known]
+    return [*command, *" ".join(kept).split()]
+
+
+def small_settings(command: str, kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the same as keyword arguments of `tfnlp.pretrain` or `tfnlp.finetune`."""
+    words = ["tfnlp", command, kind, "--output", "x"]
+    words += ["--model", "x", "--train", "x"] if command == "finetune" else []
+    words += [f"--{name}=1" for name in given if f"--{name}" in FEWER]
+    added = small(words)[len(words) :]
+    before = vars(cli.parse(words))
+    after = vars(cli.parse([*words, *added]))
+    names = {name for name in after if f"--{name.replace('_', '-')}" in added}
+    return {name: after[name] for name in names if name not in before or name in given}
+
+
+def small_functions() -> list[tuple[Any, str, Callable]]:
+    """Return the functions that programs call, made small: (owner, name, function)."""
+    from tfnlp import hub
+    from tfnlp.convert import Pretrained
+    from tfnlp.runs.task_run import TaskRun
+
+    def train(command: str) -> Callable:
+        function = getattr(tfnlp, command)
+
+        def call(kind: str, *arguments: Any, **more: Any) -> Any:
+            return function(kind, *arguments, **{**more, **small_settings(command, kind, more)})
+
+        return call
+
+    def export(function: Callable) -> Callable:
+        signature = inspect.signature(function)
+
+        def call(*arguments: Any, **more: Any) -> Any:
+            bound = signature.bind(*arguments, **more)
+            named = "overwrite" in signature.parameters
+            (bound.arguments if named else bound.arguments.setdefault("settings", {})).update(
+                overwrite=True
+            )
+            return function(*bound.args, **bound.kwargs)
+
+        return call
+
+    found = [(tfnlp, name, train(name)) for name in ("pretrain", "finetune")]
+    for owner in (hub, Pretrained, TaskRun):
+        found.append((owner, "export", export(owner.export)))
+    return found
+
+
+def make_small() -> None:
+    """Replace the functions in this process."""
+    for owner, name, function in small_functions():
+        setattr(owner, name, function)
+
+
+def _strings(tree: ast.AST) -> set[str]:
+    written = {x.value for x in ast.walk(tree) if isinstance(x, ast.keyword) and x.arg == "output"}
+    constants = (x for x in ast.walk(tree) if isinstance(x, ast.Constant) and x not in written)
+    return {x.value.removeprefix("keras_hub:") for x in constants if isinstance(x.value, str)}
+
+
+def _read(command: list[str]) -> list[str]:
+    """Return the words of a command but for the name of what it writes."""
+    pairs = zip([""] + command, command, strict=False)
+    written = {word for before, word in pairs if before in ("--output", "--json")}
+    return [word.removeprefix("keras_hub:") for word in command if word not in written]
+
+
+def _run_command(command: list[str]) -> None:
+    program, *arguments = command
+    if "--port" in command or command[:2] == ["tfnlp", "serve"]:
+        SERVERS.append(subprocess.Popen(_found(command), stdin=subprocess.DEVNULL))
+    elif program == "tfnlp" and arguments[-1:] != ["jax"] and "jax" not in arguments:
+        assert cli.main(cli.parse(command)) == 0, shlex.join(command)
+    elif program == "tfnlp" and "plan" in arguments:
+        assert cli.main(cli.parse(command)) == 0, shlex.join(command)
+    elif program == "tfnlp":
+        _process([sys.executable, "-m", *command], _JAX)
+    elif program == "python" and arguments[0] == "-m":
+        _program(lambda: runpy.run_module(arguments[1], run_name="__main__"), arguments[1:])
+    elif program == "python" and arguments[0].endswith(".py"):
+        path = str(ROOT / arguments[0])
+        _program(lambda: runpy.run_path(path, run_name="__main__"), arguments)
+    else:
+        _process(_found(command), {})
+
+
+def _found(command: list[str]) -> list[str]:
+    """Return a command with this Python, and with the path of a program of the repository."""
+    program, *arguments = command
+    if program == "python" and arguments[0].endswith(".py"):
+        return [sys.executable, str(ROOT / arguments[0]), *arguments[1:]]
+    start = {"python": [sys.executable], "tfnlp": [sys.executable, "-m", "tfnlp"]}
+    return [*start.get(program, [program]), *arguments]
+
+
+def _program(call: Callable, arguments: list[str]) -> None:
+    with mock.patch.object(sys, "argv", arguments):
+        try:
+            call()
+        except SystemExit as end:
+            assert not end.code, shlex.join(arguments)
+
+
+def _process(command: list[str], env: dict[str, str]) -> None:
+    path = f"{pathlib.Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PATH": path, **env}
+    )
+    assert done.returncode == 0, f"{shlex.join(command)}: {done.stderr[-3000:]}"
