@@ -3,8 +3,8 @@
 `python`: it compiles; what it imports is there; tfnlp has the names, and its functions the
 arguments, that it uses; so have the runs and models that these functions return. `bash`: the
 commands of tfnlp parse, programs of the repository are there and have the options. `json`: a value,
-or one in each line. `text`: what was printed, where lines after `$ ` are commands, and drawings. What
-is run: docs_run_test.py.
+or one in each line. `text`: what was printed, where lines after `$ ` are commands, and drawings.
+What is run: docs_run_test.py.
 """
 
 import ast
