@@ -32,13 +32,10 @@ def plot_history(
         names: The values to show; None: the loss and all accuracies.
         report: The task's function that derives values from means; None: nothing is derived.
     """
-    plt = pyplot()
     train = [report(row) if report else row for row in history.train]
     if names is None:
         names = [n for n in ("loss", *_accuracies(history)) if train and n in train[0]]
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False, layout="constrained"
-    )
+    figure, axes = subplots(1, len(names), figsize=(4.5 * len(names), 3.4), squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         draw_curves(axis, train, history.validation, name)
         if name == "perplexity":
@@ -110,12 +107,9 @@ def plot_attention(
         title: The title above the maps.
         columns: Names of the S columns; None: those of the rows.
     """
-    plt = pyplot()
     columns = tokens if columns is None else columns
     heads, height, width = len(scores), *(0.28 * len(n) + 0.9 for n in (tokens, columns))
-    figure, axes = plt.subplots(
-        1, heads, figsize=(width * heads, height), squeeze=False, layout="constrained"
-    )
+    figure, axes = subplots(1, heads, figsize=(width * heads, height), squeeze=False)
     for head, axis in enumerate(axes[0]):
         image = axis.imshow(scores[head], cmap="Blues", vmin=0.0)
         axis.set_xticks(range(len(columns)), columns, rotation=90, fontsize=8)
@@ -136,8 +130,7 @@ def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[st
             sources.
         path: The PNG file to write.
     """
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    figure, axis = subplots(figsize=(6.4, 3.6))
     for name, rows in models.items():
         axis.plot(range(len(rows)), [row.bleu for row in rows], marker="o", label=name or None)
         labels = [
@@ -167,8 +160,7 @@ def plot_search(
         path: The PNG file to write.
         name: Of the value.
     """
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    figure, axis = subplots(figsize=(6.4, 4.0))
     settings = [trial["settings"] for trial in trials]
     across = next(n for n in ("learning_rate", "batch_size", "epochs") if n in settings[0])
     batches = sorted({one.get("batch_size") for one in settings}, key=lambda n: n or 0)
@@ -186,10 +178,11 @@ def plot_search(
     axis.annotate(best["trial"], place, textcoords="offset points", xytext=(-6, 6), ha="right")
     axis.margins(0.1)
     if across == "learning_rate":
+        ticker = matplotlib_module("matplotlib.ticker")
         axis.set_xscale("log")
-        axis.xaxis.set_major_locator(plt.LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.xaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.xaxis.set_minor_formatter(plt.NullFormatter())
+        axis.xaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_minor_formatter(ticker.NullFormatter())
     if "epochs" in settings[0] and across != "epochs":
         axis.set_title("larger points: more epochs", fontsize=9)
     axis.set_xlabel(across.replace("_", " "))
@@ -201,33 +194,47 @@ def plot_search(
 
 
 def write_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure whole or not at all, and close it."""
+    """Write a figure whole or not at all."""
     kind = os.path.splitext(path)[1][1:] or "png"
-    try:
-        with written_whole(path) as partial:
-            figure.savefig(partial, dpi=120, format=kind)
-    finally:
-        pyplot().close(figure)
+    with written_whole(path) as partial:
+        figure.savefig(partial, dpi=120, format=kind)
 
 
 def _accuracies(history: History) -> list[str]:
     return [n for n in (history.train[0] if history.train else {}) if n.endswith("accuracy")]
 
 
-def pyplot() -> ModuleType:
-    """Return matplotlib.pyplot with the backend that draws into files.
+def subplots(*counts: int, figsize: tuple[float, float], **settings: Any) -> tuple[Any, Any]:
+    """Return a new figure with its axes, as `matplotlib.pyplot.subplots` does.
+
+    pyplot is left alone: its backend and open figures are the caller's, such as a notebook's.
+
+    Args:
+        counts: Rows and columns; none: one of each.
+        figsize: Width and height, inches.
+        settings: Others of `Figure.subplots`.
 
     Raises:
         ImportError: if matplotlib is not installed.
     """
-    needed("matplotlib", "matplotlib", "pictures", "a picture").use("Agg")
-    return needed("matplotlib.pyplot", "matplotlib", "pictures", "a picture")
+    figure = matplotlib_module("matplotlib.figure").Figure(figsize=figsize, layout="constrained")
+    matplotlib_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
+    return figure, figure.subplots(*counts, **settings)
+
+
+def matplotlib_module(name: str = "matplotlib") -> ModuleType:
+    """Return a module of matplotlib.
+
+    Raises:
+        ImportError: if matplotlib is not installed.
+    """
+    return needed(name, "matplotlib", "pictures", "a picture")
 
 
 def can_draw(name: str) -> bool:
     """Return whether matplotlib is installed; if not, say once that a file is not drawn."""
     try:
-        pyplot()
+        matplotlib_module()
     except MissingPackage:
         say_once(f"{name} is not drawn: pip install matplotlib (the extra `pictures`)")
         return False

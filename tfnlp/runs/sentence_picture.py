@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.pictures import pyplot, write_figure
+from tfnlp.pictures import matplotlib_module, subplots, write_figure
 from tfnlp.tasks.sentence_scores import pair_cosines, unit_rows
 
 _PAIRS = 200  # that are drawn as lines
@@ -22,11 +22,8 @@ def plot_space(
         spaces: For each title the vector of each text.
         path: The PNG file to write.
     """
-    plt = pyplot()
     labels = [example.label for example in examples]
-    figure, axes = plt.subplots(
-        2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False, layout="constrained"
-    )
+    figure, axes = subplots(2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False)
     for (title, vectors), axis, below in zip(spaces.items(), *axes, strict=True):
         pairs = examples[:: -(-len(examples) // _PAIRS)]
         points = unit_rows([vectors[t] for example in pairs for t in example.segments[:2]])
@@ -72,11 +69,11 @@ def _draw_cosines(axis: Any, cosines: np.ndarray, labels: list, others: np.ndarr
 
 
 def _colours(labels: list) -> list[Any]:
-    plt = pyplot()
     if labels[0] is None:
         return ["tab:blue"] * len(labels)
     if isinstance(labels[0], str):
         names = sorted(set(labels))
         return [f"C{names.index(label)}" for label in labels]
     low, high = min(labels), max(labels)
-    return [plt.cm.viridis((label - low) / ((high - low) or 1)) for label in labels]
+    viridis = matplotlib_module().colormaps["viridis"]
+    return [viridis((label - low) / ((high - low) or 1)) for label in labels]

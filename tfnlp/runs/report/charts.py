@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tfnlp.data.labelled.tag_schemes import is_bio
-from tfnlp.pictures import draw_curves, pyplot
+from tfnlp.pictures import draw_curves, matplotlib_module, subplots
 from tfnlp.text.lines import shortened
 
 Picture = dict[str, Any]  # "title", "image" (a data URI), "width" in pixels
@@ -238,17 +238,11 @@ def _lengths(examples: Sequence[Mapping[str, Any]]) -> Picture:
 
 @contextlib.contextmanager
 def _figure(rows: int, columns: int, width: float, height: float) -> Iterator[tuple[Any, Any]]:
-    """Yield a figure and its axes; close the figure and restore matplotlib's settings after."""
-    plt = pyplot()
+    """Yield a figure and its axes; restore matplotlib's settings after."""
     # Class names are text: a "$" in them (a tag of the Penn Treebank) begins no formula.
-    with plt.rc_context({"text.parse_math": False, "font.size": 9}):
-        figure, axes = plt.subplots(
-            rows, columns, figsize=(width, height), squeeze=False, layout="constrained"
-        )
-        try:
-            yield figure, axes
-        finally:
-            plt.close(figure)
+    settings = {"text.parse_math": False, "font.size": 9}
+    with matplotlib_module().rc_context(settings):
+        yield subplots(rows, columns, figsize=(width, height), squeeze=False)
 
 
 def _png(figure: Any, title: str) -> Picture:

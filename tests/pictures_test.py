@@ -1,0 +1,25 @@
+"""Pictures leave the caller's matplotlib as it is."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from tfnlp.pictures import plot_attention, plot_history
+from tfnlp.training.history import History
+
+
+def test_backend_and_open_figures_stay_those_of_the_caller(tmp_path):
+    before = plt.get_backend()
+    plt.switch_backend("svg")  # another one than draws PNG files, as a notebook's is
+    try:
+        mine = plt.figure()
+        history = History([{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}])
+        plot_history(history, tmp_path / "curve.png")
+        plot_attention(np.eye(3)[None], list("abc"), tmp_path / "attention.png")
+        assert plt.get_backend() == "svg"
+        assert plt.get_fignums() == [mine.number]
+    finally:
+        plt.close("all")
+        plt.switch_backend(before)
+    for name in ("curve.png", "attention.png"):
+        pixels = plt.imread(tmp_path / name)
+        assert len(np.unique(pixels[:, :, :3].reshape(-1, 3), axis=0)) > 5
