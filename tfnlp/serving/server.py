@@ -58,9 +58,14 @@ def serve(config: ServeConfig) -> None:
 
 
 def _run(server: Any, listening: socket.socket) -> None:
-    """Run until a signal; uvicorn raises it again when it has ended, and this is not an error."""
-    kept = {number: signal.signal(number, server.handle_exit)
-            for number in (signal.SIGINT, signal.SIGTERM)}  # fmt: skip
+    """Run until a signal."""
+
+    def stop(number: int, frame: Any) -> None:
+        server.should_exit = True
+
+    # uvicorn has handlers of its own while it runs. When it has ended it raises the signal again,
+    # which must neither end the process nor count as a second one.
+    kept = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         server.run(sockets=[listening])
     finally:
