@@ -1,6 +1,7 @@
 """Runs notebooks from top to bottom, each in a fresh kernel of this Python.
 
-    python -m colab.execute NAME ...     # in place: their new outputs are kept
+    python -m colab.execute NAME ...                        # in place: their new outputs are kept
+    python -m colab.execute NAME --set model=FOLDER         # of a run with another setting
 
 A notebook runs in an empty folder, so what it writes is gone afterwards, and what is kept has no
 paths of this machine, no widgets, no progress bars. The CPU time that its first cell names first
@@ -14,6 +15,8 @@ import re
 import sys
 import tempfile
 import time
+
+from colab.common import refresh
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -61,6 +64,36 @@ def execute(notebook, folder, timeout=1100, python=sys.executable, **environment
     client.km.kernel_spec.argv[0] = str(python)
     client.execute(env=environment)
     return notebook
+
+
+def set_parameters(notebook, parameters):
+    """Replace values of a notebook's settings, as one does in the form of the cell.
+
+    Args:
+        notebook: an `nbformat` notebook; its settings stand in the cell tagged "settings", in
+            lines such as `text = "a.txt"  #@param {type:"string"}`.
+        parameters: a dict of values by their names.
+
+    Returns:
+        The source of the cell as it was.
+
+    Raises:
+        ValueError: if there is no such setting.
+    """
+    cell = _settings(notebook)
+    before = cell.source
+    for name, value in parameters.items():
+        line = rf"^{name} = .*?(?=  #@param)"
+        shown = f"{name} = {value!r}"
+        cell.source, found = re.subn(line, lambda _, s=shown: s, cell.source, flags=re.M)
+        if not found:
+            raise ValueError(f"the notebook has no setting {name!r}")
+    return before
+
+
+def _settings(notebook):
+    """Returns the cell with the settings."""
+    return next(c for c in notebook.cells if "settings" in c.metadata.get("tags", ()))
 
 
 def clean(notebook):
@@ -111,16 +144,18 @@ def _clean_output(output):
     return output
 
 
-def main(names):
+def main(names, parameters):
     """Executes notebooks of this folder, cleans them and writes them back."""
     import nbformat
 
     for name in names:
         path = HERE / f"{name.removesuffix('.ipynb')}.ipynb"
-        notebook = nbformat.read(path, as_version=4)
+        notebook = refresh(nbformat.read(path, as_version=4), path.stem)
+        settings = set_parameters(notebook, parameters)
         began, cpu = time.monotonic(), sum(os.times()[:4])
         with tempfile.TemporaryDirectory() as folder:
             execute(notebook, folder, timeout=None, TFNLP_TOY="0")
+        _settings(notebook).source = settings
         seconds, cpu = time.monotonic() - began, sum(os.times()[:4]) - cpu
         spent = "{} min {} s of CPU time".format(*divmod(round(cpu), 60))
         first = notebook.cells[0]
@@ -132,5 +167,10 @@ def main(names):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m colab.execute", description=__doc__)
-    parser.add_argument("names", nargs="+", metavar="NAME", help="notebooks, such as generate_gpt")
-    main(parser.parse_args().names)
+    parser.add_argument("names", nargs="+", metavar="NAME", help="notebooks, such as sentence_search")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of this run"
+    )
+    arguments = parser.parse_args()
+    settings = dict(text.split("=", 1) for text in arguments.set)
+    main(arguments.names, {k: int(v) if v.isdigit() else v for k, v in settings.items()})

@@ -10,7 +10,7 @@ import re
 import nbformat
 import numpy as np
 
-from colab.execute import HERE, execute
+from colab.execute import HERE, execute, set_parameters
 
 
 def names():
@@ -23,19 +23,22 @@ def read(name):
     return nbformat.read(HERE / f"{name}.ipynb", as_version=4)
 
 
-def run_notebook(name, tmp_path, timeout=1100, **environment):
+def run_notebook(name, tmp_path, timeout=1100, parameters=(), **environment):
     """A copy of the notebook, executed from top to bottom in `tmp_path` with TFNLP_TOY=1.
 
     Args:
         name: without ".ipynb".
         tmp_path: where its files go.
         timeout: seconds that a cell may take.
+        parameters: other values of its settings, by their names.
         environment: more variables of the kernel's environment.
 
     Raises:
         nbclient.exceptions.CellExecutionError: if a cell raises.
     """
-    return run(read(name), tmp_path, timeout, **environment)
+    notebook = read(name)
+    set_parameters(notebook, dict(parameters))
+    return run(notebook, tmp_path, timeout, **environment)
 
 
 def run(notebook, folder, timeout=1100, **environment):
