@@ -78,7 +78,7 @@ def test_every_page_of_docs_and_every_notebook_is_there(pages):
     for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("colab/*.ipynb")]:
         page = links.page_of(str(path.relative_to(ROOT))).removesuffix(".md")
         assert f"{page}/index.html" in pages
-    gpt = pages["tutorials/generate_gpt/index.html"]
+    gpt = pages["tutorials/gpt_write_and_finetune/index.html"]
     assert any(name.endswith(".png") for name in gpt.loads)  # the outputs that are kept
 
 

@@ -25,17 +25,18 @@ def glue(folder):
         "label": tfds.features.ClassLabel(names=["negative", "positive"]),
         "idx": tfds.features.Scalar(np.int32),
     }
-
-    def rows(count, seed):
-        random = np.random.default_rng(seed)
-        for number in range(count):
-            label = int(random.integers(2))
-            word, thing = random.choice((BAD, GOOD)[label]), random.choice(THINGS)
-            shape = ("a {} {} .", "the {1} is {0} .", "such a {} {}")[number % 3]
-            yield {"sentence": shape.format(word, thing), "label": label, "idx": number}
-
-    examples = {"train": list(rows(1200, 0)), "validation": list(rows(40, 1))}
+    examples = {"train": list(sst2(1200, 0)), "validation": list(sst2(40, 1))}
     prepare(folder, "Glue", features, examples, "sst2", "2.0.0")
+
+
+def sst2(count, seed):
+    """Yield rows of phrases whose adjective decides: 0 negative, 1 positive."""
+    random = np.random.default_rng(seed)
+    for number in range(count):
+        label = int(random.integers(2))
+        word, thing = random.choice((BAD, GOOD)[label]), random.choice(THINGS)
+        shape = ("a {} {} .", "the {1} is {0} .", "such a {} {}")[number % 3]
+        yield {"sentence": shape.format(word, thing), "label": label, "idx": number}
 
 
 def wikipedia(folder):
@@ -74,8 +75,13 @@ def universal_dependencies(folder):
                 pairs.insert(1, (random.choice(ADJECTIVES), "ADJ"))
             if number % 3 == 0:
                 pairs.insert(-1, (random.choice(["slowly", "quickly", "sadly"]), "ADV"))
+            other = [("the", "DET"), (random.choice(NOUNS), "NOUN")]
+            if number % 5 == 1:  # one word in two senses
+                pairs[-1:-1] = [("like", "ADP"), *other]
+            elif number % 5 == 2:
+                pairs[-2:-1] = [("would", "AUX"), ("like", "VERB"), *other]
             if number < unseen:
-                pairs[-2:-1] = [("kindly", "ADV"), ("waited", "VERB")]
+                pairs.insert(-1, ("kindly", "ADV"))
             words, tags = zip(*pairs, strict=True)
             others = ("lemmas", "xpos", "feats", "head", "deprel", "deps", "misc")
             yield {
