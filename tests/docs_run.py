@@ -89,7 +89,7 @@ def dataset() -> Any:
     import tensorflow as tf
 
     rows = tf.zeros((8, 4)), tf.zeros(8, tf.int32)
-    return tf.data.Dataset.from_tensor_slices(rows).repeat().batch(4)
+    return tf.data.Dataset.from_tensor_slices(rows).repeat().batch(4, drop_remainder=True)
 
 
 def small(command: list[str]) -> list[str]:
@@ -163,7 +163,11 @@ def make_small() -> None:
 
 
 def _strings(tree: ast.AST) -> set[str]:
-    written = {x.value for x in ast.walk(tree) if isinstance(x, ast.keyword) and x.arg == "output"}
+    written = {
+        x.value
+        for x in ast.walk(tree)
+        if isinstance(x, ast.keyword) and x.arg in ("output", "directory")
+    }
     constants = (x for x in ast.walk(tree) if isinstance(x, ast.Constant) and x not in written)
     return {x.value.removeprefix("keras_hub:") for x in constants if isinstance(x.value, str)}
 

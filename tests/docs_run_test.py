@@ -33,8 +33,8 @@ SHOWN = {
 PENDING = {"README.md", "docs/playground.md"} | {
     f"docs/{name}.md"
     for name in (
-        "adapters architecture elmo engines examples finetuning gpt huggingface install keras_hub "
-        "labels long_texts plan python scale sentences serving tagging translation word_vectors"
+        "adapters elmo engines examples finetuning gpt huggingface install keras_hub long_texts "
+        "plan python sentences translation word_vectors"
     ).split()
 }
 # Names that programs use without importing them.
