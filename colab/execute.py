@@ -167,7 +167,7 @@ def main(names, parameters):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m colab.execute", description=__doc__)
-    parser.add_argument("names", nargs="+", metavar="NAME", help="notebooks, such as sentence_search")
+    parser.add_argument("names", nargs="+", metavar="NAME", help="such as sentence_search")
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of this run"
     )

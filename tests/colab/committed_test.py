@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("nbformat")
 import nbformat  # noqa: E402
 
-from colab.execute import HERE  # noqa: E402
+from colab.common import HERE, INSTALL, URL, badge  # noqa: E402
 from tests.colab.notebooks import cell, is_drawn, names, read  # noqa: E402
 
 MACHINE_PATHS = re.compile(r"(?<![\w.}])/(tmp|home|root|work|usr|var|opt|mnt|Users)/|[A-Z]:\\Users")
@@ -63,6 +63,17 @@ def test_has_pictures(notebook):
     assert shown and all(is_drawn(picture, least=60) for picture in shown)
 
 
+def test_says_what_device_it_found(notebook):
+    said = cell(notebook, "devices").outputs[0].text
+    assert re.match(r"CPU\b", said) and re.search(r"minute|second", said)
+
+
+def test_pages_that_install_by_address_have_the_one_of_the_project():
+    pages = [path.read_text(encoding="utf-8") for path in HERE.parent.glob("docs/*.md")]
+    addresses = {found for page in pages for found in re.findall(r"git\+(https://[^\s\"']+)", page)}
+    assert addresses == {URL}
+
+
 def test_holds_nothing_of_the_machine_it_ran_on(notebook):
     assert set(notebook.metadata) <= KINDS["metadata"]
     for c in notebook.cells:
@@ -75,8 +86,16 @@ def test_holds_nothing_of_the_machine_it_ran_on(notebook):
             assert not any(word in part for word in ("Traceback", "WARNING", "do_not_convert"))
 
 
-def test_has_the_toy_switch_and_the_one_installation(notebook):
-    assert 'os.environ.get("TFNLP_TOY") == "1"' in cell(notebook, "settings").source
-    same = cell(read(names()[0]), "install")
-    assert cell(notebook, "install").source == same.source
+@pytest.mark.parametrize("name", names())
+def test_has_the_badge_the_switches_and_the_shared_installation(name):
+    notebook = read(name)
+    assert badge(name) in notebook.cells[0].source
+    settings = cell(notebook, "settings").source
+    assert 'os.environ.get("TFNLP_TOY") == "1"' in settings
+    assert re.search(r"^drive = False ", settings, re.M) and re.search(
+        r"^folder = ", settings, re.M
+    )
+    code = [c for c in notebook.cells if c.cell_type == "code"]
+    assert code[:2] == [cell(notebook, "settings"), cell(notebook, "install")]
+    assert cell(notebook, "install").source == INSTALL
     assert cell(notebook, "install").outputs == []  # it does nothing where tfnlp can be imported

@@ -1,5 +1,7 @@
 """The notebook that pretrains a BERT, at toy size."""
 
+import importlib.util
+import json
 import re
 
 import numpy as np
@@ -8,6 +10,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  exported tokenizers have its operations
 
 pytest.importorskip("nbclient")
+pytest.importorskip("tensorflow_datasets")
+from tests.colab import sets  # noqa: E402
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
@@ -28,8 +32,22 @@ def guesses(folder, vocabulary, question):
 
 @pytest.mark.parametrize("engine", ["tensorflow", "jax"])
 def test_bert_is_pretrained_pictured_and_exported(engine, tmp_path):
-    notebook = run_notebook("pretrain_bert_tpu", tmp_path, KERAS_BACKEND=engine)
+    sets.wikipedia(str(tmp_path / "tfds"))
+    notebook = run_notebook(
+        "pretrain_bert_tpu",
+        tmp_path,
+        KERAS_BACKEND=engine,
+        TFDS_DATA_DIR=str(tmp_path / "tfds"),
+    )
+    assert "60 documents" in text(notebook, "corpus")
 
+    # The plan is drawn where the TPU's compiler is installed.
+    if importlib.util.find_spec("libtpu"):
+        plan = json.loads((tmp_path / "plan.json").read_text())
+        assert plan["verdict"] == "fits" and plan["length"] == 32
+        assert 0 < plan["floor_seconds"] <= plan["expected_seconds"]
+    else:
+        assert text(notebook, "plan").startswith("no plan")
     assert f"CPU, {engine}, 1 replica" in text(notebook, "devices")
     first, last = numbers(notebook, "training", r"loss ([\d.]+)")
     assert last < first - 0.2
@@ -38,7 +56,7 @@ def test_bert_is_pretrained_pictured_and_exported(engine, tmp_path):
     hidden = re.search(r"hidden: (.*)", text(notebook, "pairs"))[1].split()
     assert len(hidden) == text(notebook, "pairs").count("[MASK]") or "[MASK]" in hidden
 
-    for tag in ("curve", "after", "attention"):
+    for tag in ("curve", "speed", "after", "attention"):
         assert [is_drawn(picture) for picture in pictures(notebook, tag)] == [True]
 
     modules = tmp_path / "bert/modules"
