@@ -118,14 +118,15 @@ FILES = {
 MODELS = {
     "bert": "models/bert",
     "run": "models/bert",
-    "minilm": "models/bert",
-    "all-MiniLM-L6-v2": "models/bert",
+    "minilm": "models/minilm",
+    "all-MiniLM-L6-v2": "models/minilm",
     "gpt": "gpt2_openai_tf",
     "gpt2": "gpt2_openai_tf",
     "elmo": "elmo_bilm_tf",
     "sentiment": "models/sentiment",
     "lee_fasttext.bin": "word_vectors_gensim/fasttext.bin",
     "preset-folder": "keras_hub/bert.zip",
+    "nli": "huggingface_heads/bert_classify",
 }
 
 
@@ -135,7 +136,8 @@ def provide(words: Iterable[str], folder: pathlib.Path, models: pathlib.Path) ->
     Args:
         words: the words of a page's commands and the strings of its programs.
         folder: where the page is run.
-        models: a folder with `bert`, a pretrained run, and `sentiment`, a fine-tuned one.
+        models: a folder with `bert`, a pretrained run, `minilm`, a checkpoint of transformers,
+            and `sentiment`, a fine-tuned run.
     """
     for word in sorted(set(words)):
         path = folder / word.replace("*", "a")
