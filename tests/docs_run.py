@@ -39,7 +39,12 @@ SMALL = {
     "python -m benchmarks.optimizers": "--seeds 1 --limit 8",
 }
 # The same where an option is given.
-FEWER = {"--seeds": "--seeds 1", "--folds": "--folds 2", "--search": "--search 2"}
+FEWER = {
+    "--seeds": "--seeds 1",
+    "--folds": "--folds 2",
+    "--search": "--search 2",
+    "--workers": "--workers 2",
+}
 # Servers that a page has started.
 SERVERS = []
 # What stands in a page, and what is run in its place.
