@@ -52,6 +52,7 @@ STAND_INS = {
     "RUN_OR_FILE": "vectors.txt",
     "keras_hub:bert_tiny_en_uncased": "keras_hub:preset-folder",
     " --write": "",
+    " --samples 8192": "",  # of an ELMo; the toy is a BERT
     "10_000": "2",
 }
 
