@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tfnlp.runs import task_folder
 from tfnlp.runs.finetune_config import FILL, TASKS, settings_of
-from tfnlp.runs.finetune_trainer import make_trainer, micro_batches
+from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, task_of
 from tfnlp.runs.finetuning import Finetuning
 
 TURN, TURNS = 20, 6  # steps of a turn, turns of each training
@@ -69,8 +69,9 @@ def _run(work, padded):
     (train,) = model.prepare([work.train])
     batches = model.batches(train, settings["batch_size"], work.train, seed=1, pad_all=padded)
     steps = TURN * (TURNS + 1)
+    learnt = task_of(model, settings)
     shared = (work.config, work.strategy)
-    trainer = make_trainer(*shared, model, settings, steps, batches.steps_per_epoch, None, 1)
+    trainer = make_trainer(*shared, learnt, settings, steps, batches.steps_per_epoch, None, 1)
     return trainer, iter(batches.dataset())
 
 

@@ -22,9 +22,6 @@ from tests.support import ROOT
 from tfnlp import training
 from tfnlp.configs import option
 
-# Pages that were not yet seen to run from their first block to the last: checked by
-# docs_code_test.py alone.
-PENDING = {f"docs/{name}.md" for name in "finetuning".split()}
 # Pages whose programs readme_test.py runs, and compares what they print with the page.
 RUN_ELSEWHERE = {"README.md", "docs/python.md", "docs/long_texts.md"}
 # Names that programs use without importing them.
@@ -67,7 +64,7 @@ def ended_servers():
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if run_of(page) and page not in PENDING | RUN_ELSEWHERE]
+    "page", [page for page in PAGES if run_of(page) and page not in RUN_ELSEWHERE]
 )
 def test_blocks_run(page, models, tmp_path, monkeypatch, request):
     found = run_of(page)

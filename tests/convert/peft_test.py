@@ -9,6 +9,7 @@ import pytest
 import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
+from tests.cli.toy_tasks import backbone
 from tests.runs.lora_test import DEV, LORA, ROWS
 from tests.support import golden
 from tfnlp.convert.formats.weight_files import open_tensors
@@ -75,6 +76,22 @@ def test_a_run_without_updates_has_no_adapters(tmp_path):
     with pytest.raises(ValueError, match="was not trained with `lora`"):
         run.export(tmp_path / "adapters", format="peft")
     assert not (tmp_path / "adapters").exists()
+
+
+@pytest.mark.slow
+def test_another_checkpoint_than_hugging_faces_is_no_base(tmp_path):
+    bert = backbone("bert", None)
+    train = dict(dev=DEV, epochs=1, **LORA)
+    run = tfnlp.finetune("classify", bert, ROWS, output=tmp_path / "run", **train)
+    with pytest.raises(ValueError, match="no checkpoint of Hugging Face.*`base`"):
+        run.export(tmp_path / "adapters", format="peft")
+    assert not (tmp_path / "adapters").exists()
+    tfnlp.load(bert).export(tmp_path / "checkpoint", format="huggingface")
+    run.export(tmp_path / "adapters", format="peft", base=str(tmp_path / "checkpoint"))
+    loaded = tfnlp.load(tmp_path / "adapters")
+    rows = [(text,) for text, _ in DEV]
+    for one, other in zip(loaded.predict(rows), run.predict(rows), strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,14 @@ def base_of(folder: str) -> str:
     return name if "://" in name or os.path.isabs(name) else f"hf://{name}"
 
 
+def is_base(path: str) -> bool:
+    """Return whether PEFT can read a model: a folder of Hugging Face, or a name."""
+    if not os.path.exists(path):
+        return True
+    config = pathlib.Path(path) / "config.json"
+    return config.is_file() and not {"model_type", "architectures"}.isdisjoint(read_json(config))
+
+
 def write_merged(folder: str, base: str, directory: str) -> None:
     """Write the checkpoint that adapters and their model make together.
 

@@ -20,12 +20,13 @@ def export_adapters(
         the folder.
 
     Raises:
-        ValueError: for a run without updates of low rank, or a model that PEFT has no class for.
+        ValueError: for a run without updates of low rank, a model that PEFT has no class for, or a
+            `base` that PEFT can't read.
         FileExistsError: if `directory` exists and may not be replaced.
         OSError: if it can't be written.
     """
     from tfnlp.convert.heads.config import task_config
-    from tfnlp.convert.peft import save_adapter
+    from tfnlp.convert.peft import is_base, save_adapter
     from tfnlp.families import FAMILIES
     from tfnlp.families.adaptation import adaptation_of
     from tfnlp.runs.task_folder import load_task
@@ -52,6 +53,12 @@ def export_adapters(
     base = base or (results or {}).get("base")
     if base is None:
         raise ValueError(f"{run.path} does not say which model it was made from; give `base`")
+    if not is_base(base):
+        raise ValueError(
+            f"{base} is no checkpoint of Hugging Face, and PEFT reads no other: write the model "
+            f"that {run.path} was made from with `format` huggingface, and give its folder as "
+            "`base`"
+        )
     parts = files.parts(task_model, config["backbone"]["arguments"])
     save_adapter(
         directory,

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tfnlp.hub import Inspection, saved_tokenizer
 from tfnlp.hub.loading.checks import read_about
 from tfnlp.hub.modules.fill import fill_masks
+from tfnlp.layers import SentencePooling
 from tfnlp.serving.actions import texts, vectors
 from tfnlp.serving.actions.action import Action
 from tfnlp.serving.actions.values import array_of
@@ -28,13 +29,12 @@ def pair_actions(
         mlm: the same with `masked_lm_positions` to a dict with `mlm_logits`; or None.
         folder: that of both modules, for the tokenizer that masks need.
     """
+    mean = SentencePooling("mean")
 
     @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
     def means(strings: tf.Tensor) -> tf.Tensor:
         packed = preprocess(strings)
-        hidden = tf.cast(encode(packed)["sequence_output"], "float32")  # [B, T, H]
-        real = tf.cast(packed["input_mask"], "float32")[:, :, None]
-        return tf.reduce_sum(hidden * real, 1) / tf.maximum(tf.reduce_sum(real, 1), 1.0)
+        return mean(encode(packed)["sequence_output"], mask=packed["input_mask"])  # [B, H]
 
     def embed(strings: list[str]) -> np.ndarray:
         return means(tf.constant(strings)).numpy()
