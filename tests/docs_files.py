@@ -58,14 +58,14 @@ def _conll() -> str:
     return "\n\n".join("\n".join(lines) for lines in tags) + "\n"
 
 
-def _conllu() -> str:
-    """Return sentences with parts of speech, and a predicate each with its roles."""
+def _conllu(roles: bool = True) -> str:
+    """Return sentences with parts of speech, and a predicate each with its roles if asked."""
     kinds = [("PRON", "_", "ARG0"), ("VERB", "sell.01", "V"), ("PRON", "_", "ARG1")]
     sentences = []
     for who in ("She", "He", "Mary", "Dickon", "Colin", "Martha"):
         for does in ("sold", "took", "saw"):
             rows = [
-                [str(i), form, "_", kind, *"_" * 6, predicate, role]
+                [str(i), form, "_", kind, *"_" * 6, *([predicate, role] if roles else ())]
                 for i, (form, (kind, predicate, role)) in enumerate(
                     zip((who, does, "it"), kinds, strict=True), 1
                 )
@@ -112,6 +112,7 @@ FILES = {
     "*.jsonl": _objects,
     "rows.json": lambda: json.dumps({"instances": [{"text": "the dog ran"}]}),
     "*.conll": _conll,
+    "ewt_*.conllu": lambda: _conllu(roles=False),
     "*.conllu": _conllu,
 }
 # Those of the folder `models`, and golden files.

@@ -54,6 +54,8 @@ STAND_INS = {
     " --write": "",
     " --samples 8192": "",  # of an ELMo; the toy is a BERT
     "10_000": "2",
+    " --vocab gpt2": "",  # the toy's vocabulary lacks most bytes
+    "https://tfhub.dev/...": "bert/encoder",
 }
 
 
@@ -111,6 +113,8 @@ def small(command: list[str]) -> list[str]:
             added += [f"--{option}".strip() for option in f" {options}".split(" --")[1:]]
     if {"--from", "--teacher"} & {*command}:  # their sizes are those of the other model
         added = [x for x in added if x.split()[0] not in _SIZES]
+    if {"--pack", "--batch-tokens"} & {*command}:  # batches of their own kind
+        added = [x for x in added if x != "--no-buckets"]
     if "--examples" in command:
         added = [x for x in added if x.split()[0] != "--vocab-size"]
     kept = [x for x in added if known is None or x.split()[0] in known]
