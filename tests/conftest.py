@@ -1,5 +1,6 @@
 """What every test starts from: the TensorFlow backend, two CPU devices, fixed seeds, float32."""
 
+import gc
 import os
 
 # Read once, when Keras and TensorFlow are first imported; processes that tests start inherit them.
@@ -11,6 +12,7 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 import keras  # noqa: E402
 import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
+from tensorflow.python.framework import ops  # noqa: E402
 
 # Two logical devices on one CPU: `training.make_strategy("mirrored")` then has two replicas. It can
 # only be done before TensorFlow initialises its devices.
@@ -29,3 +31,19 @@ def clean_state():
     keras.config.set_dtype_policy("float32")
     yield
     keras.config.set_dtype_policy("float32")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def freed_graphs():
+    """Free the graphs of a module's tests.
+
+    TensorFlow keeps the gradient function of each `tf.custom_gradient` in a graph, and so the
+    graph, until the process ends: 100 MB and more a module.
+    """
+    registered = ops.gradient_registry._registry
+    before = set(registered)
+    yield
+    for name in set(registered) - before:
+        if name.startswith("CustomGradient"):
+            del registered[name]
+    gc.collect()

@@ -1,11 +1,14 @@
 """Outputs of a Keras model without dropout, for batches of different shapes."""
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+from tfnlp.tasks.graph_memory import freed_after_tracing
 
 
 def is_compiled() -> bool:
@@ -39,13 +42,10 @@ class _InTensorflow:
 
         @tf.function(input_signature=[specs, weights], autograph=False)
         def run(batch: dict[str, tf.Tensor], weights: list[tf.Tensor]) -> dict[str, Any]:
-            if weights:
-                scope = keras.StatelessScope()
-                for (variable, _), value in zip(self._narrow, weights, strict=True):
-                    scope.add_update((variable, value))  # without a cast to the variable's dtype
-                with scope:
-                    outputs = model(batch, training=False)
-            else:
+            scope = keras.StatelessScope() if weights else contextlib.nullcontext()
+            for (variable, _), value in zip(self._narrow, weights, strict=True):
+                scope.add_update((variable, value))  # without a cast to the variable's dtype
+            with freed_after_tracing(), scope:
                 outputs = model(batch, training=False)
             return {name: outputs[name] for name in names}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.tasks.graph_memory import freed_after_tracing
 from tfnlp.training.batches import StepData
 from tfnlp.training.checkpoints import model_variables
 from tfnlp.training.cluster.shares import distribute, split_batch
@@ -108,7 +109,8 @@ class TensorFlowEngine:
         batch, waited = timed_next(iterator, after)
         scaling = {name: v.read_value() for name, v in self._scaling.items()}
         args = (batch, self._step.read_value(), *([scaling] if scaling else []))
-        totals = self.strategy.run(self.body.train, args=args)
+        with freed_after_tracing():
+            totals = self.strategy.run(self.body.train, args=args)
         self._step.assign_add(1)
         # Every replica holds the same global sums.
         totals = {k: self.strategy.experimental_local_results(v)[0] for k, v in totals.items()}
@@ -123,7 +125,8 @@ class TensorFlowEngine:
     def evaluate_batch(self, batch: dict[str, Any], state: dict[str, tf.Tensor]) -> Any:
         """Return what `evaluate` returns, of a batch split into one value a replica."""
         # Every replica returns the same global sums and states.
-        results = self.strategy.run(self.body.evaluate, args=(batch, state))
+        with freed_after_tracing():
+            results = self.strategy.run(self.body.evaluate, args=(batch, state))
         return tf.nest.map_structure(
             lambda x: self.strategy.experimental_local_results(x)[0], results
         )

@@ -1,0 +1,67 @@
+"""Graphs of trainings and predictions are freed with them."""
+
+import gc
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.python.framework.func_graph import FuncGraph
+
+from tests.training.mixed_batches_test import data_of, task_of
+from tests.training.toy import two_replicas
+from tfnlp import training
+from tfnlp.tasks.forward import forward
+from tfnlp.tasks.graph_memory import freed_after_tracing
+
+
+def graphs():
+    """The graphs of functions that are in memory."""
+    gc.collect()
+    return sum(isinstance(found, FuncGraph) for found in gc.get_objects())
+
+
+def trained(strategy=None, **arguments):
+    strategy = strategy or training.default_strategy()
+    with strategy.scope():
+        task = task_of("class")
+    trainer = training.Trainer(task, training.AdamW(), 1e-3, strategy=strategy, **arguments)
+    trainer.fit(data_of("class", mixed=True), 2, progress=False)
+    return task.model
+
+
+@pytest.mark.parametrize("arguments", [{}, {"accumulation": 4}, {"strategy": two_replicas}])
+def test_a_training_and_its_predictions_leave_no_graph(arguments):
+    arguments = {name: x() if callable(x) else x for name, x in arguments.items()}
+    before = graphs()
+    model = trained(**arguments)
+    batch = {name: np.zeros((2, 4), x.dtype) for name, x in model.input.items()}
+    assert forward(model, ["class_logits"])(batch)["class_logits"].shape[0] == 2
+    del model
+    assert graphs() == before
+
+
+@tf.custom_gradient
+def tripled(x):
+    return x * 1.0, lambda upstream: 3.0 * upstream
+
+
+def test_gradients_of_other_graphs_stay():
+    """One that is traced meanwhile, as by another thread, is differentiated afterwards."""
+    other, found = tf.Graph(), []
+
+    @tf.function
+    def inner(x):
+        with freed_after_tracing():
+            with other.as_default():
+                y = tf.constant(1.0)
+                found.extend([tripled(y), y])
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                z = tripled(x)
+            return tape.gradient(z, x)
+
+    assert float(inner(tf.constant(2.0))) == 3.0
+    with other.as_default():
+        (gradient,) = tf.gradients(*found)
+    with tf.compat.v1.Session(graph=other) as session:
+        assert session.run(gradient) == 3.0
