@@ -39,7 +39,7 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-slow: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --timeout 900
 
 browser:
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium

@@ -105,6 +105,7 @@ def _check(config: PredictTranslation) -> None:
 
 def predict(loaded: Any, config: PredictTranslation) -> list[str]:
     """Return the translations, and draw the attention of the first one."""
+    _check_picture(loaded, config)
     translations = [text for part in _parts(loaded, config) for text in part]
     if config.attention:
         _draw(loaded, config.text[0], translations[0], config.attention)
@@ -113,6 +114,7 @@ def predict(loaded: Any, config: PredictTranslation) -> list[str]:
 
 def lines(loaded: Any, config: PredictTranslation) -> Iterator[str]:
     """Yield a translation a line, those of a part of the sentences at a time."""
+    _check_picture(loaded, config)
     first = None
     for part in _parts(loaded, config):
         first = part[0] if first is None else first
@@ -131,13 +133,21 @@ def _parts(loaded: Any, config: PredictTranslation) -> Iterator[list[str]]:
         yield translator(config.text[first : first + _PART])
 
 
+def _check_picture(loaded: Any, config: PredictTranslation) -> None:
+    """Raise an error, before anything is computed, if attention is wanted and can't be drawn."""
+    from tfnlp.pictures import matplotlib_module
+
+    if config.attention:
+        matplotlib_module()
+        if "attention" not in loaded.encoder.output:
+            raise ValueError("a model without attention has none to draw; leave `attention` away")
+
+
 def _draw(loaded: Any, sentence: str, translation: str, path: str) -> None:
     import numpy as np
 
     from tfnlp.pictures import plot_attention
 
-    if "attention" not in loaded.encoder.output:
-        raise ValueError("a model without attention has none to draw; leave `attention` away")
     tokenizer = loaded.tokenizer
     source, target = (
         list(tokenizer.tokenize([text])[0].numpy()) for text in (sentence, translation)

@@ -106,7 +106,7 @@ def check_weights(family: Family, config: Any, arguments: dict[str, Any], heads:
 
 
 def shown_weights(model: Any, optimizer: Any) -> str:
-    """Return how many weights a model has, and what a part of them saves, for people to read.
+    """Return how many weights a model has, and in a second line what training a part of them saves.
 
     What training keeps is a number for each weight and, of those that are trained, one for the
     gradient and those of the optimizer.
@@ -123,8 +123,8 @@ def shown_weights(model: Any, optimizer: Any) -> str:
         return shown
     needed, most = (_BYTES * (count + n * slots) for n in (trained, count))
     return (
-        f"{shown}, {trained / 1e6:.3f} M of them trained ({100 * trained / count:.2f} %): with "
-        f"gradients and the optimizer's numbers {needed / 1e6:,.0f} MB instead of "
+        f"{shown}, {trained / 1e6:.3f} M of them trained ({100 * trained / count:.2f} %)\n"
+        f"weights, gradients, the optimizer's numbers: {needed / 1e6:,.0f} MB instead of "
         f"{most / 1e6:,.0f} MB"
     )
 

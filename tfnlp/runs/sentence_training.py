@@ -126,7 +126,7 @@ class SentenceTrainingRuns:
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
             record_files(folder, [*sentence_runs.VOCABULARIES, task_folder.RESULTS])
-            print(f"{folder} has ended before; its dev measures: {_shown(results['metrics'])}")
+            print(_shown(f"{folder} has ended before; its dev measures: ", results["metrics"]))
             return results
         self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
         record_files(folder, sentence_runs.VOCABULARIES)
@@ -145,13 +145,13 @@ class SentenceTrainingRuns:
         trainer = make_trainer(config, self.strategy, task, settings, steps, epoch, folder, seed)
         print(
             f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
-            f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on; "
-            f"{shown_weights(task.model, optimizer_of(settings))}; {steps} steps of "
-            f"{settings['batch_size']}",
+            f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on\n"
+            f"{steps} steps of {settings['batch_size']}, "
+            + shown_weights(task.model, optimizer_of(settings)),
             flush=True,
         )
         before = self._scores_before()
-        print(f"dev before: {_shown(before)}", flush=True)
+        print(_shown("dev before: ", before), flush=True)
         history = trainer.fit(
             batches,
             steps,
@@ -170,7 +170,7 @@ class SentenceTrainingRuns:
         if can_draw("curve.png"):
             plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, trained, before, steps)
-        print(f"dev, best of {len(history.validation)} checkpoints: {_shown(results['metrics'])}")
+        print(_shown(f"dev, best of {len(history.validation)} checkpoints: ", results["metrics"]))
         if can_draw(task_folder.PICTURE):
             print(f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
@@ -321,5 +321,7 @@ class SentenceTrainingRuns:
         return results
 
 
-def _shown(metrics: Mapping[str, float]) -> str:
-    return "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+def _shown(head: str, metrics: Mapping[str, float]) -> str:
+    from tfnlp.training.progress import wrapped
+
+    return wrapped(head, [f"{name} {value:.4f}" for name, value in metrics.items()], 80)
