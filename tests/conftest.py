@@ -43,7 +43,8 @@ def freed_graphs():
     registered = ops.gradient_registry._registry
     before = set(registered)
     yield
-    for name in set(registered) - before:
-        if name.startswith("CustomGradient"):
-            del registered[name]
-    gc.collect()
+    made = [name for name in set(registered) - before if name.startswith("CustomGradient")]
+    for name in made:
+        del registered[name]
+    if made:
+        gc.collect()

@@ -31,7 +31,8 @@ SMALL = {
     "tfnlp examples": "--seq-length 16 --epochs 1",
     "tfnlp export": "--overwrite",
     "tfnlp embed": "--overwrite",
-    "tfnlp plan": "--model bert-tiny --vocab-size 100 --length 16 --batch 8 --cache plans",
+    "tfnlp plan": "--model bert-tiny --vocab-size 100 --length 16 --batch 8 "
+    "--topology v5e:1x1 --cache plans",
     "tensorboard": "--inspect",
     "curl": "--fail --silent --show-error --retry 60 --retry-connrefused --retry-delay 1",
     "python -m benchmarks.examples": "--copies 1 --workers 1 --epochs 1 --rounds 1",

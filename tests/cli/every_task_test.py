@@ -17,12 +17,16 @@ from tests.cli.toy_tasks import (
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
+# Encoders after BERT share its heads; what may differ is where pieces stand in a text.
+FEWER = {name: ["pair", "tag", "answer"] for name in ("albert", "distilbert", "roberta")}
+
+
 @pytest.mark.parametrize("kind", ["albert", "bert", "distilbert", "elmo", "gpt", "roberta"])
 def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
     files = write_toys(tmp_path)
     model = backbone(kind, tmp_path)
     predictions, asked = {}, {}
-    for name in TASKS:
+    for name in FEWER.get(kind, TASKS):
         folder = tmp_path / name
         run, module = folder / "run", folder / "module"
         predictions[name] = finetuned(name, model, files, run)
@@ -33,7 +37,7 @@ def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
         asked[name] = module, inputs_of(name, files[name][-1])
 
     said = read_without_tfnlp(tmp_path, asked)
-    for name in TASKS:
+    for name in predictions:
         assert_served(name, said[name], predictions[name])
         assert said[name]["names"] == said[name]["names_asset"]
     assert said["tag"]["names"] == ["B-x", "I-x", "O"]
