@@ -2,12 +2,20 @@
 
 import gc
 import os
+import tempfile
 
 # Read once, when Keras and TensorFlow are first imported; processes that tests start inherit them.
 os.environ["KERAS_BACKEND"] = "tensorflow"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 # Toy models are too small for several threads, and several test processes run side by side.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+# Programs that JAX has compiled, for the processes of this session: a run that is killed, resumed
+# and compared compiles the same ones again.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    cache = tempfile.TemporaryDirectory(prefix="tfnlp-jax-")  # deleted when the session ends
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = cache.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 import keras  # noqa: E402
 import pytest  # noqa: E402

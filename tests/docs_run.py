@@ -1,6 +1,7 @@
 """Runs the blocks of a page one after the other, small."""
 
 import ast
+import contextlib
 import dataclasses
 import inspect
 import os
@@ -9,7 +10,7 @@ import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -86,11 +87,24 @@ def run(block: Block, names: dict[str, Any], folder: pathlib.Path, models: pathl
             script = f"import tfnlp\nfrom tests import docs_run\ndocs_run.make_small()\n{text}"
             _process([sys.executable, "-c", script], _JAX)
         else:
-            exec(compile(tree, block.place, "exec"), names)
+            with _eagerly():
+                exec(compile(tree, block.place, "exec"), names)
         return
     for command in commands(text):
         provide(_read(command), folder, models)
         _run_command(small(command))
+
+
+@contextlib.contextmanager
+def _eagerly() -> Iterator[None]:
+    """Trace no graphs for the few steps of a toy: that takes longer than the steps."""
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(False)
 
 
 def dataset() -> Any:
@@ -194,10 +208,9 @@ def _run_command(command: list[str]) -> None:
     program, *arguments = command
     if "--port" in command or command[:2] == ["tfnlp", "serve"]:
         SERVERS.append(subprocess.Popen(_found(command), stdin=subprocess.DEVNULL))
-    elif program == "tfnlp" and arguments[-1:] != ["jax"] and "jax" not in arguments:
-        assert cli.main(cli.parse(command)) == 0, shlex.join(command)
-    elif program == "tfnlp" and "plan" in arguments:
-        assert cli.main(cli.parse(command)) == 0, shlex.join(command)
+    elif program == "tfnlp" and ("jax" not in arguments or "plan" in arguments):
+        with _eagerly():
+            assert cli.main(cli.parse(command)) == 0, shlex.join(command)
     elif program == "tfnlp":
         _process([sys.executable, "-m", *command], _JAX)
     elif program == "python" and arguments[0] == "-m":
