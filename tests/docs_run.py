@@ -36,6 +36,7 @@ SMALL = {
     "--topology v5e:1x1 --cache plans",
     "tensorboard": "--inspect",
     "curl": "--fail --silent --show-error --retry 60 --retry-connrefused --retry-delay 1",
+    "python -m benchmarks.buckets": "--turns 1 --steps 2",
     "python -m benchmarks.examples": "--copies 1 --workers 1 --epochs 1 --rounds 1",
     "python -m benchmarks.tasks": "--sets sst2 --fraction 0.1",
     "python -m benchmarks.optimizers": "--seeds 1 --limit 8",
