@@ -15,7 +15,7 @@ os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     cache = tempfile.TemporaryDirectory(prefix="tfnlp-jax-")  # deleted when the session ends
     os.environ["JAX_COMPILATION_CACHE_DIR"] = cache.name
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 
 import keras  # noqa: E402
 import pytest  # noqa: E402
