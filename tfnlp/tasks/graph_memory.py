@@ -8,14 +8,11 @@ freed: each training and each model that predicts would leave theirs behind.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import ops
-
-_LOCK = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -31,10 +28,9 @@ def freed_after_tracing() -> Iterator[None]:
     try:
         yield
     finally:
-        with _LOCK:
-            for name, entry in list(_functions().items()):
-                if name not in before and _is_within(_graph_of(entry["type"]), traced):
-                    _functions().pop(name, None)
+        for name, entry in list(_functions().items()):
+            if name not in before and _is_within(_graph_of(entry["type"]), traced):
+                _functions().pop(name, None)
 
 
 def _functions() -> dict[str, Any]:
