@@ -13,7 +13,7 @@ from tests.cli.command import checkpoint, error, tfnlp
 from tests.support import run_python
 from tfnlp import books
 from tfnlp.convert import load_gpt
-from tfnlp.text import GPT2Tokenizer, read_bpe
+from tfnlp.text import GPT2Tokenizer, read_bpe, write_bpe
 
 pytestmark = pytest.mark.slow
 
@@ -176,3 +176,12 @@ def test_broken_vocabulary_of_a_run(run, tmp_path, capsys):
     (tmp_path / "run/vocab/encoder.json").write_text('{"a": 0', encoding="utf-8")
     assert tfnlp("predict", "gpt", "--model", tmp_path / "run", "Mary") == 1
     assert "encoder.json" in error(capsys)
+
+
+@pytest.mark.parametrize("family", ["gpt", "roberta"])
+def test_vocabulary_that_lacks_a_byte(family, texts, tmp_path, capsys):
+    write_bpe(tmp_path / "vocab", ["<|endoftext|>", *map(chr, range(ord("a"), ord("z") + 1))], [])
+    command = ["pretrain", family, "--input", texts[0], "--output", tmp_path / "run"]
+    assert tfnlp(*command, "--vocab", tmp_path / "vocab") == 1
+    assert f"vocabulary folder {tmp_path / 'vocab'} lacks 230 of the tokens" in error(capsys)
+    assert not (tmp_path / "run").exists()

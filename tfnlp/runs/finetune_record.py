@@ -1,5 +1,6 @@
 """What a fine-tuned run's `config.json` says, and how its results are shown."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from tfnlp.families.adaptation import SECTION
@@ -63,10 +64,15 @@ def run_config(
 def shown_results(head: str, results: dict[str, Any]) -> str:
     """Return measures as lines of 80 columns, without those of single labels, and the baseline."""
     from tfnlp.tasks.baselines import Baseline, shown_baseline
-    from tfnlp.training.progress import wrapped
 
-    shown = [f"{n} {value:.4f}" for n, value in results["metrics"].items() if "/" not in n]
     # Results of earlier versions have no baseline.
     found = {name: Baseline(**b) for name, b in results.get("baseline", {}).items()}
-    lines = [wrapped(head, shown, 80), shown_baseline(found, results["metric"])]
+    lines = [shown_measures(head, results["metrics"]), shown_baseline(found, results["metric"])]
     return "\n".join(line for line in lines if line)
+
+
+def shown_measures(head: str, measures: Mapping[str, float]) -> str:
+    """Return measures behind `head` as lines of 80 columns, without those of single labels."""
+    from tfnlp.training.progress import wrapped
+
+    return wrapped(head, [f"{n} {value:.4f}" for n, value in measures.items() if "/" not in n], 80)

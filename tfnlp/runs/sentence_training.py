@@ -26,6 +26,7 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import crc32, read_parts, say, shown_source
+from tfnlp.runs.finetune_record import shown_measures
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.sentence_examples import check_alike, lesson_of
@@ -126,7 +127,9 @@ class SentenceTrainingRuns:
         results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
         if results is not None:
             record_files(folder, [*sentence_runs.VOCABULARIES, task_folder.RESULTS])
-            print(_shown(f"{folder} has ended before; its dev measures: ", results["metrics"]))
+            print(
+                shown_measures(f"{folder} has ended before; its dev measures: ", results["metrics"])
+            )
             return results
         self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
         record_files(folder, sentence_runs.VOCABULARIES)
@@ -151,7 +154,7 @@ class SentenceTrainingRuns:
             flush=True,
         )
         before = self._scores_before()
-        print(_shown("dev before: ", before), flush=True)
+        print(shown_measures("dev before: ", before), flush=True)
         history = trainer.fit(
             batches,
             steps,
@@ -170,7 +173,11 @@ class SentenceTrainingRuns:
         if can_draw("curve.png"):
             plot_history(history, os.path.join(folder, "curve.png"), ["loss", self.metric])
         results = self._finish(folder, trained, before, steps)
-        print(_shown(f"dev, best of {len(history.validation)} checkpoints: ", results["metrics"]))
+        print(
+            shown_measures(
+                f"dev, best of {len(history.validation)} checkpoints: ", results["metrics"]
+            )
+        )
         if can_draw(task_folder.PICTURE):
             print(f"picture of the dev set: {os.path.join(folder, task_folder.PICTURE)}")
         print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
@@ -319,9 +326,3 @@ class SentenceTrainingRuns:
         write_lines(os.path.join(folder, task_folder.RESULTS), [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results
-
-
-def _shown(head: str, metrics: Mapping[str, float]) -> str:
-    from tfnlp.training.progress import wrapped
-
-    return wrapped(head, [f"{name} {value:.4f}" for name, value in metrics.items()], 80)
