@@ -40,13 +40,14 @@ _MODEL_TYPES = ("openai-gpt", "gpt2")
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="bert_adamw",
+    batch_size=32, learning_rate=1e-3, warmup=0.05, schedule="cosine", optimizer="adamw",
     weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
 class GPTConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, SubwordTextConfig):
     """The next token; for small models on one machine.
 
-    The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512.
+    The paper (4.1): Adam, 2.5e-4 at its peak, 2,000 steps of warm-up, batches of 64 x 512. Its code
+    corrects the bias of the moments, as `adamw` does.
     """
 
     bpe: str = option(
