@@ -23,6 +23,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("jax")
     with open(folder / "stderr.txt", "w") as stderr:
         env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+        env["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiling takes most of the time
         process = start_python("-m", "tests.models.keras_fit", folder, stderr=stderr, env=env)
         assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]
     return folder

@@ -104,7 +104,9 @@ def runs(tmp_path_factory):
     """A run of each family and a fine-tuned one, made with JAX."""
     folder = tmp_path_factory.mktemp("jax")
     write_texts(folder)
-    run_python(SCRIPT, folder, env={"KERAS_BACKEND": "", "JAX_PLATFORMS": "cpu"})
+    env = {"KERAS_BACKEND": "", "JAX_PLATFORMS": "cpu"}
+    env["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiling takes most of the time
+    run_python(SCRIPT, folder, env=env)
     return folder
 
 
