@@ -9,7 +9,7 @@ import pytest
 from tests.conformance_calls import arrays, built, cotangents, rng_of
 from tests.conformance_table import NOT_ON_JAX
 from tests.conformance_values import COMPARED, differentiated, same_draws
-from tests.support import ROOT, start_python
+from tests.support import QUICK_JAX, ROOT, start_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 table = pytest.mark.parametrize(
@@ -22,8 +22,7 @@ def computed(tmp_path_factory):
     """All that a process with JAX computed, by `row|name/key`."""
     folder = tmp_path_factory.mktemp("jax")
     with open(folder / "stderr.txt", "w") as stderr:
-        env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-        env["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiling takes most of the time
+        env = {"KERAS_BACKEND": "jax", **QUICK_JAX}
         command = ["-m", "tests.conformance_values", folder / "values.npz"]
         process = start_python(*command, stderr=stderr, env=env)
         assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]

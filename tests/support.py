@@ -16,6 +16,8 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 GOLDENS = ROOT / "tests" / "goldens"
 SHARED = pathlib.Path(os.environ.get("TFNLP_SHARED_DATA", ROOT.parent / "shared" / "data"))
+# Environment of a process with JAX that compiles many small programs, which takes most of its time.
+QUICK_JAX = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_backend_optimization_level=0"}
 
 # Runs a script as `python SCRIPT` does, but every import of tfnlp fails.
 _WITHOUT_TFNLP = """

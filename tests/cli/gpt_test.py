@@ -13,7 +13,7 @@ from tests.cli.command import checkpoint, error, tfnlp
 from tests.support import run_python
 from tfnlp import books
 from tfnlp.convert import load_gpt
-from tfnlp.text import GPT2Tokenizer, read_bpe, write_bpe
+from tfnlp.text import ROBERTA_TOKENS, GPT2Tokenizer, read_bpe, write_bpe
 
 pytestmark = pytest.mark.slow
 
@@ -180,8 +180,16 @@ def test_broken_vocabulary_of_a_run(run, tmp_path, capsys):
 
 @pytest.mark.parametrize("family", ["gpt", "roberta"])
 def test_vocabulary_that_lacks_a_byte(family, texts, tmp_path, capsys):
-    write_bpe(tmp_path / "vocab", ["<|endoftext|>", *map(chr, range(ord("a"), ord("z") + 1))], [])
+    first = ["<|endoftext|>"] if family == "gpt" else ROBERTA_TOKENS
+    write_bpe(tmp_path / "vocab", [*first, *map(chr, range(ord("a"), ord("z") + 1))], [])
     command = ["pretrain", family, "--input", texts[0], "--output", tmp_path / "run"]
     assert tfnlp(*command, "--vocab", tmp_path / "vocab") == 1
-    assert f"vocabulary folder {tmp_path / 'vocab'} lacks 230 of the tokens" in error(capsys)
+    assert "the text needs tokens that the vocabulary lacks" in error(capsys)
     assert not (tmp_path / "run").exists()
+
+
+def test_part_of_a_vocabulary_that_is_enough_for_the_text(tmp_path):
+    (tmp_path / "text.txt").write_text("a b b a\n\nb a a b\n" * 40, encoding="utf-8")
+    write_bpe(tmp_path / "vocab", ["<|endoftext|>", "a", "b", "Ġ", "Ċ"], [])
+    settings = ["--vocab", tmp_path / "vocab", "--held-out", "0.2"]
+    assert pretrain(tmp_path / "text.txt", tmp_path / "run", *settings) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from tests.models import keras_fit
 from tests.models.keras_fit import MODELS, OTHERS, made, predicted
-from tests.support import ROOT, start_python
+from tests.support import QUICK_JAX, ROOT, start_python
 from tfnlp import models
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -22,8 +22,7 @@ def folder(tmp_path_factory):
     """Where a process with JAX wrote its predictions and its models."""
     folder = tmp_path_factory.mktemp("jax")
     with open(folder / "stderr.txt", "w") as stderr:
-        env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-        env["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiling takes most of the time
+        env = {"KERAS_BACKEND": "jax", **QUICK_JAX}
         process = start_python("-m", "tests.models.keras_fit", folder, stderr=stderr, env=env)
         assert process.wait() == 0, (folder / "stderr.txt").read_text()[-3000:]
     return folder

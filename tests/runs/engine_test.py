@@ -9,7 +9,7 @@ import pytest
 
 import tfnlp
 from tests.runs.engine_run import FAMILIES, settings, write_texts
-from tests.support import run_python
+from tests.support import QUICK_JAX, run_python
 from tfnlp import in_tensorflow, training
 from tfnlp.runs import engine
 from tfnlp.training.cluster import strategy as strategies
@@ -104,9 +104,7 @@ def runs(tmp_path_factory):
     """A run of each family and a fine-tuned one, made with JAX."""
     folder = tmp_path_factory.mktemp("jax")
     write_texts(folder)
-    env = {"KERAS_BACKEND": "", "JAX_PLATFORMS": "cpu"}
-    env["XLA_FLAGS"] = "--xla_backend_optimization_level=0"  # compiling takes most of the time
-    run_python(SCRIPT, folder, env=env)
+    run_python(SCRIPT, folder, env={"KERAS_BACKEND": "", **QUICK_JAX})
     return folder
 
 

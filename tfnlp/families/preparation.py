@@ -224,8 +224,7 @@ def bpe_vocabulary(
 
     `documents` are what the texts are made of.
     """
-    from tfnlp.text import train_bpe
-    from tfnlp.text.gpt.tokenizer import read_whole_bpe
+    from tfnlp.text import read_bpe, train_bpe
 
     def learn() -> Any:
         print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
@@ -233,9 +232,9 @@ def bpe_vocabulary(
 
     def make() -> Any:
         decides = ["bpe", config.vocab_size, kind]
-        return learnt_once(documents, decides, learn, read_whole_bpe, write_bpe_folder)
+        return learnt_once(documents, decides, learn, read_bpe, write_bpe_folder)
 
-    return vocabulary_tokens(config, read_whole_bpe, make, BPE_VOCABULARY)
+    return vocabulary_tokens(config, read_bpe, make, BPE_VOCABULARY)
 
 
 def write_bpe_folder(path: str, pair: Any) -> None:

@@ -12,9 +12,9 @@ from tfnlp.families.subwords import Subwords
 
 
 def _read(path: str) -> tuple:
-    from tfnlp.text.gpt.tokenizer import read_whole_bpe
+    from tfnlp.text import read_bpe
 
-    return read_whole_bpe(path)
+    return read_bpe(path)
 
 
 def _learn(texts: Iterable[str], config: Any) -> tuple:

@@ -72,4 +72,6 @@ def open_token_text(folder: str) -> TokenText:
 
 def newline_id(tokenizer: Any) -> int:
     """Return the token of a line's end."""
-    return int(tokenizer.tokenize(["a\na"]).flat_values[1])
+    from tfnlp.data.corpus.tokenized_corpus import tokenize_sentences
+
+    return int(tokenize_sentences(["a\na"], tokenizer)[0][1])

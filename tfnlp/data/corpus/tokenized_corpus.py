@@ -14,14 +14,27 @@ from tfnlp.bars import progress_bar
 from tfnlp.data.corpus.arrays import ArrayFolder, read_arrays
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.data.corpus.sentences import Continued
+from tfnlp.text.byte_pairs.encoding import MISSING_TOKENS
 
 _BATCH = 2000  # sentences per call of the tokenizer
 _THREADS = 2
 
 
 def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tokens of all sentences, int32 [N], and the length of each, int64 [S]."""
-    ragged = tokenizer.tokenize(tf.constant(sentences))
+    """Return the tokens of all sentences, int32 [N], and the length of each, int64 [S].
+
+    Raises:
+        ValueError: for a vocabulary of bytes that lacks a token which the sentences need.
+    """
+    try:
+        ragged = tokenizer.tokenize(tf.constant(sentences))
+    except tf.errors.InvalidArgumentError as error:
+        if MISSING_TOKENS not in error.message:
+            raise
+        raise ValueError(
+            f"{MISSING_TOKENS} (line ends are text, too); give one that has all 256 bytes, or none "
+            "to learn one from the text"
+        ) from error
     tokens = ragged.flat_values.numpy().astype(np.int32, copy=False)
     return tokens, ragged.row_lengths().numpy()
 
@@ -78,7 +91,8 @@ class TokenizedCorpus:
                 memory.
 
         Raises:
-            ValueError: a document that is a string; a corpus without tokens.
+            ValueError: a document that is a string; a corpus without tokens, or one that
+                needs tokens which the vocabulary lacks.
         """
         arrays, tokens, sentences = ArrayFolder(folder), 0, 0
         dtype = np.int32 if folder is None or tokenizer.vocab_size > 1 << 16 else np.uint16

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tfnlp.text.byte_pairs.known_words import KnownWords, distinct_words, longest_packed, pack_words
 from tfnlp.text.byte_pairs.static_table import StaticTable
 
+MISSING_TOKENS = "the text needs tokens that the vocabulary lacks"
 _NONE = np.iinfo(np.int32).max  # rank of a pair that was not learnt
 _PAIR = 1 << 31  # a pair as one number: left * _PAIR + right
 # Numbers that a word is packed into: one holds most words of a text, three nearly all of them.
@@ -121,9 +122,7 @@ class BytePairs:
         merged = tf.gather(self._ids, symbols)
         if strict and not self._complete:
             absent = tf.boolean_mask(merged, symbols != self.separator) < 0
-            check = tf.debugging.Assert(
-                ~tf.reduce_any(absent), ["the text needs tokens that the vocabulary lacks"]
-            )
+            check = tf.debugging.Assert(~tf.reduce_any(absent), [MISSING_TOKENS])
             with tf.control_dependencies([check] if check is not None else []):
                 merged = tf.identity(merged)
         # One list of candidates: the ids that were looked up, then those from merging.

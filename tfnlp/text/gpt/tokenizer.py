@@ -10,9 +10,8 @@ from tfnlp.text.byte_pairs.encoding import BytePairs
 from tfnlp.text.byte_pairs.files import Merges, Tokens, check_bpe, read_bpe
 from tfnlp.text.byte_pairs.tokenizer import BytePairTokenizer, Vocabulary, separate
 from tfnlp.text.gpt.gpt2_splitting import characters
-from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer, byte_characters
+from tfnlp.text.gpt.gpt2_tokenizer import GPT2Tokenizer
 from tfnlp.text.gpt.splitting import gpt_words
-from tfnlp.text.lines import shown
 from tfnlp.text.strings import join_rows
 
 END_OF_WORD = "</w>"
@@ -34,35 +33,10 @@ def gpt_tokenizer(vocabulary: Vocabulary) -> BytePairTokenizer:
         vocabulary = read_bpe(vocabulary)
     else:
         vocabulary = check_bpe(*vocabulary)
-    if not _is_gpt(vocabulary[0]):
+    if not any(token is not None and token.endswith(END_OF_WORD) for token in vocabulary[0]):
         return GPT2Tokenizer(vocabulary)
     _check_unknown(vocabulary[0], source)
     return GPTTokenizer(vocabulary)
-
-
-def read_whole_bpe(folder: str | os.PathLike) -> tuple[Tokens, Merges]:
-    """Read a vocabulary as `read_bpe`; one of bytes must be able to express any text.
-
-    Raises:
-        ValueError, FileNotFoundError: as `read_bpe`; also if a vocabulary of GPT-2's or RoBERTa's
-            kind lacks a byte or the result of a merge, which the tokenizer would miss in some text.
-    """
-    tokens, merges = read_bpe(folder)
-    if not _is_gpt(tokens):
-        needed = dict.fromkeys([*byte_characters(), *(left + right for left, right in merges)])
-        found = set(tokens)
-        missing = [token for token in needed if token not in found]
-        if missing:
-            raise ValueError(
-                f"vocabulary folder {os.fspath(folder)} lacks {len(missing)} of the tokens that "
-                f"text may need, {shown(missing[0])} first: it must have all 256 bytes and the "
-                "results of all merges"
-            )
-    return tokens, merges
-
-
-def _is_gpt(tokens: Sequence[str | None]) -> bool:
-    return any(token is not None and token.endswith(END_OF_WORD) for token in tokens)
 
 
 def _check_unknown(tokens: Sequence[str | None], source: str) -> None:
