@@ -188,8 +188,19 @@ def test_vocabulary_that_lacks_a_byte(family, texts, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-def test_part_of_a_vocabulary_that_is_enough_for_the_text(tmp_path):
+def test_part_of_a_vocabulary_that_is_enough_for_the_text(tmp_path, capsys):
     (tmp_path / "text.txt").write_text("a b b a\n\nb a a b\n" * 40, encoding="utf-8")
     write_bpe(tmp_path / "vocab", ["<|endoftext|>", "a", "b", "Ġ", "Ċ"], [])
     settings = ["--vocab", tmp_path / "vocab", "--held-out", "0.2"]
     assert pretrain(tmp_path / "text.txt", tmp_path / "run", *settings) == 0
+    (tmp_path / "other.txt").write_text("a b\n\nMary\n", encoding="utf-8")
+    (tmp_path / "labels.tsv").write_text("text\tlabel\n" + "a b\t1\nMary\t0\n" * 4)
+    for command in (
+        ["predict", "gpt", "--model", tmp_path / "run", "Mary"],
+        ["evaluate", "--model", tmp_path / "run", "--input", tmp_path / "other.txt"],
+        ["finetune", "classify", "--model", tmp_path / "run", "--train", tmp_path / "labels.tsv"]
+        + ["--output", tmp_path / "tuned", "--epochs", "1"],
+    ):
+        capsys.readouterr()
+        assert tfnlp(*command) == 1
+        assert "the text needs tokens that the vocabulary lacks" in error(capsys)

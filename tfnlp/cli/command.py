@@ -77,12 +77,13 @@ def main(options: argparse.Namespace) -> int:
     try:
         _choose_engine(options)
         _import_tensorflow(alone=not several_workers(options))
+        from tfnlp.text.byte_pairs.encoding import missing_tokens_explained
         from tfnlp.training import WorkerLost
 
         if os.environ.get(_REJOINED):
             options.restart = False  # that was done when the run began
         try:
-            with _local_model(options):
+            with _local_model(options), missing_tokens_explained():
                 COMMANDS[options.command].run(options)
             sys.stdout.flush()  # so that an error of the last lines is said below
         except WorkerLost as lost:

@@ -14,7 +14,7 @@ from tfnlp.bars import progress_bar
 from tfnlp.data.corpus.arrays import ArrayFolder, read_arrays
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.data.corpus.sentences import Continued
-from tfnlp.text.byte_pairs.encoding import MISSING_TOKENS
+from tfnlp.text.byte_pairs.encoding import missing_tokens_explained
 
 _BATCH = 2000  # sentences per call of the tokenizer
 _THREADS = 2
@@ -26,15 +26,8 @@ def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray
     Raises:
         ValueError: for a vocabulary of bytes that lacks a token which the sentences need.
     """
-    try:
+    with missing_tokens_explained():
         ragged = tokenizer.tokenize(tf.constant(sentences))
-    except tf.errors.InvalidArgumentError as error:
-        if MISSING_TOKENS not in error.message:
-            raise
-        raise ValueError(
-            f"{MISSING_TOKENS} (line ends are text, too); give one that has all 256 bytes, or none "
-            "to learn one from the text"
-        ) from error
     tokens = ragged.flat_values.numpy().astype(np.int32, copy=False)
     return tokens, ragged.row_lengths().numpy()
 

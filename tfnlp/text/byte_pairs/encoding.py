@@ -5,7 +5,8 @@ occurs, from left to right; this is repeated until no pair is left that was lear
 merges one pair in every word of a batch at once.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -13,11 +14,25 @@ import tensorflow as tf
 from tfnlp.text.byte_pairs.known_words import KnownWords, distinct_words, longest_packed, pack_words
 from tfnlp.text.byte_pairs.static_table import StaticTable
 
-MISSING_TOKENS = "the text needs tokens that the vocabulary lacks"
+_MISSING_TOKENS = "the text needs tokens that the vocabulary lacks"
 _NONE = np.iinfo(np.int32).max  # rank of a pair that was not learnt
 _PAIR = 1 << 31  # a pair as one number: left * _PAIR + right
 # Numbers that a word is packed into: one holds most words of a text, three nearly all of them.
 _FEW, _MANY = 1, 3
+
+
+@contextlib.contextmanager
+def missing_tokens_explained() -> Iterator[None]:
+    """Raise a ValueError where TensorFlow raises one of its own for a text with missing tokens."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        if _MISSING_TOKENS not in error.message:
+            raise
+        raise ValueError(
+            f"{_MISSING_TOKENS} (line ends are text, too); use one that has all 256 bytes, as a "
+            "learnt one has, or leave out that text"
+        ) from error
 
 
 class BytePairs:
@@ -122,7 +137,7 @@ class BytePairs:
         merged = tf.gather(self._ids, symbols)
         if strict and not self._complete:
             absent = tf.boolean_mask(merged, symbols != self.separator) < 0
-            check = tf.debugging.Assert(~tf.reduce_any(absent), [MISSING_TOKENS])
+            check = tf.debugging.Assert(~tf.reduce_any(absent), [_MISSING_TOKENS])
             with tf.control_dependencies([check] if check is not None else []):
                 merged = tf.identity(merged)
         # One list of candidates: the ids that were looked up, then those from merging.
