@@ -121,6 +121,9 @@ def test_an_encoder_with_its_preprocessor(module_of):
         row = {"query": "the cat", "texts": ["bad film", "the cat", "a dog ran"]}
         (found,) = ask(client, "neighbours", [row], top=3)
         masks = ask(client, "fill", ["the [MASK] sat"])[0]["masks"]
+        for bad, said in (("", "texts[1] is empty"), (1, "texts[1] must be a string")):
+            body = {"instances": [{"query": "the cat", "texts": ["a dog ran", bad]}]}
+            assert said in client.post("/api/neighbours", json=body).json()["error"]
     assert len(masks) == 1 and sum(x["probability"] for x in masks[0]) <= 1
     assert found["neighbours"][0]["row"] == 1
     for one in found["neighbours"]:

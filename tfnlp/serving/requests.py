@@ -97,13 +97,16 @@ def _check_value(value: Any, field: Field, where: str, limits: ServeConfig) -> N
         return
     if field.kind == "list" and not (isinstance(value, list) and value):
         raise _wrong(f"{where} must be a list of one string or more")
-    for text in value if field.kind == "list" else [value]:
-        _check_text(text, field, where, limits)
+    if field.kind != "list":
+        _check_text(value, field, where, limits)
+        return
+    for number, text in enumerate(value):
+        _check_text(text, field, f"{where}[{number}]", limits)
 
 
 def _check_text(text: Any, field: Field, where: str, limits: ServeConfig) -> None:
     if not isinstance(text, str):
-        raise _wrong(f"{where} must be {'strings' if field.kind == 'list' else 'a string'}")
+        raise _wrong(f"{where} must be a string")
     if not field.may_be_empty and not text.strip():
         raise _wrong(f"{where} is empty")
     if len(text) > limits.max_characters:
