@@ -226,6 +226,6 @@ def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
         return found
 
     peak(2)  # what is made once
-    # Two batches that are tokenized at the same moment, or not, differ by 0.3 MB or more.
+    # Two threads tokenize: peaks of the same text were seen to differ by 0.3 to 0.7 MB.
     growth = peak(1100) - peak(100)
     assert growth / (1000 * 5000) < 0.5  # bytes a token; an array in memory has 2 or more

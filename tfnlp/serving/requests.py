@@ -95,11 +95,11 @@ def _check_value(value: Any, field: Field, where: str, limits: ServeConfig) -> N
         if type(value) is not int or not 0 <= value < 2**31:
             raise _wrong(f"{where} must be a whole number from 0")
         return
-    if field.kind == "list" and not (isinstance(value, list) and value):
-        raise _wrong(f"{where} must be a list of one string or more")
     if field.kind != "list":
         _check_text(value, field, where, limits)
         return
+    if not (isinstance(value, list) and value):
+        raise _wrong(f"{where} must be a list of one string or more")
     for number, text in enumerate(value):
         _check_text(text, field, f"{where}[{number}]", limits)
 

@@ -23,7 +23,7 @@ _FEW, _MANY = 1, 3
 
 @contextlib.contextmanager
 def missing_tokens_explained() -> Iterator[None]:
-    """Raise a ValueError where TensorFlow raises one of its own for a text with missing tokens."""
+    """Turn TensorFlow's error for a text with missing tokens into a ValueError of one line."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
