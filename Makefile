@@ -2,7 +2,8 @@
 # make demo-elmo  the same with an ELMo
 # make demo-gpt   the same with a GPT that writes
 # make test       the quick tests, which a change must pass, in two processes
-# make test-slow  the other tests: demos, notebooks, every task, several processes
+# make test-slow  end to end: every family from text to modules, several processes
+# make test-long  what takes longer: kills, fuzzing, notebooks, the TPU's compiler, the site
 # make browser    Chromium, with which a test presses the playground's buttons (Debian, as root)
 # make lint       errors, docstrings, annotations and format, by ruff
 # make dist       a wheel in dist/, tried in an empty environment
@@ -17,7 +18,7 @@ BIN = $(VENV)/bin
 
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 
-.PHONY: demo demo-elmo demo-gpt test test-slow browser dist docs bench lint clean
+.PHONY: demo demo-elmo demo-gpt test test-slow test-long browser dist docs bench lint clean
 
 $(VENV)/installed: setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; set PYTHON=/path/to/python3")'
@@ -36,10 +37,13 @@ demo-gpt: $(VENV)/installed
 	@BIN=$(BIN) DEMO=$(DEMO) bash examples/demo_gpt.sh
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not long"
 
 test-slow: $(VENV)/installed
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --timeout 900
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow and not long" --timeout 900
+
+test-long: $(VENV)/installed
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m long --timeout 1800
 
 browser:
 	apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium
