@@ -42,9 +42,7 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     if config["pooler"]:
         table.dense("pooler/dense", "pooler")
     if "masked_lm" in heads:
-        table.dense("masked_lm_head/dense", "predictions.dense")
-        table.norm("masked_lm_head/norm", "predictions.LayerNorm")
-        table.tensor("masked_lm_bias/bias", "predictions.bias")
+        table.masked_lm("predictions.dense", "predictions.LayerNorm", "predictions.bias")
     if "sentence_order" in heads:
         table.dense("sentence_order_head/dense", "sop_classifier.classifier")
     return table.rows
@@ -108,13 +106,8 @@ def load_albert(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `config.json` and usually `spiece.model` or `tokenizer.json`, or
             a weight file in it.
-        options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype` and
-            `ignore`.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged or don't fit together, or several groups of layers;
-            see `load_encoder`.
+        options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype`,
+            `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(ALBERT_FILES, path, **options)
 
@@ -129,13 +122,6 @@ def save_albert(
 
     Args:
         model: an encoder made by `albert` or a model made by `albert_pretrainer`.
-        directory: a folder that does not exist yet, or is empty.
-        tokenizer: its `SentencePieceTokenizer`, or None.
-        overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: if `model` is not an ALBERT, or the vocabulary is longer than its table.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
+        directory, tokenizer, overwrite: as in `tfnlp.convert.encoders.saving.save_encoder`.
     """
     save_encoder(ALBERT_FILES, model, directory, tokenizer, overwrite)

@@ -47,9 +47,11 @@ def _google_rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, 
     if config["pooler"]:
         table.dense("pooler/dense", "bert/pooler/dense")
     if "masked_lm" in heads:
-        table.dense("masked_lm_head/dense", "cls/predictions/transform/dense")
-        table.norm("masked_lm_head/norm", "cls/predictions/transform/LayerNorm")
-        table.tensor("masked_lm_bias/bias", "cls/predictions/output_bias")
+        table.masked_lm(
+            "cls/predictions/transform/dense",
+            "cls/predictions/transform/LayerNorm",
+            "cls/predictions/output_bias",
+        )
     if "next_sentence" in heads:
         name = "cls/seq_relationship/output"
         table.tensor("next_sentence_head/dense/kernel", f"{name}_weights", transposed=True)
@@ -64,9 +66,11 @@ def _huggingface_rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[
     if config["pooler"]:
         table.dense("pooler/dense", "pooler.dense")
     if "masked_lm" in heads:
-        table.dense("masked_lm_head/dense", "cls.predictions.transform.dense")
-        table.norm("masked_lm_head/norm", "cls.predictions.transform.LayerNorm")
-        table.tensor("masked_lm_bias/bias", "cls.predictions.bias")
+        table.masked_lm(
+            "cls.predictions.transform.dense",
+            "cls.predictions.transform.LayerNorm",
+            "cls.predictions.bias",
+        )
     if "next_sentence" in heads:
         table.dense("next_sentence_head/dense", "cls.seq_relationship")
     return table.rows
@@ -123,11 +127,7 @@ def load_bert(path: str | os.PathLike, **options: Any) -> Pretrained:
         path: a local folder with `bert_config.json` or `config.json` and usually `vocab.txt` or
             `tokenizer.json`, or a weight file in it.
         options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype`,
-            `vocab`, `lowercase` and `ignore`.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged or don't fit together; see `load_encoder`.
+            `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(BERT_FILES, path, **options)
 

@@ -10,11 +10,7 @@ from tfnlp.text.lines import shown
 
 
 def read_size(path: pathlib.Path, config: Mapping[str, Any], key: str, model: str) -> int:
-    """Return `config[key]`, a whole number from 1 to below 2^31.
-
-    Raises:
-        ValueError: if it is absent or something else; `model` is the kind that is expected.
-    """
+    """Return `config[key]`, a whole number from 1 to below 2^31."""
     if key not in config:
         raise ValueError(f"{path} lacks {key}; is it the configuration of a {model}?")
     value = config[key]
@@ -33,11 +29,7 @@ def read_number(
     low: float,
     high: float,
 ) -> float:
-    """Return `config[key]`, a number from `low` to below `high`, or the default if it is absent.
-
-    Raises:
-        ValueError: if it is something else.
-    """
+    """Return `config[key]`, a number from `low` to below `high`, or the default if it is absent."""
     value = config.get(key, default)
     if type(value) not in (int, float) or not low <= value < high:
         raise ValueError(

@@ -38,9 +38,7 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
         table.dense(f"{path}/output", f"{name}.ffn.lin2")
         table.norm(f"{path}/output_norm", f"{name}.output_layer_norm")
     if "masked_lm" in heads:
-        table.dense("masked_lm_head/dense", "vocab_transform")
-        table.norm("masked_lm_head/norm", "vocab_layer_norm")
-        table.tensor("masked_lm_bias/bias", "vocab_projector.bias")
+        table.masked_lm("vocab_transform", "vocab_layer_norm", "vocab_projector.bias")
     return table.rows
 
 
@@ -90,11 +88,7 @@ def load_distilbert(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `config.json` and usually `vocab.txt`, or a weight file in it.
         options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype`,
-            `vocab`, `lowercase` and `ignore`.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged or don't fit together; see `load_encoder`.
+            `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(DISTILBERT_FILES, path, **options)
 
@@ -109,14 +103,6 @@ def save_distilbert(
 
     Args:
         model: a model made by `distilbert` or `distilbert_pretrainer`.
-        directory: a folder that does not exist yet, or is empty.
-        tokenizer: its `WordPieceTokenizer`, or None.
-        overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: if `model` is not a DistilBERT, or has another epsilon of its layer norms than
-            1e-12, which Hugging Face's classes have fixed; see `save_encoder`.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
+        directory, tokenizer, overwrite: as in `tfnlp.convert.encoders.saving.save_encoder`.
     """
     save_encoder(DISTILBERT_FILES, model, directory, tokenizer, overwrite)

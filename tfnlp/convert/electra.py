@@ -34,9 +34,11 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
         table.dense("embedding_projection", "embeddings_project")
     bert_layers(table, config["num_layers"])
     if "masked_lm" in heads:
-        table.dense("masked_lm_head/dense", "generator_predictions.dense")
-        table.norm("masked_lm_head/norm", "generator_predictions.LayerNorm")
-        table.tensor("masked_lm_bias/bias", "generator_lm_head.bias")
+        table.masked_lm(
+            "generator_predictions.dense",
+            "generator_predictions.LayerNorm",
+            "generator_lm_head.bias",
+        )
     if "discriminator" in heads:
         table.dense("discriminator_head/dense", "discriminator_predictions.dense")
         table.dense("discriminator_head/logit", "discriminator_predictions.dense_prediction")
@@ -108,11 +110,7 @@ def load_electra(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `config.json` and usually `vocab.txt`, or a weight file in it.
         options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype`,
-            `vocab`, `lowercase` and `ignore`.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged or don't fit together; see `load_encoder`.
+            `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     loaded = load_encoder(ELECTRA_FILES, path, **options)
     folder = pathlib.Path(path) / GENERATOR
@@ -126,11 +124,7 @@ def load_electra(path: str | os.PathLike, **options: Any) -> Pretrained:
 
 
 def _both(loaded: Pretrained, generator: Pretrained, max_predictions: int | None) -> keras.Model:
-    """Return the pretrainer of a discriminator and of its generator.
-
-    Raises:
-        ValueError: if they do not belong together.
-    """
+    """Return the pretrainer of a discriminator and of its generator."""
     ours = _by_path(loaded.pretrainer)
     theirs = _by_path(generator.pretrainer or generator.encoder)
     wrong = [path for path in ours if path.startswith(_SHARED) and not _equal(ours, theirs, path)]
@@ -183,14 +177,7 @@ def save_electra(
 
     Args:
         model: an encoder made by `electra`, or a model with its pretraining heads.
-        directory: a folder that does not exist yet, or is empty.
-        tokenizer: its `WordPieceTokenizer`, or None.
-        overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: as of `save_encoder`.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
+        directory, tokenizer, overwrite: as in `tfnlp.convert.encoders.saving.save_encoder`.
     """
     if "replaced" not in model.output:
         save_encoder(ELECTRA_FILES, model, directory, tokenizer, overwrite)

@@ -31,10 +31,6 @@ def find_weights(path: str | os.PathLike) -> pathlib.Path:
 
     That is the file or TensorFlow prefix itself or, of a folder, the first of `model.safetensors`
     (or its shards), a TensorFlow checkpoint, an `.npz`, `pytorch_model.bin` (or its shards).
-
-    Raises:
-        FileNotFoundError: if there is none; the message lists the names that were looked for.
-        ValueError: if there are several and none is marked as the latest.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
@@ -78,11 +74,7 @@ def _latest(folder: pathlib.Path, found: list[pathlib.Path]) -> pathlib.Path:
 
 
 def find_one(folder: pathlib.Path, names: Collection[str], what: str) -> pathlib.Path:
-    """Return the first of the files `names` in `folder`.
-
-    Raises:
-        FileNotFoundError: if none of them exists.
-    """
+    """Return the first of the files `names` in `folder`."""
     for name in names:
         if (folder / name).is_file():
             return folder / name
@@ -99,10 +91,6 @@ def new_folder(
         directory: a folder that does not exist yet, or is empty.
         files: names of the files that are written.
         overwrite: replace a folder that holds some of `files` and nothing else.
-
-    Raises:
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
     """
     directory = check_new_folder(directory, files, overwrite)
     try:
@@ -122,11 +110,7 @@ def new_folder(
 def check_new_folder(
     directory: str | os.PathLike, files: Collection[str] = (), overwrite: bool = False
 ) -> str:
-    """Return the path that `new_folder` writes to.
-
-    Raises:
-        FileExistsError: if `directory` exists and may not be replaced.
-    """
+    """Return the path that `new_folder` writes to."""
     directory = os.path.realpath(os.fspath(directory))
     if os.path.exists(directory):
         held = sorted(os.listdir(directory)) if os.path.isdir(directory) else None

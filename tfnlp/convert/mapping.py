@@ -39,9 +39,6 @@ def table_names(
         canonical: function of a name in the file that returns the name in the table, or None for a
             tensor that is no weight.
         ignore: beginnings of the names of tensors to leave out.
-
-    Raises:
-        ValueError: if two tensors have the same name in the table.
     """
     names: dict[str, str] = {}
     for original in tensors:
@@ -144,9 +141,6 @@ def check_tensors(
         names: dict of the name in the table to the name in the file.
         expected: dict of the name in the table to the shape.
         hint: what to do, the end of the message.
-
-    Raises:
-        ValueError: one line that lists missing, surplus and misshapen tensors.
     """
     faults = [
         f"missing {shown(name)}, expected {list(shape)}"

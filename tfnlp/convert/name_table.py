@@ -40,6 +40,12 @@ class NameTable:
         self.rows[f"{path}/kernel"] = Row(kernels, self.transposed)
         self.rows[f"{path}/bias"] = Row(tuple(name + self.bias for name in names))
 
+    def masked_lm(self, dense: str, norm: str, bias: str) -> None:
+        """Add the head of a masked language model; its table is that of the encoder."""
+        self.dense("masked_lm_head/dense", dense)
+        self.norm("masked_lm_head/norm", norm)
+        self.tensor("masked_lm_bias/bias", bias)
+
 
 def torch_names() -> NameTable:
     """Return an empty table in the words of PyTorch's `Linear` and `LayerNorm`."""

@@ -60,9 +60,6 @@ def base_of(folder: str) -> str:
     """Return the name or path of the model that adapters belong to.
 
     A relative path is looked for from here and from the folder.
-
-    Raises:
-        ValueError: if the configuration names none.
     """
     path = pathlib.Path(folder) / CONFIG
     name = read_json(path).get("base_model_name_or_path")
@@ -89,11 +86,6 @@ def write_merged(folder: str, base: str, directory: str) -> None:
         folder: the adapters'.
         base: the folder of a checkpoint of Hugging Face.
         directory: an empty folder to write to.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for adapters of another kind than LoRA, damaged files, or adapters that do not
-            fit the model.
     """
     adapter = _Adapter(folder)
     config_path = find_one(pathlib.Path(base), ("config.json",), "configuration")
@@ -230,11 +222,6 @@ def save_adapter(
         architecture: the class of transformers.
         task: what tfnlp needs to read it again, beside what PEFT knows.
         overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: for a model without updates, or with weights that have no such names.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
     """
     tensors, targets, rank = {}, [], low_rank["rank"]
     for path, dense, names in low_rank_updates(model):

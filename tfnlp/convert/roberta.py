@@ -34,9 +34,7 @@ def _rows(config: Mapping[str, Any], heads: frozenset[str]) -> dict[str, Row]:
     if config["pooler"]:
         table.dense("pooler/dense", "pooler.dense")
     if "masked_lm" in heads:
-        table.dense("masked_lm_head/dense", "lm_head.dense")
-        table.norm("masked_lm_head/norm", "lm_head.layer_norm")
-        table.tensor("masked_lm_bias/bias", "lm_head.bias")
+        table.masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias")
     return table.rows
 
 
@@ -94,12 +92,8 @@ def load_roberta(path: str | os.PathLike, **options: Any) -> Pretrained:
     Args:
         path: a local folder with `config.json` and usually `vocab.json` and `merges.txt`, or
             `tokenizer.json`; or a weight file in it.
-        options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype` and
-            `ignore`.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged or don't fit together; see `load_encoder`.
+        options: those of `tfnlp.convert.encoders.loading.load_encoder`, such as `dtype`,
+            `vocab`, `lowercase` and `ignore`; the errors are its own too.
     """
     return load_encoder(ROBERTA_FILES, path, **options)
 
@@ -114,13 +108,6 @@ def save_roberta(
 
     Args:
         model: an encoder made by `roberta` or a model made by `roberta_pretrainer`.
-        directory: a folder that does not exist yet, or is empty.
-        tokenizer: its `RobertaTokenizer`, or None.
-        overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: if `model` is not a RoBERTa, or the vocabulary is longer than its table.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
+        directory, tokenizer, overwrite: as in `tfnlp.convert.encoders.saving.save_encoder`.
     """
     save_encoder(ROBERTA_FILES, model, directory, tokenizer, overwrite)

@@ -49,11 +49,7 @@ class SentenceSettings:
 
 
 def transformer_folder(path: str) -> str:
-    """Return the folder in which the encoder's files are: `path` itself, or one in it.
-
-    Raises:
-        ValueError: if `modules.json` is damaged, or names no folder in it.
-    """
+    """Return the folder in which the encoder's files are: `path` itself, or one in it."""
     for module in _modules(path):
         if module["type"].endswith(".Transformer"):
             return os.path.join(path, module["path"]) if module["path"] else path
@@ -66,9 +62,6 @@ def read_sentence_settings(path: str, lowercase: bool | None = None) -> Sentence
     Args:
         path: a folder.
         lowercase: whether the encoder's tokenizer lower-cases texts.
-
-    Raises:
-        ValueError: for a damaged file.
     """
     modules = _modules(path)
     if not modules:

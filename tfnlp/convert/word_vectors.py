@@ -54,9 +54,6 @@ def word_vectors_kind(path: str | os.PathLike) -> str | None:
     """Return the kind of a file of word vectors, or None if it holds none.
 
     The kinds are "text" (word2vec, fastText and GloVe), "word2vec-binary" and "fasttext-binary".
-
-    Raises:
-        FileNotFoundError: if there is no such file.
     """
     with ByteSource(path) as source:
         try:

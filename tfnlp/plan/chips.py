@@ -91,11 +91,7 @@ class Topology:
 
 
 def parse_topology(text: str) -> Topology:
-    """Parse a topology such as `v5e:2x4`.
-
-    Raises:
-        ValueError: for an unknown chip, or a shape that its torus does not allow.
-    """
+    """Parse a topology such as `v5e:2x4`."""
     match = re.fullmatch(r"(\w+):(\d+(?:x\d+)*)", text)
     if match is None:
         raise ValueError(

@@ -93,11 +93,6 @@ def compile_for(
 
     Returns:
         A `Compiled`.
-
-    Raises:
-        ImportError: without jax or its TPU compiler.
-        TimeoutError: past the time limit.
-        ChildProcessError: if the compiler dies.
     """
     versions = compiler_versions()
     entry = None
@@ -121,11 +116,7 @@ def compile_for(
 
 
 def compiler_versions() -> dict[str, str]:
-    """Return the versions of jax and its TPU compiler.
-
-    Raises:
-        ImportError: without them.
-    """
+    """Return the versions of jax and its TPU compiler."""
     for package in ("jax", "libtpu"):
         if importlib.util.find_spec(package) is None:
             raise ImportError(

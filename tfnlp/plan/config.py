@@ -54,11 +54,7 @@ class PlanConfig(Config):
     hlo: str | None = option(None, "write the compiled program there, as text", metavar="FILE")
 
     def check(self) -> None:
-        """Check each field, and those that go together.
-
-        Raises:
-            ValueError: one line with the argument's name in backticks.
-        """
+        """Check each field, and those that go together."""
         super().check()
         if self.steps is not None and self.tokens is not None:
             raise ValueError("`steps` and `tokens` both say how long the run is; give one of them")

@@ -58,11 +58,6 @@ def lower_jax(
         topology: the devices; with several the sum of the gradients is in the program.
         shard_optimizer: each device keeps a part of the weights and slots.
         time_limit: seconds.
-
-    Raises:
-        ImportError: without jax or its TPU compiler.
-        TimeoutError: past the time limit.
-        ChildProcessError: if the process dies.
     """
     from tfnlp.plan.compiler import compile_target, compiler_versions
 

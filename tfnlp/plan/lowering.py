@@ -21,11 +21,7 @@ class Refused(ValueError):
 
 
 def lower(step: PlannedStep) -> str:
-    """Return StableHLO of a `PlannedStep`: forward and backward pass, clipping, update.
-
-    Raises:
-        Refused: for an operation that XLA lacks, with its name and its layer.
-    """
+    """Return StableHLO of a `PlannedStep`: forward and backward pass, clipping, update."""
     try:
         return lower_function(step.function, step.specs)
     except (ValueError, tf.errors.OpError) as error:

@@ -22,9 +22,6 @@ def make_plan(config: PlanConfig) -> dict[str, Any]:
         and "largest", the largest batch a replica that fits (0: none), where it was searched for.
         For the engine "both" a dict of "engines", such a plan by the engine's name, and "compared",
         the figures of the largest batch that both propose, or None.
-
-    Raises:
-        ValueError: for what can't be planned.
     """
     if config.engine != "both":
         return _Planner(config, config.engine).plan()
@@ -44,9 +41,6 @@ class _Planner:
     Args:
         config: what to plan.
         engine: "tensorflow" or "jax".
-
-    Raises:
-        ValueError: for what can't be planned, before anything is built.
     """
 
     def __init__(self, config: PlanConfig, engine: str) -> None:

@@ -62,10 +62,6 @@ class Preset:
         accumulation: Micro-batches a step.
         remat: What is computed again in the backward pass.
         lora: Rank of low-rank updates, which are trained alone; None: all weights are trained.
-
-    Raises:
-        ValueError: for an unknown name, a length that the model has no positions for, or an
-            option of another family.
     """
 
     def __init__(

@@ -25,10 +25,6 @@ def run_module(
         folder: the process's working directory, empty.
         time_limit: seconds after which it is stopped.
         environment: further variables.
-
-    Raises:
-        TimeoutError: past the time limit.
-        ChildProcessError: if it dies.
     """
     (folder / "request.json").write_text(json.dumps(request))
     command = [sys.executable, "-m", module, "request.json", "result.json"]

@@ -33,9 +33,6 @@ def read_options(path: pathlib.Path) -> dict[str, Any]:
 
     Clips of null or 0 mean none. Keys that do not describe the model, such as those of the training
     run, are ignored.
-
-    Raises:
-        ValueError: one line that lists all faults of the file.
     """
     options = read_json(path)
     found: dict[str, Any] = {}
@@ -96,11 +93,7 @@ def read_options(path: pathlib.Path) -> dict[str, Any]:
 
 
 def config_of(encoder: keras.Model) -> dict[str, Any]:
-    """Return the arguments of `tfnlp.models.elmo` that determine the weights of `encoder`.
-
-    Raises:
-        ValueError: if it is not an encoder made by `elmo`.
-    """
+    """Return the arguments of `tfnlp.models.elmo` that determine the weights of `encoder`."""
     layers = {layer.name: layer for layer in encoder.layers}
     if not {"char_cnn", "bilm", "scalar_mix"} <= set(layers):
         raise ValueError(f"encoder {encoder.name!r} is not an ELMo; give a model made by `elmo`")
@@ -121,11 +114,7 @@ def config_of(encoder: keras.Model) -> dict[str, Any]:
 
 
 def options_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that `read_options` converts to `config`.
-
-    Raises:
-        ValueError: if bilm-tf has no such model.
-    """
+    """Return the options that `read_options` converts to `config`."""
     faults = []
     if config["num_characters"] != CHARACTERS:
         faults.append(f"num_characters={config['num_characters']}, expected {CHARACTERS}")

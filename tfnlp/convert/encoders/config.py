@@ -24,10 +24,6 @@ def read_config(
         files: the family's files.
         path: the configuration.
         activation: replaces the file's.
-
-    Raises:
-        ValueError: for a file that is not JSON, a size that is absent or not a positive whole
-            number, a rate out of its range, an unknown activation, a model of another kind.
     """
     config, names = read_json(path), files.config
     check_fixed(path, config, {"model_type": names.model_type, **names.fixed}, files.loader)
@@ -61,12 +57,7 @@ def _activation(path: pathlib.Path, config: Mapping[str, Any], names: ConfigName
 
 
 def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
-    """Return the arguments that made `model` (an encoder, or one with pretraining heads).
-
-    Raises:
-        ValueError: if `model` is not of the family, or has another value of what its published
-            classes have fixed.
-    """
+    """Return the arguments that made `model` (an encoder, or one with pretraining heads)."""
     layers = {layer.name: layer for layer in model.layers}
     block = next((each for each in model.layers if isinstance(each, TransformerBlock)), None)
     needed = {"token_embedding", "position_embedding"}
@@ -112,11 +103,7 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
 def written_config(
     files: EncoderFiles, config: Mapping[str, Any], architecture: str
 ) -> dict[str, Any]:
-    """Return the contents of `config.json`.
-
-    Raises:
-        ValueError: if Hugging Face has no word for the activation.
-    """
+    """Return the contents of `config.json`."""
     names = files.config
     words: dict[str, str] = {}
     for theirs, ours in names.activations.items():

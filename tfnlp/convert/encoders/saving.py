@@ -35,9 +35,6 @@ def encoder_tensors(
         files: the files of the family.
         form: one of its formats.
         model: an encoder, or a model with pretraining heads.
-
-    Raises:
-        ValueError: if `model` is not of the family.
     """
     config = config_of(files, model)
     heads = _heads(form, model)

@@ -19,9 +19,6 @@ class ByteSource:
     Attributes:
         path: path of the file.
         limit: upper limit of the bytes that it can hold.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
     """
 
     def __init__(self, path: str | os.PathLike) -> None:

@@ -64,10 +64,6 @@ def read_fasttext(source: ByteSource) -> WordVectors:
 
     Args:
         source: the file, at its beginning.
-
-    Raises:
-        ValueError: in one line, for another version, a quantized or pruned model, a file that ends
-            too early, words that are not UTF-8.
     """
     new = struct.unpack("<i", source.peek(4))[0] == _MAGIC
     version = _unpack(source, "<2i")[1] if new else None

@@ -27,12 +27,7 @@ _NUMBERS = "fiub"  # kinds of dtypes
 
 
 def open_hdf5(path: pathlib.Path) -> Tensors:
-    """Open an HDF5 file; its datasets may be chunked and compressed.
-
-    Raises:
-        ValueError: if the file is not HDF5 or is damaged, or if a dataset was never filled; also
-            while a dataset is read from the result.
-    """
+    """Open an HDF5 file; its datasets may be chunked and compressed."""
     with open(path, "rb") as file:
         if file.read(len(_SIGNATURE)) != _SIGNATURE:
             raise ValueError(f"{path} is not an HDF5 file; fetch it again")
@@ -70,9 +65,6 @@ def written_hdf5(path: str | os.PathLike) -> Iterator[h5py.File]:
 
     HDF5 writes through a file of Python, which raises an error on a full disk. By itself the
     library ends the process there.
-
-    Raises:
-        WriteError: if it can't be written.
     """
     with written_whole(path) as partial:
         with open(partial, "w+b") as file, h5py.File(file, "w") as datasets:

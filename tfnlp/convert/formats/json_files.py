@@ -13,12 +13,7 @@ from tfnlp.text.lines import shown
 
 
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:
-    """Read a JSON file that holds an object (`kind` dict) or an array (list).
-
-    Raises:
-        ValueError: one line that names the file, if it is not JSON, holds something else, or an
-            object has a key twice with different values: readers would not agree on it.
-    """
+    """Read a JSON file that holds an object (`kind` dict) or an array (list)."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found: dict[str, Any] = {}

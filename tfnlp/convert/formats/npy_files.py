@@ -17,11 +17,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype, int]:
-    """Return `(shape, dtype, offset of the data)` of the `.npy` file of `size` bytes in `stream`.
-
-    Raises:
-        ValueError, EOFError, ...: if it is damaged; call it inside `reading`, which names the file.
-    """
+    """Return `(shape, dtype, offset of the data)` of the `.npy` file of `size` bytes in `stream`."""
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -37,12 +33,7 @@ def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype,
 
 
 def open_npz(path: pathlib.Path) -> Tensors:
-    """Open a `.npz` file.
-
-    Raises:
-        ValueError: if it is damaged or holds pickled objects; also while an array is read
-            from the result.
-    """
+    """Open a `.npz` file."""
     members, entries = {}, {}
     with reading(path), zipfile.ZipFile(path) as archive:
         for member in archive.infolist():

@@ -15,11 +15,7 @@ _DTYPES |= {f"U{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)}
 
 
 def open_safetensors(path: pathlib.Path) -> Tensors:
-    """Open a `.safetensors` file.
-
-    Raises:
-        ValueError: if it is damaged; also while a tensor is read from the result.
-    """
+    """Open a `.safetensors` file."""
     with reading(path):
         file = safetensors.safe_open(str(path), framework="np")
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118

@@ -22,10 +22,6 @@ def open_tensorflow(prefix: pathlib.Path) -> Tensors:
     """Open the checkpoint of `prefix.index` and `prefix.data-*`.
 
     Optimizer slots and step counters are left out.
-
-    Raises:
-        FileNotFoundError: if a data file is missing.
-        ValueError: if a file is truncated or damaged; also while a tensor is read from the result.
     """
     held = _data_size(prefix)
     with reading(prefix):

@@ -29,12 +29,7 @@ Places = dict[str, tuple[int, int | None]]
 
 
 def open_torch(path: pathlib.Path) -> Tensors:
-    """Open a `pytorch_model.bin`, or any file that `torch.save` made of a flat dict of tensors.
-
-    Raises:
-        ValueError: if it is damaged, holds something else, or can't be read without a call of any
-            other function; also while a tensor is read from the result.
-    """
+    """Open a `pytorch_model.bin`, or any file that `torch.save` made of a flat dict of tensors."""
     with reading(path):
         content = np.memmap(path, np.uint8, "r")
         zipped = content[:4].tobytes() == b"PK\3\4"

@@ -79,10 +79,6 @@ def read_pickle(stream: IO[bytes], storages: dict[str, Storage], path: str | os.
         stream: the file; its position is behind the pickle afterwards.
         storages: dict of key to `Storage`, to which those that the pickle mentions are added.
         path: path of the file, for errors.
-
-    Raises:
-        Refused: for an instruction or a function that a dict of tensors does not need.
-        ValueError, IndexError, ...: for a damaged one; call it inside `reading`.
     """
     machine = _Machine(storages, path)
     for instruction, argument, _ in pickletools.genops(stream):

@@ -54,11 +54,7 @@ def _existing(path: pathlib.Path) -> pathlib.Path:
 
 
 def shard_names(path: str | os.PathLike) -> dict[str, str]:
-    """Return what an index of shards says: the name of each tensor to that of the file it is in.
-
-    Raises:
-        ValueError: if it is no index, or names a file that is not beside it.
-    """
+    """Return what an index of shards says: the name of each tensor to that of the file it is in."""
     path = pathlib.Path(path)
     ending = path.name.removesuffix(".index.json").rpartition(".")[2]
     places = read_json(path).get("weight_map")

@@ -71,10 +71,6 @@ def read_config(path: pathlib.Path, norm_first: bool) -> dict[str, Any]:
     Args:
         path: the file.
         norm_first: whether the tensors are a GPT-2's (True) or a GPT's.
-
-    Raises:
-        ValueError: for a file that is not JSON, a size that is absent or not a positive whole
-            number, a rate out of its range, an unknown activation, a model of another kind.
     """
     config = read_json(path)
     kind = MODEL_TYPES[norm_first]
@@ -100,12 +96,7 @@ def read_config(path: pathlib.Path, norm_first: bool) -> dict[str, Any]:
 
 
 def read_hparams(path: pathlib.Path) -> dict[str, Any]:
-    """Return the arguments of `tfnlp.models.gpt` that the `hparams.json` of a GPT-2 states.
-
-    Raises:
-        ValueError: for a file that is not JSON, a size that is absent or not a positive whole
-            number.
-    """
+    """Return the arguments of `tfnlp.models.gpt` that the `hparams.json` of a GPT-2 states."""
     config = read_json(path)
     arguments = _sizes(path, config, OPENAI_SIZES)
     arguments["intermediate_size"] = 4 * arguments["hidden_size"]
@@ -122,9 +113,6 @@ def complete(
         path: the path of `hparams.json`, which may be absent from the checkpoint.
         config: its contents, `{}` if it is absent.
         sizes: dict of argument to the size that the tensors have.
-
-    Raises:
-        ValueError: if the file has another size than the tensors, or a value is invalid.
     """
     for key, argument in OPENAI_SIZES.items():
         if argument in sizes and config.get(key, sizes[argument]) != sizes[argument]:
@@ -174,11 +162,7 @@ def _check_heads(path: pathlib.Path, arguments: Mapping[str, Any]) -> None:
 
 
 def config_of(model: keras.Model) -> dict[str, Any]:
-    """Return the arguments of `tfnlp.models.gpt` that made `model` (an encoder or a pretrainer).
-
-    Raises:
-        ValueError: if `model` is not a GPT, or has other weights too.
-    """
+    """Return the arguments of `tfnlp.models.gpt` that made `model` (an encoder or a pretrainer)."""
     layers = {layer.name: layer for layer in model.layers}
     config = None
     if {"token_embedding", "position_embedding", "layer_0"} <= set(layers):

@@ -49,13 +49,7 @@ def find_pieces(path: pathlib.Path) -> pathlib.Path | None:
 
 
 def open_pieces(folder: pathlib.Path) -> Tensors:
-    """Open the pieces in a folder.
-
-    Raises:
-        FileNotFoundError: if `params_shapes.json` or one of the pieces is missing.
-        ValueError: if a piece is damaged or not a vector of floats, the shapes are invalid, or the
-            pieces hold another number of floats than the shapes state.
-    """
+    """Open the pieces in a folder."""
     shapes = _read_shapes(folder / SHAPES)
     pieces = _pieces(folder)
     sizes = [math.prod(shape) for shape in shapes]
@@ -88,9 +82,6 @@ def read_sizes(folder: pathlib.Path, tensors: Tensors) -> dict[str, Any]:
 
     The sizes are those of the tensors; the number of heads is in `hparams.json`, or 12 as in the
     published model.
-
-    Raises:
-        ValueError: if `hparams.json` disagrees with the shapes, or is invalid.
     """
     shapes = tensors.shapes
     for name, rank in (("pos", 2), ("we", 2), ("h0/mlp/c_fc/w", 3)):

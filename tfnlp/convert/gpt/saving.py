@@ -80,9 +80,6 @@ def huggingface_config(
         config: the arguments of `gpt`.
         architecture: the class of transformers.
         tokenizer: the tokenizer, or None.
-
-    Raises:
-        ValueError: if Hugging Face's format can't hold such a model.
     """
     norm_first, hidden = config["norm_first"], config["hidden_size"]
     wide = config["intermediate_size"]

@@ -52,10 +52,6 @@ def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> Fine
         path: the folder.
         architecture: the class of transformers that its configuration names.
         dtype: as in `gpt`.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged, don't fit together or hold another task.
     """
     backbone = load_gpt(path, dtype=dtype)
     weights_path = find_weights(path)
@@ -89,11 +85,7 @@ def _plain_reader(make_tokenizer: Any) -> GPTReader:
 
 
 def _ends(path: pathlib.Path) -> tuple[int, int, int] | None:
-    """Return the ids of start, delimiter and extract that `tokenizer.json` puts around texts.
-
-    Raises:
-        ValueError: if it puts other tokens there.
-    """
+    """Return the ids of start, delimiter and extract that `tokenizer.json` puts around texts."""
     if not path.is_file():
         return None
     found = read_tokenizer_json(path)
@@ -111,11 +103,7 @@ def _ends(path: pathlib.Path) -> tuple[int, int, int] | None:
 
 
 def _with_ends(found: FineTuned, ends: tuple[int, int, int], path: pathlib.Path) -> FineTuned:
-    """Return the checkpoint with the last three rows of the table as those tokens.
-
-    Raises:
-        ValueError: if they are others.
-    """
+    """Return the checkpoint with the last three rows of the table as those tokens."""
     backbone, size = found.backbone, found.backbone.config["vocab_size"] - 3
     if ends != (size, size + 1, size + 2):
         raise ValueError(
@@ -151,11 +139,6 @@ def _write(
         task_model: the `tfnlp.hub.TaskModel`.
         arguments: those that made its encoder, without the tokens of the task.
         overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: if Hugging Face has no class that does the same.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
     """
     spec, norm_first = task_model.spec, arguments["norm_first"]
     head = gpt_huggingface.HEADS[norm_first].get(spec.output)
@@ -199,11 +182,7 @@ def _tensors(task_model: Any, arguments: Mapping[str, Any], head: TaskHead, size
 
 
 def _moved(kernel: np.ndarray, bias: np.ndarray, output: str) -> np.ndarray:
-    """Return what to add to the vectors so that `kernel` gives the bias too, `[H]`.
-
-    Raises:
-        ValueError: if no vector does.
-    """
+    """Return what to add to the vectors so that `kernel` gives the bias too, `[H]`."""
     kernel, bias = kernel.astype(np.float64), bias.astype(np.float64)
     choices = [bias]
     if output == "class":

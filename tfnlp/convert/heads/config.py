@@ -33,9 +33,6 @@ def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
         path: the configuration.
         outputs: the kinds.
         size: the number of the head's outputs.
-
-    Raises:
-        ValueError: for a kind that is none of transformers', or a regression of several numbers.
     """
     if "class" not in outputs:
         return next(iter(outputs))
@@ -57,11 +54,7 @@ def output_of(path: pathlib.Path, outputs: Collection[str], size: int) -> str:
 
 
 def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
-    """Return the names of the classes or tags, `LABEL_0`, ... where there are none.
-
-    Raises:
-        ValueError: if `id2label` does not name each of the head's outputs by one string.
-    """
+    """Return the names of the classes or tags, `LABEL_0`, ... where there are none."""
     if output not in _NAMED:
         return ()
     named = read_json(path).get("id2label")
@@ -78,11 +71,7 @@ def labels_of(path: pathlib.Path, output: str, size: int) -> tuple[str, ...]:
 
 
 def stated_spec(path: pathlib.Path, output: str, labels: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings of the task that tfnlp wrote beside those of transformers, or {}.
-
-    Raises:
-        ValueError: if they are no settings of this task.
-    """
+    """Return the settings of the task that tfnlp wrote beside those of transformers, or {}."""
     stated = read_json(path).get(SPEC)
     if stated is None:
         return {}

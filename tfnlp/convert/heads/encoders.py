@@ -40,10 +40,6 @@ def _read(
         path: the folder.
         architecture: the class of transformers that its configuration names.
         dtype: as in the encoder's function.
-
-    Raises:
-        FileNotFoundError: for a file that does not exist.
-        ValueError: for files that are damaged, don't fit together or hold another task.
     """
     backbone = load_encoder(files, path, dtype=dtype)
     weights_path = find_weights(path)
@@ -75,11 +71,6 @@ def _write(
         task_model: the `tfnlp.hub.TaskModel`.
         arguments: those that made its encoder.
         overwrite: replace a folder that holds such files and nothing else.
-
-    Raises:
-        ValueError: if Hugging Face's class has another head.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written; what was there before is unchanged.
     """
     parts = _parts(files, task_model, arguments)
     parameters = inspect.signature(files.encoder).parameters.values()
@@ -100,9 +91,6 @@ def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -
     """Return a fine-tuned model in the names of its class of transformers.
 
     Arguments are those of `_write`.
-
-    Raises:
-        ValueError: if Hugging Face's class has another head, or has no word for an argument.
     """
     spec, form = task_model.spec, files.huggingface
     head = files.tasks[spec.output]
@@ -124,11 +112,7 @@ def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -
 
 
 def _check_arguments(files: EncoderFiles, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that Hugging Face's configuration has no word for, as DistilBERT's epsilon.
-
-    Raises:
-        ValueError: for one that is not the encoder's default.
-    """
+    """Refuse arguments that Hugging Face's configuration has no word for, as DistilBERT's epsilon."""
     names = files.config
     stated = {*names.sizes.values(), *(each[0] for each in names.numbers.values())}
     stated |= {"activation", "pooler", "seq_length"}

@@ -17,11 +17,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def outputs_of(tensors: Tensors, names: Mapping[str, str], head: TaskHead) -> int:
-    """Return the number of the head's outputs, which is stored as the length of a bias or kernel.
-
-    Raises:
-        ValueError: if the file holds no such tensor.
-    """
+    """Return the number of the head's outputs, which is stored as the length of a bias or kernel."""
     last = list(head.dense.values())[-1]
     name = f"{last}.weight"
     shape = tensors.shapes[names[name]] if name in names else ()
@@ -52,9 +48,6 @@ def read_head(
         size: the number of outputs.
         width: of the encoder.
         biased: whether the file holds biases.
-
-    Raises:
-        ValueError: one line that lists missing and misshapen tensors.
     """
     expected = {}
     for layer, name in head.dense.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 from types import ModuleType
@@ -26,8 +27,10 @@ def from_keras_hub(source: Any, dtype: Any = None) -> Pretrained:
 
     Args:
         source: a backbone of BERT, RoBERTa, DistilBERT, ALBERT or GPT-2; a task on one, whose
-            preprocessor has the tokenizer; or a preset, see `load_preset`. Of masked-LM tasks the
-            head is converted too; of others the backbone and the tokenizer.
+            preprocessor has the tokenizer; or a preset: a folder that `save_to_preset` wrote, or
+            what `keras_hub.models.Backbone.from_preset` takes, such as "bert_tiny_en_uncased",
+            which keras-hub downloads; "keras_hub:" may stand before it. Of masked-LM tasks the head
+            is converted too; of others the backbone and the tokenizer.
         dtype: a Keras dtype policy; None: that of the backbone.
 
     Returns:
@@ -38,7 +41,7 @@ def from_keras_hub(source: Any, dtype: Any = None) -> Pretrained:
         ValueError: if `source` is no such model or can't be loaded.
     """
     if isinstance(source, str | os.PathLike):
-        return load_preset(source, dtype)
+        return read_preset(source, dtype)[1]
     models = library().models
     task = source if isinstance(source, models.Task) else None
     backbone = source if task is None else task.backbone
@@ -53,31 +56,8 @@ def from_keras_hub(source: Any, dtype: Any = None) -> Pretrained:
     return _converted(part, task if has_head else backbone, backbone, tokenizer, dtype)
 
 
-def load_preset(name: str | os.PathLike, dtype: Any = None) -> Pretrained:
-    """Load a preset of keras-hub: a folder that `save_to_preset` wrote, or a published one.
-
-    Args:
-        name: path of the folder, or what `keras_hub.models.Backbone.from_preset` takes, such as
-            "bert_tiny_en_uncased", which keras-hub downloads; "keras_hub:" may stand before it.
-        dtype: a Keras dtype policy; None: that of the preset.
-
-    Returns:
-        A `Pretrained`, with the pretraining head if the folder holds the task of that head.
-
-    Raises:
-        ImportError: if keras-hub is not installed.
-        ValueError: if keras-hub can't load it, or tfnlp has no such model.
-    """
-    return read_preset(name, dtype)[1]
-
-
 def read_preset(name: str | os.PathLike, dtype: Any = None) -> tuple[str, Pretrained]:
-    """Return the name of the family of a preset, and the model; see `load_preset`.
-
-    Raises:
-        ImportError: if keras-hub is not installed.
-        ValueError: if keras-hub can't load it, or tfnlp has no such model.
-    """
+    """Return the name of the family of a preset, and the model; see `from_keras_hub`."""
     name = os.fspath(name).removeprefix(PREFIX)
     stated = preset_class(name)
     if stated is not None:
@@ -106,11 +86,7 @@ def is_preset(name: str) -> bool:
 
 
 def preset_class(folder: str | os.PathLike) -> str | None:
-    """Return the class of the backbone in a preset's folder; None if it is no preset.
-
-    Raises:
-        ValueError: if its `config.json` is damaged.
-    """
+    """Return the class of the backbone in a preset's folder; None if it is no preset."""
     return _class_in(pathlib.Path(folder, "config.json"))
 
 
@@ -126,9 +102,8 @@ def _from_preset(keras_hub: ModuleType, name: str, dtype: Any) -> tuple[keras.Mo
     """Return the model and the tokenizer (or None) of a preset."""
     options = {} if dtype is None else {"dtype": dtype}
     stated = _class_in(pathlib.Path(name, "task.json"))
-    backbone = preset_class(name) if stated is not None else None
-    part = None if backbone is None else counterpart(backbone, name)
-    if part is not None and stated == part.pretrainer:
+    backbone = preset_class(name)
+    if stated is not None and backbone and stated == counterpart(backbone, name).pretrainer:
         model = getattr(keras_hub.models, stated).from_preset(name, **options)
     else:
         model = keras_hub.models.Backbone.from_preset(name, **options)
@@ -151,27 +126,19 @@ def _converted(
     arguments |= part.constants
     arguments |= {"dropout": stated["dropout"], "attention_dropout": stated["dropout"]}
     policy = backbone.dtype_policy if dtype is None else dtype
-    encoder, pretrainer = part.build(arguments, model is not backbone, policy)
-    whole = encoder if pretrainer is None else pretrainer
+    encoder, has_head = part.encoder(**arguments, dtype=policy), model is not backbone
+    pretrainer = part.with_head(encoder) if has_head or not part.head_constants else None
     arguments = part.arguments(encoder)
-    _copy(part, part.rows(arguments, model is not backbone), model, whole)
-    make = None
+    _copy(part, part.rows(arguments, has_head), model, pretrainer or encoder)
+    loaded = Pretrained(encoder, pretrainer, arguments)
     if tokenizer is not None:
-        if type(tokenizer).__name__ != part.tokenizer:
+        if type(tokenizer).__name__ != f"{part.title}Tokenizer":
             raise ValueError(
-                f"the tokenizer is a {type(tokenizer).__name__}, expected {part.tokenizer}"
+                f"the tokenizer is a {type(tokenizer).__name__}, expected {part.title}Tokenizer"
             )
-
-        def make() -> Any:
-            return part.read_tokenizer(tokenizer)
-
-    return Pretrained(
-        encoder,
-        pretrainer,
-        arguments,
-        make_tokenizer=make,
-        lowercase=None if tokenizer is None else part.lowercase(tokenizer),
-    )
+        loaded.make_tokenizer = functools.partial(part.read_tokenizer, tokenizer)
+        loaded.lowercase = part.lowercase(tokenizer)
+    return loaded
 
 
 def _copy(

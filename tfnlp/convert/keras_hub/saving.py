@@ -52,7 +52,7 @@ def to_keras_hub(
     models = library().models
     has_head = part.head in model.output
     if not approximate:
-        _check_constants(part, arguments, part.head_constants(model) if has_head else {})
+        _check_constants(part, arguments, model, has_head)
     if dropout is None:
         dropout = arguments["dropout"]
         if arguments["attention_dropout"] != dropout:
@@ -66,8 +66,8 @@ def to_keras_hub(
     if has_head:
         preprocessor = None
         if tokenizer is not None:
-            converted = part.write_tokenizer(tokenizer, getattr(models, part.tokenizer))
-            preprocessor = getattr(models, part.preprocessor)(
+            converted = part.write_tokenizer(tokenizer, getattr(models, f"{part.title}Tokenizer"))
+            preprocessor = getattr(models, f"{part.pretrainer}Preprocessor")(
                 converted, sequence_length=arguments["max_positions"]
             )
         made = getattr(models, part.pretrainer)(made, preprocessor=preprocessor)
@@ -96,15 +96,18 @@ def _counterpart(model: keras.Model) -> tuple[Counterpart, dict[str, Any]]:
     )
 
 
-def _check_constants(part: Counterpart, arguments: dict[str, Any], head: dict[str, tuple]) -> None:
+def _check_constants(
+    part: Counterpart, arguments: dict[str, Any], model: keras.Model, has_head: bool
+) -> None:
     """Raise ValueError if keras-hub's code has other constants than the model."""
-    differing = {
-        name: (arguments[name], constant)
-        for name, constant in part.constants.items()
-        if arguments.get(name, constant) != constant
-    }
-    for name, (ours, theirs) in (differing | head).items():
-        raise ValueError(
-            f"the model has {name}={ours!r}, but keras-hub's {part.backbone} always has "
-            f"{theirs!r}; approximate=True converts it all the same"
-        )
+    pairs = [(name, arguments.get(name, only), only) for name, only in part.constants.items()]
+    if has_head:
+        for name, only in part.head_constants.items():
+            ours = getattr(model.get_layer("masked_lm_head"), name)
+            pairs.append((f"the head's {name}", ours, only))
+    for name, ours, theirs in pairs:
+        if ours != theirs:
+            raise ValueError(
+                f"the model has {name}={ours!r}, but keras-hub's {part.backbone} always has "
+                f"{theirs!r}; approximate=True converts it all the same"
+            )

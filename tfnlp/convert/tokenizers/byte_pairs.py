@@ -39,10 +39,6 @@ def find_byte_pairs(
         lowercase: must be None: the vocabulary says it.
         vocab_size: the model's.
         loader: the function that reads the checkpoint, for messages.
-
-    Raises:
-        FileNotFoundError: if `vocab` holds no vocabulary.
-        ValueError: if `lowercase` is given.
     """
     if lowercase is not None:
         raise ValueError(f"lowercase={lowercase}: a byte-pair vocabulary says itself what it is of")
@@ -97,9 +93,6 @@ def write_task_tokens(
         first: id of the first of the tokens around texts.
         ends: these tokens; None: there are none.
         max_length: longest sequence.
-
-    Raises:
-        ValueError: if tokens are missing, or `ends` are in the vocabulary.
     """
     tokens = list(tokenizer.vocabulary)
     if None in tokens:

@@ -38,11 +38,7 @@ class TokenizerFiles(NamedTuple):
 
 
 def check_size(where: str, tokens: int, vocab_size: int) -> None:
-    """Refuse a vocabulary that is longer than the model's table.
-
-    Raises:
-        ValueError: that says where it is.
-    """
+    """Refuse a vocabulary that is longer than the model's table."""
     if tokens > vocab_size:
         raise ValueError(
             f"vocabulary {where} has {tokens} tokens, but the model's vocab_size is "

@@ -50,10 +50,6 @@ def find_sentencepiece(
         lowercase: instead of what the files say; without them, True.
         vocab_size: the model's.
         loader: the function that reads the checkpoint, for messages.
-
-    Raises:
-        FileNotFoundError: if `vocab` does not exist.
-        ValueError: if the vocabulary is damaged, or longer than `vocab_size`.
     """
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / MODEL_FILE
     if vocab is None and not path.exists():
@@ -120,11 +116,7 @@ def _write_json(folder: str, tokenizer: Any) -> None:
 
 
 def _of_json(found: TokenizerJson) -> tuple[bytes, bool]:
-    """Return the model that a `tokenizer.json` describes, and whether text is lower-cased.
-
-    Raises:
-        ValueError: for what ALBERT's tokenizer does not do.
-    """
+    """Return the model that a `tokenizer.json` describes, and whether text is lower-cased."""
     found.check_kind("Unigram", "ALBERT")
     found.check_added()
     if found.model.get("byte_fallback"):
@@ -156,11 +148,7 @@ def _steps(normalizer: Any) -> list[Mapping[str, Any]]:
 
 
 def _lowercase(folder: pathlib.Path) -> bool:
-    """Return whether `tokenizer_config.json` says that text is lower-cased; True without it.
-
-    Raises:
-        ValueError: if accents are kept in lower-cased text, or the other way round.
-    """
+    """Return whether `tokenizer_config.json` says that text is lower-cased; True without it."""
     path = folder / CONFIG
     stated = read_json(path) if path.is_file() else {}
     lowercase = stated.get("do_lower_case", True)

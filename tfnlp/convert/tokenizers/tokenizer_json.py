@@ -58,11 +58,7 @@ class TokenizerJson:
         )
 
     def lowercase(self) -> bool:
-        """Return whether BERT's text cleaning lower-cases.
-
-        Raises:
-            ValueError: if text is cleaned in another way than BERT's, cased or uncased.
-        """
+        """Return whether BERT's text cleaning lower-cases."""
         steps = list(_flat(self.contents.get("normalizer"), "normalizers"))
         bert = next((step for step in steps if step.get("type") == "BertNormalizer"), None)
         if bert is None:
@@ -87,11 +83,7 @@ class TokenizerJson:
         return bool(lowercase)
 
     def check_bytes(self) -> None:
-        """Check that text is cut and encoded as GPT-2 does it.
-
-        Raises:
-            ValueError: for what GPT-2's tokenizer does not do.
-        """
+        """Check that text is cut and encoded as GPT-2 does it."""
         self._check_bpe()
         if self.model.get("end_of_word_suffix"):
             self.refuse("model.end_of_word_suffix", self.model["end_of_word_suffix"], "none")
@@ -101,11 +93,7 @@ class TokenizerJson:
         self._check_only("pre_tokenizer", "pretokenizers", usual)
 
     def check_words(self) -> None:
-        """Check that words are merged as GPT does it; its text cleaning is known by this alone.
-
-        Raises:
-            ValueError: for what GPT's tokenizer does not do.
-        """
+        """Check that words are merged as GPT does it; its text cleaning is known by this alone."""
         self._check_bpe()
         self.lowercase() or self.refuse("normalizer", "a cased one", "a lower-cased one, as GPT")
 
@@ -114,9 +102,6 @@ class TokenizerJson:
 
         Args:
             name: "single" or "pair".
-
-        Raises:
-            ValueError: if the file says it in another way than by a template.
         """
         after = self.contents.get("post_processor")
         if after is None or after.get("type") == "ByteLevel":  # which changes no ids
@@ -139,11 +124,7 @@ class TokenizerJson:
         return self.model.get("end_of_word_suffix") == "</w>"
 
     def merges(self) -> list[tuple[str, str]]:
-        """Return the merges of a BPE.
-
-        Raises:
-            ValueError: if one is not two symbols.
-        """
+        """Return the merges of a BPE."""
         found = []
         for number, merge in enumerate(_of(self.model, "merges", list) or []):
             pair = merge.split(" ") if isinstance(merge, str) else merge
@@ -156,11 +137,7 @@ class TokenizerJson:
         return found
 
     def check_added(self) -> None:
-        """Check that the tokens that were added are special: text with others is cut at them.
-
-        Raises:
-            ValueError: for one that is not.
-        """
+        """Check that the tokens that were added are special: text with others is cut at them."""
         for token in _of(self.contents, "added_tokens", list) or []:
             if token.get("special") is not True:
                 self.refuse("added_tokens", token.get("content"), "special tokens only")
@@ -181,11 +158,7 @@ class TokenizerJson:
 
 
 def read_tokenizer_json(path: pathlib.Path) -> TokenizerJson:
-    """Read a `tokenizer.json`.
-
-    Raises:
-        ValueError: if it is no such file, or ids are missing or occur twice.
-    """
+    """Read a `tokenizer.json`."""
     contents = read_json(path)
     model = contents.get("model")
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):

@@ -25,12 +25,7 @@ _CASE = re.compile(r"(?<![a-z])(un)?cased(?![a-z])", re.IGNORECASE)
 
 
 def vocabulary_lines(path: pathlib.Path) -> list[str]:
-    """Return the lines of a `vocab.txt`; the tokenizer checks whether they make a vocabulary.
-
-    Raises:
-        FileNotFoundError: if it does not exist.
-        ValueError: if it is not UTF-8.
-    """
+    """Return the lines of a `vocab.txt`; the tokenizer checks whether they make a vocabulary."""
     if not path.is_file():
         raise FileNotFoundError(f"vocabulary {path} does not exist")
     try:
@@ -53,9 +48,6 @@ def is_lowercase(folder: pathlib.Path, path: pathlib.Path, tokens: Iterable[str]
         folder: the checkpoint's folder.
         path: the vocabulary file.
         tokens: its tokens.
-
-    Raises:
-        ValueError: if `do_lower_case` is not a boolean.
     """
     settings = folder / "tokenizer_config.json"
     stated = read_json(settings).get("do_lower_case") if settings.is_file() else None
@@ -87,10 +79,6 @@ def find_wordpiece(
         lowercase: instead of the answer of `is_lowercase`, or of `tokenizer.json`.
         vocab_size: the model's.
         loader: the function that reads the checkpoint, for messages.
-
-    Raises:
-        FileNotFoundError: if `vocab` does not exist.
-        ValueError: if the vocabulary is not UTF-8, or longer than `vocab_size`.
     """
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
     if vocab is None and not path.exists():
