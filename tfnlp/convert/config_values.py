@@ -38,6 +38,23 @@ def read_number(
     return float(value)
 
 
+def read_activation(
+    path: pathlib.Path,
+    config: Mapping[str, Any],
+    key: str,
+    default: str,
+    names: Mapping[str, str],
+    advice: str = "",
+) -> str:
+    """Return tfnlp's name of the activation `config[key]`; `names` are the file's words for it."""
+    stated = config.get(key, default)
+    if type(stated) is not str or stated not in names:
+        raise ValueError(
+            f"{path} has {key}={shown(stated)}; expected one of {sorted(names)}{advice}"
+        )
+    return names[stated]
+
+
 def check_fixed(
     path: pathlib.Path, config: Mapping[str, Any], fixed: Mapping[str, Any], loader: str
 ) -> None:

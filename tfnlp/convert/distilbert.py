@@ -102,7 +102,8 @@ def save_distilbert(
     """Write the folder that `from_pretrained` and `load_distilbert` read.
 
     Args:
-        model: a model made by `distilbert` or `distilbert_pretrainer`.
+        model: a model made by `distilbert` or `distilbert_pretrainer`, whose layer norms have the
+            epsilon 1e-12, which Hugging Face's classes have fixed.
         directory, tokenizer, overwrite: as in `tfnlp.convert.encoders.saving.save_encoder`.
     """
     save_encoder(DISTILBERT_FILES, model, directory, tokenizer, overwrite)

@@ -23,10 +23,13 @@ class Row(NamedTuple):
     Attributes:
         names: the tensors' names.
         transposed: whether each of them is stored as the transpose.
+        convolution: whether each is stored as the kernel of a convolution of width 1,
+            `[1, in, out]`.
     """
 
     names: tuple[str, ...]
     transposed: bool = False
+    convolution: bool = False
 
 
 def table_names(
@@ -127,7 +130,8 @@ def stored_shapes(rows: Mapping[str, Row], weight_shapes: Mapping[str, Shape]) -
     for path, row in rows.items():
         *lead, last = weight_shapes[path]
         shape = (*lead, last // len(row.names))
-        shapes.update(dict.fromkeys(row.names, shape[::-1] if row.transposed else shape))
+        stored = shape[::-1] if row.transposed else (1, *shape) if row.convolution else shape
+        shapes.update(dict.fromkeys(row.names, stored))
     return shapes
 
 
@@ -173,7 +177,10 @@ def weights_from_tensors(
     weights = {}
     for path, row in rows.items():
         parts = [read(name) for name in row.names]
-        parts = [part.T if row.transposed else part for part in parts]
+        if row.transposed:
+            parts = [part.T for part in parts]
+        elif row.convolution:
+            parts = [part[0] for part in parts]
         weights[path] = np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
     return weights
 

@@ -14,7 +14,7 @@ class NameTable:
     Attributes:
         gamma, beta, kernel, bias: last parts of the names of a norm's and a dense layer's tensors,
             with the separator.
-        transposed: whether kernels are `[out, in]`, the transpose of Keras's.
+        transposed, convolution: how kernels are stored, see `Row`.
         rows: the table.
     """
 
@@ -23,6 +23,7 @@ class NameTable:
     kernel: str
     bias: str
     transposed: bool = False
+    convolution: bool = False
     rows: dict[str, Row] = field(default_factory=dict)
 
     def tensor(self, path: str, name: str, transposed: bool = False) -> None:
@@ -37,7 +38,7 @@ class NameTable:
     def dense(self, path: str, *names: str) -> None:
         """Add kernel and bias of a dense layer, stored as one or as several side by side."""
         kernels = tuple(name + self.kernel for name in names)
-        self.rows[f"{path}/kernel"] = Row(kernels, self.transposed)
+        self.rows[f"{path}/kernel"] = Row(kernels, self.transposed, self.convolution)
         self.rows[f"{path}/bias"] = Row(tuple(name + self.bias for name in names))
 
     def masked_lm(self, dense: str, norm: str, bias: str) -> None:

@@ -14,73 +14,83 @@ from tfnlp.text.lines import shown
 CHARACTERS = 262  # at inference; 261 in training, which counts no padding: the same table
 MAX_CHARACTERS = 50
 ACTIVATIONS = ("relu", "tanh")
-_NONE = object()  # the key may not be absent
+_ABSENT = object()
+_LARGEST = 2**31 - 1
 
-# key: argument, lowest, highest, default (that of bilm-tf)
-_WHOLE = {
-    "lstm.dim": ("units", 1, 2**31 - 1, _NONE),
-    "lstm.projection_dim": ("projection_size", 1, 2**31 - 1, _NONE),
+
+def _whole(low: int, high: int) -> tuple[Callable[[Any], bool], str]:
+    def valid(value: Any) -> bool:
+        return type(value) is int and low <= value <= high
+
+    return valid, f"a whole number from {low} to {high}"
+
+
+def _is_clip(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value <= 1e6
+
+
+def _are_filters(value: Any) -> bool:
+    return isinstance(value, list) and value != [] and all(map(_is_filter, value))
+
+
+def _is_filter(pair: Any) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2 or not all(type(n) is int for n in pair):
+        return False
+    return 1 <= pair[0] <= MAX_CHARACTERS and 1 <= pair[1] <= _LARGEST
+
+
+_CLIP = _is_clip, "a number from 0 to 1e6, or null", None
+# key: argument, test of its value, what is expected, and bilm-tf's default if it may be absent
+_OPTIONS = {
+    "lstm.dim": ("units", *_whole(1, _LARGEST)),
+    "lstm.projection_dim": ("projection_size", *_whole(1, _LARGEST)),
     # Not more layers than can be compared with the file.
-    "lstm.n_layers": ("num_layers", 1, 1000, 1),
-    "char_cnn.n_highway": ("num_highway", 0, 1000, 0),
-    "char_cnn.embedding.dim": ("embedding_size", 1, 2**31 - 1, _NONE),
-}
-_CLIPS = {"lstm.cell_clip": "cell_clip", "lstm.proj_clip": "projection_clip"}
+    "lstm.n_layers": ("num_layers", *_whole(1, 1000), 1),
+    "lstm.cell_clip": ("cell_clip", *_CLIP),
+    "lstm.proj_clip": ("projection_clip", *_CLIP),
+    "lstm.use_skip_connections": (
+        "residual", lambda value: type(value) is bool, "true or false",
+    ),
+    "char_cnn.activation": (
+        "activation", lambda value: value in ACTIVATIONS, f"one of {list(ACTIVATIONS)}",
+    ),
+    "char_cnn.embedding.dim": ("embedding_size", *_whole(1, _LARGEST)),
+    "char_cnn.filters": (
+        "filters", _are_filters,
+        f"pairs [width, number], of widths from 1 to {MAX_CHARACTERS} and numbers from 1",
+    ),
+    "char_cnn.n_highway": ("num_highway", *_whole(0, 1000), 0),
+    "char_cnn.n_characters": (
+        "num_characters", _whole(CHARACTERS - 1, CHARACTERS)[0],
+        f"{CHARACTERS} (or {CHARACTERS - 1}, of a training run)",
+    ),
+    "char_cnn.max_characters_per_token": (
+        "max_characters", _whole(MAX_CHARACTERS, MAX_CHARACTERS)[0],
+        f"{MAX_CHARACTERS}, the length of words in tfnlp",
+    ),
+}  # fmt: skip
 
 
 def read_options(path: pathlib.Path) -> dict[str, Any]:
     """Return the arguments of `tfnlp.models.elmo` that an options file states.
 
     Clips of null or 0 mean none. Keys that do not describe the model, such as those of the training
-    run, are ignored.
+    run, are ignored. All faults of the file are listed in one line.
     """
     options = read_json(path)
     found: dict[str, Any] = {}
     faults: list[str] = []
-
-    def take(key: str, valid: Callable[[Any], bool], expected: str, default: Any = _NONE) -> Any:
+    for key, (argument, valid, expected, *default) in _OPTIONS.items():
         value = options
         for part in key.split("."):
-            value = value.get(part, _NONE) if isinstance(value, dict) else _NONE
-        if value is _NONE or (value is None and default is not _NONE):
-            if default is _NONE:
-                faults.append(f"missing {key}, expected {expected}")
-            return default
-        if not valid(value):
+            value = value.get(part, _ABSENT) if isinstance(value, dict) else _ABSENT
+        if default and value in (None, _ABSENT):
+            (value,) = default
+        elif value is _ABSENT:
+            faults.append(f"missing {key}, expected {expected}")
+        elif not valid(value):
             faults.append(f"{key}={shown(value)}, expected {expected}")
-            return _NONE
-        return value
-
-    for key, (argument, low, high, default) in _WHOLE.items():
-        found[argument] = take(
-            key,
-            lambda value, low=low, high=high: _whole(value) and low <= value <= high,
-            f"a whole number from {low} to {high}",
-            default,
-        )
-    for key, argument in _CLIPS.items():
-        found[argument] = take(key, _clip, "a number from 0 to 1e6, or null", None) or None
-    found["residual"] = take(
-        "lstm.use_skip_connections", lambda value: type(value) is bool, "true or false"
-    )
-    found["activation"] = take(
-        "char_cnn.activation", lambda value: value in ACTIVATIONS, f"one of {list(ACTIVATIONS)}"
-    )
-    take(
-        "char_cnn.n_characters",
-        lambda value: _whole(value) and value in (CHARACTERS - 1, CHARACTERS),
-        f"{CHARACTERS} (or {CHARACTERS - 1}, of a training run)",
-    )
-    take(
-        "char_cnn.max_characters_per_token",
-        lambda value: _whole(value) and value == MAX_CHARACTERS,
-        f"{MAX_CHARACTERS}, the length of words in tfnlp",
-    )
-    filters = take(
-        "char_cnn.filters",
-        lambda value: isinstance(value, list) and value != [] and all(map(_filter, value)),
-        f"pairs [width, number], of widths from 1 to {MAX_CHARACTERS} and numbers from 1",
-    )
+        found[argument] = value
     if not faults and found["units"] <= found["projection_size"]:
         faults.append(
             f"lstm.dim={found['units']} is not above "
@@ -89,7 +99,14 @@ def read_options(path: pathlib.Path) -> dict[str, Any]:
         )
     if faults:
         raise ValueError(f"{path} does not fit ELMo in {len(faults)} places: {'; '.join(faults)}")
-    return {**found, "num_characters": CHARACTERS, "filters": tuple(map(tuple, filters))}
+    del found["max_characters"]
+    return {
+        **found,
+        "num_characters": CHARACTERS,
+        "filters": tuple(map(tuple, found["filters"])),
+        "cell_clip": found["cell_clip"] or None,
+        "projection_clip": found["projection_clip"] or None,
+    }
 
 
 def config_of(encoder: keras.Model) -> dict[str, Any]:
@@ -145,21 +162,3 @@ def options_of(config: Mapping[str, Any]) -> dict[str, Any]:
             "n_highway": config["num_highway"],
         },
     }
-
-
-def _whole(value: Any) -> bool:
-    return type(value) is int
-
-
-def _clip(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value <= 1e6
-
-
-def _filter(pair: Any) -> bool:
-    return (
-        isinstance(pair, list)
-        and len(pair) == 2
-        and all(map(_whole, pair))
-        and 1 <= pair[0] <= MAX_CHARACTERS
-        and 1 <= pair[1] < 2**31
-    )

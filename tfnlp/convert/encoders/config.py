@@ -8,8 +8,8 @@ from typing import Any
 
 import keras
 
-from tfnlp.convert.config_values import check_fixed, read_number, read_size
-from tfnlp.convert.encoders.files import ConfigNames, EncoderFiles
+from tfnlp.convert.config_values import check_fixed, read_activation, read_number, read_size
+from tfnlp.convert.encoders.files import EncoderFiles
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.layers import TransformerBlock
 from tfnlp.text.lines import shown
@@ -42,18 +42,10 @@ def read_config(
         )
     for key, (argument, *limits) in names.numbers.items():
         arguments[argument] = read_number(path, config, key, *limits)
-    arguments["activation"] = activation or _activation(path, config, names)
-    return arguments
-
-
-def _activation(path: pathlib.Path, config: Mapping[str, Any], names: ConfigNames) -> str:
-    stated = config.get(names.activation, names.default_activation)
-    if type(stated) is not str or stated not in names.activations:
-        raise ValueError(
-            f"{path} has {names.activation}={shown(stated)}; expected one of "
-            f"{sorted(names.activations)}, or pass activation="
-        )
-    return names.activations[stated]
+    if activation is None:
+        words = names.activation, names.default_activation, names.activations
+        activation = read_activation(path, config, *words, ", or pass activation=")
+    return {**arguments, "activation": activation}
 
 
 def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:

@@ -37,6 +37,7 @@ BERT_NUMBERS = {
     "layer_norm_eps": ("norm_epsilon", 1e-12, 0.0, 1.0),
     "initializer_range": ("initializer_range", 0.02, 0.0, 1000.0),
 }
+_BUFFERS = re.compile(r"embeddings\.(position_ids|token_type_ids)")
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,13 @@ class TensorNames:
             for it, to the beginnings of its tensors' names.
         layer: matches the names of a layer's tensors; its group is the index. None if all layers
             share their weights.
-        beginning: what a name in the table begins with, if the file is of this format.
+        beginning: what a name in the table begins with (of several, one of them), if the file is
+            of this format.
         base: the beginning that `rows` leaves out, and that only models with a head have.
         pooler: what the names of the pooler begin with; None if the encoder never has one.
         copies: tensors that some versions store twice, others once, under either name: the name of
             the copy to that of the tensor.
-        buffers: names of tensors that are no weights.
+        buffers: matches the names of tensors that are no weights.
         renamed: endings of names in old files to those in the table.
         hint: what `beginning` is, for messages.
     """
@@ -102,11 +104,11 @@ class TensorNames:
     heads: Mapping[str, tuple[str, ...]]
     layer: re.Pattern[str] | None
     hint: str
-    beginning: str = "embeddings."
+    beginning: str | tuple[str, ...] = "embeddings."
     base: str = ""
     pooler: str | None = None
     copies: Mapping[str, str] = field(default_factory=dict)
-    buffers: tuple[str, ...] = ("embeddings.position_ids", "embeddings.token_type_ids")
+    buffers: re.Pattern[str] = _BUFFERS
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def canonical(self, name: str) -> str | None:
@@ -115,7 +117,7 @@ class TensorNames:
         for old, new in self.renamed.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
-        return None if name in self.buffers else name
+        return None if self.buffers.fullmatch(name) else name
 
     def of_heads(self) -> tuple[str, ...]:
         """Return the beginnings of the names of all heads."""

@@ -136,7 +136,7 @@ def _read(
     Returns:
         The weights, and the heads as arguments of the pretrainer; `config["pooler"]` is set.
     """
-    form, names = _recognise(files, tensors, ignore)
+    form, names = recognise(files.formats, files.title, tensors, ignore)
     _check_depth(files, form, tensors, names, config_path, config["num_layers"])
     copies = separate_copies(form.copies, names)
 
@@ -179,16 +179,23 @@ def _check_depth(
         )
 
 
-def _recognise(
-    files: EncoderFiles, tensors: Tensors, ignore: Sequence[str]
+def recognise(
+    formats: Sequence[TensorNames], title: str, tensors: Tensors, ignore: Sequence[str]
 ) -> tuple[TensorNames, dict[str, str]]:
-    """Return the file's format, and a dict of its names to those in the file."""
-    for form in files.formats:
+    """Return the file's format, and a dict of its names to those in the file.
+
+    Args:
+        formats: those that are known.
+        title: the kind of model, for the message.
+        tensors: the file.
+        ignore: beginnings of the names of tensors to leave out.
+    """
+    for form in formats:
         names = table_names(tensors, form.canonical, ignore)
         if any(name.startswith(form.beginning) for name in names):
             return form, names
-    hints = " or with ".join(form.hint for form in files.formats)
+    hints = " or with ".join(form.hint for form in formats)
     raise ValueError(
-        f"{tensors.path} holds no {files.title}: expected names that begin with {hints}, found "
+        f"{tensors.path} holds no {title}: expected names that begin with {hints}, found "
         f"{shown(list(tensors)[:3])}"
     )

@@ -17,7 +17,10 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def npy_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], np.dtype, int]:
-    """Return `(shape, dtype, offset of the data)` of the `.npy` file of `size` bytes in `stream`."""
+    """Return (shape, dtype, offset of the data) of the `.npy` file of `size` bytes in `stream`.
+
+    Call it inside `reading`, which names the file in the error of a damaged one.
+    """
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)

@@ -11,7 +11,7 @@ from typing import Any
 
 import keras
 
-from tfnlp.convert.config_values import check_fixed, read_number, read_size
+from tfnlp.convert.config_values import check_fixed, read_activation, read_number, read_size
 from tfnlp.convert.encoders.files import ACTIVATIONS as ENCODER_ACTIVATIONS
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.models import gpt
@@ -90,7 +90,7 @@ def read_config(path: pathlib.Path, norm_first: bool) -> dict[str, Any]:
         arguments[argument] = read_number(path, config, key, *limits)
     key = "activation_function" if norm_first else "afn"
     default = "gelu_new" if norm_first else "gelu"
-    arguments["activation"] = _activation(path, config, key, default, ACTIVATIONS[norm_first])
+    arguments["activation"] = read_activation(path, config, key, default, ACTIVATIONS[norm_first])
     _check_heads(path, arguments)
     return arguments
 
@@ -127,7 +127,7 @@ def complete(
             f"n_embd={sizes['hidden_size']}; state it there"
         )
     arguments["num_heads"] = read_size(path, {"n_head": _HEADS, **config}, "n_head", "GPT")
-    arguments["activation"] = _activation(path, config, "afn", "gelu", OPENAI_ACTIVATIONS)
+    arguments["activation"] = read_activation(path, config, "afn", "gelu", OPENAI_ACTIVATIONS)
     arguments["norm_epsilon"] = read_number(
         path, config, "ln_eps", OPENAI["norm_epsilon"], 0.0, 1.0
     )
@@ -139,20 +139,6 @@ def _sizes(
     path: pathlib.Path, config: Mapping[str, Any], table: Mapping[str, str]
 ) -> dict[str, Any]:
     return {argument: read_size(path, config, key, "GPT") for key, argument in table.items()}
-
-
-def _activation(
-    path: pathlib.Path,
-    config: Mapping[str, Any],
-    key: str,
-    default: str,
-    names: Mapping[str, str],
-) -> str:
-    """Return tfnlp's name of the activation that the file calls `config[key]`."""
-    stated = config.get(key, default)
-    if type(stated) is not str or stated not in names:
-        raise ValueError(f"{path} has {key}={shown(stated)}; expected one of {sorted(names)}")
-    return names[stated]
 
 
 def _check_heads(path: pathlib.Path, arguments: Mapping[str, Any]) -> None:

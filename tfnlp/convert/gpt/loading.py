@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import pathlib
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tfnlp.convert.encoders.loading import recognise
 from tfnlp.convert.folders import find_one, find_weights
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.tensors import Tensors
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
-from tfnlp.convert.gpt import openai_gpt1, openai_gpt2
+from tfnlp.convert.gpt import openai_gpt1
+from tfnlp.convert.gpt.config import read_config, read_hparams
+from tfnlp.convert.gpt.openai_gpt2 import OPENAI_GPT2
 from tfnlp.convert.heads.config import architecture_of
 from tfnlp.convert.heads.files import TaskHead
 from tfnlp.convert.mapping import (
+    Row,
     assign,
     check_copies,
     check_layers,
@@ -33,7 +36,6 @@ from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs
 from tfnlp.models import gpt, gpt_pretrainer
 from tfnlp.models.shapes import weight_shapes
 from tfnlp.text.byte_pairs.files import Merges, Tokens
-from tfnlp.text.lines import shown
 
 if TYPE_CHECKING:
     from tfnlp.text import GPT2Tokenizer, GPTTokenizer
@@ -133,40 +135,31 @@ def _read_pieces(folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
     config = openai_gpt1.read_sizes(folder, tensors)
     names = table_names(tensors, str, ignore)
     hint = f"the names follow from the order in {openai_gpt1.SHAPES}"
-    return config, _weights(openai_gpt1, tensors, names, config, hint)
+    return config, _weights(openai_gpt1.rows(config), tensors, names, config, hint)
 
 
 def _read(tensors: Tensors, folder: pathlib.Path, ignore: Sequence[str]) -> Loaded:
     """Read a checkpoint of any other format."""
-    form, names = _recognise(tensors, ignore)
-    config_path = find_one(folder, (form.CONFIGURATION,), "configuration")
-    config = form.configuration(config_path, names)
-    check_layers(tensors, names, form.LAYER, config_path, "n_layer", config["num_layers"])
-    copies = separate_copies(form.copies(config), names)
+    by_order = gpt_huggingface.NAMES
+    formats = (OPENAI_GPT2, by_order[True], by_order[False])
+    form, names = recognise(formats, "GPT", tensors, ignore)
+    file = openai_gpt1.CONFIGURATION if form is OPENAI_GPT2 else gpt_huggingface.CONFIGURATION
+    config_path = find_one(folder, (file,), "configuration")
+    if form is OPENAI_GPT2:
+        config = read_hparams(config_path)
+    else:
+        config = read_config(config_path, norm_first=form is by_order[True])
+    check_layers(tensors, names, form.layer, config_path, "n_layer", config["num_layers"])
+    copies = separate_copies(form.copies, names)
     hint = f"sizes from {config_path}; `ignore` leaves surplus tensors out"
-    weights = _weights(form, tensors, names, config, hint)
+    weights = _weights(form.rows(config, frozenset()), tensors, names, config, hint)
     check_copies(tensors, copies, "tfnlp's GPT shares one array between them")
     return config, weights
 
 
 def _weights(
-    form: ModuleType, tensors: Tensors, names: dict[str, str], config: dict[str, Any], hint: str
+    rows: dict[str, Row], tensors: Tensors, names: dict[str, str], config: dict[str, Any], hint: str
 ) -> dict[str, np.ndarray]:
     """Compare the file with the configuration, then read it: dict of weight path to array."""
-    rows = form.rows(config)
-    shapes = stored_shapes(rows, weight_shapes(gpt, config))
-    expected = {name: form.stored_shape(name, shape) for name, shape in shapes.items()}
-    check_tensors(tensors, names, expected, hint)
-    return weights_from_tensors(rows, lambda name: tensors[names[name]].reshape(shapes[name]))
-
-
-def _recognise(tensors: Tensors, ignore: Sequence[str]) -> tuple[ModuleType, dict[str, str]]:
-    """Return the module of the file's format, and a dict of its names to those in the file."""
-    for form in (openai_gpt2, gpt_huggingface):
-        names = table_names(tensors, form.canonical, ignore)
-        if form.recognises(names):
-            return form, names
-    raise ValueError(
-        f"{tensors.path} holds no GPT: expected 'model/wte' (OpenAI's GPT-2), 'wte.weight' or "
-        f"'tokens_embed.weight' (Hugging Face's GPT-2 and GPT), found {shown(list(tensors)[:3])}"
-    )
+    check_tensors(tensors, names, stored_shapes(rows, weight_shapes(gpt, config)), hint)
+    return weights_from_tensors(rows, lambda name: tensors[names[name]])

@@ -18,16 +18,15 @@ import numpy as np
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.formats.npy_files import npy_header
 from tfnlp.convert.formats.tensors import FLOATS, Tensors, reading
-from tfnlp.convert.gpt import openai_gpt2
 from tfnlp.convert.gpt.config import complete
+from tfnlp.convert.gpt.openai_gpt2 import block_rows
 from tfnlp.convert.mapping import Row
 
 CONFIGURATION = "hparams.json"
 SHAPES = "params_shapes.json"
 _PIECE = re.compile(r"params_(\d+)\.npy")
 _MOST_AXES = 3
-_IN_LAYER = len(openai_gpt2.block_rows(1, ""))  # 12 tensors
-stored_shape = openai_gpt2.stored_shape
+_IN_LAYER = len(block_rows(1, ""))  # 12 tensors
 
 
 def rows(config: Mapping[str, Any]) -> dict[str, Row]:
@@ -35,7 +34,7 @@ def rows(config: Mapping[str, Any]) -> dict[str, Row]:
     return {
         "position_embedding/embeddings": Row(("pos",)),
         "token_embedding/embeddings": Row(("we",)),
-        **openai_gpt2.block_rows(config["num_layers"], ""),
+        **block_rows(config["num_layers"], ""),
     }
 
 

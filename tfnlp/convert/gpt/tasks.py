@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 
 from tfnlp.convert.encoders.saving import MODEL_FILES, write_model
-from tfnlp.convert.folders import find_one, find_weights, new_folder
-from tfnlp.convert.formats.weight_files import open_tensors
+from tfnlp.convert.folders import find_weights, new_folder
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt.config import MODEL_TYPES
 from tfnlp.convert.gpt.loading import load_gpt
 from tfnlp.convert.gpt.saving import huggingface_config
-from tfnlp.convert.heads.config import labels_of, output_of, stated_spec, task_config
+from tfnlp.convert.heads.config import task_config
+from tfnlp.convert.heads.encoders import read_task
 from tfnlp.convert.heads.files import FineTuned, TaskFiles, TaskHead
-from tfnlp.convert.heads.tensors import Arrays, outputs_of, read_head, written_head
-from tfnlp.convert.mapping import table_names, tensors_from_weights
+from tfnlp.convert.heads.tensors import Arrays, written_head
+from tfnlp.convert.mapping import tensors_from_weights
 from tfnlp.convert.tokenizers.byte_pairs import FILES as TOKENIZER_FILES
 from tfnlp.convert.tokenizers.byte_pairs import write_task_tokens
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
@@ -46,38 +46,23 @@ def gpt_task_files() -> TaskFiles:
 
 
 def _read(path: str | os.PathLike, architecture: str, dtype: Any = None) -> FineTuned:
-    """Read a fine-tuned checkpoint.
-
-    Args:
-        path: the folder.
-        architecture: the class of transformers that its configuration names.
-        dtype: as in `gpt`.
-    """
+    """Read a fine-tuned checkpoint: see `TaskFiles`."""
     backbone = load_gpt(path, dtype=dtype)
-    weights_path = find_weights(path)
-    config_path = find_one(weights_path.parent, (gpt_huggingface.CONFIGURATION,), "configuration")
     heads = gpt_huggingface.HEADS[backbone.config["norm_first"]]
-    outputs = [name for name, head in heads.items() if head.architecture == architecture]
-    tensors = open_tensors(weights_path)
-    names = table_names(tensors, gpt_huggingface.canonical, ())
-    head = heads[outputs[0]]
-    size = outputs_of(tensors, names, head)
-    output = output_of(config_path, outputs, size)
-    width, biased = backbone.config["hidden_size"], output in ("tag", "span")
-    weights = read_head(tensors, names, head, output, size, width, biased)
-    labels = labels_of(config_path, output, size)
-    spec = stated_spec(config_path, output, labels)
-    found = FineTuned(backbone, architecture, output, labels, weights, spec)
-    ends = _ends(weights_path.parent / NAME)
+    configurations = (gpt_huggingface.CONFIGURATION,)
+    canonical = gpt_huggingface.NAMES[backbone.config["norm_first"]].canonical
+    found = read_task(backbone, path, architecture, heads, canonical, configurations)
+    tokenizer_path = find_weights(path).parent / NAME
+    ends = _ends(tokenizer_path)
     if ends is None:
-        if output in ("tag", "span"):
+        if found.output in ("tag", "span"):
             raise ValueError(
                 f"{path} reads texts without a token before them, which tfnlp's {architecture} "
                 "needs; only classes and scores of whole texts can be read so"
             )
         found.reader = functools.partial(_plain_reader, backbone.make_tokenizer)
         return found
-    return _with_ends(found, ends, weights_path.parent / NAME)
+    return _with_ends(found, ends, tokenizer_path)
 
 
 def _plain_reader(make_tokenizer: Any) -> GPTReader:
@@ -132,13 +117,9 @@ def _write(
     arguments: Mapping[str, Any],
     overwrite: bool = False,
 ) -> None:
-    """Write the folder that the Auto classes of transformers and tfnlp read.
+    """Write the folder that the Auto classes of transformers and tfnlp read: see `TaskFiles`.
 
-    Args:
-        directory: a folder that does not exist yet, or is empty.
-        task_model: the `tfnlp.hub.TaskModel`.
-        arguments: those that made its encoder, without the tokens of the task.
-        overwrite: replace a folder that holds such files and nothing else.
+    The arguments are those that made the encoder, without the tokens of the task.
     """
     spec, norm_first = task_model.spec, arguments["norm_first"]
     head = gpt_huggingface.HEADS[norm_first].get(spec.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tfnlp.convert.encoders.config import written_config
@@ -15,9 +15,10 @@ from tfnlp.convert.encoders.saving import MODEL_FILES, write_model
 from tfnlp.convert.folders import find_one, find_weights, new_folder
 from tfnlp.convert.formats.weight_files import open_tensors
 from tfnlp.convert.heads.config import labels_of, output_of, stated_spec, task_config
-from tfnlp.convert.heads.files import ClassParts, FineTuned, TaskFiles
+from tfnlp.convert.heads.files import ClassParts, FineTuned, TaskFiles, TaskHead
 from tfnlp.convert.heads.tensors import outputs_of, read_head, written_head
 from tfnlp.convert.mapping import table_names, tensors_from_weights
+from tfnlp.convert.pretrained import Pretrained
 
 
 def encoder_task_files(files: EncoderFiles) -> TaskFiles:
@@ -33,24 +34,39 @@ def encoder_task_files(files: EncoderFiles) -> TaskFiles:
 def _read(
     files: EncoderFiles, path: str | os.PathLike, architecture: str, dtype: Any = None
 ) -> FineTuned:
-    """Read a fine-tuned checkpoint.
+    """Read a fine-tuned checkpoint: see `TaskFiles`."""
+    backbone = load_encoder(files, path, dtype=dtype)
+    canonical = files.huggingface.canonical
+    return read_task(backbone, path, architecture, files.tasks, canonical, files.configurations)
+
+
+def read_task(
+    backbone: Pretrained,
+    path: str | os.PathLike,
+    architecture: str,
+    heads: Mapping[str, TaskHead],
+    canonical: Callable[[str], str | None],
+    configurations: Collection[str],
+) -> FineTuned:
+    """Read what a fine-tuned checkpoint holds beside its backbone.
 
     Args:
-        files: the files of the family.
+        backbone: that was loaded from it.
         path: the folder.
         architecture: the class of transformers that its configuration names.
-        dtype: as in the encoder's function.
+        heads: kind of output to the head of the family's checkpoints.
+        canonical: see `table_names`.
+        configurations: names of the configuration.
     """
-    backbone = load_encoder(files, path, dtype=dtype)
     weights_path = find_weights(path)
-    config_path = find_one(weights_path.parent, files.configurations, "configuration")
-    outputs = [name for name, head in files.tasks.items() if head.architecture == architecture]
+    config_path = find_one(weights_path.parent, configurations, "configuration")
+    outputs = {name: head for name, head in heads.items() if head.architecture == architecture}
+    head = next(iter(outputs.values()))
     tensors = open_tensors(weights_path)
-    names = table_names(tensors, files.huggingface.canonical, ())
-    size = outputs_of(tensors, names, files.tasks[outputs[0]])
+    names = table_names(tensors, canonical, ())
+    size = outputs_of(tensors, names, head)
     output = output_of(config_path, outputs, size)
-    width = backbone.config["hidden_size"]
-    weights = read_head(tensors, names, files.tasks[output], output, size, width)
+    weights = read_head(tensors, names, head, output, size, backbone.config["hidden_size"])
     labels = labels_of(config_path, output, size)
     spec = stated_spec(config_path, output, labels)
     return FineTuned(backbone, architecture, output, labels, weights, spec)
@@ -63,15 +79,7 @@ def _write(
     arguments: Mapping[str, Any],
     overwrite: bool = False,
 ) -> None:
-    """Write the folder that the Auto classes of transformers and tfnlp read.
-
-    Args:
-        files: the files of the family.
-        directory: a folder that does not exist yet, or is empty.
-        task_model: the `tfnlp.hub.TaskModel`.
-        arguments: those that made its encoder.
-        overwrite: replace a folder that holds such files and nothing else.
-    """
+    """Write the folder that the Auto classes of transformers and tfnlp read: see `TaskFiles`."""
     parts = _parts(files, task_model, arguments)
     parameters = inspect.signature(files.encoder).parameters.values()
     # A run that was pretrained here keeps only the arguments that it was given.
@@ -88,10 +96,7 @@ def _write(
 
 
 def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -> ClassParts:
-    """Return a fine-tuned model in the names of its class of transformers.
-
-    Arguments are those of `_write`.
-    """
+    """Return a fine-tuned model in the names of its class of transformers."""
     spec, form = task_model.spec, files.huggingface
     head = files.tasks[spec.output]
     if head.pooler and not arguments.get("pooler", True):
@@ -112,7 +117,7 @@ def _parts(files: EncoderFiles, task_model: Any, arguments: Mapping[str, Any]) -
 
 
 def _check_arguments(files: EncoderFiles, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that Hugging Face's configuration has no word for, as DistilBERT's epsilon."""
+    """Refuse arguments that Hugging Face has no word for, as DistilBERT's epsilon."""
     names = files.config
     stated = {*names.sizes.values(), *(each[0] for each in names.numbers.values())}
     stated |= {"activation", "pooler", "seq_length"}

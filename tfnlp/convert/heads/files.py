@@ -10,9 +10,8 @@ import numpy as np
 
 from tfnlp.convert.mapping import Row
 
-SPEC = (
-    "tfnlp_task"  # key of config.json with the settings of a task that Hugging Face has no word for
-)
+# Key of config.json with the settings of a task that Hugging Face has no word for.
+SPEC = "tfnlp_task"
 SPAN = "qa_outputs"
 
 
@@ -25,11 +24,13 @@ class TaskHead:
         dense: layer of the task's model ("classifier", "hidden") to the name of a `Linear`; of
             "span" both layers, start and end, are rows of one `Linear`, `SPAN`.
         pooler: whether the head stands on the encoder's pooler.
+        biased: whether the file holds biases.
     """
 
     architecture: str
     dense: Mapping[str, str]
     pooler: bool = False
+    biased: bool = True
 
     def beginnings(self, pooler: str | None = None) -> list[str]:
         """Return what the names of the head's tensors begin with.

@@ -17,7 +17,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def outputs_of(tensors: Tensors, names: Mapping[str, str], head: TaskHead) -> int:
-    """Return the number of the head's outputs, which is stored as the length of a bias or kernel."""
+    """Return the number of the head's outputs: the rows of its last matrix."""
     last = list(head.dense.values())[-1]
     name = f"{last}.weight"
     shape = tensors.shapes[names[name]] if name in names else ()
@@ -33,7 +33,6 @@ def read_head(
     output: str,
     size: int,
     width: int,
-    biased: bool = True,
 ) -> Arrays:
     """Return the weights of a head by their paths.
 
@@ -47,13 +46,12 @@ def read_head(
         output: the kind of output.
         size: the number of outputs.
         width: of the encoder.
-        biased: whether the file holds biases.
     """
     expected = {}
     for layer, name in head.dense.items():
         rows = width if layer == "hidden" else {"choice": 1, "span": 2}.get(output, size)
         expected[f"{name}.weight"] = (rows, width)
-        if biased:
+        if head.biased:
             expected[f"{name}.bias"] = (rows,)
     held = {name: original for name, original in names.items() if name in expected}
     check_tensors(tensors, held, expected, f"the head of {head.architecture}")

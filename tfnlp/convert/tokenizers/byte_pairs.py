@@ -8,7 +8,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
+from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.convert.tokenizers.writing import (
     CONFIG,
@@ -30,15 +30,9 @@ def find_byte_pairs(
     vocab_size: int,
     loader: str,
 ) -> FoundTokenizer:
-    """Return the tokenizer of `vocab`, or of the files in the folder.
+    """Return the tokenizer of `vocab`, or of the files in the folder: see `TokenizerFiles`.
 
-    Args:
-        make: function of (tokens, merges) to the tokenizer.
-        folder: the checkpoint's folder.
-        vocab: the folder of the vocabulary or its `tokenizer.json`, if it is elsewhere.
-        lowercase: must be None: the vocabulary says it.
-        vocab_size: the model's.
-        loader: the function that reads the checkpoint, for messages.
+    `make` is a function of (tokens, merges) to the tokenizer.
     """
     if lowercase is not None:
         raise ValueError(f"lowercase={lowercase}: a byte-pair vocabulary says itself what it is of")
@@ -48,20 +42,15 @@ def find_byte_pairs(
         path = given
     elif not path.is_file():
         if vocab is None:
-            return FoundTokenizer(functools.partial(_absent, loader))
+            return refused(f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}")
         pairs = ", or ".join(" and ".join(pair) for pair in FILE_NAMES)
         raise FileNotFoundError(f"vocab {given} holds no vocabulary; looked for {pairs}, or {NAME}")
     return FoundTokenizer(functools.partial(_tokenizer, make, path, vocab_size), str(path))
 
 
-def _absent(loader: str) -> Any:
-    raise ValueError(f"the checkpoint has no vocabulary beside it; pass vocab= to {loader}")
-
-
 def _tokenizer(make: Callable[..., Any], path: pathlib.Path, vocab_size: int) -> Any:
     tokens, merges = read_bpe(path) if path.is_dir() else _read_json(path)
-    if len(tokens) > vocab_size:
-        check_size(f"in {path}", len(tokens), vocab_size)
+    check_size(f"in {path}", len(tokens), vocab_size)
     return make((tokens, merges))
 
 
@@ -124,7 +113,7 @@ def sentence_byte_pairs(make: Callable[..., Any], kind: str) -> TokenizerFiles:
         ends = special["cls_token"], special["sep_token"]
         in_order = sorted(set(special.values()), key=tokens.index)
         mask = special["mask_token"]
-        write_sentence_json(folder, tokens, tokenizer.merges, in_order, ends, after_spaces=mask)
+        write_sentence_json(folder, tokens, tokenizer.merges, in_order, ends, mask)
         special["mask_token"] = after_spaces(mask)
         write_config(
             folder, kind, max_length, {**special, "bos_token": ends[0], "eos_token": ends[1]}

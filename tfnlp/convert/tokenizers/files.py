@@ -25,8 +25,9 @@ class TokenizerFiles(NamedTuple):
     """The reader and the writer of a family's tokenizer.
 
     Attributes:
-        find: function of (folder, `vocab` or None, `lowercase` or None, the model's vocab_size,
-            name of the loader for messages) to a `FoundTokenizer`.
+        find: function of (the checkpoint's folder, `vocab`: the vocabulary if it is elsewhere,
+            `lowercase`: instead of what the files say, the model's vocab_size, name of the loader
+            for messages) to a `FoundTokenizer`.
         write: function of (folder, tokenizer, longest sequence) that writes the files which
             `find` and transformers read.
         names: names of those files.
@@ -44,3 +45,15 @@ def check_size(where: str, tokens: int, vocab_size: int) -> None:
             f"vocabulary {where} has {tokens} tokens, but the model's vocab_size is "
             f"{vocab_size}; it belongs to another checkpoint"
         )
+
+
+def refused(reason: str, path: str | None = None, lowercase: bool | None = None) -> FoundTokenizer:
+    """Return what stands for a vocabulary that is absent or can't be read.
+
+    The weights are as good as ever; who asks for the tokenizer is told.
+    """
+
+    def make() -> Any:
+        raise ValueError(reason)
+
+    return FoundTokenizer(make, path, lowercase)

@@ -9,8 +9,18 @@ import pathlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tokenizers import (
+    AddedToken,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
+from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, TokenizerJson, read_tokenizer_json
 from tfnlp.convert.tokenizers.writing import CONFIG, write_config
 from tfnlp.text.lines import shown
@@ -42,20 +52,16 @@ def find_sentencepiece(
     vocab_size: int,
     loader: str,
 ) -> FoundTokenizer:
-    """Return the tokenizer of `vocab`, or of `spiece.model` or `tokenizer.json` in the folder.
+    """Return the tokenizer of `vocab`, or of `spiece.model` or `tokenizer.json`.
 
-    Args:
-        folder: the checkpoint's folder.
-        vocab: the vocabulary, if it is elsewhere.
-        lowercase: instead of what the files say; without them, True.
-        vocab_size: the model's.
-        loader: the function that reads the checkpoint, for messages.
+    See `TokenizerFiles`; where nothing says it, text is lower-cased.
     """
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / MODEL_FILE
     if vocab is None and not path.exists():
         path = folder / NAME
         if not path.exists():
-            return FoundTokenizer(functools.partial(_absent, loader), None, lowercase)
+            absent = f"the checkpoint has no {MODEL_FILE} or {NAME} beside it"
+            return refused(f"{absent}; pass vocab= to {loader}", lowercase=lowercase)
     try:
         if path.suffix == ".json":
             model, stated = _of_json(read_tokenizer_json(path))
@@ -63,8 +69,7 @@ def find_sentencepiece(
             stated = _lowercase(folder)
             model, _ = read_pieces(path)
     except ValueError as error:
-        # The weights are as good as ever; who asks for the tokenizer is told.
-        return FoundTokenizer(functools.partial(_refuse, str(error)), str(path), lowercase)
+        return refused(str(error), str(path), lowercase)
     check_size(str(path), len(read_pieces(model)[1]), vocab_size)
     lowercase = stated if lowercase is None else lowercase
     return FoundTokenizer(functools.partial(_tokenizer, model, lowercase), str(path), lowercase)
@@ -84,16 +89,6 @@ def write_sentencepiece(folder: str, tokenizer: Any, max_length: int) -> None:
 
 
 def _write_json(folder: str, tokenizer: Any) -> None:
-    from tokenizers import (
-        AddedToken,
-        Tokenizer,
-        decoders,
-        models,
-        normalizers,
-        pre_tokenizers,
-        processors,
-    )
-
     made = Tokenizer(models.Unigram(piece_scores(tokenizer.model), tokenizer.unk_id, False))
     steps = [normalizers.Replace(*quotes) for quotes in _QUOTES]
     if tokenizer.lowercase:
@@ -159,16 +154,6 @@ def _lowercase(folder: pathlib.Path) -> bool:
             "expected true and false, or false and true"
         )
     return lowercase
-
-
-def _absent(loader: str) -> Any:
-    raise ValueError(
-        f"the checkpoint has no {MODEL_FILE} or {NAME} beside it; pass vocab= to {loader}"
-    )
-
-
-def _refuse(reason: str) -> Any:
-    raise ValueError(reason)
 
 
 def _tokenizer(model: bytes, lowercase: bool) -> SentencePieceTokenizer:

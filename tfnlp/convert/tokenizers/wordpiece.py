@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfnlp.convert.formats.json_files import read_json
-from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size
+from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
 from tfnlp.convert.tokenizers.tokenizer_json import NAME, read_tokenizer_json
 from tfnlp.convert.tokenizers.writing import CONFIG, write_config, write_wordpiece_json
 from tfnlp.text.lines import shown, write_text
@@ -71,20 +71,13 @@ def find_wordpiece(
     vocab_size: int,
     loader: str,
 ) -> FoundTokenizer:
-    """Return the tokenizer of `vocab`, or of `vocab.txt` or `tokenizer.json` in the folder.
-
-    Args:
-        folder: the checkpoint's folder.
-        vocab: the vocabulary, if it is elsewhere.
-        lowercase: instead of the answer of `is_lowercase`, or of `tokenizer.json`.
-        vocab_size: the model's.
-        loader: the function that reads the checkpoint, for messages.
-    """
+    """Return the tokenizer of `vocab.txt` or `tokenizer.json`: see `TokenizerFiles`."""
     path = pathlib.Path(os.fspath(vocab)) if vocab is not None else folder / _VOCABULARY
     if vocab is None and not path.exists():
         path = folder / NAME
         if not path.exists():
-            return FoundTokenizer(functools.partial(_absent, loader), None, lowercase)
+            absent = f"the checkpoint has no {_VOCABULARY} or {NAME} beside it"
+            return refused(f"{absent}; pass vocab= to {loader}", lowercase=lowercase)
     if path.suffix == ".json" and path.is_file():
         return _of_json(path, lowercase, vocab_size)
     tokens = vocabulary_lines(path)
@@ -105,22 +98,11 @@ def _of_json(path: pathlib.Path, lowercase: bool | None, vocab_size: int) -> Fou
         if prefix != CONTINUATION:
             found.refuse("model.continuing_subword_prefix", prefix, CONTINUATION)
     except ValueError as error:
-        # The weights are as good as ever; who asks for the tokenizer is told.
-        return FoundTokenizer(functools.partial(_refuse, str(error)), str(path), lowercase)
+        return refused(str(error), str(path), lowercase)
     lowercase = stated if lowercase is None else lowercase
     return FoundTokenizer(
         functools.partial(_tokenizer, found.tokens, lowercase), str(path), lowercase
     )
-
-
-def _absent(loader: str) -> Any:
-    raise ValueError(
-        f"the checkpoint has no {_VOCABULARY} or {NAME} beside it; pass vocab= to {loader}"
-    )
-
-
-def _refuse(reason: str) -> Any:
-    raise ValueError(reason)
 
 
 def _tokenizer(vocabulary: str | list[str], lowercase: bool | None) -> WordPieceTokenizer:

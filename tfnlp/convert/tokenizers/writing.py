@@ -86,7 +86,7 @@ def write_sentence_json(
     merges: Sequence[tuple[str, str]],
     special: Sequence[str],
     ends: tuple[str, str],
-    after_spaces: str | None = None,
+    mask: str,
 ) -> None:
     """Write the `tokenizer.json` of a byte-level BPE with tokens around texts, as RoBERTa's.
 
@@ -95,13 +95,13 @@ def write_sentence_json(
         tokens, merges: the vocabulary.
         special: its special tokens.
         ends: those before and after a text.
-        after_spaces: the special token that takes the place of the spaces before it, as `<mask>`.
+        mask: the special token that takes the place of the spaces before it.
     """
     ids = {token: i for i, token in enumerate(tokens)}
     tokenizer = _bytes(ids, merges)
     before, after = ((token, ids[token]) for token in ends)
     tokenizer.post_processor = processors.RobertaProcessing(after, before, **_BYTES)
-    added = (AddedToken(t, lstrip=t == after_spaces, normalized=False) for t in special)
+    added = (AddedToken(t, lstrip=t == mask, normalized=False) for t in special)
     tokenizer.add_special_tokens(list(added))
     tokenizer.save(os.path.join(folder, NAME))
 
