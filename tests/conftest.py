@@ -32,6 +32,17 @@ tf.config.set_logical_device_configuration(
 pytest.register_assert_rewrite("tests.cli.command", "tests.cli.toy_tasks")
 
 
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A function of a family's name: its toy, made once for this run of pytest (tests/made.py)."""
+    from tests.made import Made
+
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # which the workers share
+    return lambda family: Made(folder / "made", family)
+
+
 @pytest.fixture(autouse=True)
 def clean_state():
     """The same random numbers for each test, and no dtype policy left over from another."""

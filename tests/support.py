@@ -1,6 +1,8 @@
 """Golden files, data sets beside the repository, and Python processes for tests."""
 
 import contextlib
+import functools
+import json
 import math
 import os
 import pathlib
@@ -19,12 +21,31 @@ SHARED = pathlib.Path(os.environ.get("TFNLP_SHARED_DATA", ROOT.parent / "shared"
 # Environment of a process with JAX that compiles many small programs, which takes most of its time.
 QUICK_JAX = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_backend_optimization_level=0"}
 
-# Runs a script as `python SCRIPT` does, but every import of tfnlp fails.
+# Runs scripts one after another, as `python SCRIPT` does, but every import of tfnlp fails.
 _WITHOUT_TFNLP = """
-import pathlib, sys
+import contextlib, gc, io, json, os, sys, traceback
 sys.modules["tfnlp"] = None
-del sys.argv[0]
-exec(compile(pathlib.Path(sys.argv[0]).read_text(encoding="utf-8"), sys.argv[0], "exec"))
+answers = os.fdopen(os.dup(1), "w")
+for line in sys.stdin:
+    name, source, arguments, folder = json.loads(line)
+    sys.argv, home, modules = [name, *arguments], os.getcwd(), dict(sys.modules)
+    os.chdir(folder)
+    said, error, status = io.StringIO(), "", 0
+    try:
+        with contextlib.redirect_stdout(said):
+            exec(compile(source, name, "exec"), {"__name__": "__main__"})
+    except SystemExit as stop:
+        status = stop.code or 0
+    except BaseException:
+        status, error = 1, traceback.format_exc()
+    os.chdir(home)
+    for blocked in [name for name, module in sys.modules.items() if module is None]:
+        if modules.get(blocked) is not None:
+            sys.modules[blocked] = modules[blocked]
+        elif blocked not in modules:
+            del sys.modules[blocked]
+    gc.collect()
+    print(json.dumps([status, said.getvalue(), error]), file=answers, flush=True)
 """
 
 
@@ -54,7 +75,8 @@ def run_python(
 ) -> subprocess.CompletedProcess:
     """Run `python SCRIPT ARGUMENTS` in a new interpreter and wait for it.
 
-    A new interpreter that imports TensorFlow takes 5 to 10 seconds: mark such tests `slow`.
+    A new interpreter that imports TensorFlow takes 5 to 10 seconds: mark such tests `slow`. One
+    interpreter, started once, runs all scripts that have no tfnlp and no `env` of their own.
 
     Args:
         script: the path of a Python file, or Python code.
@@ -68,22 +90,48 @@ def run_python(
     Returns:
         The finished process; its `stdout` and `stderr` are strings.
     """
-    command = [script] if isinstance(script, pathlib.Path) else ["-c", script]
-    if without_tfnlp:
-        if isinstance(script, pathlib.Path):
-            command = ["-P", "-c", _WITHOUT_TFNLP, script]
-        else:
-            command = ["-P", "-c", 'import sys; sys.modules["tfnlp"] = None\n' + script]
-    done = subprocess.run(
-        [sys.executable, *map(str, [*command, *arguments])],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, **(env or {})},
-    )
+    arguments = [str(argument) for argument in arguments]
+    name, source = "-c", script
+    if isinstance(script, pathlib.Path):
+        name, source = str(script), script.read_text(encoding="utf-8")
+    if without_tfnlp and env is None:
+        done = _run_without_tfnlp(name, source, arguments, os.fspath(folder or os.getcwd()))
+    else:
+        command = ["-c", source] if name == "-c" else [name]
+        if without_tfnlp:
+            command = ["-P", "-c", 'import sys; sys.modules["tfnlp"] = None\n' + source]
+        done = subprocess.run(
+            [sys.executable, *command, *arguments],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env={**os.environ, **(env or {})},
+        )
     if check and done.returncode:
         pytest.fail(f"exit status {done.returncode}: {done.stderr[-3000:]}")
     return done
+
+
+@functools.cache
+def _process_without_tfnlp() -> subprocess.Popen:
+    """Start the process that ends with this one, whose end its standard input tells it."""
+    command, pipe = [sys.executable, "-P", "-c", _WITHOUT_TFNLP], subprocess.PIPE
+    return subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
+    )
+
+
+def _run_without_tfnlp(
+    name: str, source: str, arguments: list[str], folder: str
+) -> subprocess.CompletedProcess:
+    process = _process_without_tfnlp()
+    process.stdin.write(json.dumps([name, source, arguments, folder]) + "\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        _process_without_tfnlp.cache_clear()
+        pytest.fail(f"the process that ran {name} without tfnlp ended with {process.wait()}")
+    return subprocess.CompletedProcess([name, *arguments], *json.loads(answer))
 
 
 def start_python(
