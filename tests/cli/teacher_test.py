@@ -1,4 +1,4 @@
-"""`tfnlp finetune --teacher` and `--keep-layers`: every task, resumed runs, and refusals."""
+"""`tfnlp finetune --teacher`: every task, resumed runs, and refusals."""
 
 import json
 import shutil
@@ -16,7 +16,6 @@ from tests.cli.toy_tasks import (
 )
 from tests.support import kill_at_checkpoint, start_python
 from tfnlp import finetune, load
-from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.teaching import Teaching
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # several trainings a test
@@ -50,17 +49,13 @@ def predictions(run):
 
 # Labels and a CRF are refused with a teacher.
 @pytest.mark.parametrize("name", [name for name in TASKS if name not in ("crf", "labels")])
-def test_a_student_of_the_teachers_layers(name, files, teachers, tmp_path, capsys):
+def test_a_student_of_each_task(name, files, teachers, tmp_path, capsys):
     teacher, run = teachers(name), tmp_path / "student"
-    command = student(name, teacher, files, run, "--teacher", teacher, "--keep-layers", "0")
-    assert tfnlp(*command) == 0
-    out, err = capsys.readouterr()
-    assert f"its teacher {teacher} has 0." in out
-    assert f"{teacher}: its head is left out; a new one is learnt" in err
+    assert tfnlp(*student(name, BERT, files, run, "--teacher", teacher)) == 0
+    assert f"its teacher {teacher} has 0." in capsys.readouterr().out
     config = json.loads((run / "config.json").read_text())
-    assert config["backbone"]["arguments"]["num_layers"] == 1
     assert config["teacher"]["path"] == str(teacher)
-    wanted = {"distillation_weight": 0.5, "temperature": 2.0, "keep_layers": [0]}
+    wanted = {"distillation_weight": 0.5, "temperature": 2.0}
     assert config["training"].items() >= wanted.items()
     assert not (run / "soft_targets.npz").exists()
     assert "distillation_loss" in load(run).history.train[0]
@@ -197,30 +192,8 @@ def _interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
-def test_layers_that_cannot_be_kept(files, tmp_path, capsys):
-    def refused(model, *layers):
-        command = student("classify", model, files, tmp_path / "run", "--keep-layers", *layers)
-        assert tfnlp(*command) == 1
-        return error(capsys)
-
-    assert "layers=[0, 9] must be some of 0 to" in refused(BERT, 0, 9)
-    assert "layers=[1, 0] must be some of" in refused(BERT, 1, 0)
-    for kind in ("albert", "elmo"):
-        assert "has no layers of their own" in refused(backbone(kind, tmp_path), 0)
-    exported = tmp_path / "exported"
-    assert tfnlp("export", "--model", BERT, "--output", exported) == 0
-    assert f"--keep-layers needs a run or a checkpoint; {exported}" in refused(exported, 0)
-
-
 def test_a_student_with_low_rank_updates(files, teachers, tmp_path, capsys):
-    """It is a teacher, and a source of layers, as it predicts: with the updates in its matrices."""
     name, teacher, run = "classify", teachers("classify"), tmp_path / "run"
-    more = ("--teacher", teacher, "--keep-layers", "1", "--lora", "2", "--learning-rate", "0.05")
+    more = ("--teacher", teacher, "--lora", "2", "--learning-rate", "0.05")
     assert tfnlp(*student(name, BERT, files, run, *more)) == 0
     assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
-    found, small = load(run), with_kept_layers(run, [0], None)
-    for weight in small.encoder.weights:
-        (same,) = (w for w in found.task_model.model.weights if w.path == weight.path)
-        np.testing.assert_array_equal(weight.numpy(), same.numpy())
-    with pytest.raises(ValueError, match="made of some layers .* adapters fit no published model"):
-        found.export(tmp_path / "peft", format="peft")

@@ -37,11 +37,6 @@ def copied_roberta():
     return models.encoder_for_tasks(models.roberta, encoder, table.BERT, dropout=0.3)
 
 
-def fewer_layers():
-    encoder = models.bert(**table.BERT)
-    return models.with_layers(models.bert, encoder, table.BERT, layers=[0])[0]
-
-
 def low_rank():
     model = table.MODELS["bert class"][0]()
     randomize(model, np.random.default_rng(0), 0.3)  # what is not trained, too
@@ -69,7 +64,6 @@ MODELS = {
     "bert copied": (copied_bert, table.ONE),
     "roberta copied": (copied_roberta, table.ONE),
     "gpt with extra tokens": (longer_gpt, table.TEXT),
-    "bert fewer layers": (fewer_layers, table.ONE),
     "bert low rank": (low_rank, table.ONE),
 }
 # Public functions of `tfnlp.models` that make no model.

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.training import toy
 from tests.training.toy import ToyBatches, assert_same, two_replicas, weights
-from tfnlp import models, training
+from tfnlp import models
 from tfnlp.training import LayerRates, layer_groups
 
 toy_model = functools.partial(toy.toy_model, num_layers=2)
@@ -109,53 +109,6 @@ def test_a_decay_of_one_is_no_decay():
     assert_same(weights(plain), weights(trainer))
 
 
-OPTIMIZERS = {
-    "adamw": lambda: training.AdamW(weight_decay=0.1),
-    "lamb": lambda: training.LAMB(weight_decay=0.1),
-    # So small that the square of the smallest gradient changes it.
-    "adagrad": lambda: training.Adagrad(initial_accumulator=1e-9, weight_decay=0.1),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPTIMIZERS)
-def test_groups_are_unfrozen_from_the_top(name):
-    optimizer = OPTIMIZERS[name]()
-    rates = LayerRates(unfreeze_every=2)
-    trainer = toy_trainer(optimizer=optimizer, learning_rate=1e-2, layer_rates=rates)
-    groups, before = toy_groups(), weights(trainer)
-    slots = {key: slot.numpy() for key, slot in optimizer.slots.items()}
-    paths = [v.path for v in trainer.task.model.trainable_variables]
-    first_norm = trainer.fit(ToyBatches(), 1, progress=False).train[0]["gradient_norm"]
-    head = [g for g, n in zip(toy_gradients(ToyBatches().batch(0)), groups, strict=True) if n == 3]
-    np.testing.assert_allclose(first_norm, norm_of(head), rtol=1e-4)
-    for step in (1, 2, 3, 5, 6, 7):
-        for path, old, new, group in zip(paths, before, weights(trainer), groups, strict=True):
-            moved = step > 2 * (3 - group)  # after so many updates
-            assert np.array_equal(old, new) == (not moved), (path, step)
-            for slot in optimizer.slot_names:
-                same = np.array_equal(slots[f"{slot}/{path}"], optimizer.slots[f"{slot}/{path}"])
-                assert same == (not moved), (slot, path, step)
-        if step < 7:
-            trainer.fit(ToyBatches(), step + (2 if step == 3 else 1), progress=False)
-
-
-def test_bias_correction_counts_from_the_unfreezing():
-    # Adam's first step is the rate for every weight whose gradient is not tiny.
-    optimizer = training.AdamW(weight_decay=0.0, epsilon=1e-12, bias_correction=True)
-    rates = LayerRates(decay=0.5, unfreeze_every=3)
-    trainer = toy_trainer(optimizer=optimizer, learning_rate=1e-3, layer_rates=rates)
-    kernels = [
-        trainer.task.model.get_layer(f"layer_{block}").output_dense.kernel for block in (1, 0)
-    ]
-    for number, kernel in enumerate(kernels, 1):
-        trainer.fit(ToyBatches(), 3 * number, progress=False)
-        before = kernel.numpy()
-        trainer.fit(ToyBatches(), 3 * number + 1, progress=False)
-        moved = np.abs(kernel.numpy() - before)
-        np.testing.assert_allclose(np.median(moved), 1e-3 * 0.5**number, rtol=1e-3)
-
-
 VARIANTS = {
     "two replicas, accumulated": dict(strategy=two_replicas, accumulation=2),
     "XLA, three steps a call": dict(jit_compile=True, steps_per_call=3),
@@ -166,7 +119,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_split_of_the_batch_gives_the_same_weights(name):
     def train(strategy=lambda: None, **arguments):
-        rates = LayerRates(decay=0.7, frozen=1, unfreeze_every=2)
+        rates = LayerRates(decay=0.7, frozen=1)
         trainer = toy_trainer(strategy(), layer_rates=rates, **arguments)
         trainer.fit(ToyBatches(), 5, log_every=5, progress=False)
         return [v.numpy() for v in trainer.task.model.variables if v.dtype == "float32"]
@@ -177,22 +130,6 @@ def test_every_split_of_the_batch_gives_the_same_weights(name):
         toy_groups() >= 1
     )
     assert_same(one, train(**VARIANTS[name]), atol=2e-5)
-
-
-@pytest.mark.slow
-def test_resume_during_the_unfreezing_is_bit_identical(tmp_path):
-    def train(directory, steps):
-        rates = LayerRates(decay=0.7, frozen=1, unfreeze_every=2)
-        optimizer = training.AdamW(bias_correction=True)
-        trainer = toy_trainer(
-            dropout=0.2, optimizer=optimizer, layer_rates=rates, directory=tmp_path / directory
-        )
-        trainer.fit(ToyBatches(), steps, progress=False)
-        return [v.numpy() for v in trainer.task.model.variables if v.dtype == "float32"]
-
-    whole = train("a", 6)
-    train("b", 3)
-    assert_same(whole, train("b", 6))
 
 
 def test_something_must_be_left_to_train():

@@ -18,22 +18,20 @@ class Adaptation:
 
     Attributes:
         low_rank: The arguments of `tfnlp.layers.LowRank`, or None.
-        trained, frozen: Patterns, see `tfnlp.models.train_weights`.
+        trained: A pattern, see `tfnlp.models.train_weights`, or None.
     """
 
     low_rank: Mapping[str, Any] | None = None
-    trained: tuple[str, ...] = ()
-    frozen: tuple[str, ...] = ()
+    trained: str | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.low_rank or self.trained or self.frozen)
+        return self.low_rank is not None or self.trained is not None
 
     def config(self) -> dict[str, Any]:
         """Return the section of `config.json`."""
         return {
             "low_rank": None if self.low_rank is None else dict(self.low_rank),
-            "trained": list(self.trained),
-            "frozen": list(self.frozen),
+            "trained": self.trained,
         }
 
     def apply(self, encoder: keras.Model) -> None:
@@ -46,12 +44,11 @@ class Adaptation:
 
         if self.low_rank is not None:
             models.add_low_rank(encoder, layers.LowRank(**self.low_rank))
-        if self.trained or self.frozen:
+        if self.trained is not None:
             try:
-                models.train_weights(encoder, self.trained, self.frozen)
+                models.train_weights(encoder, self.trained)
             except ValueError as error:
-                name = "train_weights" if self.trained else "freeze_weights"
-                raise ValueError(f"`{name}`: {error}") from error
+                raise ValueError(f"`train_weights`: {error}") from error
 
     def finish(self, model: keras.Model) -> None:
         """Make a trained model an ordinary one: updates are merged, all weights trained again."""
@@ -77,7 +74,9 @@ def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
     from tfnlp.layers import LowRank
 
     try:
-        found = Adaptation(section["low_rank"], tuple(section["trained"]), tuple(section["frozen"]))
+        found = Adaptation(section["low_rank"], section["trained"])
+        if not isinstance(found.trained, str | None):
+            raise TypeError(f"trained is {found.trained!r:.60}, not a string")
         if found.low_rank is not None:
             LowRank(**found.low_rank)
     except (KeyError, TypeError, ValueError) as error:
@@ -93,18 +92,17 @@ def adaptation_asked(config: Any) -> Adaptation:
     Raises:
         ValueError: for an argument of `lora` without it.
     """
-    patterns = tuple(config.train_weights), tuple(config.freeze_weights)
     if config.lora is None:
         for name in ("lora_matrices", "lora_alpha", "lora_dropout"):
             if name in config.given:
                 raise ValueError(f"`{name}` is for low-rank updates; give `lora`, their rank, too")
-        return Adaptation(None, *patterns)
+        return Adaptation(None, config.train_weights)
     from tfnlp.layers import LowRank
 
     low_rank = LowRank(
         config.lora, tuple(config.lora_matrices), config.lora_alpha, config.lora_dropout
     )
-    return Adaptation(low_rank.config(), *patterns)
+    return Adaptation(low_rank.config(), config.train_weights)
 
 
 def check_adaptation(adaptation: Adaptation, loaded: Any, features: str | None) -> None:
@@ -115,10 +113,7 @@ def check_adaptation(adaptation: Adaptation, loaded: Any, features: str | None) 
     """
     if not adaptation:
         return
-    if adaptation.low_rank is not None:
-        given = "lora"
-    else:
-        given = "train_weights" if adaptation.trained else "freeze_weights"
+    given = "train_weights" if adaptation.low_rank is None else "lora"
     if features is not None:
         raise ValueError(
             f"`{given}` is for models that are trained themselves; with `features` all of their "

@@ -59,7 +59,6 @@ from tfnlp.models.elmo import (
     elmo_pretrainer,
 )
 from tfnlp.models.feature_tasks import FEATURES, WORDS_ALONE, feature_task, select_layers
-from tfnlp.models.fewer_layers import with_layers
 from tfnlp.models.generation import generate
 from tfnlp.models.glove import glove
 from tfnlp.models.gpt import (
@@ -208,5 +207,4 @@ __all__ = [
     "transformer",
     "unpacked_task",
     "word2vec",
-    "with_layers",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import keras
 
@@ -83,54 +82,33 @@ def low_rank_updates(model: keras.Model) -> list[tuple[str, BuiltDense, tuple[st
     ]
 
 
-def train_weights(
-    model: keras.Model, trained: Sequence[str] = (), frozen: Sequence[str] = ()
-) -> int:
-    """Choose by patterns which weights of a model are trained.
+def train_weights(model: keras.Model, pattern: str) -> int:
+    """Train those weights of a model alone in whose path a pattern is found.
 
-    A weight that is trained now stays so if a pattern of `trained` is found in its path (or there
-    are none) and no pattern of `frozen` is. `trained=["/bias$", "/beta$"]` is BitFit (Ben Zaken et
-    al. 2022); `frozen=["_embedding/", "layer_[0-5]/"]` keeps the embeddings and six blocks.
+    `"/(bias|beta)$"` is BitFit (Ben Zaken et al. 2022). A weight that is not trained now stays so.
 
     Args:
         model: changed in place.
-        trained, frozen: regular expressions, searched for in paths such as
-            "layer_0/attention/qkv/bias" or "token_embedding/embeddings".
+        pattern: regular expression, searched for in paths such as "layer_0/attention/qkv/bias" or
+            "token_embedding/embeddings".
 
     Returns:
         the number of weights that are trained.
 
     Raises:
-        ValueError: for a pattern that is no regular expression or is found in no path, or if
-            nothing of the model would be trained.
+        ValueError: for a pattern that is no regular expression or is found in no path.
     """
-    variables = model.trainable_variables
-    found = {}
-    for name, patterns in (("trained", trained), ("frozen", frozen)):
-        found[name] = [_paths_with(pattern, name, variables) for pattern in patterns]
-    kept = set.union(*found["trained"]) if trained else {v.path for v in variables}
-    kept -= set().union(*found["frozen"])
-    if not kept:
-        raise ValueError(
-            f"trained={list(trained)} and frozen={list(frozen)} leave nothing of {model.name} to "
-            "train"
-        )
-    for variable in variables:
-        variable.trainable = variable.path in kept
-    return count_trained(model)
-
-
-def _paths_with(pattern: str, name: str, variables: Sequence[keras.Variable]) -> set[str]:
-    """Return the paths of the weights in which a pattern is found."""
     try:
         compiled = re.compile(pattern)
     except re.error as error:
-        raise ValueError(f"{name}={pattern!r} is no regular expression: {error}") from error
-    paths = {v.path for v in variables if compiled.search(v.path)}
-    if not paths:
+        raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+    variables = model.trainable_variables
+    if not any(compiled.search(v.path) for v in variables):
         some = ", ".join(v.path for v in variables[:3])
-        raise ValueError(f"{name}={pattern!r} is found in no weight; there are {some}, ...")
-    return paths
+        raise ValueError(f"{pattern!r} is found in no weight; there are {some}, ...")
+    for variable in variables:
+        variable.trainable = compiled.search(variable.path) is not None
+    return count_trained(model)
 
 
 def count_trained(model: keras.Model) -> int:

@@ -140,10 +140,6 @@ class FinetuneConfig(
     freeze: int = option(
         0, "keep the embeddings and N-1 layers", at_least=0, metavar="N", group="optimisation"
     )
-    unfreeze_every: float | None = option(
-        None, "train the head alone, then a layer more every so often",
-        above=0, metavar="EPOCHS", group="optimisation",
-    )  # fmt: skip
     lora: int | None = option(
         None,
         "train low-rank updates of the matrices (LoRA) and the head alone: their rank",
@@ -160,14 +156,10 @@ class FinetuneConfig(
     lora_dropout: float = option(
         0.0, "rate on the inputs of the updates", at_least=0, below=1, group="parts of the model"
     )
-    train_weights: list[str] = option(
-        [],
-        "train the weights in whose path one of these regular expressions is found, and the head; "
-        "BitFit: '/(bias|beta)$'",
-        metavar="REGEX", group="parts of the model",
-    )  # fmt: skip
-    freeze_weights: list[str] = option(
-        [], "do not train the weights in whose path one of these is found, such as 'layer_[0-3]/'",
+    train_weights: str | None = option(
+        None,
+        "train the weights in whose path this regular expression is found, and the head; BitFit: "
+        "'/(bias|beta)$'",
         metavar="REGEX", group="parts of the model",
     )  # fmt: skip
     seeds: list[int] = option(
@@ -203,11 +195,6 @@ class FinetuneConfig(
     unlabelled: Any = option(
         None, "more examples, of which the teacher alone says what they are",
         metavar="FILE", group="teacher",
-    )  # fmt: skip
-    keep_layers: list[int] = option(
-        [], "make a smaller model of these layers of MODEL, counted from 0, such as 0 2 5; MODEL "
-        "may then be a fine-tuned run, too",
-        at_least=0, metavar="N", group="model",
     )  # fmt: skip
 
     def check(self) -> None:
@@ -287,7 +274,7 @@ class AnswerConfig(FinetuneConfig):
 _HIDDEN = (
     "features", "units", "lstm_layers", "word_embeddings", "cache", "pack", "lm_weight",
     "batch_tokens", "class_weights", "label_smoothing", "teacher", "distillation_weight",
-    "unlabelled", "keep_layers", "folds",
+    "unlabelled", "folds",
 )  # fmt: skip
 
 
@@ -364,7 +351,7 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
             weight_decay=0.01,
             dropout=0.1,
         )
-        if config.lora is not None or config.train_weights:
+        if config.lora is not None or config.train_weights is not None:
             rate = FEW_WEIGHTS * defaults["learning_rate"]
             defaults["learning_rate"] = float(f"{min(2e-3, rate):.1e}")
     settings = {
@@ -373,15 +360,12 @@ def settings_of(config: FinetuneConfig, backbone: Any, features: str | None) -> 
     }
     for name in (
         "batch_size", "accumulation", "clip_norm", "optimizer", "layer_decay", "freeze",
-        "unfreeze_every",
     ):  # fmt: skip
         settings[name] = getattr(config, name)
     if config.batch_tokens is not None:
         settings["batch_tokens"] = config.batch_tokens
     if config.pack:
         settings["pack"] = True
-    if config.keep_layers:
-        settings["keep_layers"] = config.keep_layers
     if config.teacher is not None:
         settings["distillation_weight"] = config.distillation_weight
         settings["temperature"] = config.temperature

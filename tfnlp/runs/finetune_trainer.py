@@ -11,7 +11,6 @@ def make_trainer(
     task: Any,
     settings: dict[str, Any],
     steps: int,
-    steps_per_epoch: float,
     folder: str | None,
     seed: int,
 ) -> Any:
@@ -23,18 +22,14 @@ def make_trainer(
         task: See `tfnlp.tasks`.
         settings: See `tfnlp.runs.finetune_config.settings_of`.
         steps: Updates of the run.
-        steps_per_epoch: Updates for all examples once.
         folder: The run's; None: no checkpoints.
         seed: Of dropout.
     """
     from tfnlp import training
 
     more = {}
-    if settings["layer_decay"] != 1 or settings["freeze"] or settings["unfreeze_every"]:
-        every = settings["unfreeze_every"]
-        every = every and max(1, round(every * steps_per_epoch))
-        rates = training.LayerRates(settings["layer_decay"], settings["freeze"], every)
-        more["layer_rates"] = rates
+    if settings["layer_decay"] != 1 or settings["freeze"]:
+        more["layer_rates"] = training.LayerRates(settings["layer_decay"], settings["freeze"])
     warmup = int(settings["warmup"] * steps)
     return training.Trainer(
         task,

@@ -32,7 +32,6 @@ from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
 from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
 from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
-from tfnlp.runs.kept_layers import with_kept_layers
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.peft_export import base_name
 from tfnlp.runs.several import is_single, run_all
@@ -106,10 +105,7 @@ class Finetuning:
             self._folds = fold_numbers(task, self.every, config.folds)
             self._divide(0)
         output = None if config.restart else config.output
-        if config.keep_layers:
-            self.backbone = with_kept_layers(config.model, config.keep_layers, output)
-        else:
-            self.backbone = task_folder.load_backbone(config.model, output)
+        self.backbone = task_folder.load_backbone(config.model, output)
         self.fitting = self.backbone.family.fitting
         # A family that can't be fine-tuned as a whole is used for features.
         frozen = self.fitting.fine_tuned is None
@@ -227,7 +223,7 @@ class Finetuning:
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
         epoch = batches.steps_per_epoch
         learnt = task_of(model, settings)
-        trainer = make_trainer(*shared, learnt, settings, steps, epoch, folder, seed)
+        trainer = make_trainer(*shared, learnt, settings, steps, folder, seed)
         print(
             f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
             f"measure on; {steps} steps of {shown_size(settings, batches)}\n"

@@ -45,11 +45,6 @@ def export_adapters(
             "adapters do not hold; `format` huggingface writes the whole model"
         )
     task_model, config, _, results, _ = load_task(run.folder, merged=False)
-    if base is None and config["training"].get("keep_layers"):
-        raise ValueError(
-            f"{run.path} was made of some layers of a model, with `keep_layers`, so that its "
-            "adapters fit no published model; `format` huggingface writes the whole model"
-        )
     base = base or (results or {}).get("base")
     if base is None:
         raise ValueError(f"{run.path} does not say which model it was made from; give `base`")

@@ -145,7 +145,7 @@ class SentenceTrainingRuns:
         batches = self._batches(settings, seed)
         epoch = batches.steps_per_epoch
         steps = max(1, math.ceil(settings["epochs"] * epoch))
-        trainer = make_trainer(config, self.strategy, task, settings, steps, epoch, folder, seed)
+        trainer = make_trainer(config, self.strategy, task, settings, steps, folder, seed)
         print(
             f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
             f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on\n"

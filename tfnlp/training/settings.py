@@ -29,8 +29,7 @@ def layer_rate_settings(layer_rates: LayerRates | None) -> dict[str, Any] | None
     """Return the arguments of a `LayerRates`."""
     if layer_rates is None:
         return None
-    names = ("decay", "frozen", "unfreeze_every")
-    return {name: getattr(layer_rates, name) for name in names}
+    return {"decay": layer_rates.decay, "frozen": layer_rates.frozen}
 
 
 def rate_settings(rate: Callable[[int], Any], total_steps: int) -> dict[str, float]:

@@ -165,17 +165,13 @@ class Step:
             step: of the run.
             updates: made before this one.
         """
-        if self.layer_rates is not None:
-            gradients = self.layer_rates.mask(gradients, updates)
         norm = tf.linalg.global_norm(gradients)
         if self.clip_norm is not None:
             scale = clip_scale(norm, self.clip_norm)
             gradients = [_scaled(g, tf.cast(scale, g.dtype)) for g in gradients]
         rate = self.rate(step)
-        rates, steps = rate, updates
-        if self.layer_rates is not None:
-            rates, steps = self.layer_rates.rates(rate, updates), self.layer_rates.steps(updates)
-        return norm, rate, lambda: self.optimizer.apply(gradients, rates, steps)
+        rates = rate if self.layer_rates is None else self.layer_rates.rates(rate)
+        return norm, rate, lambda: self.optimizer.apply(gradients, rates, updates)
 
     def evaluate(self, batch: Tensors, state: Tensors) -> tuple[Tensors, Tensors]:
         """Compute the sums of one batch, without dropout and without an update.

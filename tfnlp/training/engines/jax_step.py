@@ -89,8 +89,6 @@ class JaxStep:
         if loss_scaling is not None:
             gradients = [g * (1.0 / scaling["scale"]).astype(g.dtype) for g in gradients]
             updates = step - scaling["skipped"]
-        if settings.layer_rates is not None:
-            gradients = settings.layer_rates.mask(gradients, updates)
         norm = global_norm(gradients)
         if settings.clip_norm is not None:
             scale = clip_scale(norm, settings.clip_norm)
@@ -98,12 +96,9 @@ class JaxStep:
         slots = [(v, values.slots[name]) for name, v in settings.optimizer.slots.items()]
         with keras.StatelessScope(state_mapping=slots):  # a Keras optimizer may hold its own rate
             rate = settings.rate(step)
-        rates, steps = rate, updates
-        if settings.layer_rates is not None:
-            rates = settings.layer_rates.rates(rate, updates)
-            steps = settings.layer_rates.steps(updates)
+        rates = rate if settings.layer_rates is None else settings.layer_rates.rates(rate)
         weights, slots = settings.optimizer.updated(
-            values.weights, values.slots, gradients, rates, steps
+            values.weights, values.slots, gradients, rates, updates
         )
         sums = {name: sums[name] for name in self._sum_names}  # the task's order; JAX sorts
         totals = {**sums, **target_counts(counts)}
