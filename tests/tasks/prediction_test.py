@@ -88,15 +88,6 @@ def test_predictions_are_those_of_each_example_alone(lengths):
             np.testing.assert_allclose(value[:size], alone, atol=1e-5)
 
 
-def test_names_choose_the_outputs():
-    model = tiny_model()
-    want = one_by_one(model)
-    found = predict(model, batches(), ["sequence_output", "score"])
-    assert list(found) == ["sequence_output", "score"] and found["score"].shape == (len(SIZES),)
-    for size, value, alone in zip(SIZES, found["sequence_output"], want["score"], strict=True):
-        assert value.shape[1] == 8 and len(value) >= size and np.ndim(alone) == 0
-
-
 def test_one_trace_serves_all_lengths_and_later_weights():
     model = tiny_model()
     counting = model.get_layer("counting")
@@ -150,13 +141,3 @@ def test_a_mirrored_model_predicts_too():
     plain.set_weights(model.get_weights())
     want = one_by_one(plain)["score"]
     np.testing.assert_allclose(predict(model, batches(), ["score"])["score"], want, atol=1e-5)
-
-
-def test_bad_arguments_are_named():
-    model = tiny_model()
-    with pytest.raises(ValueError, match=r"outputs \['logits'\] are not among \['class_logits'"):
-        predict(model, batches(), ["score", "logits"])
-    tokens = examples()
-    del tokens["input_type_ids"]
-    with pytest.raises(ValueError, match=r"lack the model's inputs \['input_type_ids'\]"):
-        predict(model, TaskBatches(tokens, {}, batch_size=2))

@@ -32,9 +32,9 @@ def test_ratings_and_classes():
     want = roc_auc_score(names == "entailment", near)
     assert score_sentences(classes, vectors) == {"auc": pytest.approx(want)}
     assert [main_sentence_metric(x) for x in (rated, classes)] == ["spearman", "auc"]
-    with pytest.raises(ValueError, match="entailment and others; got only neutral"):
+    with pytest.raises(ValueError, match="entailment"):
         score_sentences([TaskExample(pairs[0], "neutral")], vectors)
-    with pytest.raises(ValueError, match="single text"):
+    with pytest.raises(ValueError, match="pairs"):
         score_sentences([TaskExample(("t1",), None)], vectors)
 
 

@@ -175,7 +175,7 @@ def test_a_teacher_that_is_the_student_gives_no_gradient(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["class", "tag", "span"])
+@pytest.mark.parametrize("kind", ["tag", "span"])
 def test_every_split_of_the_batch_gives_the_same_numbers(kind):
     found = []
     for arguments in ({}, {"accumulation": 2}, {"accumulation": 4}, {"strategy": two_replicas()}):
@@ -252,14 +252,3 @@ def test_scores_keep_their_scale_and_labels_that_are_not_known_weigh_nothing():
     np.testing.assert_allclose(fixed["soft_scores"], [0.5, 2.5, -1.5])
     np.testing.assert_array_equal(fixed["weights"], [1, 1, 0])
     np.testing.assert_array_equal(fixed["soft_weights"], [1, 1, 1])
-
-
-def test_arguments_out_of_range():
-    task = constant_task("score")
-    for weight in (0.0, 1.1, float("nan")):
-        with pytest.raises(ValueError, match="weight=.* must be above 0 and at most 1"):
-            TaskDistillation(task, weight)
-    with pytest.raises(ValueError, match="temperature=0 must be positive"):
-        TaskDistillation(task, 0.5, 0)
-    with pytest.raises(ValueError, match="task=TaskDistillation must be a FineTuning"):
-        TaskDistillation(TaskDistillation(task))

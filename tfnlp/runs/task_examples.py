@@ -121,7 +121,7 @@ def _answer_in_report(spec: Any, example: Any, prediction: dict[str, Any]) -> di
     from tfnlp.tasks.squad import question_scores
 
     golds = [text for text, _ in example.answers]
-    exact, f1 = question_scores(golds, prediction["answer"], spec.unanswerable)
+    exact, f1 = question_scores(golds, prediction["answer"], spec.unanswerable or not golds)
     return {
         "id": example.id,
         "question": example.question,

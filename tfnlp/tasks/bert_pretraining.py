@@ -36,11 +36,7 @@ class BertPretraining(Task):
         self.masked_lm = "mlm_logits" in model.output
         self.pair_labels = tuple(n for n in _PAIR_LABELS if f"{n}_logits" in model.output)
         if not (self.masked_lm or self.pair_labels):
-            names = ", ".join(f"`{name}_logits`" for name in ("mlm", *_PAIR_LABELS))
-            raise ValueError(
-                f"model has none of the outputs {names}; build it with a function like "
-                "tfnlp.models.bert_pretrainer"
-            )
+            raise ValueError(f"model has no head to learn; its outputs are {sorted(model.output)}")
         self._softmax = masked_softmax(model) if self.masked_lm else None
 
     def outputs(self, batch: Batch, training: bool) -> Tensors:

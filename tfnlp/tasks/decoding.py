@@ -174,8 +174,7 @@ def bio_transitions(labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return which tag may follow which, `[K, K]`, and which may begin, `[K]`, numpy booleans.
 
     In BIO tags "I-X" follows only "B-X" or "I-X". With any other tags everything is allowed, also
-    if there is an "I-X" without "B-X", as a model of version 0.1 may have that learnt from IOB1:
-    since then `tfnlp.data.read_task` reads IOB1 as BIO.
+    if there is an "I-X" without "B-X", as a model of another library has that learnt from IOB1.
     """
     allowed = np.ones((len(labels), len(labels)), bool)
     begins = np.ones(len(labels), bool)

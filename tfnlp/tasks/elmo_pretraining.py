@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
+from tfnlp.tasks.task import Batch, Task, Tensors, perplexity
 
 _PADDING = 261  # the character that fills up a word
 
@@ -90,10 +90,6 @@ class ElmoPretraining(Task):
             direction: ops.sum(outputs[f"{direction}_losses"] * batch["weights"])
             for direction in ("forward", "backward")
         }
-
-    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return nothing: there is no metric besides the losses."""
-        return {}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `forward_perplexity`, `backward_perplexity` and `perplexity`.

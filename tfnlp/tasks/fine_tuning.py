@@ -74,7 +74,7 @@ class FineTuning(Task):
 
     Raises:
         ValueError: for a model that has the outputs of no kind, or of several; weights or smoothing
-            that are out of range or that its kind does not have; or tags with a CRF that have them.
+            that its kind, or a CRF, does not have.
     """
 
     trims = True
@@ -89,30 +89,23 @@ class FineTuning(Task):
         kinds = [kind for kind, names in KINDS.items() if set(names) <= set(model.output)]
         if len(kinds) != 1:
             raise ValueError(
-                f"model must have one of the outputs {', '.join(sum(KINDS.values(), ()))}; got "
-                f"{sorted(model.output)}; build it with bert_task, gpt_task or feature_task"
+                f"model must have the outputs of one of {KINDS}; got {sorted(model.output)}"
             )
         (self.kind,) = kinds
         self.crf = crf_of(model)
-        if not 0 <= label_smoothing < 1 or label_smoothing and self.kind not in SMOOTHED:
-            raise ValueError(
-                f"label_smoothing={label_smoothing} must be at least 0 and below 1, and 0 for "
-                f"other outputs than {', '.join(SMOOTHED)}; the model's is {self.kind}"
-            )
+        for name, given, kinds in (
+            ("label_smoothing", label_smoothing, SMOOTHED),
+            ("class_weights", class_weights is not None, WEIGHTED),
+        ):
+            if given and (self.kind not in kinds or self.crf is not None):
+                raise ValueError(
+                    f"{name} is for {', '.join(kinds)} outputs without a CRF; the model's output "
+                    f"is {self.kind}{'' if self.crf is None else ', with a CRF'}"
+                )
         self.label_smoothing, self.class_weights = label_smoothing, None
         if class_weights is not None:
-            if self.kind not in WEIGHTED:
-                raise ValueError(
-                    f"class_weights={list(class_weights)!r:.60} are for {', '.join(WEIGHTED)}; the "
-                    f"model's output is {self.kind}"
-                )
             size = model.output[f"{self.kind}_logits"].shape[-1]
             self.class_weights = check_weights(class_weights, size, scaled=self.kind != "label")
-        if self.crf is not None and (label_smoothing or class_weights is not None):
-            raise ValueError(
-                f"label_smoothing={label_smoothing} and class_weights are for labels each on its "
-                "own; the model's tags have a CRF"
-            )
 
     def trimmed(self, batch: Batch) -> Batch:
         """Return a micro-batch without positions at its end that are padding in all of its rows."""

@@ -1,10 +1,9 @@
 """Training of GloVe: weighted least squares over the cells of a co-occurrence matrix."""
 
-import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+from tfnlp.tasks.task import Batch, Task, Tensors
 
 
 class GloVe(Task):
@@ -16,15 +15,7 @@ class GloVe(Task):
         model: from `tfnlp.models.glove`.
 
     Batch: see `tfnlp.data.CooccurrenceBatches`.
-
-    Raises:
-        ValueError: for a model without `losses`.
     """
-
-    def __init__(self, model: keras.Model) -> None:
-        super().__init__(model)
-        if "losses" not in model.output:
-            raise ValueError("model has no output `losses`; build it with tfnlp.models.glove")
 
     def tokens(self, batch: Batch) -> Tensor:
         """Return the number of cells: a float32 scalar."""
@@ -37,7 +28,3 @@ class GloVe(Task):
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum over cells: dict of a float32 scalar."""
         return {"cells": ops.sum(outputs["losses"])}
-
-    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return nothing: there is no metric besides the loss."""
-        return {}

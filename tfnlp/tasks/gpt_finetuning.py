@@ -26,20 +26,10 @@ class GPTFineTuning(FineTuning):
         **options: `class_weights` and `label_smoothing` of `FineTuning`.
 
     Batch: as for `FineTuning`; see `tfnlp.data.TaskBatches`.
-
-    Raises:
-        ValueError: for a negative `lm_weight`, or a model of other outputs.
     """
 
     def __init__(self, model: keras.Model, lm_weight: float = 0.5, **options: Any) -> None:
         super().__init__(model, **options)
-        if "sequence_output" not in model.output:
-            raise ValueError(
-                f"model must have `sequence_output` among its outputs; got {sorted(model.output)}; "
-                "build it with tfnlp.models.gpt_task"
-            )
-        if not lm_weight >= 0:
-            raise ValueError(f"lm_weight={lm_weight} must not be negative")
         self.lm_weight = lm_weight
         (encoder,) = [layer for layer in model.layers if isinstance(layer, keras.Model)]
         self._table = encoder.get_layer("token_embedding")

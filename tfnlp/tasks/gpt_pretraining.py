@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
+from tfnlp.tasks.task import Batch, Task, Tensors, perplexity
 from tfnlp.tasks.vocabulary import TiedSoftmax, whole_sums
 
 
@@ -17,17 +17,10 @@ class GPTPretraining(Task):
 
     Batch: the model's inputs and, int32 `[B, T]`, `targets`, float32 `[B, T]`, `weights` (1 for
     targets that count), as from `tfnlp.data.TokenWindows`.
-
-    Raises:
-        ValueError: for a model without `lm_logits`.
     """
 
     def __init__(self, model: keras.Model, tokens_per_word: float | None = None) -> None:
         super().__init__(model)
-        if "lm_logits" not in model.output:
-            raise ValueError(
-                "model has no output `lm_logits`; build it with tfnlp.models.gpt_pretrainer"
-            )
         self.tokens_per_word = tokens_per_word
         tables = [layer for layer in model.layers if layer.name == "token_embedding"]
         self._softmax = TiedSoftmax(*tables) if tables else None
@@ -42,10 +35,6 @@ class GPTPretraining(Task):
         if self._softmax is None:
             return {"lm": whole_sums(*rest)[0]}
         return {"lm": self._softmax.sums(outputs["sequence_output"], *rest, hits=False)[0]}
-
-    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return nothing: there is no metric besides the loss."""
-        return {}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `perplexity` (per token) and `word_perplexity`.

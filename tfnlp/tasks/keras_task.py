@@ -51,8 +51,6 @@ class KerasTask(Task):
         loss: str | keras.losses.Loss | LossFunction,
         metrics: Mapping[str, LossFunction] | None = None,
     ) -> None:
-        if not isinstance(model, keras.Model):
-            raise ValueError(f"model must be a keras.Model, not {type(model).__name__}")
         if not model.variables:
             raise ValueError(
                 f"model {model.name!r} has no weights yet: give it an Input, or call it once"
@@ -133,17 +131,5 @@ class KerasTask(Task):
 
 def _unreduced(loss: str | keras.losses.Loss | LossFunction) -> LossFunction:
     """Return the function that gives a loss for each target."""
-    found = loss
-    if isinstance(loss, str):
-        try:
-            found = keras.losses.get(loss)
-        except ValueError:
-            found = None
-    if isinstance(found, keras.losses.Loss):
-        return found.call
-    if not callable(found):
-        raise ValueError(
-            f"loss={loss!r} must be the name of a Keras loss, a keras.losses.Loss or a function "
-            "(targets, outputs) -> losses"
-        )
-    return found
+    found = keras.losses.get(loss)
+    return found.call if isinstance(found, keras.losses.Loss) else found

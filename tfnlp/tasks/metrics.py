@@ -5,7 +5,7 @@ scikit-learn and SciPy; F1 of entities is in `tfnlp.tasks.entities`, question an
 `tfnlp.tasks.squad`.
 """
 
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy import stats
@@ -13,28 +13,6 @@ from sklearn.metrics import f1_score, matthews_corrcoef
 
 from tfnlp.data.labelled.tag_schemes import is_bio
 from tfnlp.tasks.entities import entity_scores
-
-# The measure that picks the best checkpoint, by the model's output.
-MAIN = {
-    "class": "accuracy",
-    "label": "micro_f1",
-    "score": "pearson",
-    "choice": "accuracy",
-    "tag": "accuracy",
-    "span": "f1",
-}
-
-
-def main_metric(output: str, tags: Sequence[str] = ()) -> str:
-    """Return the name of the measure that picks the best checkpoint; F1 for tags of entities.
-
-    Args:
-        output: "class", "label", "score", "choice", "tag" or "span".
-        tags: for "tag", all tags of the data.
-    """
-    if output not in MAIN:
-        raise ValueError(f"output={output!r} is unknown; choose one of {sorted(MAIN)}")
-    return "f1" if output == "tag" and tags and is_bio(tags) else MAIN[output]
 
 
 def classification(
@@ -56,10 +34,9 @@ def classification(
         both. Otherwise `f1` is the mean over the classes that occur in labels or predictions.
 
     Raises:
-        ValueError: no examples, lengths that differ, or a class that is not in `names`.
+        ValueError: for a class that is not in `names`.
     """
     labels, predicted, names = list(labels), list(predicted), list(names)
-    _check_lengths("labels", labels, predicted)
     unknown = sorted((set(labels) | set(predicted)) - set(names), key=repr)
     if unknown:
         raise ValueError(f"labels: {unknown[0]!r} is not among the classes {names[:20]}")
@@ -94,12 +71,8 @@ def label_sets(
         label and none is predicted), `subset_accuracy`, the share of examples all of whose labels
         are right; and `f1/NAME`, `precision/NAME` and `recall/NAME` for each of `names`, 0 where
         they are undefined.
-
-    Raises:
-        ValueError: no examples, or lengths that differ.
     """
     labels, predicted = [set(x) for x in labels], [set(x) for x in predicted]
-    _check_lengths("labels", labels, predicted)
     names = list(names)
     known = set(names)
     every = [*names, *sorted(set().union(*labels, *predicted) - known)]
@@ -140,17 +113,9 @@ def regression(scores: Iterable[float], predicted: Iterable[float]) -> dict[str,
 
     Returns:
         dict of floats: `pearson`, `spearman`, `mse`.
-
-    Raises:
-        ValueError: no examples, lengths that differ, or values that are not finite.
     """
     scores = np.asarray(list(scores), np.float64)
     predicted = np.asarray(list(predicted), np.float64)
-    _check_lengths("scores", scores, predicted)
-    for name, values in (("scores", scores), ("predicted", predicted)):
-        if not np.isfinite(values).all():
-            bad = values[~np.isfinite(values)][0]
-            raise ValueError(f"{name} holds {bad}; expected finite numbers")
     defined = bool(np.ptp(scores) and np.ptp(predicted))
     return {
         "pearson": float(stats.pearsonr(scores, predicted)[0]) if defined else 0.0,
@@ -174,29 +139,15 @@ def tagging(
         dict of floats: `accuracy` [, `precision`, `recall`, `f1`].
 
     Raises:
-        ValueError: no words, or sentences or lists of them whose lengths differ.
+        ValueError: for sentences without words.
     """
     tags, predicted = [list(t) for t in tags], [list(t) for t in predicted]
-    _check_lengths("tags", tags, predicted)
-    for number, (gold, guess) in enumerate(zip(tags, predicted, strict=True), 1):
-        if len(gold) != len(guess):
-            raise ValueError(
-                f"predicted has {len(guess)} tags for sentence {number} of {len(gold)} words; "
-                "expected one tag a word"
-            )
     flat = [tag for sentence in tags for tag in sentence]
-    flat_predicted = [tag for sentence in predicted for tag in sentence]
     if not flat:
         raise ValueError("tags holds no words; expected at least one")
+    flat_predicted = [tag for sentence in predicted for tag in sentence]
     right = sum(a == b for a, b in zip(flat, flat_predicted, strict=True))
     values = {"accuracy": right / len(flat)}
     if is_bio(flat) if bio is None else bio:
         values |= entity_scores(tags, predicted)
     return values
-
-
-def _check_lengths(name: str, gold: Sized, predicted: Sized) -> None:
-    if len(gold) != len(predicted):
-        raise ValueError(f"predicted has {len(predicted)} entries for {len(gold)} {name}")
-    if not len(gold):
-        raise ValueError(f"{name} is empty; expected at least one example")

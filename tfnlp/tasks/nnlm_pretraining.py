@@ -1,10 +1,9 @@
 """Pretraining of an NNLM: language modelling."""
 
-import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors, perplexity
+from tfnlp.tasks.task import Batch, Task, Tensors, perplexity
 
 
 class NNLMPretraining(Task):
@@ -16,15 +15,7 @@ class NNLMPretraining(Task):
         model: from `tfnlp.models.nnlm_pretrainer`.
 
     Batch: see `tfnlp.data.Ngrams`.
-
-    Raises:
-        ValueError: for a model without `losses`.
     """
-
-    def __init__(self, model: keras.Model) -> None:
-        super().__init__(model)
-        if "losses" not in model.output:
-            raise ValueError("model has no output `losses`; build it with nnlm_pretrainer")
 
     def tokens(self, batch: Batch) -> Tensor:
         """Return the words to predict: a float32 scalar."""
@@ -37,10 +28,6 @@ class NNLMPretraining(Task):
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum of `-log p`: dict of a float32 scalar."""
         return {"lm": ops.sum(outputs["losses"] * batch["weights"])}
-
-    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return nothing: there is no metric besides the loss."""
-        return {}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means with `perplexity` per word."""

@@ -38,9 +38,6 @@ def predict(
         dict of output name to values in the order of the N examples: an array [N, ...]; or, of
         outputs with a time axis ([B, T] and [B, T, K], and others whose model leaves T open), a
         list of N arrays [T, ...], where T is the length that the example was padded to.
-
-    Raises:
-        ValueError: for an input that the batches lack, or an output that the model does not have.
     """
     return predictor(model, names)(batches)
 
@@ -57,18 +54,10 @@ def predictor(
     if names is None:
         names = [name for name in _OUTPUTS if name in model.output]
     names = list(names)
-    unknown = [name for name in names if name not in model.output]
-    if unknown or not names:
-        raise ValueError(f"outputs {unknown or names} are not among {sorted(model.output)}")
     timed = {name: _OUTPUTS.get(name, None in model.output[name].shape[1:]) for name in names}
     outputs = forward(for_prediction(model), names)
 
     def run(batches: TaskBatches) -> Outputs:
-        missing = sorted(set(model.input) - set(batches.names))
-        if missing:
-            raise ValueError(
-                f"batches lack the model's inputs {missing}; they have {batches.names}"
-            )
         found, weights = {name: {} for name in names}, outputs.weights()
         for batch, examples in batches.by_tokens(full=is_compiled()):
             for name, values in outputs(batch, weights).items():

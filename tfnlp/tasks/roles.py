@@ -39,9 +39,6 @@ def role_scores(
 
     Returns:
         dict of floats: `accuracy`, `precision`, `recall`, `f1`.
-
-    Raises:
-        ValueError: as `tfnlp.tasks.metrics.tagging`.
     """
     accuracy = metrics.tagging(tags, predicted, bio=False)
     bio = is_bio(tag for sentence in tags for tag in sentence)

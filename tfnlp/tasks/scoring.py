@@ -3,9 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tfnlp.data.labelled.tag_schemes import as_bio, scheme_of
+from tfnlp.data.labelled.tag_schemes import as_bio, is_bio, scheme_of
 from tfnlp.tasks import metrics, roles, squad
 from tfnlp.tasks.task_spec import TaskSpec
+
+_MAIN = {
+    "classify": "accuracy",
+    "labels": "micro_f1",
+    "similarity": "pearson",
+    "choose": "accuracy",
+    "tag": "accuracy",
+    "answer": "f1",
+}  # the measures that pick the best checkpoint
 
 
 def score(
@@ -39,7 +48,7 @@ def score(
         right = [p["choice"] == e.label for e, p in zip(examples, predictions, strict=True)]
         return {"accuracy": sum(right) / len(right)}
     if spec.output == "tag":
-        # A model of version 0.1 or of another library may have learnt another scheme than BIO.
+        # A model of another library may have learnt another scheme than BIO.
         marks = scheme_of(spec.labels) is not None
         predicted = [as_bio(p["tags"]) if marks else p["tags"] for p in predictions]
         if spec.task == "roles":
@@ -56,5 +65,7 @@ def score(
 
 
 def main_metric(spec: TaskSpec) -> str:
-    """Return the name of the measure that picks the best checkpoint."""
-    return "f1" if spec.task == "roles" else metrics.main_metric(spec.output, spec.labels)
+    """Return the name of the measure that picks the best checkpoint; F1 for tags of entities."""
+    if spec.task == "roles" or (spec.task == "tag" and is_bio(spec.labels)):
+        return "f1"
+    return _MAIN[spec.task]

@@ -44,8 +44,7 @@ class SentenceTraining(Task):
     of "ranking" `text_ids` int32 `[B, S]`, equal for equal texts; `weights` float32 `[B]`.
 
     Raises:
-        ValueError: for another `loss`, a temperature that is not above 0, a size outside
-            [1, D], or a model without the outputs of the loss.
+        ValueError: for another `loss`, or a size outside [1, D].
     """
 
     trims = True
@@ -61,14 +60,6 @@ class SentenceTraining(Task):
         super().__init__(model)
         if loss not in LOSSES:
             raise ValueError(f"loss={loss!r} must be one of {', '.join(LOSSES)}")
-        if temperature <= 0:
-            raise ValueError(f"temperature={temperature} must be above 0")
-        needed = {"softmax": "class_logits"}.get(loss, _VECTORS)
-        if needed not in model.output or _VECTORS not in model.output:
-            raise ValueError(
-                f"model must have the output {needed}; got {sorted(model.output)}; build it with "
-                "tfnlp.models.siamese"
-            )
         size = model.output[_VECTORS].shape[-1]
         if not all(1 <= n <= size for n in sizes):
             raise ValueError(f"sizes={tuple(sizes)} must be from 1 to {size}, those of the vectors")

@@ -23,7 +23,7 @@ def question_scores(
     answer, as multisets, and R the share of its words that were predicted.
 
     Args:
-        golds: strings; empty: the question has no answer.
+        golds: strings; with `unanswerable` also none: the question has no answer.
         predicted: string; "" means that there is no answer.
         unanswerable: count as SQuAD 2.0 does, where questions may have no answer. Then golds of
             which normalization leaves nothing are dropped, and "" is right if none is left.
@@ -34,8 +34,6 @@ def question_scores(
     """
     if unanswerable:
         golds = [gold for gold in golds if normalize(gold)] or [""]
-    elif not golds:
-        raise ValueError("golds is empty; every question of SQuAD 1.1 has an answer")
     guess = normalize(predicted)
     exact = max(float(normalize(gold) == guess) for gold in golds)
     return exact, max(_f1(normalize(gold), guess, unanswerable) for gold in golds)
@@ -68,19 +66,8 @@ def answers(
         where there are no such questions); with `null_odds` also the best that any threshold
         reaches, `best_exact` and `best_f1`, and those, `best_exact_thresh`, `best_f1_thresh`.
 
-    Raises:
-        ValueError: no questions, or with `null_odds` one without a prediction or odds.
-
     Source: evaluate-v1.1.py and evaluate-v2.0.py (Rajpurkar et al. 2016, 2018).
     """
-    if not golds:
-        raise ValueError("golds is empty; expected at least one question")
-    for name, values in (("predicted", predicted), ("null_odds", null_odds)):
-        missing = [key for key in golds if null_odds is not None and key not in values]
-        if missing:
-            raise ValueError(
-                f"{name} lacks {len(missing)} of {len(golds)} questions, such as {missing[0]!r}"
-            )
     answerable = {key: bool(golds[key]) for key in golds}
     version_2 = null_odds is not None or not all(answerable.values())
     raw = {

@@ -43,11 +43,7 @@ class Task:
         self.tables: list[keras.Variable] = []
 
     def as_dict(self, batch: Any) -> Batch:
-        """Return a batch, as the data gives it, as a flat dict of tensors `[B, ...]`.
-
-        Raises:
-            ValueError: for a batch of another form.
-        """
+        """Return a batch, as the data gives it, as a flat dict of tensors `[B, ...]`."""
         if not isinstance(batch, Mapping):
             raise ValueError(
                 f"a batch of {type(self).__name__} must be a dict of tensors by name, not "
@@ -71,26 +67,17 @@ class Task:
         return batch
 
     def tokens(self, batch: Batch) -> Tensor | None:
-        """Return the real tokens that the model reads of a batch, float32 scalar; None: not known.
-
-        Used only for the speed that is shown.
-        """
+        """Return the real tokens of a batch, for the speed that is shown; None: not known."""
         if "input_mask" in batch:
             return ops.sum(ops.cast(batch["input_mask"], "float32"))
         return None
 
     def compared(self, batch: Batch, outputs: Any) -> Tensors:
-        """Return what `comparison` reads of a part of the batch: `vectors` and others `[b, ...]`.
-
-        Only of tasks that compare.
-        """
+        """Return what `comparison` reads of a part: `vectors` `[b, S, D]` and others `[b, ...]`."""
         raise NotImplementedError
 
     def comparison(self, whole: Tensors) -> Tensors:
-        """Return `loss` and others, float32 `[B]`, of what `compared` returned of all parts.
-
-        Only of tasks that compare.
-        """
+        """Return `loss` and others, float32 `[B]`, of what `compared` returned of all parts."""
         raise NotImplementedError
 
     def targets(self, batch: Batch) -> Tensors:
@@ -103,7 +90,7 @@ class Task:
 
     def metrics(self, batch: Batch, outputs: Batch) -> Sums:
         """Return for each metric the name of its targets and the sum over them."""
-        raise NotImplementedError
+        return {}
 
     def report(self, means: dict[str, float]) -> dict[str, float]:
         """Return the means of losses and metrics with values that follow from them."""

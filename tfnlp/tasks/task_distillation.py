@@ -43,24 +43,12 @@ class TaskDistillation(Task):
     `[B]`.
 
     Raises:
-        ValueError: for a weight out of range, a temperature that is not positive, another task, or
-            one with a CRF.
+        ValueError: for another task, or one with a CRF.
     """
 
     def __init__(self, task: FineTuning, weight: float = 0.5, temperature: float = 2.0) -> None:
-        if not isinstance(task, FineTuning) or task.kind not in SOFT:
-            raise ValueError(
-                f"task={type(task).__name__} must be a FineTuning on {', '.join(SOFT)} outputs"
-            )
-        if task.crf is not None:
-            raise ValueError(
-                "task has a CRF, which gives probabilities to sequences of tags and not to each; "
-                "give one without"
-            )
-        if not 0 < weight <= 1:
-            raise ValueError(f"weight={weight} must be above 0 and at most 1")
-        if not temperature > 0:
-            raise ValueError(f"temperature={temperature} must be positive")
+        if task.kind not in SOFT or task.crf is not None:
+            raise ValueError(f"task must have {', '.join(SOFT)} outputs, and no CRF")
         super().__init__(task.model)
         self.task, self.weight, self.temperature = task, weight, temperature
         self.trims = task.trims

@@ -1,6 +1,6 @@
 """The specification of a task: all of a fine-tuned model's settings besides its weights."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 TASKS = ("classify", "labels", "similarity", "choose", "answer", "tag", "roles")
@@ -13,7 +13,6 @@ OUTPUTS = {
     "tag": "tag",
     "roles": "tag",
 }  # of the task's model
-_LATER = ("thresholds", "crf")  # arguments that earlier versions did not have
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,5 @@ class TaskSpec:
         return self.choices if self.task == "choose" else 2 if self.both_orders else 1
 
     def config(self) -> dict[str, Any]:
-        """Return the arguments as a dict for JSON; without later ones where they are the default.
-
-        So the config of a run of an earlier version is that of the same run of this one.
-        """
-        found = {**asdict(self), "labels": list(self.labels)}
-        later = {f.name: f.default for f in fields(self) if f.name in _LATER}
-        return {k: v for k, v in found.items() if k not in later or v != later[k]}
+        """Return the arguments as a dict for JSON."""
+        return {**asdict(self), "labels": list(self.labels), "thresholds": list(self.thresholds)}

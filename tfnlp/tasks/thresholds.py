@@ -57,15 +57,8 @@ def tuned(
     spec = dataclasses.replace(
         spec, thresholds=tuple(best_threshold(gold[:, k], p[:, k]) for k in range(len(names)))
     )
-    return spec, with_thresholds(spec, predictions)
-
-
-def with_thresholds(spec: TaskSpec, predictions: Sequence[Mapping[str, Any]]) -> Predictions:
-    """Return predictions of "labels" with the labels that the thresholds of `spec` choose."""
-    thresholds = np.float32(spec.thresholds or [0.5] * len(spec.labels))
-    found = []
-    for row in predictions:
-        p = np.float32([row["probabilities"][name] for name in spec.labels])
-        chosen = [n for n, yes in zip(spec.labels, p >= thresholds, strict=True) if yes]
-        found.append({**row, "labels": chosen})
-    return found
+    chosen = [
+        [n for n, yes in zip(names, row, strict=True) if yes]
+        for row in p >= np.float32(spec.thresholds)
+    ]
+    return spec, [{**row, "labels": x} for row, x in zip(predictions, chosen, strict=True)]

@@ -23,19 +23,10 @@ class Translation(Task):
 
     Metrics: `token_accuracy`; `nll`, the mean of `-log p` without smoothing; `perplexity`, its
     exponential.
-
-    Raises:
-        ValueError: for a model without `lm_logits`; a label_smoothing below 0, or 1 and above.
     """
 
     def __init__(self, model: keras.Model, label_smoothing: float = 0.1) -> None:
         super().__init__(model)
-        if "lm_logits" not in model.output:
-            raise ValueError(
-                "model has no output `lm_logits`; build it with tfnlp.models.transformer or seq2seq"
-            )
-        if not 0 <= label_smoothing < 1:
-            raise ValueError(f"label_smoothing={label_smoothing} must be at least 0 and below 1")
         self.label_smoothing = label_smoothing
 
     def tokens(self, batch: Batch) -> Tensor:

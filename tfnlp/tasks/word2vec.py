@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.types import Tensor
-from tfnlp.tasks.task import Batch, Sums, Task, Tensors
+from tfnlp.tasks.task import Batch, Task, Tensors
 
 
 class Word2Vec(Task):
@@ -18,15 +18,10 @@ class Word2Vec(Task):
             out; used only for the speed that is shown.
 
     Batch: see `tfnlp.data.WordBlocks`.
-
-    Raises:
-        ValueError: for a model without `losses`.
     """
 
     def __init__(self, model: keras.Model, words_per_block: float | None = None) -> None:
         super().__init__(model)
-        if "losses" not in model.output:
-            raise ValueError("model has no output `losses`; build it with tfnlp.models.word2vec")
         self.words_per_block = words_per_block
         self._of_means = model.get_layer("loss").of_means
 
@@ -46,7 +41,3 @@ class Word2Vec(Task):
     def losses(self, batch: Batch, outputs: Batch) -> Tensors:
         """Return the sum over pairs: dict of a float32 scalar."""
         return {"pairs": ops.sum(outputs["losses"])}
-
-    def metrics(self, batch: Batch, outputs: Batch) -> Sums:
-        """Return nothing: there is no metric besides the loss."""
-        return {}

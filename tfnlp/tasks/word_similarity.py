@@ -29,11 +29,6 @@ class Answers:
         """Share of correct answers among `seen`; nan if there are none."""
         return self.correct / self.seen if self.seen else float("nan")
 
-    @property
-    def coverage(self) -> float:
-        """Share of the questions that were answered."""
-        return self.seen / self.asked if self.asked else float("nan")
-
     def __add__(self, other: "Answers") -> "Answers":
         return Answers(
             self.correct + other.correct, self.seen + other.seen, self.asked + other.asked
@@ -63,12 +58,7 @@ def answer_analogies(
     Returns:
         `Answers` of each section, then of "semantic", "syntactic" (sections whose names begin with
         "gram") and "total".
-
-    Raises:
-        ValueError: most_frequent below 1.
     """
-    if most_frequent is not None and most_frequent < 1:
-        raise ValueError(f"most_frequent={most_frequent} must be None, 1 or more")
     words = [_folded(word, fold) for word in vectors.words[:most_frequent]]
     spellings = {}  # number of a spelling
     same = np.array([spellings.setdefault(word, len(spellings)) for word in words])  # [V]
@@ -121,11 +111,6 @@ class Correlation:
     spearman: float
     seen: int
     asked: int
-
-    @property
-    def coverage(self) -> float:
-        """Share of the pairs that have two vectors."""
-        return self.seen / self.asked
 
 
 def rate_pairs(
