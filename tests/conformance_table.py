@@ -353,8 +353,3 @@ DRAWING = [
     ),
     *DROPOUT_ROWS,
 ]
-
-# What the package registers with Keras and JAX cannot run, and why.
-NOT_ON_JAX = {
-    "tfnlp.hub.Layer": "calls the functions of a SavedModel, which are graphs of TensorFlow",
-}

@@ -37,6 +37,29 @@ def table(rows=ROWS):
     return pytest.mark.parametrize("row", rows, ids=[row.name.replace(" ", "-") for row in rows])
 
 
+class Instance:
+    """A layer with random weights that no test changes, and what it makes of random inputs."""
+
+    def __init__(self, row):
+        rng = rng_of(row)
+        self.layer, self.inputs = built(row, rng)
+        self.outputs = row.call(self.layer, self.inputs)
+        self.cotangents = cotangents(self.outputs, rng)  # a random weight for each output
+        self.model = functional(row, self.layer, unknown_time=True)
+
+
+@pytest.fixture(scope="module")
+def instances():
+    return {}
+
+
+@pytest.fixture
+def made(row, instances):
+    if row.name not in instances:
+        instances[row.name] = Instance(row)
+    return instances[row.name]
+
+
 @pytest.fixture(scope="module")
 def two_replicas():
     return toy.two_replicas()
@@ -75,23 +98,12 @@ def test_every_layer_has_a_row():
 
 
 @table()
-def test_build_makes_all_weights(row):
-    layer = row.make()
-    assert layer.weights == []
-    build(row, layer)
-    assert layer.built
-    made = [(w.path, tuple(w.shape)) for w in layer.weights]
-    assert bool(made) == row.weights and len({path for path, _ in made}) == len(made)
-    row.call(layer, row.draw(rng_of(row)))
-    assert [(w.path, tuple(w.shape)) for w in layer.weights] == made
-
-
-@table()
-def test_config_round_trip(row):
-    layer, inputs = built(row, rng_of(row))
-    config = layer.get_config()
-    named = set(inspect.signature(row.layer.__init__).parameters) - {"self", "kwargs"}
-    assert named <= set(config), "a constructor argument is missing from get_config"
+def test_config_round_trip(row, made):
+    """Of the configuration; `build` makes all weights, a call no more."""
+    config = made.layer.get_config()
+    named = inspect.signature(row.layer.__init__).parameters
+    of_keras = inspect.signature(keras.layers.Layer.__init__).parameters
+    assert set(named) - set(of_keras) <= set(config), "an argument is missing from get_config"
     for name, value in row.args.items():
         if name.endswith("initializer"):
             got = keras.initializers.get(config[name])
@@ -101,90 +113,77 @@ def test_config_round_trip(row):
     assert keras.saving.get_registered_name(row.layer) == f"tfnlp>{row.layer.__name__}"
 
     copy = row.layer.from_config(json.loads(json.dumps(config)))
-    assert copy.get_config() == config
+    assert copy.get_config() == config and copy.weights == []
     build(row, copy)
-    copy.set_weights(layer.get_weights())
-    assert_close(row.call(copy, inputs), row.call(layer, inputs), 0)
+    paths = [w.path for w in copy.weights]
+    assert copy.built and bool(paths) == row.weights and len(set(paths)) == len(paths)
+    copy.set_weights(made.layer.get_weights())
+    assert_close(row.call(copy, made.inputs), made.outputs, 0)
+    assert [w.path for w in copy.weights] == paths
 
 
 @table()
-def test_keras_file_round_trip(row, tmp_path):
-    layer, inputs = built(row, rng_of(row))
-    model = functional(row, layer, unknown_time=True)
-    model.save(tmp_path / "model.keras")
+def test_keras_file_round_trip(row, made, tmp_path):
+    made.model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert_close(loaded(inputs), row.call(layer, inputs), 1e-6)
+    assert_close(loaded(made.inputs), made.outputs, 1e-6)
 
 
 @pytest.mark.slow
 @table()
-def test_saved_model_gives_the_same(row, tmp_path):
-    layer, inputs = built(row, rng_of(row))
-    functional(row, layer, unknown_time=True).export(tmp_path / "module", verbose=False)
+def test_saved_model_gives_the_same(row, made, tmp_path):
+    made.model.export(tmp_path / "module", verbose=False)
     module = tf.saved_model.load(str(tmp_path / "module"))
-    served = module.serve({name: tf.constant(value) for name, value in inputs.items()})
-    assert_close(served, row.call(layer, inputs), 1e-5)
+    served = module.serve({name: tf.constant(value) for name, value in made.inputs.items()})
+    assert_close(served, made.outputs, 1e-5)
 
 
 @pytest.mark.slow
 @table()
-def test_xla_equals_eager(row):
-    rng = rng_of(row)
-    layer, inputs = built(row, rng)
-    weights = cotangents(row.call(layer, inputs), rng)
-
+def test_xla_equals_eager(row, made):
     def run(inputs):
         if row.xla_gradient:
-            return outputs_and_gradients(row, layer, inputs, weights)
-        return row.call(layer, inputs)
+            return outputs_and_gradients(row, made.layer, inputs, made.cotangents)
+        return row.call(made.layer, inputs)
 
     compiled = tf.function(run, jit_compile=True, autograph=False)
-    assert_close(compiled(inputs), run(inputs), 2e-5)
+    assert_close(compiled(made.inputs), run(made.inputs), 2e-5)
 
 
 @table()
-@pytest.mark.parametrize("kind, error", [("bfloat16", 0.03), ("float16", 0.004)])
-def test_16_bit_policies(row, kind, error):
-    layer, inputs = built(row, rng_of(row))
+@pytest.mark.parametrize(
+    "kind, error", [("bfloat16", 0.03), pytest.param("float16", 0.004, marks=pytest.mark.slow)]
+)
+def test_16_bit_policies(row, made, kind, error):
     half, _ = built(row, rng_of(row), dtype=f"mixed_{kind}")
     dtypes = tuple(dtype.replace("bfloat16", kind) for dtype in row.bf16)
     trained = {w.dtype for w in half.weights if w.trainable}
     assert trained == ({"float32"} if row.weights else set())
-    expected, got = row.call(layer, inputs), row.call(half, inputs)
-    assert tuple(keras.backend.standardize_dtype(y.dtype) for y in expected) == (
-        ("float32",) * len(row.bf16)
-    )
+    assert {keras.backend.standardize_dtype(y.dtype) for y in made.outputs} == {"float32"}
+    got, gradients = outputs_and_gradients(row, half, made.inputs, made.cotangents)
     assert tuple(keras.backend.standardize_dtype(y.dtype) for y in got) == dtypes
     model = functional(row, half, unknown_time=False)  # what is promised before any number flows
     assert tuple(y.dtype for y in model.outputs) == dtypes
-    for g, e in zip(arrays(got), arrays(expected), strict=True):
+    for g, e in zip(arrays(got), arrays(made.outputs), strict=True):
         # bfloat16 has 8 bits, 0.004; float16 11, 0.0005.
         assert np.abs(g - e).max() < error * max(1, np.abs(e).max())
-
-    weights = cotangents(expected, rng_of(row))
-    for gradient in outputs_and_gradients(row, half, inputs, weights)[1]:
-        assert gradient is not None
+    for gradient in gradients:
         assert gradient.dtype == tf.float32 and np.isfinite(gradient).all()
 
 
 @table([row for row in ROWS if row.padded])
-def test_padding_changes_nothing(row):
-    rng = rng_of(row)
-    layer, inputs = built(row, rng)
-    real, other, longer, more = lengthened(row, inputs, rng)
-    expected = row.keep(arrays(row.call(layer, inputs)), real)
-    assert_close(row.keep(arrays(row.call(layer, other)), real), expected)
-    assert_close(row.keep(arrays(row.call(layer, longer)), more), expected)
+def test_padding_changes_nothing(row, made):
+    real, other, longer, more = lengthened(row, made.inputs, rng_of(row))
+    expected = row.keep(arrays(made.outputs), real)
+    assert_close(row.keep(arrays(row.call(made.layer, other)), real), expected)
+    assert_close(row.keep(arrays(row.call(made.layer, longer)), more), expected)
 
 
 @table(LEARNING)
-def test_gradients_reach_every_weight(row):
-    rng = rng_of(row)
-    layer, inputs = built(row, rng)
-    weights = cotangents(row.call(layer, inputs), rng)
-    _, gradients = outputs_and_gradients(row, layer, inputs, weights)
-    assert len(gradients) == len(layer.trainable_variables) > 0
-    for variable, gradient in zip(layer.trainable_variables, gradients, strict=True):
+def test_gradients_reach_every_weight(row, made):
+    _, gradients = outputs_and_gradients(row, made.layer, made.inputs, made.cotangents)
+    assert len(gradients) == len(made.layer.trainable_variables) > 0
+    for variable, gradient in zip(made.layer.trainable_variables, gradients, strict=True):
         assert gradient is not None, f"no gradient for {variable.path}"
         assert np.isfinite(gradient).all()
         assert np.abs(gradient).max() > 1e-4, f"zero gradient for {variable.path}"
@@ -192,11 +191,8 @@ def test_gradients_reach_every_weight(row):
 
 @pytest.mark.slow
 @table(LEARNING)
-def test_two_replicas_equal_one(row, two_replicas):
-    rng = rng_of(row)
-    layer, inputs = built(row, rng)
-    weights = cotangents(row.call(layer, inputs), rng)
-    _, expected = outputs_and_gradients(row, layer, inputs, weights)
+def test_two_replicas_equal_one(row, made, two_replicas):
+    _, expected = outputs_and_gradients(row, made.layer, made.inputs, made.cotangents)
     with two_replicas.scope():
         mirrored, _ = built(row, rng_of(row))
 
@@ -213,57 +209,48 @@ def test_two_replicas_equal_one(row, two_replicas):
             lambda i, w: outputs_and_gradients(row, mirrored, i, w)[1], (inputs, weights)
         )
 
-    replicas = step({k: half(v) for k, v in inputs.items()}, [half(w) for w in weights])
+    inputs = {name: half(value) for name, value in made.inputs.items()}
+    replicas = step(inputs, [half(weight) for weight in made.cotangents])
     summed = [two_replicas.reduce("SUM", g, axis=None) for g in replicas]
     parts = two_replicas.experimental_local_results(replicas[0])
     assert len(parts) == 2 and not np.allclose(*parts)  # each replica saw its own half
     assert_close(summed, expected, 2e-5)
 
 
-@table()
-def test_static_shapes_stay_static(row):
-    layer, inputs = built(row, rng_of(row))
-    expected = row.call(layer, inputs)
-    symbolic = row.call(
-        layer, {n: keras.Input(batch_shape=s.shape, dtype=s.dtype) for n, s in row.inputs.items()}
+def traced(row, layer, shapes):
+    """A graph of the layer for inputs of these shapes."""
+    function = tf.function(lambda x: row.call(layer, x), autograph=False)
+    return function.get_concrete_function(
+        {n: tf.TensorSpec(shape, row.inputs[n].dtype) for n, shape in shapes.items()}
     )
-    traced = tf.function(lambda x: row.call(layer, x), autograph=False).get_concrete_function(
-        {n: tf.TensorSpec(s.shape, s.dtype) for n, s in row.inputs.items()}
-    )
-    shapes = [tuple(y.shape) for y in expected]
-    assert [tuple(y.shape) for y in symbolic] == shapes
-    assert [tuple(y.shape) for y in traced.structured_outputs] == shapes
 
-    any_batch = tf.function(lambda x: row.call(layer, x), autograph=False).get_concrete_function(
-        {n: tf.TensorSpec([None, *s.shape[1:]], s.dtype) for n, s in row.inputs.items()}
-    )
+
+@pytest.mark.slow
+@table()
+def test_static_shapes_stay_static(row, made):
+    shapes = [tuple(y.shape) for y in made.outputs]
+    symbols = {n: keras.Input(batch_shape=s.shape, dtype=s.dtype) for n, s in row.inputs.items()}
+    assert [tuple(y.shape) for y in row.call(made.layer, symbols)] == shapes
+    any_batch = traced(row, made.layer, {n: [None, *s.shape[1:]] for n, s in row.inputs.items()})
     for y, shape in zip(any_batch.structured_outputs, shapes, strict=True):
         assert tuple(y.shape) == (None if shape[0] == B else shape[0], *shape[1:])
 
 
 @table([row for row in ROWS if row.time])
-def test_unknown_length(row):
-    layer, inputs = built(row, rng_of(row))
-    expected = row.call(layer, inputs)
-    model = functional(row, layer, unknown_time=True)
-    assert_close(model(inputs), expected)
-    specs = {n: list(s.shape) for n, s in row.inputs.items()}
-    for name in specs:
-        specs[name][0] = None
-        if name in row.time:
-            specs[name][row.time[name]] = None
-    traced = tf.function(lambda x: row.call(layer, x), autograph=False).get_concrete_function(
-        {n: tf.TensorSpec(shape, row.inputs[n].dtype) for n, shape in specs.items()}
-    )
-    got = traced({n: tf.constant(v) for n, v in inputs.items()})
-    assert_close(got, expected)
-    for symbolic, graph, value in zip(
-        model.outputs, traced.structured_outputs, expected, strict=True
+def test_unknown_length(row, made):
+    assert_close(made.model(made.inputs), made.outputs)
+    shapes = {n: [None, *s.shape[1:]] for n, s in row.inputs.items()}
+    for name, axis in row.time.items():
+        shapes[name][axis] = None
+    graph = traced(row, made.layer, shapes)
+    assert_close(graph({n: tf.constant(v) for n, v in made.inputs.items()}), made.outputs)
+    for symbolic, inside, value in zip(
+        made.model.outputs, graph.structured_outputs, made.outputs, strict=True
     ):
         # Whatever is said about the shape is true, and sizes that are known are not forgotten.
         assert value.shape.is_compatible_with(tf.TensorShape(symbolic.shape))
         unknown = [size is None for size in symbolic.shape]
-        assert [size is None for size in graph.shape] == unknown
+        assert [size is None for size in inside.shape] == unknown
         assert unknown[-1:] == [False] or row.keep in (
             numbers, numbers_at_real, scores_at_real, weights_at_real
         )  # fmt: skip

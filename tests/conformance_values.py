@@ -1,7 +1,7 @@
 """What the rows of the conformance table compute under the backend of Keras, as numpy arrays.
 
 One process has one backend: `conformance_jax_test.py` computes these values itself and has them
-computed by a second process, `python -m tests.conformance_values FILE`, under JAX.
+computed by a second process, `python -m tests.conformance_values FILE ROWS`, under JAX.
 """
 
 import contextlib
@@ -100,10 +100,10 @@ def _in_tensorflow(row, layer, variables, real, inputs, weights, compiled):
     return outputs, [tf.convert_to_tensor(g).numpy() for g in gradients]
 
 
-def main(path):
-    """Write the values of all rows under JAX, and the traceback of each row that fails."""
+def main(path, *names):
+    """Write the values of the rows of these names, and the traceback of each row that fails."""
     found = {}
-    for row in COMPARED:
+    for row in (row for row in COMPARED if row.name in names):
         try:
             values = jax_values(row)
         except Exception:
@@ -166,4 +166,4 @@ def jax_values(row):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

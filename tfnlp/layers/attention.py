@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.dense import BuiltDense, built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
@@ -24,26 +25,15 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 _ON_TPU, _ELSEWHERE, _BLOCK = 2**24, 2**26, 2**22
 
 
-def _check_cache(
-    keys: Tensor | None, values: Tensor | None, cache_index: Tensor | None, length: int | None
-) -> None:
+def _check_cache(keys: Tensor, cache_index: Tensor, length: int | None) -> None:
     """Check the cache where sizes are known: writes past its end would overwrite earlier slots."""
-    if keys is None or values is None or cache_index is None:
-        raise ValueError(
-            "`cached_keys` needs `cached_values`, and `cache_index`, the number of their positions "
-            "that are filled"
-        )
-    size = keys.shape[2]
-    first = cache_index if isinstance(cache_index, int) else 0
+    size, first = keys.shape[2], cache_index if isinstance(cache_index, int) else 0
     if None not in (length, size) and first + length > size:
-        raise ValueError(
-            f"cache_index={cache_index} and {length} new positions need a cache of at least "
-            f"{first + length} positions, but it has {size}; make it longer"
-        )
+        raise ValueError(f"a cache of {size} positions is too short for {first} + {length}")
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(Layer):
     """`softmax(Q K^T / sqrt(D) + mask) V` per head, heads joined and projected.
 
     Vaswani et al. 2017, section 3.2. Self-attention projects queries, keys and values with one
@@ -85,8 +75,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Raises:
         ValueError: for H that is not a multiple of N, a context in some calls but not in all, a
-            cache that is incomplete, one that is too short where that is known (M, T and an int
-            `cache_index`), `sequence_ids` with a context or a cache, or a dropout outside [0, 1).
+            cache that is too short where that is known (M, T and an int `cache_index`),
+            `sequence_ids` with a context or a cache, or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -288,19 +278,15 @@ class MultiHeadAttention(keras.layers.Layer):
         sequence_ids: Tensor | None = None,
     ) -> bool:
         """Check a call's arguments; return whether the cache has the keys of the context."""
-        given = any(x is not None for x in cache)
+        cached_keys, _, cache_index = cache
+        given = cached_keys is not None
         if sequence_ids is not None and (given or context is not None):
-            raise ValueError(
-                "`sequence_ids` is for self-attention without a cache; leave it out with a "
-                "`context` or `cached_keys`"
-            )
+            raise ValueError("`sequence_ids` is for self-attention without `cached_keys`")
         known = self.cross and context is None and given
         if (context is not None or known) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
-        if known and (cache[0] is None or cache[1] is None):
-            raise ValueError("without `context`, `cached_keys` and `cached_values` must be given")
         if given and not known:
-            _check_cache(*cache, length)
+            _check_cache(cached_keys, cache_index, length)
         return known
 
     def keys_values(self, context: Tensor) -> list[Tensor]:
@@ -347,11 +333,6 @@ class MultiHeadAttention(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
-            "dropout": self.dropout,
-            "causal": self.causal,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "output_divisor": self.output_divisor,
             "low_rank": None if self.low_rank is None else self.low_rank.config(),
         }
 

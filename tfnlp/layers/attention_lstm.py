@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.attention_scores import ATTENTIONS, masked_bias
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attend import Fixed
 from tfnlp.layers.kernels.attention_loop import attention_loop, trainable_attention_loop
@@ -13,7 +14,7 @@ from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class AttentionLSTM(keras.layers.Layer):
+class AttentionLSTM(Layer):
     """A stack of LSTMs with attention inside the recurrence.
 
     Without `input_feeding` the state before a step is the query, and the context is fed to the
@@ -52,8 +53,7 @@ class AttentionLSTM(keras.layers.Layer):
         `[B, L, 2U]`. States and softmax are float32 under any policy.
 
     Raises:
-        ValueError: for sizes below 1, an unknown score, widths that the score cannot compare,
-            `previous_output` without `input_feeding`, or a dropout outside [0, 1).
+        ValueError: for sizes below 1, an unknown score, or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -66,9 +66,7 @@ class AttentionLSTM(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.supports_masking = True
-        if units < 1 or num_layers < 1:
-            raise ValueError(f"units={units} and num_layers={num_layers} must be at least 1")
+        check_positive(units=units, num_layers=num_layers)
         if score not in ATTENTIONS:
             raise ValueError(f"score={score!r} must be one of {', '.join(map(repr, ATTENTIONS))}")
         self.units = units
@@ -116,7 +114,6 @@ class AttentionLSTM(keras.layers.Layer):
         projected_keys: Tensor | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        self._check(memory, previous_output)
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         dtype = self.compute_dtype
         memory = ops.cast(memory, dtype)
@@ -155,11 +152,6 @@ class AttentionLSTM(keras.layers.Layer):
         state = ops.stack([ops.concatenate(pair, -1) for pair in zip(c, h, strict=True)], axis=1)
         return outputs, ops.swapaxes(weights, 0, 1), state
 
-    def _check(self, memory: Tensor, previous_output: Tensor | None) -> None:
-        if previous_output is not None and not self.input_feeding:
-            raise ValueError("previous_output is read only with input_feeding=True; leave it out")
-        self.attention.check_widths((None, None, self.units), memory.shape)
-
     def _weights(self) -> dict[str, Tensor]:
         weights = {f"recurrent_{i}": kernel for i, kernel in enumerate(self.recurrent_kernels)}
         weights.update({f"bias_{i}": bias for i, bias in enumerate(self.biases) if i})
@@ -173,29 +165,11 @@ class AttentionLSTM(keras.layers.Layer):
         return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        memory: Tensor,
-        mask: Tensor | None = None,
-        initial_state: Tensor | None = None,
-        previous_output: Tensor | None = None,
-        projected_keys: Tensor | None = None,
-        training: bool = False,
+        self, inputs: Tensor, memory: Tensor, *_: Any, **others: Any
     ) -> tuple[keras.KerasTensor, ...]:
-        self._check(memory, previous_output)
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, self.units), dtype=self.compute_dtype),
             keras.KerasTensor((batch, time, memory.shape[1]), dtype="float32"),
             keras.KerasTensor((batch, self.num_layers, 2 * self.units), dtype="float32"),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "num_layers": self.num_layers,
-            "score": self.score,
-            "input_feeding": self.input_feeding,
-            "dropout": self.dropout,
-        }

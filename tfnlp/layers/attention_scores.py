@@ -17,6 +17,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Shape, Tensor
 
@@ -66,7 +67,7 @@ def masked_bias(mask: Tensor | None) -> Tensor:
     return ops.cast(ops.logical_not(ops.cast(mask, "bool")), "float32")[:, None] * MASKED
 
 
-class _Attention(keras.layers.Layer):
+class _Attention(Layer):
     """The base class of the four.
 
     A score is `energies(project_queries(q), project_keys(k), vector)`, so that the part of the
@@ -75,13 +76,6 @@ class _Attention(keras.layers.Layer):
 
     query_kernel = vector = None
     unit_queries = False
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.supports_masking = True
-
-    def check_widths(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        """Raise a ValueError if the score cannot compare such queries and keys."""
 
     def project_queries(self, queries: Tensor) -> Tensor:
         return project_queries(queries, self.query_kernel, self.unit_queries)
@@ -96,7 +90,6 @@ class _Attention(keras.layers.Layer):
         mask: Tensor | None = None,
         projected_keys: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        self.check_widths(inputs.shape, keys.shape)
         queries, keys = (ops.cast(x, self.compute_dtype) for x in (inputs, keys))
         if projected_keys is None:
             projected_keys = self.project_keys(keys)
@@ -109,13 +102,8 @@ class _Attention(keras.layers.Layer):
         return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        keys: Tensor,
-        mask: Tensor | None = None,
-        projected_keys: Tensor | None = None,
+        self, inputs: Tensor, keys: Tensor, *_: Any, **others: Any
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-        self.check_widths(inputs.shape, keys.shape)
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, keys.shape[-1]), dtype=self.compute_dtype),
@@ -131,15 +119,11 @@ class AdditiveAttention(_Attention):
 
     Args:
         units: A, the length of v; None: Q.
-
-    Raises:
-        ValueError: for units below 1.
     """
 
     def __init__(self, units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if units is not None and units < 1:
-            raise ValueError(f"units={units} must be at least 1, or None for the queries' width")
+        check_positive(units=units)
         self.units = units
 
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
@@ -155,23 +139,10 @@ class AdditiveAttention(_Attention):
     def project_keys(self, keys: Tensor) -> Tensor:
         return ops.matmul(keys, ops.cast(self.key_kernel, keys.dtype))  # [B, S, A]
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "units": self.units}
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class DotAttention(_Attention):
-    """`score(q, k) = q . k` (Luong, Pham & Manning 2015, eq. 8), without weights.
-
-    Raises:
-        ValueError: for queries and keys of different widths.
-    """
-
-    def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        self.check_widths(inputs_shape, keys_shape)
-
-    def check_widths(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        _check_equal("DotAttention", inputs_shape, keys_shape)
+    """`score(q, k) = q . k` (Luong, Pham & Manning 2015, eq. 8), without weights; Q = K."""
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -187,7 +158,7 @@ class GeneralAttention(_Attention):
 
 @keras.saving.register_keras_serializable(package="tfnlp")
 class CosineAttention(_Attention):
-    """`score(q, k) = g cos(q, k) = g q . k / (|q| |k|)`.
+    """`score(q, k) = g cos(q, k) = g q . k / (|q| |k|)`, Q = K.
 
     Content-based addressing of Graves, Wayne & Danihelka 2014, eqs. 5-6; g is its key strength.
 
@@ -197,7 +168,7 @@ class CosineAttention(_Attention):
         learn_scale: make g a trainable weight.
 
     Raises:
-        ValueError: for a scale that is not positive, or queries and keys of different widths.
+        ValueError: for a scale that is not positive.
     """
 
     unit_queries = True
@@ -210,7 +181,6 @@ class CosineAttention(_Attention):
         self.learn_scale = learn_scale
 
     def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        self.check_widths(inputs_shape, keys_shape)
         self.factor = self.scale
         if self.learn_scale:
             self.factor = self.add_weight(
@@ -220,14 +190,8 @@ class CosineAttention(_Attention):
                 autocast=False,
             )
 
-    def check_widths(self, inputs_shape: Shape, keys_shape: Shape) -> None:
-        _check_equal("CosineAttention", inputs_shape, keys_shape)
-
     def project_keys(self, keys: Tensor) -> Tensor:
         return unit(keys) * ops.cast(self.factor, keys.dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "scale": self.scale, "learn_scale": self.learn_scale}
 
 
 # The names that the models use.
@@ -237,11 +201,3 @@ ATTENTIONS = {
     "general": GeneralAttention,
     "cosine": CosineAttention,
 }
-
-
-def _check_equal(name: str, inputs_shape: Shape, keys_shape: Shape) -> None:
-    if inputs_shape[-1] != keys_shape[-1]:
-        raise ValueError(
-            f"{name} needs queries and keys of one width, not {inputs_shape[-1]} and "
-            f"{keys_shape[-1]}; take GeneralAttention"
-        )

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.projected_lstm import ProjectedLSTM
 from tfnlp.layers.remat import rematerialized
@@ -13,7 +14,7 @@ from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class BiLM(keras.layers.Layer):
+class BiLM(Layer):
     """A forward and a backward stack of `ProjectedLSTM`s; the outputs of all layers are returned.
 
         f_l = LSTM(drop(f_{l-1})), b_l = LSTM over time backwards(drop(b_{l-1})), f_0 = b_0 = x
@@ -44,9 +45,8 @@ class BiLM(keras.layers.Layer):
         list of L `[B, T, 2P]`, zero at padding, and the state, float32 `[B, 2L, U + P]`.
 
     Raises:
-        ValueError: for sizes below 1, clips that are not positive, a dropout outside [0, 1),
-            inputs or backward_inputs whose width is not P while `residual`, or `resets` without
-            `backward_inputs`.
+        ValueError: for sizes below 1, clips that are not positive, a dropout outside [0, 1), or
+            `resets` without `backward_inputs`.
     """
 
     def __init__(
@@ -61,9 +61,7 @@ class BiLM(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.supports_masking = True
-        if num_layers < 1:
-            raise ValueError(f"num_layers={num_layers} must be at least 1")
+        check_positive(num_layers=num_layers)
         self.num_layers = num_layers
         self.units = units
         self.projection_size = projection_size
@@ -98,7 +96,6 @@ class BiLM(keras.layers.Layer):
         return 2 * self.num_layers, self.units + self.projection_size
 
     def build(self, input_shape: Shape) -> None:
-        self._check_width("inputs", input_shape)
         for lstms in (self.forward, self.backward):
             for index, lstm in enumerate(lstms):
                 lstm.build((None, None, input_shape[-1] if index == 0 else self.projection_size))
@@ -112,7 +109,8 @@ class BiLM(keras.layers.Layer):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[list[Tensor], Tensor]:
-        self._check(inputs, backward_inputs, resets)
+        if resets is not None and backward_inputs is None:
+            raise ValueError("resets needs backward_inputs, whose order it has")
         mirrored = backward_inputs is None
         f = inputs
         b = ops.flip(inputs, axis=1) if mirrored else backward_inputs
@@ -150,47 +148,14 @@ class BiLM(keras.layers.Layer):
 
         return rematerialized(outputs, arrays, [lstm, dropout], training)
 
-    def _check(self, inputs: Tensor, backward_inputs: Tensor | None, resets: Tensor | None) -> None:
-        self._check_width("inputs", inputs.shape)
-        if backward_inputs is not None:
-            self._check_width("backward_inputs", backward_inputs.shape)
-        elif resets is not None:
-            raise ValueError("resets needs backward_inputs, whose order it has")
-
-    def _check_width(self, name: str, shape: Shape) -> None:
-        if self.residual and shape[-1] != self.projection_size:
-            raise ValueError(
-                f"residual=True needs {name} of width projection_size={self.projection_size}, not "
-                f"{shape[-1]}; make them equal, or take residual=False"
-            )
-
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        mask: Tensor | None = None,
-        initial_state: Tensor | None = None,
-        backward_inputs: Tensor | None = None,
-        resets: Tensor | None = None,
-        training: bool = False,
+        self, inputs: Tensor, *_: Any, **others: Any
     ) -> tuple[list[keras.KerasTensor], keras.KerasTensor]:
-        self._check(inputs, backward_inputs, resets)
         shape = (*inputs.shape[:2], 2 * self.projection_size)
         return (
             [keras.KerasTensor(shape, dtype=self.compute_dtype) for _ in range(self.num_layers)],
             keras.KerasTensor((inputs.shape[0], *self.state_shape), dtype="float32"),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "units": self.units,
-            "projection_size": self.projection_size,
-            "cell_clip": self.cell_clip,
-            "projection_clip": self.projection_clip,
-            "residual": self.residual,
-            "dropout": self.dropout,
-        }

@@ -6,11 +6,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.types import Shape, Tensor
+from tfnlp.layers.base import Layer
+from tfnlp.layers.types import Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SentenceBoundaries(keras.layers.Layer):
+class SentenceBoundaries(Layer):
     """A layer that adds a mark before and a mark after the real tokens of each row.
 
     `[w_1 .. w_n 0 .. 0]` of length T becomes `[begin w_1 .. w_n end 0 .. 0]` of length T + 2. A
@@ -20,21 +21,15 @@ class SentenceBoundaries(keras.layers.Layer):
         begin, end: the ids of one mark each, e.g. the characters of `<S>` and `</S>`.
 
     Call: int32 `[B, T, C]`, C = len(begin), to int32 `[B, T + 2, C]`.
-
-    Raises:
-        ValueError: for marks of unequal length, or of another length than C.
     """
 
     def __init__(self, begin: Sequence[int], end: Sequence[int], **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if len(begin) != len(end):
-            raise ValueError(f"begin has {len(begin)} ids and end {len(end)}; give equally many")
         self.begin = [int(i) for i in begin]
         self.end = [int(i) for i in end]
         self.built = True
 
     def call(self, inputs: Tensor) -> Tensor:
-        self._check(inputs.shape)
         places = ops.arange(ops.shape(inputs)[1])
         real = ops.cast(ops.not_equal(inputs[:, :, 0], 0), "int32")  # [B, T]
         length = ops.max(real * (places + 1), axis=1, initial=0)  # [B]
@@ -45,13 +40,5 @@ class SentenceBoundaries(keras.layers.Layer):
         return ops.where(places == length[:, None, None] + 1, end, padded)
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
-        self._check(inputs.shape)
         batch, time, size = inputs.shape
         return keras.KerasTensor((batch, None if time is None else time + 2, size), inputs.dtype)
-
-    def _check(self, shape: Shape) -> None:
-        if shape[-1] != len(self.begin):
-            raise ValueError(f"tokens have {shape[-1]} ids, the marks {len(self.begin)}")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "begin": self.begin, "end": self.end}

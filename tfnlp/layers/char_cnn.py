@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.highway import Highway
 from tfnlp.layers.kernels.char_maxima import char_maxima
 from tfnlp.layers.remat import rematerialized
@@ -16,7 +17,7 @@ FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class CharCNN(keras.layers.Layer):
+class CharCNN(Layer):
     """A vector for every word from its character ids.
 
     With character vectors e_1..e_C and, for every filter width w, a kernel `[w, E, n_w]`:
@@ -37,8 +38,8 @@ class CharCNN(keras.layers.Layer):
     zero vector, which is not trained; C may be any length from the widest filter on.
 
     Raises:
-        ValueError: for filters or sizes below 1, num_characters below 2, a negative num_highway,
-            an unknown activation, or a static C below the widest filter.
+        ValueError: for filters or sizes below 1, an unknown activation, or a static C below the
+            widest filter.
     """
 
     def __init__(
@@ -55,13 +56,11 @@ class CharCNN(keras.layers.Layer):
         filters = tuple((int(width), int(number)) for width, number in filters)
         if not filters or min(min(pair) for pair in filters) < 1:
             raise ValueError(f"filters={filters} must be pairs (width, number), all at least 1")
-        if num_characters < 2 or embedding_size < 1 or num_highway < 0:
-            raise ValueError(
-                f"num_characters={num_characters}, embedding_size={embedding_size}, "
-                f"num_highway={num_highway}: expected at least 2, 1 and 0"
-            )
-        if projection_size is not None and projection_size < 1:
-            raise ValueError(f"projection_size={projection_size} must be at least 1, or None")
+        check_positive(
+            num_characters=num_characters,
+            embedding_size=embedding_size,
+            projection_size=projection_size,
+        )
         self.num_characters = num_characters
         self.embedding_size = embedding_size
         self.filters = filters
@@ -80,7 +79,6 @@ class CharCNN(keras.layers.Layer):
         return sum(number for _, number in self.filters)
 
     def build(self, input_shape: Shape) -> None:
-        self._check(input_shape)
         uniform = keras.initializers.RandomUniform
         self.character_embedding = self.add_weight(
             name="character_embedding",
@@ -115,12 +113,13 @@ class CharCNN(keras.layers.Layer):
             )
 
     def call(self, inputs: Tensor, training: bool = False) -> Tensor:
-        self._check(inputs.shape)
         return rematerialized(self._words, [inputs], [self], training, full=True)
 
     def _words(self, inputs: Tensor) -> Tensor:
         """Return `[..., P]` of character ids `[..., C]`."""
-        length = inputs.shape[-1]
+        length, widest = inputs.shape[-1], max(width for width, _ in self.filters)
+        if length is not None and length < widest:
+            raise ValueError(f"words of {length} characters; the widest filter needs {widest}")
         leading = ops.shape(inputs)[:-1]
         ids = ops.reshape(inputs, (-1, length or ops.shape(inputs)[-1]))  # [N, C]
         table = ops.pad(self.character_embedding, [[1, 0], [0, 0]])
@@ -136,26 +135,6 @@ class CharCNN(keras.layers.Layer):
             y = ops.add(ops.matmul(y, self.projection_kernel), self.projection_bias)  # [N, P]
         return ops.reshape(y, (*leading, y.shape[-1]))
 
-    def _check(self, input_shape: Shape) -> None:
-        widest = max(width for width, _ in self.filters)
-        if input_shape[-1] is not None and input_shape[-1] < widest:
-            raise ValueError(
-                f"words of {input_shape[-1]} characters are narrower than the widest filter, "
-                f"{widest}; pad the character axis"
-            )
-
     def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
-        self._check(inputs.shape)
         size = self.num_filters if self.projection_size is None else self.projection_size
         return keras.KerasTensor((*inputs.shape[:-1], size), dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_characters": self.num_characters,
-            "embedding_size": self.embedding_size,
-            "filters": self.filters,
-            "activation": self.activation,
-            "num_highway": self.num_highway,
-            "projection_size": self.projection_size,
-        }

@@ -5,12 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.kernels.chain import Chain, best_path, log_partition, marginals, path_score
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class CRF(keras.layers.Layer):
+class CRF(Layer):
     """Linear-chain CRF: `p(y | x) = exp(s(y)) / sum_y' exp(s(y'))`.
 
     `s(y) = start[y_1] + sum_t e_t[y_t] + sum_(t > 1) A[y_(t-1), y_t] + end[y_n]` for the emission
@@ -47,14 +48,15 @@ class CRF(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if num_tags < 1 or not rate > 0:
-            raise ValueError(f"num_tags={num_tags} must be at least 1 and rate={rate} above 0")
+        check_positive(num_tags=num_tags)
+        if not rate > 0:
+            raise ValueError(f"rate={rate} must be above 0")
         self.num_tags, self.rate = num_tags, rate
         self.initializer = keras.initializers.get(initializer)
-        self.supports_masking = True
 
     def build(self, inputs_shape: Shape) -> None:
-        self._check(inputs_shape)
+        if inputs_shape[-1] != self.num_tags:
+            raise ValueError(f"num_tags={self.num_tags}, but inputs have {inputs_shape[-1]} scores")
         sizes = {"transitions": (self.num_tags,) * 2, "start": (self.num_tags,)}
         self._weights = {
             name: self.add_weight(
@@ -76,7 +78,6 @@ class CRF(keras.layers.Layer):
     def call(
         self, inputs: Tensor, tags: Tensor | None = None, mask: Tensor | None = None
     ) -> Tensor:
-        self._check(inputs.shape)
         if tags is None:
             return ops.cast(inputs, "float32")
         return self.log_likelihood(inputs, tags, mask)
@@ -111,26 +112,11 @@ class CRF(keras.layers.Layer):
             live = ops.transpose(ops.cast(mask, "bool"))
         return Chain(emissions, *self.scores()), live
 
-    def _check(self, shape: Shape) -> None:
-        if shape[-1] != self.num_tags:
-            raise ValueError(
-                f"inputs have scores of {shape[-1]} tags; expected num_tags={self.num_tags}"
-            )
-
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor | None:
         return mask
 
     def compute_output_spec(
         self, inputs: Tensor, tags: Tensor | None = None, mask: Tensor | None = None
     ) -> keras.KerasTensor:
-        self._check(inputs.shape)
         shape = inputs.shape if tags is None else inputs.shape[:1]
         return keras.KerasTensor(shape, dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_tags": self.num_tags,
-            "rate": self.rate,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }

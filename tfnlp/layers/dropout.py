@@ -6,12 +6,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.kernels.dropout_mask import dropout_mask
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class Dropout(keras.layers.Layer):
+class Dropout(Layer):
     """`y = x m / (1 - rate)`, `m` 0 with probability `rate`, else 1 (Srivastava et al. 2014).
 
     `rate` is rounded to a multiple of 1/65536 and `1 - rate` with it, so that `E[y] = x` exactly.
@@ -56,6 +57,3 @@ class Dropout(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "rate": self.rate, "seed": self.seed}

@@ -5,13 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.kernels.tied_projection import tied_projection
-from tfnlp.layers.sinusoid import check_one
 from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(Layer):
     """Row lookup `e(i) = E[i]`, and in reverse the tied projection `logits = h E^T`.
 
     Input and output tables are tied as in Press & Wolf 2017, section 3, BERT and GPT.
@@ -25,21 +25,17 @@ class TokenEmbedding(keras.layers.Layer):
     `hidden` `[..., H]` to float32 logits `[..., V]` (the product itself is in the compute dtype).
 
     Raises:
-        ValueError: for sizes below 1, or with `reverse` inputs whose width is not H.
+        ValueError: with `reverse` for inputs whose width is not H.
     """
 
     def __init__(
         self, vocab_size: int, hidden_size: int, initializer: Initializer = "uniform", **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if vocab_size < 1 or hidden_size < 1:
-            raise ValueError(
-                f"vocab_size={vocab_size} and hidden_size={hidden_size} must be positive"
-            )
+        check_positive(vocab_size=vocab_size, hidden_size=hidden_size)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
-        self.supports_masking = True  # in reverse the input may be a masked sequence
 
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
@@ -56,7 +52,8 @@ class TokenEmbedding(keras.layers.Layer):
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return ops.cast(ops.take(self.embeddings, inputs, axis=0), self.compute_dtype)
-        self._check_width(inputs.shape)
+        if inputs.shape[-1] != self.hidden_size:
+            raise ValueError(f"inputs of width {inputs.shape[-1]}; expected {self.hidden_size}")
         table = ops.cast(self.embeddings, self.compute_dtype)
         hidden = ops.cast(inputs, self.compute_dtype)
         flat = ops.reshape(hidden, (-1, self.hidden_size))  # [N, H]: one plain 2-D product
@@ -66,30 +63,14 @@ class TokenEmbedding(keras.layers.Layer):
             lead = list(ops.shape(hidden)[:-1])
         return ops.reshape(logits, (*lead, self.vocab_size))  # [..., V]
 
-    def _check_width(self, shape: Shape) -> None:
-        if shape[-1] != self.hidden_size:
-            raise ValueError(
-                f"reverse=True needs inputs of width hidden_size={self.hidden_size}, not "
-                f"{shape[-1]}"
-            )
-
     def compute_output_spec(self, inputs: Tensor, reverse: bool = False) -> keras.KerasTensor:
         if reverse:
-            self._check_width(inputs.shape)
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class PositionEmbedding(keras.layers.Layer):
+class PositionEmbedding(Layer):
     """Learned positions: `y_t = P[start + t]`, or `y_bt = P[positions_bt]` (Gehring et al. 2017).
 
     Args:
@@ -104,8 +85,7 @@ class PositionEmbedding(keras.layers.Layer):
     `[1, T, H]`, with `positions` to `[B, T, H]`, in the compute dtype.
 
     Raises:
-        ValueError: for max_positions below 1, an offset below 0, a static `T` above max_positions,
-            or both `start` and `positions`.
+        ValueError: for a static `T` above max_positions.
     """
 
     def __init__(
@@ -116,10 +96,7 @@ class PositionEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if max_positions < 1 or offset < 0:
-            raise ValueError(
-                f"max_positions={max_positions} must be positive, offset={offset} 0 or more"
-            )
+        check_positive(max_positions=max_positions)
         self.max_positions = max_positions
         self.offset = offset
         self.initializer = keras.initializers.get(initializer)
@@ -135,7 +112,12 @@ class PositionEmbedding(keras.layers.Layer):
     def call(
         self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
     ) -> Tensor:
-        _check_positions(inputs.shape, self.max_positions, positions, start)
+        if inputs.shape[1] is not None and inputs.shape[1] > self.max_positions:
+            raise ValueError(
+                f"sequence of {inputs.shape[1]} tokens, but the model has "
+                f"max_positions={self.max_positions}; shorten the sequences or build the model "
+                "with more positions"
+            )
         if positions is not None:
             return ops.cast(ops.take(self.embeddings, positions, axis=0), self.compute_dtype)
         length = inputs.shape[1] or ops.shape(inputs)[1]
@@ -149,32 +131,12 @@ class PositionEmbedding(keras.layers.Layer):
     def compute_output_spec(
         self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
     ) -> keras.KerasTensor:
-        _check_positions(inputs.shape, self.max_positions, positions, start)
         batch = 1 if positions is None else inputs.shape[0]
         return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_positions": self.max_positions,
-            "initializer": keras.initializers.serialize(self.initializer),
-            "offset": self.offset,
-        }
-
-
-def _check_positions(
-    shape: Shape, max_positions: int, positions: Tensor | None, start: Tensor | None
-) -> None:
-    check_one(positions, start)
-    if shape[1] is not None and shape[1] > max_positions:
-        raise ValueError(
-            f"sequence of {shape[1]} tokens, but the model has max_positions={max_positions}; "
-            "shorten the sequences or build the model with more positions"
-        )
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SegmentEmbedding(keras.layers.Layer):
+class SegmentEmbedding(Layer):
     """`y = S[segment]`, for sentence A (0) and sentence B (1) (BERT, section 3.2).
 
     The lookup in so small a table is computed as a sum over its rows, `sum_s [segment = s] S[s]`:
@@ -186,9 +148,6 @@ class SegmentEmbedding(keras.layers.Layer):
         initializer: Keras initializer of the table.
 
     Call: int `[B, T]` to `[B, T, H]` in the compute dtype.
-
-    Raises:
-        ValueError: for sizes below 1.
     """
 
     def __init__(
@@ -199,10 +158,7 @@ class SegmentEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if num_segments < 1 or hidden_size < 1:
-            raise ValueError(
-                f"num_segments={num_segments} and hidden_size={hidden_size} must be positive"
-            )
+        check_positive(num_segments=num_segments, hidden_size=hidden_size)
         self.num_segments = num_segments
         self.hidden_size = hidden_size
         self.initializer = keras.initializers.get(initializer)
@@ -223,11 +179,3 @@ class SegmentEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_segments": self.num_segments,
-            "hidden_size": self.hidden_size,
-            "initializer": keras.initializers.serialize(self.initializer),
-        }

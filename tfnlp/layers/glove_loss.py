@@ -5,12 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class GloVeLoss(keras.layers.Layer):
+class GloVeLoss(Layer):
     """`f(X_ij) (w_i . w~_j + b_i + b~_j - log X_ij)^2`, `f(x) = min(1, (x / x_max)^alpha)`.
 
     Pennington, Socher & Manning 2014, equations 8 and 9. X_ij is how often word j is near word i,
@@ -32,19 +33,16 @@ class GloVeLoss(keras.layers.Layer):
         float32 `[B]`.
 
     Raises:
-        ValueError: for a vocab_size below 1, an x_max not above 0, or a negative alpha.
+        ValueError: for a vocab_size below 1, or an x_max not above 0.
     """
 
     def __init__(
         self, vocab_size: int, x_max: float = 100.0, alpha: float = 0.75, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if vocab_size < 1:
-            raise ValueError(f"vocab_size={vocab_size} must be at least 1")
+        check_positive(vocab_size=vocab_size)
         if not x_max > 0:
             raise ValueError(f"x_max={x_max} must be above 0")
-        if not alpha >= 0:
-            raise ValueError(f"alpha={alpha} must be 0 or more")
         self.vocab_size = vocab_size
         self.x_max = x_max
         self.alpha = alpha
@@ -75,15 +73,5 @@ class GloVeLoss(keras.layers.Layer):
         weights = ops.minimum(1.0, ops.power(found / self.x_max, self.alpha))
         return ops.where(real, weights, 0.0) * ops.square(errors)
 
-    def compute_output_spec(
-        self, inputs: Tensor, word_ids: Tensor, context_ids: Tensor, counts: Tensor
-    ) -> keras.KerasTensor:
+    def compute_output_spec(self, inputs: Tensor, *_: Any, **others: Any) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape[:-1], dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "x_max": self.x_max,
-            "alpha": self.alpha,
-        }

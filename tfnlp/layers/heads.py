@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.dense import built_dense
 from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.normalization import LayerNorm
@@ -18,7 +19,7 @@ def at_positions(x: Tensor, positions: Tensor) -> Tensor:
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class Pooler(keras.layers.Layer):
+class Pooler(Layer):
     """`tanh(W h_0 + b)` of the first token, `[CLS]` (BERT, section 3.1 and reference code).
 
     Args:
@@ -31,7 +32,6 @@ class Pooler(keras.layers.Layer):
     def __init__(self, kernel_initializer: Initializer = "glorot_uniform", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.supports_masking = True  # the input is a masked sequence; the output has no time axis
 
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
@@ -53,13 +53,9 @@ class Pooler(keras.layers.Layer):
         rows = inputs.shape[:1] if positions is None else positions.shape
         return keras.KerasTensor((*rows, inputs.shape[-1]), dtype=self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        initializer = keras.initializers.serialize(self.kernel_initializer)
-        return {**super().get_config(), "kernel_initializer": initializer}
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(Layer):
     """`LN(f(W h_p + b))` at the masked positions p only (BERT, section 3.1, Task 1).
 
     The positions are gathered first, so that the projection onto the vocabulary that follows
@@ -86,16 +82,12 @@ class MaskedLMHead(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if units is not None and units < 1:
-            raise ValueError(f"units={units} must be at least 1")
+        check_positive(units=units)
         self.activation = activation
         self.units = units
         self.norm_epsilon = norm_epsilon
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._function = activation_function(activation)
-        self.supports_masking = (
-            True  # the input is a masked sequence; the predictions are not masked
-        )
 
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
@@ -125,18 +117,9 @@ class MaskedLMHead(keras.layers.Layer):
         width = self.units or inputs.shape[-1]
         return keras.KerasTensor((*positions.shape, width), dtype=self.compute_dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "activation": self.activation,
-            "norm_epsilon": self.norm_epsilon,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "units": self.units,
-        }
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class LogitBias(keras.layers.Layer):
+class LogitBias(Layer):
     """`logits + b`, the output bias of BERT's masked LM after the tied projection.
 
     Call: float32 `[..., V]` to float32 `[..., V]` under any dtype policy.
@@ -164,7 +147,7 @@ class LogitBias(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class NextSentenceHead(keras.layers.Layer):
+class NextSentenceHead(Layer):
     """`W pooled + b`, two float32 logits: B follows A (0), B is random (1).
 
     BERT, section 3.1, Task 2; the order of the classes is the reference code's.
@@ -188,13 +171,9 @@ class NextSentenceHead(keras.layers.Layer):
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape[:-1], 2), dtype="float32")
 
-    def get_config(self) -> dict[str, Any]:
-        initializer = keras.initializers.serialize(self.kernel_initializer)
-        return {**super().get_config(), "kernel_initializer": initializer}
-
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class DiscriminatorHead(keras.layers.Layer):
+class DiscriminatorHead(Layer):
     """`w . f(W h_t + b) + c`, one float32 logit a token: was it replaced (ELECTRA, section 2).
 
     Args:
@@ -217,7 +196,6 @@ class DiscriminatorHead(keras.layers.Layer):
         self.activation = activation
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self._function = activation_function(activation)
-        self.supports_masking = True  # the input is a masked sequence; the logits are not masked
 
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
@@ -233,10 +211,3 @@ class DiscriminatorHead(keras.layers.Layer):
 
     def compute_output_spec(self, inputs: Tensor, training: bool = False) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape[:-1], dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "activation": self.activation,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

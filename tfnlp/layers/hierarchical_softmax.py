@@ -6,13 +6,14 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.huffman import balanced_depth, balanced_tree, huffman_tree
 from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class HierarchicalSoftmax(keras.layers.Layer):
+class HierarchicalSoftmax(Layer):
     """`P(w | x) = product over the nodes n on the path of w of s(d_n (x . v_n + b_n))`.
 
     The V words are the leaves of a binary tree with V - 1 inner nodes. From the root to w, d_n is 1
@@ -76,16 +77,11 @@ class HierarchicalSoftmax(keras.layers.Layer):
         """Take the Huffman tree of words with these frequencies, int `[V]`.
 
         Raises:
-            ValueError: for another number of words, or a tree with longer paths than `depth`.
+            ValueError: for a tree with longer paths than `depth`.
         """
-        if len(counts) != self.vocab_size:
-            raise ValueError(f"counts are of {len(counts)} words, expected {self.vocab_size}")
         steps, longest = huffman_tree(counts), self.tree.shape[1]
         if steps.shape[1] > longest:
-            raise ValueError(
-                f"the tree has paths of {steps.shape[1]} nodes; depth={longest} must be at least "
-                "that"
-            )
+            raise ValueError(f"depth={longest} must be at least {steps.shape[1]} for these counts")
         self.tree.assign(np.pad(steps, [(0, 0), (0, longest - steps.shape[1])]))
 
     def call(self, inputs: Tensor, targets: Tensor | None = None) -> Tensor:
@@ -128,11 +124,3 @@ class HierarchicalSoftmax(keras.layers.Layer):
     ) -> keras.KerasTensor:
         last = (self.vocab_size,) if targets is None else ()
         return keras.KerasTensor((*inputs.shape[:-1], *last), dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "depth": self.depth,
-            "use_bias": self.use_bias,
-        }

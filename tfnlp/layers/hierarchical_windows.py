@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.hierarchical_softmax import HierarchicalSoftmax
 from tfnlp.layers.kernels.pair_losses import pair_losses
 from tfnlp.layers.negative_sampling import check_block
@@ -19,7 +20,7 @@ from tfnlp.layers.word_embedding import look_up
 _GROUP = 8  # centres whose paths are multiplied with the same words, at most
 
 
-class _HierarchicalWindows(keras.layers.Layer):
+class _HierarchicalWindows(Layer):
     """The base of both losses: the tree, with vectors of nodes that are initially zero."""
 
     of_means = False  # whether a centre is found from the mean of its window
@@ -28,8 +29,7 @@ class _HierarchicalWindows(keras.layers.Layer):
         self, vocab_size: int, window: int = 5, depth: int | None = None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if window < 1:
-            raise ValueError(f"window={window} must be at least 1")
+        check_positive(window=window)
         self.vocab_size = vocab_size
         self.window = window
         self.depth = depth
@@ -58,7 +58,6 @@ class _HierarchicalWindows(keras.layers.Layer):
             the words' vectors, float32 `[BL/G, G + 2W, D]`; whether each is in the window of a
             centre, float32 `[BL/G, G, G + 2W]` of 0 and 1; the centres, int32 `[BL/G, G]`.
         """
-        check_block(word_ids.shape[1], self.window)
         size = word_ids.shape[1] - 2 * self.window
         group = max(n for n in range(1, _GROUP + 1) if size % n == 0)
         around = group + 2 * self.window
@@ -72,19 +71,8 @@ class _HierarchicalWindows(keras.layers.Layer):
         centres = word_ids[:, self.window : self.window + size]
         return near, real, ops.reshape(centres, (-1, group))
 
-    def compute_output_spec(
-        self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor
-    ) -> keras.KerasTensor:
-        check_block(inputs.shape[1], self.window)
+    def compute_output_spec(self, inputs: Tensor, *_: Any, **others: Any) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "window": self.window,
-            "depth": self.depth,
-        }
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -135,9 +123,6 @@ class HierarchicalCBOWLoss(_HierarchicalWindows):
 
     Returns:
         float32 `[B]`: the sum over the centres of each block with `left + right > 0`.
-
-    Raises:
-        ValueError: as `HierarchicalSkipGramLoss`.
     """
 
     of_means = True

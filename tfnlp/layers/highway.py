@@ -6,11 +6,12 @@ import keras
 from keras import ops
 
 from tfnlp.layers.activations import activation as activation_of
+from tfnlp.layers.base import Layer
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class Highway(keras.layers.Layer):
+class Highway(Layer):
     """`y = g f(x W_t + b_t) + (1 - g) x` with the gate `g = sigmoid(x W_c + b_c)`.
 
     Srivastava et al. 2015, eq. 3. Names and direction of the gate are those of bilm-tf, whose
@@ -56,10 +57,3 @@ class Highway(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "activation": self.activation,
-            "carry_bias": self.carry_bias,
-        }

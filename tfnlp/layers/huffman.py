@@ -12,20 +12,15 @@ def huffman_tree(counts: np.ndarray) -> np.ndarray:
     all trees of least mean length it has the shortest longest path.
 
     Args:
-        counts: int `[V]`, 0 or more.
+        counts: int `[V]`, 0 or more, of two words or more.
 
     Returns:
         int32 `[V, D]`, the steps of each word's path from the root: `n + 1` where it takes the
         left branch of inner node n, `-(n + 1)` for the right branch, 0 after its end. D is the
         longest path; node 0 is the root, and nodes come by falling counts.
-
-    Raises:
-        ValueError: for fewer than two words, or a negative count.
     """
     counts = np.asarray(counts, "int64")
     size = len(counts)
-    if size < 2 or counts.min() < 0:
-        raise ValueError(f"counts of {size} words must be 0 or more, of at least 2 words")
     words = np.lexsort((-np.arange(size), counts))
     waiting = counts[words].tolist()  # rising
     made: list[int] = []  # counts of the inner nodes, rising too

@@ -10,6 +10,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.types import Shape, Tensor
 
@@ -43,8 +44,7 @@ class LowRank:
         object.__setattr__(self, "matrices", tuple(self.matrices))
         if self.alpha is None:
             object.__setattr__(self, "alpha", 2.0 * self.rank)
-        if self.rank < 1:
-            raise ValueError(f"rank={self.rank} must be at least 1")
+        check_positive(rank=self.rank)
         unknown = [name for name in self.matrices if name not in MATRICES]
         if unknown or not self.matrices:
             raise ValueError(
@@ -66,7 +66,7 @@ def low_rank_of(given: LowRank | Mapping[str, Any] | None) -> LowRank | None:
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class LowRankUpdate(keras.layers.Layer):
+class LowRankUpdate(Layer):
     """`u_p(x) = (alpha / r) B_p A_p drop(x)`, what is added to part p of a dense layer's outputs.
 
     Hu et al. 2022 (LoRA), section 4.1. The kernel of the dense layer stays as it is; A starts with
@@ -87,8 +87,7 @@ class LowRankUpdate(keras.layers.Layer):
     Weights: `down`, A of all changed parts side by side, `[H, n r]`; `up`, their B, `[n, r, U]`.
 
     Raises:
-        ValueError: for a rank, units or count below 1, parts that are none, not distinct or not
-            below count, or a dropout outside [0, 1).
+        ValueError: for a rank, units or count below 1, or a dropout outside [0, 1).
     """
 
     def __init__(
@@ -102,13 +101,8 @@ class LowRankUpdate(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        for name, value in (("rank", rank), ("units", units), ("count", count)):
-            if value < 1:
-                raise ValueError(f"{name}={value} must be at least 1")
-        parts = tuple(parts)
-        if not parts or len(set(parts)) < len(parts) or not set(parts) <= set(range(count)):
-            raise ValueError(f"parts={parts} must be different numbers from 0 to {count - 1}")
-        self.rank, self.units, self.count, self.parts = rank, units, count, parts
+        check_positive(rank=rank, units=units, count=count)
+        self.rank, self.units, self.count, self.parts = rank, units, count, list(parts)
         self.alpha, self.dropout = alpha, dropout
         self.input_dropout = Dropout(dropout, dtype=self.dtype_policy)
         self.supports_masking = True
@@ -146,14 +140,3 @@ class LowRankUpdate(keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape: Shape) -> Shape:
         return (*inputs_shape[:-1], self.count * self.units)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "rank": self.rank,
-            "units": self.units,
-            "count": self.count,
-            "parts": list(self.parts),
-            "alpha": self.alpha,
-            "dropout": self.dropout,
-        }

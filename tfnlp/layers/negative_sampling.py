@@ -14,24 +14,19 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.kernels.pair_losses import pair_losses
 from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
 def check_block(words: int | None, window: int) -> None:
-    """Check that a block has centres.
-
-    Raises:
-        ValueError: if it has none.
-    """
+    """Raise a ValueError if a block has no centres."""
     if words is None or words <= 2 * window:
-        raise ValueError(
-            f"inputs have {words} words a block; expected more than twice the window, {2 * window}"
-        )
+        raise ValueError(f"{words} words a block; expected more than twice the window={window}")
 
 
-class _NegativeSampling(keras.layers.Layer):
+class _NegativeSampling(Layer):
     """The base of both losses: the table of output vectors u, initially zero, and the windows."""
 
     of_means = False  # whether a centre is found from the mean of its window
@@ -40,8 +35,7 @@ class _NegativeSampling(keras.layers.Layer):
         self, vocab_size: int, window: int = 5, negatives: float = 5.0, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        if vocab_size < 1 or window < 1:
-            raise ValueError(f"vocab_size={vocab_size} and window={window} must be at least 1")
+        check_positive(vocab_size=vocab_size, window=window)
         if not negatives > 0:
             raise ValueError(f"negatives={negatives} must be above 0")
         self.vocab_size = vocab_size
@@ -66,7 +60,6 @@ class _NegativeSampling(keras.layers.Layer):
 
     def _rows(self, word_ids: Tensor, negative_ids: Tensor) -> tuple[Tensor, Tensor | None, int]:
         """Return u of centres and negatives, `[B, L + N, D]`, `_shifts` of the same, and L."""
-        check_block(word_ids.shape[1], self.window)
         size = self.block_size
         centres = word_ids[:, self.window : self.window + size]
         # One lookup for both: each table's gradient is one list of rows.
@@ -85,19 +78,8 @@ class _NegativeSampling(keras.layers.Layer):
             ops.convert_to_tensor(self._bands.reshape(places * windows, -1)), kind, axis=0
         )
 
-    def compute_output_spec(
-        self, inputs: Tensor, word_ids: Tensor, left: Tensor, right: Tensor, negative_ids: Tensor
-    ) -> keras.KerasTensor:
-        check_block(inputs.shape[1], self.window)
+    def compute_output_spec(self, inputs: Tensor, *_: Any, **others: Any) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape[:1], dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "window": self.window,
-            "negatives": self.negatives,
-        }
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
@@ -154,9 +136,6 @@ class CBOWLoss(_NegativeSampling):
 
     Returns:
         float32 `[B]`: the sum over the centres of each block with `left + right > 0`.
-
-    Raises:
-        ValueError: as `SkipGramLoss`.
     """
 
     of_means = True

@@ -34,9 +34,6 @@ class NoiseContrastiveSoftmax(SampledSoftmax):
     formula this is. Biases begin at `-log V`, where the scores are normalized.
 
     Args, call, returns: as `SampledSoftmax`.
-
-    Raises:
-        ValueError: as `SampledSoftmax`.
     """
 
     def _bias_initializer(self) -> keras.initializers.Initializer:
@@ -69,16 +66,8 @@ class _Noise:
             setattr(self, name, weight)
 
     def set_counts(self, counts: np.ndarray) -> None:
-        """Take `counts^0.75`, int `[V]`, as the noise that `negative_ids` are drawn from.
-
-        Raises:
-            ValueError: for another number of words, or counts that are all zero.
-        """
+        """Take `counts^0.75`, int `[V]`, as the noise that `negative_ids` are drawn from."""
         weights = np.asarray(counts, "float64") ** 0.75
-        if len(weights) != self.vocab_size or not weights.sum() > 0:
-            raise ValueError(
-                f"counts are of {len(weights)} words; expected {self.vocab_size}, some above 0"
-            )
         # Words that are never drawn are never a target either; they only need a finite number.
         least = weights[weights > 0].min()
         self.log_noise.assign(np.log(np.maximum(weights, least) / weights.sum()))
@@ -97,9 +86,6 @@ class NCESkipGramLoss(_Noise, SkipGramLoss):
     loss is least, `exp s_co` is the probability of c beside o.
 
     Args, call, returns: as `SkipGramLoss`.
-
-    Raises:
-        ValueError: as `SkipGramLoss`.
     """
 
 
@@ -111,7 +97,4 @@ class NCECBOWLoss(_Noise, CBOWLoss):
     `NCESkipGramLoss`.
 
     Args, call, returns: as `CBOWLoss`.
-
-    Raises:
-        ValueError: as `CBOWLoss`.
     """

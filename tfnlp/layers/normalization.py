@@ -5,13 +5,14 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.kernels.layer_norm import scaled_norm
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class LayerNorm(keras.layers.Layer):
+class LayerNorm(Layer):
     """`y = gamma * (x - mean) / sqrt(variance + epsilon) + beta` over the last axis.
 
     Ba, Kiros & Hinton 2016, eq. 4. Mean and (biased) variance are computed in float32 and in two
@@ -47,6 +48,3 @@ class LayerNorm(keras.layers.Layer):
 
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         return input_shape
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "epsilon": self.epsilon}

@@ -5,12 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.kernels.lstm_loop import lstm_loop, trainable_lstm_loop
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class ProjectedLSTM(keras.layers.Layer):
+class ProjectedLSTM(Layer):
     """An LSTM with a projection of its output, as TensorFlow 1's `LSTMCell`.
 
         i, j, f, o = split(x_t W_x + h_{t-1} W_h + b)
@@ -45,7 +46,7 @@ class ProjectedLSTM(keras.layers.Layer):
         outputs `[B, T, P]` in the compute dtype, state float32 `[B, U + P]`.
 
     Raises:
-        ValueError: for sizes below 1, clips that are not positive, or `residual` with I != P.
+        ValueError: for sizes below 1, or clips that are not positive.
     """
 
     def __init__(
@@ -59,11 +60,7 @@ class ProjectedLSTM(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.supports_masking = True
-        if units < 1 or (projection_size is not None and projection_size < 1):
-            raise ValueError(
-                f"units={units} and projection_size={projection_size} must be at least 1"
-            )
+        check_positive(units=units, projection_size=projection_size)
         for name, clip in (("cell_clip", cell_clip), ("projection_clip", projection_clip)):
             if clip is not None and not clip > 0:
                 raise ValueError(f"{name}={clip} must be positive, or None for no clipping")
@@ -77,7 +74,6 @@ class ProjectedLSTM(keras.layers.Layer):
 
     def build(self, input_shape: Shape) -> None:
         size = input_shape[-1]
-        self._check_width(size)
         # One draw for both, as in TF1, where they are one matrix [I + P, 4U].
         limit = (6.0 / (size + self.output_size + 4 * self.units)) ** 0.5
         uniform = lambda: keras.initializers.RandomUniform(-limit, limit)  # noqa: E731
@@ -104,7 +100,6 @@ class ProjectedLSTM(keras.layers.Layer):
         resets: Tensor | None = None,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        self._check_width(inputs.shape[-1])
         batch, time, units = ops.shape(inputs)[0], ops.shape(inputs)[1], self.units
         if initial_state is None:
             initial_state = ops.zeros((batch, units + self.output_size))
@@ -139,38 +134,14 @@ class ProjectedLSTM(keras.layers.Layer):
             outputs = ops.where(mask[:, :, None], outputs, ops.zeros((), outputs.dtype))
         return outputs, state
 
-    def _check_width(self, size: int | None) -> None:
-        if self.residual and size != self.output_size:
-            raise ValueError(
-                f"residual=True adds inputs of width {size} to outputs of width "
-                f"{self.output_size}; they must be equal"
-            )
-
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None  # callers pass masks to every layer themselves
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        mask: Tensor | None = None,
-        initial_state: Tensor | None = None,
-        resets: Tensor | None = None,
-        training: bool = False,
+        self, inputs: Tensor, *_: Any, **others: Any
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
-        self._check_width(inputs.shape[-1])
         batch, time, _ = inputs.shape
         return (
             keras.KerasTensor((batch, time, self.output_size), dtype=self.compute_dtype),
             keras.KerasTensor((batch, self.units + self.output_size), dtype="float32"),
         )
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "units": self.units,
-            "projection_size": self.projection_size,
-            "cell_clip": self.cell_clip,
-            "projection_clip": self.projection_clip,
-            "forget_bias": self.forget_bias,
-            "residual": self.residual,
-        }

@@ -19,11 +19,7 @@ _MODE = contextvars.ContextVar("remat", default="none")
 
 
 def check_remat(mode: str) -> None:
-    """Check a mode of `rematerialization`.
-
-    Raises:
-        ValueError: for an unknown one.
-    """
+    """Raise a ValueError for an unknown mode of `rematerialization`."""
     if mode not in REMAT:
         raise ValueError(f"remat={mode!r} must be one of {', '.join(REMAT)}")
 

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.types import Shape, Tensor
 
 _EVALUATION_SEED = 20  # any number: an evaluation draws the same samples each time
@@ -12,7 +13,7 @@ _BLOCK = 128  # tokens of one block of the vocabulary: the lanes of a TPU's vect
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class ReplacedTokens(keras.layers.Layer):
+class ReplacedTokens(Layer):
     """Put a sample `x^_p ~ softmax(logits_p)` at each masked position p (ELECTRA, section 2).
 
     The sample is the inverse of the cumulative distribution at a uniform number, in two steps: the
@@ -60,19 +61,10 @@ class ReplacedTokens(keras.layers.Layer):
         return filled, ops.cast(ops.not_equal(filled, original), "float32")
 
     def compute_output_spec(
-        self,
-        inputs: Tensor,
-        positions: Tensor,
-        targets: Tensor,
-        weights: Tensor,
-        logits: Tensor,
-        training: bool = False,
+        self, inputs: Tensor, *_: Any, **others: Any
     ) -> tuple[keras.KerasTensor, keras.KerasTensor]:
         shape: Shape = tuple(inputs.shape)
         return keras.KerasTensor(shape, dtype="int32"), keras.KerasTensor(shape, dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "seed": self.seed}
 
 
 def _sample(logits: Tensor, seed: Any) -> Tensor:

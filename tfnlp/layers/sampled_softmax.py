@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.types import Shape, Tensor
 
 _BLOCK = 65536  # words of the full softmax that are computed together
@@ -14,7 +15,7 @@ _NEVER = -1e30  # a score whose probability is 0
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SampledSoftmax(keras.layers.Layer):
+class SampledSoftmax(Layer):
     """`-log softmax(x W^T + b)[y]`, in training with an estimate of the normalizer.
 
     With scores `s_w = x . W_w + b_w` the loss is `log Z - s_y`, `Z = sum_w exp s_w`. At inference
@@ -43,9 +44,6 @@ class SampledSoftmax(keras.layers.Layer):
 
     Returns:
         losses, float32 `[...]`, or without targets the logits, float32 `[..., V]`.
-
-    Raises:
-        ValueError: for sizes below 1.
     """
 
     def __init__(
@@ -56,10 +54,7 @@ class SampledSoftmax(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if vocab_size < 1 or (num_samples is not None and num_samples < 1):
-            raise ValueError(
-                f"vocab_size={vocab_size} and num_samples={num_samples} must be at least 1"
-            )
+        check_positive(vocab_size=vocab_size, num_samples=num_samples)
         self.vocab_size = vocab_size
         self.num_samples = num_samples
         self.seed = seed
@@ -166,14 +161,6 @@ class SampledSoftmax(keras.layers.Layer):
         if targets is None:
             return keras.KerasTensor((*inputs.shape[:-1], self.vocab_size), dtype="float32")
         return keras.KerasTensor(targets.shape, dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "num_samples": self.num_samples,
-            "seed": self.seed,
-        }
 
 
 def _count_up_to(ends: Tensor, places: Tensor) -> Tensor:

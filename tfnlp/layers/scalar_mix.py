@@ -6,11 +6,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class ScalarMix(keras.layers.Layer):
+class ScalarMix(Layer):
     """`gamma sum_j softmax(s)_j N(h_j)`.
 
     Peters et al. 2018, eq. 1. N is the identity or, with `layer_norm`, `(h - mean) / sqrt(variance
@@ -33,7 +34,7 @@ class ScalarMix(keras.layers.Layer):
         `[B, T, D]` in the compute dtype; the mixing itself is float32.
 
     Raises:
-        ValueError: for num_layers below 1, inputs of another number of layers, or a negative l2.
+        ValueError: for num_layers below 1, or inputs of another number of layers.
     """
 
     def __init__(
@@ -46,15 +47,15 @@ class ScalarMix(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        if num_layers < 1 or not l2 >= 0:
-            raise ValueError(f"num_layers={num_layers} must be at least 1 and l2={l2} at least 0")
+        check_positive(num_layers=num_layers)
         self.num_layers = num_layers
         self.layer_norm = layer_norm
         self.l2 = l2
         self.last_only = last_only
 
     def build(self, input_shape: Sequence[Shape]) -> None:
-        self._check(len(input_shape))
+        if len(input_shape) != self.num_layers:
+            raise ValueError(f"num_layers={self.num_layers}, but {len(input_shape)} inputs")
         float32 = dict(dtype="float32", autocast=False)
         if not self.last_only:
             self.scalars = self.add_weight(
@@ -67,7 +68,6 @@ class ScalarMix(keras.layers.Layer):
         self.gamma = self.add_weight(name="gamma", shape=(), initializer="ones", **float32)
 
     def call(self, inputs: list[Tensor], mask: Tensor | None = None) -> Tensor:
-        self._check(len(inputs))
         if isinstance(mask, list):
             mask = None  # without a mask Keras passes a None for each of the inputs
         layers = [ops.cast(x, "float32") for x in (inputs[-1:] if self.last_only else inputs)]
@@ -79,24 +79,10 @@ class ScalarMix(keras.layers.Layer):
             mixed = sum(weights[j] * x for j, x in enumerate(layers))
         return ops.cast(self.gamma * mixed, self.compute_dtype)
 
-    def _check(self, count: int) -> None:
-        if count != self.num_layers:
-            raise ValueError(f"got {count} layers, expected num_layers={self.num_layers}")
-
     def compute_output_spec(
         self, inputs: list[Tensor], mask: Tensor | None = None
     ) -> keras.KerasTensor:
-        self._check(len(inputs))
         return keras.KerasTensor(inputs[0].shape, dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_layers": self.num_layers,
-            "layer_norm": self.layer_norm,
-            "l2": self.l2,
-            "last_only": self.last_only,
-        }
 
 
 def _normalized(x: Tensor, mask: Tensor | None) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.types import Shape, Tensor
 
 POOLINGS = ("mean", "cls", "max", "last")
@@ -12,7 +13,7 @@ _SMALLEST_NORM = 1e-12
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SentencePooling(keras.layers.Layer):
+class SentencePooling(Layer):
     """The vector e of a sentence whose token t has the vector h_t.
 
     With R, the real positions of a row:
@@ -43,11 +44,11 @@ class SentencePooling(keras.layers.Layer):
         super().__init__(**kwargs)
         if pooling not in POOLINGS:
             raise ValueError(f"pooling={pooling!r} must be one of {', '.join(POOLINGS)}")
-        self.supports_masking = True
         self.pooling, self.normalize = pooling, normalize
 
     def build(self, input_shape: Shape) -> None:
-        self._check(input_shape)
+        if len(input_shape) != 3:
+            raise ValueError(f"inputs must be [B, T, D], not of shape {input_shape}")
 
     def call(self, inputs: Tensor, mask: Tensor | None = None) -> Tensor:
         x = ops.cast(inputs, "float32")
@@ -78,12 +79,4 @@ class SentencePooling(keras.layers.Layer):
         """Return None: the result has no time axis."""
 
     def compute_output_spec(self, inputs: Tensor, mask: Tensor | None = None) -> keras.KerasTensor:
-        self._check(inputs.shape)
         return keras.KerasTensor((inputs.shape[0], inputs.shape[2]), dtype="float32")
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pooling": self.pooling, "normalize": self.normalize}
-
-    def _check(self, shape: Shape) -> None:
-        if len(shape) != 3:
-            raise ValueError(f"inputs must be [B, T, D], vectors of tokens; got shape {shape}")

@@ -6,11 +6,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SinusoidalPositions(keras.layers.Layer):
+class SinusoidalPositions(Layer):
     """`PE(p, 2i) = sin(p / 10000^(2i/H))`, `PE(p, 2i+1) = cos(p / 10000^(2i/H))`.
 
     Vaswani et al. 2017, section 3.5: sine on even channels, cosine on odd ones, alternating (some
@@ -24,17 +25,11 @@ class SinusoidalPositions(keras.layers.Layer):
     decoding with a cache) and `positions`, int `[B, T]` (for rows that begin with padding), to
     `[1, T, H]`, with `positions` to `[B, T, H]`, in the compute dtype. The angles are float32
     under any policy.
-
-    Raises:
-        ValueError: for both `start` and `positions`, or max_wavelength below 1.
     """
 
     def __init__(self, max_wavelength: float = 10000.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not max_wavelength >= 1:
-            raise ValueError(f"max_wavelength={max_wavelength} must be at least 1")
         self.max_wavelength = max_wavelength
-        self.supports_masking = True
 
     def compute_mask(self, inputs: Tensor, mask: Tensor | None = None) -> None:
         return None
@@ -51,7 +46,6 @@ class SinusoidalPositions(keras.layers.Layer):
     def call(
         self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
     ) -> Tensor:
-        check_one(positions, start)
         if positions is None:
             positions = ops.arange(inputs.shape[1] or ops.shape(inputs)[1], dtype="int32")[None]
             if start is not None:
@@ -68,15 +62,5 @@ class SinusoidalPositions(keras.layers.Layer):
     def compute_output_spec(
         self, inputs: Tensor, positions: Tensor | None = None, start: Tensor | None = None
     ) -> keras.KerasTensor:
-        check_one(positions, start)
         batch = 1 if positions is None else inputs.shape[0]
         return keras.KerasTensor((batch, *inputs.shape[1:]), dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "max_wavelength": self.max_wavelength}
-
-
-def check_one(positions: Tensor | None, start: Tensor | None) -> None:
-    """Raise a ValueError if both ways to choose positions are used."""
-    if positions is not None and start is not None:
-        raise ValueError("give `start` or `positions`, not both")

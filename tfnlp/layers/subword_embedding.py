@@ -6,12 +6,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.types import Shape, Tensor
 from tfnlp.layers.word_embedding import look_up
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class SubwordEmbedding(keras.layers.Layer):
+class SubwordEmbedding(Layer):
     """`v(w) = (E[w] + sum over n-grams g of w of E[V + h(g)]) / (1 + n-grams of w)`.
 
     fastText (Bojanowski et al. 2017, section 3.2), where h is a hash below `buckets`; the paper has
@@ -28,9 +29,6 @@ class SubwordEmbedding(keras.layers.Layer):
         most_subwords: the largest number of n-grams of a word, G.
 
     Call: `ids` int `[B, T]` below V to `[B, T, H]` in the compute dtype.
-
-    Raises:
-        ValueError: for sizes below 1.
     """
 
     def __init__(
@@ -42,11 +40,8 @@ class SubwordEmbedding(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        sizes = dict(vocab_size=vocab_size, hidden_size=hidden_size)
-        sizes.update(buckets=buckets, most_subwords=most_subwords)
-        for name, value in sizes.items():
-            if value < 1:
-                raise ValueError(f"{name}={value} must be at least 1")
+        check_positive(vocab_size=vocab_size, hidden_size=hidden_size)
+        check_positive(buckets=buckets, most_subwords=most_subwords)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
         self.buckets = buckets
@@ -75,28 +70,12 @@ class SubwordEmbedding(keras.layers.Layer):
         Args:
             rows: int `[M]` below `buckets`, h of the n-grams of all words, one word after the
                 other.
-            splits: int `[V + 1]`; those of word w are `rows[splits[w] : splits[w + 1]]`.
-
-        Raises:
-            ValueError: for another number of words, a word with more than `most_subwords`, or
-                rows outside the buckets.
+            splits: int `[V + 1]`; those of word w, at most `most_subwords`, are
+                `rows[splits[w] : splits[w + 1]]`.
         """
         counts = np.diff(splits)
-        if len(counts) != self.vocab_size:
-            raise ValueError(f"splits are of {len(counts)} words, expected {self.vocab_size}")
-        if counts.max() > self.most_subwords:
-            raise ValueError(
-                f"a word has {counts.max()} n-grams; most_subwords={self.most_subwords} must be at "
-                "least that"
-            )
-        rows = np.asarray(rows)
-        if rows.size and not 0 <= rows.min() <= rows.max() < self.buckets:
-            raise ValueError(
-                f"rows from {rows.min()} to {rows.max()} must be from 0 to below "
-                f"buckets={self.buckets}"
-            )
         table = np.full((self.vocab_size, self.most_subwords), -1, "int32")
-        table[np.arange(self.most_subwords) < counts[:, None]] = rows + self.vocab_size
+        table[np.arange(self.most_subwords) < counts[:, None]] = np.add(rows, self.vocab_size)
         self.subword_rows.assign(table)
 
     def call(self, inputs: Tensor) -> Tensor:
@@ -114,15 +93,6 @@ class SubwordEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "buckets": self.buckets,
-            "most_subwords": self.most_subwords,
-        }
 
 
 def plain_sums(table: Tensor, rows: Tensor) -> Tensor:

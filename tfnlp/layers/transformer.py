@@ -8,6 +8,7 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.dense import BuiltDense, built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.low_rank import LowRank, low_rank_of
@@ -17,7 +18,7 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class TransformerBlock(keras.layers.Layer):
+class TransformerBlock(Layer):
     """Self-attention and a feed-forward net, each with a residual connection and a layer norm.
 
     Post-norm (Vaswani et al. 2017, BERT, GPT):
@@ -53,8 +54,8 @@ class TransformerBlock(keras.layers.Layer):
         context the map is that of the cross-attention, `[B, N, T, S]`.
 
     Raises:
-        ValueError: as `MultiHeadAttention`, for an unknown activation, intermediate_size below 1,
-            or `sequence_ids` with a context.
+        ValueError: as `MultiHeadAttention`, for an unknown activation, or an intermediate_size
+            below 1.
     """
 
     def __init__(
@@ -73,8 +74,7 @@ class TransformerBlock(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if intermediate_size < 1:
-            raise ValueError(f"intermediate_size={intermediate_size} must be at least 1")
+        check_positive(intermediate_size=intermediate_size)
         self.num_heads = num_heads
         self.intermediate_size = intermediate_size
         self.dropout = dropout
@@ -161,7 +161,7 @@ class TransformerBlock(keras.layers.Layer):
         sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | tuple[Tensor, ...]:
-        self._check(context, context_keys, sequence_ids)
+        self._check(context, context_keys)
         cache = dict(cached_keys=cached_keys, cached_values=cached_values, cache_index=cache_index)
 
         def block(
@@ -292,7 +292,7 @@ class TransformerBlock(keras.layers.Layer):
         sequence_ids: Tensor | None = None,
         training: bool = False,
     ) -> keras.KerasTensor | tuple[keras.KerasTensor, ...]:
-        self._check(context, context_keys, sequence_ids)
+        self._check(context, context_keys)
         specs = self.attention.compute_output_spec(
             inputs,
             cached_keys=cached_keys,
@@ -313,27 +313,13 @@ class TransformerBlock(keras.layers.Layer):
         outputs, *cache = _outputs(specs)
         return (outputs, *cache, crossed[1]) if return_scores else specs
 
-    def _check(
-        self, context: Tensor | None, context_keys: Tensor | None, sequence_ids: Tensor | None
-    ) -> None:
+    def _check(self, context: Tensor | None, context_keys: Tensor | None) -> None:
         if (context is not None or context_keys is not None) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
-        if self.cross and sequence_ids is not None:
-            raise ValueError("`sequence_ids` can't be given with a `context`; leave it out")
 
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
-            "intermediate_size": self.intermediate_size,
-            "dropout": self.dropout,
-            "attention_dropout": self.attention_dropout,
-            "activation": self.activation,
-            "norm_first": self.norm_first,
-            "norm_epsilon": self.norm_epsilon,
-            "causal": self.causal,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "residual_divisor": self.residual_divisor,
             "low_rank": None if self.low_rank is None else self.low_rank.config(),
         }
 

@@ -5,11 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer, check_positive
 from tfnlp.layers.types import Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class WordEmbedding(keras.layers.Layer):
+class WordEmbedding(Layer):
     """Row lookup `v(i) = E[i]`, initially uniform in `+-1/(2H)`, as in word2vec.c.
 
     Unlike `TokenEmbedding` it never reads the whole table, so that the cost of a step depends only
@@ -20,17 +21,11 @@ class WordEmbedding(keras.layers.Layer):
         hidden_size: columns of the table, H.
 
     Call: `ids` int `[B, T]` to `[B, T, H]` in the compute dtype.
-
-    Raises:
-        ValueError: for sizes below 1.
     """
 
     def __init__(self, vocab_size: int, hidden_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if vocab_size < 1 or hidden_size < 1:
-            raise ValueError(
-                f"vocab_size={vocab_size} and hidden_size={hidden_size} must be positive"
-            )
+        check_positive(vocab_size=vocab_size, hidden_size=hidden_size)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
 
@@ -48,13 +43,6 @@ class WordEmbedding(keras.layers.Layer):
 
     def compute_output_spec(self, inputs: Tensor) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, self.hidden_size), dtype=self.compute_dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-        }
 
 
 def look_up(table: Tensor, ids: Tensor) -> Tensor:
