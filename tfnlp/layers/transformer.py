@@ -194,10 +194,7 @@ class TransformerBlock(Layer):
     ) -> tuple[Tensor, ...]:
         """Return `x + drop(attention(x))`, of `LN(x)` if pre-norm, and attention's other outputs.
 
-        Args:
-            arrays: x `[B, T, H]`, the mask and the sequence ids of the keys.
-            cache: of attention.
-            return_scores, training: of the call.
+        `arrays` are x `[B, T, H]`, the mask and the sequence ids of the keys.
         """
         norm = [self.attention_norm] if self.norm_first else []
 
@@ -224,9 +221,7 @@ class TransformerBlock(Layer):
     ) -> tuple[Tensor, ...]:
         """Return the output of the cross-attention's sub-layer, and its map if it is asked for.
 
-        Args:
-            arrays: y `[B, T, H]`, the context, its mask, or its keys and values.
-            return_scores, training: of the call.
+        `arrays` are y `[B, T, H]`, the context, its mask, and its keys and values.
         """
 
         def sum_of(

@@ -4,16 +4,17 @@ import functools
 
 import keras
 
-from tfnlp.layers import NextSentenceHead, Pooler, TransformerBlock
+from tfnlp.layers import Pooler, TransformerBlock
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
 from tfnlp.models.encoder_parts import (
     embeddings,
     encoder_inputs,
     encoder_outputs,
-    masked_lm_logits,
     normalized,
+    pretraining_heads,
 )
-from tfnlp.models.sizes import check_positive, check_transformer
+from tfnlp.models.sizes import check_transformer
 
 # Base to xxlarge: the paper, table 1, of version 2 of the published models. The others are no
 # published ones.
@@ -160,23 +161,13 @@ def albert_pretrainer(
     Raises:
         ValueError: for `sentence_order` with an encoder that has no pooler.
     """
-    inputs, outputs = dict(encoder.input), dict(encoder.output)
-    if masked_lm:
-        positions = keras.Input((max_predictions,), dtype="int32", name="masked_lm_positions")
-        inputs["masked_lm_positions"] = positions
-        outputs["mlm_logits"] = masked_lm_logits(
-            outputs["sequence_output"],
-            positions,
-            encoder.get_layer("token_embedding"),
-            activation,
-            norm_epsilon,
-            initializer_range,
-        )
-    if sentence_order:
-        if "pooled_output" not in outputs:
-            raise ValueError("sentence_order=True needs an encoder built with pooler=True")
-        initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
-        outputs["sentence_order_logits"] = NextSentenceHead(
-            kernel_initializer=initializer, name="sentence_order_head"
-        )(outputs["pooled_output"])
+    inputs, outputs = pretraining_heads(
+        encoder,
+        activation,
+        norm_epsilon,
+        initializer_range,
+        max_predictions,
+        masked_lm,
+        "sentence_order" if sentence_order else None,
+    )
     return keras.Model(inputs, outputs, name=name)

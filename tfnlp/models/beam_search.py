@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from keras import ops
 
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import Tensor
 from tfnlp.models.decoder import Decoder
-from tfnlp.models.generation import check_count
 
 _IMPOSSIBLE = -1e9  # log-probability of a choice that is excluded
 
@@ -43,11 +43,9 @@ def beam_search(
         int32 `[B, K, G]` and float32 scores `[B, K]`, the best first.
 
     Raises:
-        ValueError: for max_new_tokens or beams below 1.
+        ValueError: for beams below 1.
     """
-    check_count(max_new_tokens)
-    if beams < 1:
-        raise ValueError(f"beams={beams} must be at least 1")
+    check_positive(beams=beams)
     batch, prompt = ops.shape(ids)[0], ids.shape[1] or ops.shape(ids)[1]
     first = ops.arange(batch)[:, None] * beams  # [B, 1], row of each prompt's first hypothesis
     columns = ops.arange(max_new_tokens)[None, None]  # [1, 1, G]

@@ -4,14 +4,14 @@ import functools
 
 import keras
 
-from tfnlp.layers import NextSentenceHead, Pooler
+from tfnlp.layers import Pooler
 from tfnlp.layers.types import DType
 from tfnlp.models.encoder_parts import (
     embeddings,
     encoder_inputs,
     encoder_outputs,
-    masked_lm_logits,
     normalized,
+    pretraining_heads,
     transformer_blocks,
 )
 from tfnlp.models.sizes import check_transformer
@@ -135,24 +135,13 @@ def bert_pretrainer(
     Raises:
         ValueError: for `next_sentence` with an encoder that has no pooler.
     """
-    inputs, outputs = dict(encoder.input), dict(encoder.output)
-    token_embedding = encoder.get_layer("token_embedding")
-    if masked_lm:
-        positions = keras.Input((max_predictions,), dtype="int32", name="masked_lm_positions")
-        inputs["masked_lm_positions"] = positions
-        outputs["mlm_logits"] = masked_lm_logits(
-            outputs["sequence_output"],
-            positions,
-            token_embedding,
-            activation,
-            norm_epsilon,
-            initializer_range,
-        )
-    if next_sentence:
-        if "pooled_output" not in outputs:
-            raise ValueError("next_sentence=True needs an encoder built with pooler=True")
-        initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
-        outputs["next_sentence_logits"] = NextSentenceHead(
-            kernel_initializer=initializer, name="next_sentence_head"
-        )(outputs["pooled_output"])
+    inputs, outputs = pretraining_heads(
+        encoder,
+        activation,
+        norm_epsilon,
+        initializer_range,
+        max_predictions,
+        masked_lm,
+        "next_sentence" if next_sentence else None,
+    )
     return keras.Model(inputs, outputs, name=name)

@@ -17,7 +17,6 @@ from tfnlp.models.bert import bert
 from tfnlp.models.first_position import encoder_at_first
 from tfnlp.models.packed import first_positions_input, packed_input
 from tfnlp.models.task_heads import (
-    HIDDEN,
     check_output,
     fold,
     hidden_layer,
@@ -39,8 +38,8 @@ def bert_for_tasks(
         encoder: a model made by `bert(**config)`, or None: all weights are new.
         config: dict of the arguments that made it.
         **changes: arguments of `bert` to change, such as `dropout` or `dtype`;
-            `pooler=False` leaves the pooler out. Those that change the shape of a weight are
-            refused. `seq_length` is None unless given.
+            `pooler=False` leaves the pooler out; not those that change the shape of a weight.
+            `seq_length` is None unless given.
 
     Returns:
         a model as made by `bert`; `encoder` is not changed.
@@ -72,22 +71,12 @@ def encoder_for_tasks(
     if encoder is None:
         return model
     old = {variable.path: variable for variable in encoder.weights}
-    for variable in model.weights:
-        found = old.pop(variable.path, None)
-        if found is None or variable.shape != found.shape:
-            raise ValueError(
-                f"the encoder's weight {variable.path} has shape "
-                f"{None if found is None else tuple(found.shape)}, but {model.name} with this "
-                f"config and these changes has {tuple(variable.shape)} there; give the arguments "
-                "that the encoder was made with"
-            )
-        variable.assign(found)
-    left = [path for path in old if not path.startswith("pooler/")]
-    if left:
-        raise ValueError(
-            f"{model.name} with this config and these changes has no weight {left[0]}, but the "
-            "encoder has; give the arguments that the encoder was made with"
-        )
+    new = {variable.path: variable for variable in model.weights}
+    other = {path for path in old.keys() ^ new.keys() if not path.startswith("pooler/")}
+    if other:
+        raise ValueError(f"config and changes make another model: only one has {min(other)}")
+    for path, variable in new.items():
+        variable.assign(old[path])
     return model
 
 
@@ -138,20 +127,15 @@ def bert_task(
     -1e9 at padding. Of packed rows `class_logits` `[B, S, K]` and `score` `[B, S]`.
 
     Raises:
-        ValueError: for an unknown `output`, num_classes, sequences or a CRF that do not fit it, an
-            unknown `hidden`, or an encoder of packed rows with another output than "class",
-            "label", "score" and "tag".
+        ValueError: for an unknown `output`, num_classes, sequences or a CRF that do not fit it, or
+            an encoder of packed rows with another output than "class", "label", "score" and "tag".
     """
     check_output(output, num_classes, sequences, crf=crf)
     packed = "sequence_ids" in encoder.input
     if packed and output not in PACKED_OUTPUTS:
         raise ValueError(
-            f"output={output!r} is one of a row, but the encoder, built with packed=True, reads "
-            f"several sequences a row; take output={' or '.join(map(repr, PACKED_OUTPUTS))} or "
-            "another encoder"
+            f"output={output!r} is one of a row; an encoder of packed rows has several"
         )
-    if hidden is not None and hidden not in HIDDEN:
-        raise ValueError(f"hidden={hidden!r} must be None or {', '.join(map(repr, HIDDEN))}")
     inputs = _task_inputs(output, sequences, seq_length, packed)
     initializer = keras.initializers.TruncatedNormal(stddev=initializer_range)
     drop = Dropout(dropout, name="classifier_dropout")

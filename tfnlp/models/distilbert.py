@@ -158,10 +158,7 @@ def copy_teacher(student: keras.Model, teacher: keras.Model) -> None:
             if "segment_embedding/embeddings" in found:
                 value = value + found["segment_embedding/embeddings"].numpy()[0]
         if value is None or value.shape != variable.shape:
-            raise ValueError(
-                f"the student's weight {variable.path} has shape {tuple(variable.shape)}, its "
-                f"teacher's {path} {None if value is None else value.shape}"
-            )
+            raise ValueError(f"the teacher has no {path} of shape {tuple(variable.shape)}")
         values[variable.path] = value
     mine, theirs = (model.get_layer("layer_0").num_heads for model in (student, teacher))
     if mine != theirs:

@@ -16,6 +16,7 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
 from tfnlp.models.encoder_parts import (
     encoder_inputs,
@@ -24,7 +25,7 @@ from tfnlp.models.encoder_parts import (
     masked_lm_logits,
     transformer_blocks,
 )
-from tfnlp.models.sizes import check_positive, check_transformer
+from tfnlp.models.sizes import check_transformer
 
 # Small, base and large: the paper, table 6. Tiny and mini are no published ones.
 ELECTRA_TINY = dict(
@@ -189,12 +190,7 @@ def electra_pretrainer(
 
     Outputs: dict of `mlm_logits` float32 `[B, P, V]` of the generator; `discriminator_logits` and
     `replaced`, float32 `[B, T]`, 1 where the discriminator reads another token than the text has.
-
-    Raises:
-        ValueError: for a generator_size that is not above 0 and at most 1.
     """
-    if not 0 < generator_size <= 1:
-        raise ValueError(f"generator_size={generator_size} must be above 0 and at most 1")
     packed = "sequence_ids" in encoder.input
     inputs = encoder_inputs(encoder.input["input_word_ids"].shape[1], packed)
     for key, dtype in (("positions", "int32"), ("ids", "int32"), ("weights", "float32")):

@@ -10,6 +10,7 @@ from tfnlp.layers import (
     LayerNorm,
     LogitBias,
     MaskedLMHead,
+    NextSentenceHead,
     PositionEmbedding,
     SegmentEmbedding,
     TokenEmbedding,
@@ -24,10 +25,7 @@ def encoder_inputs(
 ) -> dict[str, Tensor]:
     """Return the symbolic inputs of an encoder, int32 `[B, T]`.
 
-    Args:
-        seq_length: T, or None.
-        packed: with `sequence_ids`.
-        pooler: whether the encoder has one; of packed rows it also reads `first_positions`.
+    Packed rows have `sequence_ids`, too, and `first_positions` if the encoder has a pooler.
     """
     inputs = {
         name: keras.Input((seq_length,), dtype="int32", name=name)
@@ -81,14 +79,7 @@ def normalized(embedded: Tensor, norm_epsilon: float, dropout: float, dtype: DTy
 def transformer_blocks(
     count: int, initializer: Callable[[], keras.Initializer], prefix: str = "", **block: Any
 ) -> list[TransformerBlock]:
-    """Return the blocks of an encoder, named `layer_0` and so on.
-
-    Args:
-        count: how many.
-        initializer: makes the initializer of each kernel.
-        prefix: of the names.
-        **block: more arguments of `TransformerBlock`.
-    """
+    """Return the blocks of an encoder, named `layer_0` and so on, with a prefix."""
     return [
         TransformerBlock(kernel_initializer=initializer(), name=f"{prefix}layer_{index}", **block)
         for index in range(count)
@@ -122,6 +113,51 @@ def encoder_outputs(
     if pooler is None:
         return found
     return {**found, "pooled_output": pooler(x, positions=inputs.get("first_positions"))}
+
+
+def pretraining_heads(
+    encoder: keras.Model,
+    activation: str,
+    norm_epsilon: float,
+    initializer_range: float,
+    max_predictions: int | None,
+    masked_lm: bool,
+    sentences: str | None,
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the inputs and outputs of an encoder with the heads of pretraining.
+
+    Args:
+        encoder: whose weights are shared.
+        activation, norm_epsilon, initializer_range: of the heads.
+        max_predictions: static number P of masked positions, or None for any number.
+        masked_lm: add `masked_lm_positions` `[B, P]` and `mlm_logits` `[B, P, V]`.
+        sentences: what the head on `pooled_output` says of two sentences, such as "next_sentence",
+            the start of its name and of that of its logits `[B, 2]`; None: no such head.
+
+    Raises:
+        ValueError: for `sentences` with an encoder that has no pooler.
+    """
+    inputs, outputs = dict(encoder.input), dict(encoder.output)
+    if masked_lm:
+        positions = keras.Input((max_predictions,), dtype="int32", name="masked_lm_positions")
+        inputs["masked_lm_positions"] = positions
+        outputs["mlm_logits"] = masked_lm_logits(
+            outputs["sequence_output"],
+            positions,
+            encoder.get_layer("token_embedding"),
+            activation,
+            norm_epsilon,
+            initializer_range,
+        )
+    if sentences is not None:
+        if "pooled_output" not in outputs:
+            raise ValueError(f"{sentences}=True needs an encoder built with pooler=True")
+        head = NextSentenceHead(
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=initializer_range),
+            name=f"{sentences}_head",
+        )
+        outputs[f"{sentences}_logits"] = head(outputs["pooled_output"])
+    return inputs, outputs
 
 
 def masked_lm_logits(

@@ -10,7 +10,6 @@ from keras import ops
 from tfnlp.layers import Dropout, ScalarMix
 from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Tensor
-from tfnlp.models.sizes import check_positive
 from tfnlp.models.task_heads import (
     check_output,
     fold,
@@ -128,15 +127,10 @@ def feature_task(
     -1e9 at padding.
 
     Raises:
-        ValueError: for an unknown `output` or `mix`, sizes below 1, or num_classes, sequences
-            or a CRF that do not fit the output.
+        ValueError: for an unknown `output` or `mix`, or num_classes, sequences or a CRF that do
+            not fit the output.
     """
     check_output(output, num_classes, sequences, crf=crf)
-    check_positive(size=size, units=units, lstm_layers=lstm_layers)
-    if num_layers or vocab_size is None:
-        check_positive(num_layers=num_layers)
-    if vocab_size is not None:
-        check_positive(vocab_size=vocab_size, embedding_size=embedding_size)
     if mix not in ("weighted", "concat"):
         raise ValueError(f'mix={mix!r} must be "weighted" or "concat"')
 

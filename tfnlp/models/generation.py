@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import Tensor
 from tfnlp.models.decoder import Decoder
 from tfnlp.models.sampling import greedy, sample
@@ -47,19 +48,14 @@ def generate(
     Raises:
         ValueError: for max_new_tokens below 1, or no `seeds` although temperature is not 0.
     """
-    check_count(max_new_tokens)
+    if isinstance(max_new_tokens, int):
+        check_positive(max_new_tokens=max_new_tokens)
     choice = _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
     state = start(decoder, ids, mask, max_new_tokens)
     tokens, state = _advance(decoder, state, max_new_tokens - 1, choice)
     # Nothing follows the last token, so the model does not read it.
     last, _ = choice(state["logits"], max_new_tokens - 1, state["done"])
     return ops.concatenate([tokens, last[:, None]], axis=1)
-
-
-def check_count(max_new_tokens: int | Tensor) -> None:
-    """Raise a ValueError for an int below 1."""
-    if isinstance(max_new_tokens, int) and max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens={max_new_tokens} must be at least 1")
 
 
 def start(
@@ -81,21 +77,13 @@ def advance(
     decoder: Decoder,
     state: dict[str, Any],
     count: int,
-    *,
-    temperature: float | Tensor = 0.0,
-    top_k: int | Tensor = 0,
-    top_p: float | Tensor = 1.0,
-    seeds: Tensor | None = None,
-    stop_ids: Sequence[int] = (),
-    pad_id: int = 0,
+    **choice: Any,
 ) -> tuple[Tensor, dict[str, Any]]:
     """Return the next `count` tokens, int32 `[B, count]`, and the state after them.
 
-    One call and several calls give the same tokens. Arguments and errors as in `generate`.
+    One call and several calls give the same tokens. `choice`: the named arguments of `generate`.
     """
-    return _advance(
-        decoder, state, count, _Choice(temperature, top_k, top_p, seeds, stop_ids, pad_id)
-    )
+    return _advance(decoder, state, count, _Choice(**choice))
 
 
 class _Choice:
@@ -103,12 +91,12 @@ class _Choice:
 
     def __init__(
         self,
-        temperature: float | Tensor,
-        top_k: int | Tensor,
-        top_p: float | Tensor,
-        seeds: Tensor | None,
-        stop_ids: Sequence[int],
-        pad_id: int,
+        temperature: float | Tensor = 0.0,
+        top_k: int | Tensor = 0,
+        top_p: float | Tensor = 1.0,
+        seeds: Tensor | None = None,
+        stop_ids: Sequence[int] = (),
+        pad_id: int = 0,
     ) -> None:
         if seeds is None and not (isinstance(temperature, float | int) and temperature == 0):
             raise ValueError("`seeds` must be given unless temperature is the number 0")

@@ -4,7 +4,6 @@ The model and its language-model head.
 """
 
 import functools
-from collections.abc import Callable
 
 import keras
 from keras import ops
@@ -16,7 +15,7 @@ from tfnlp.layers import (
     TokenEmbedding,
     TransformerBlock,
 )
-from tfnlp.layers.types import DType, Tensor
+from tfnlp.layers.types import DType
 from tfnlp.models.packed import packed_input, restarted
 from tfnlp.models.sizes import check_transformer
 
@@ -98,12 +97,19 @@ def gpt(
         inputs["sequence_ids"] = packed_input(seq_length)
     sequence_ids = inputs.get("sequence_ids")
     real = ops.not_equal(inputs["input_mask"], 0)  # bool [B, T]
+    before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
+    if packed:
+        before = restarted(before, sequence_ids)
     initializer = functools.partial(keras.initializers.RandomNormal, stddev=initializer_range)
 
-    table = {"initializer": initializer, "dtype": dtype}
-    sizes = (vocab_size, hidden_size, max_positions)
-    x = _embedded(inputs["input_word_ids"], real, sequence_ids, *sizes, **table)
-    x = embedding_output = Dropout(dropout, dtype=dtype, name="embedding_dropout")(x)
+    tokens = TokenEmbedding(
+        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
+    )(inputs["input_word_ids"])
+    positions = PositionEmbedding(
+        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
+    )(tokens, positions=before)
+    drop = Dropout(dropout, dtype=dtype, name="embedding_dropout")
+    x = embedding_output = drop(tokens + positions)
 
     encoder_outputs = []
     for index in range(num_layers):
@@ -131,29 +137,6 @@ def gpt(
         "embedding_output": embedding_output,
     }
     return keras.Model(inputs, outputs, name=name)
-
-
-def _embedded(
-    ids: Tensor,
-    real: Tensor,
-    sequence_ids: Tensor | None,
-    vocab_size: int,
-    hidden_size: int,
-    max_positions: int,
-    initializer: Callable[[], keras.Initializer],
-    dtype: DType,
-) -> Tensor:
-    """Return `E[ids] + P[positions]`, `[B, T, H]`; positions count the real tokens before."""
-    before = ops.cumsum(ops.cast(real, "int32"), axis=1) - ops.cast(real, "int32")  # [B, T]
-    if sequence_ids is not None:
-        before = restarted(before, sequence_ids)
-    tokens = TokenEmbedding(
-        vocab_size, hidden_size, initializer=initializer(), dtype=dtype, name="token_embedding"
-    )(ids)
-    positions = PositionEmbedding(
-        max_positions, initializer=initializer(), dtype=dtype, name="position_embedding"
-    )(tokens, positions=before)
-    return tokens + positions
 
 
 def gpt_pretrainer(encoder: keras.Model, name: str = "gpt_pretrainer") -> keras.Model:

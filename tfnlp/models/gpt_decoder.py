@@ -20,9 +20,6 @@ class GPTDecoder:
     Attributes:
         vocab_size: V, as given.
         max_positions: of the model.
-
-    Raises:
-        ValueError: for a vocab_size outside the model's.
     """
 
     def __init__(self, model: keras.Model, vocab_size: int | None = None) -> None:
@@ -33,10 +30,6 @@ class GPTDecoder:
         self._blocks = [model.get_layer(f"layer_{index}") for index in range(blocks)]
         self._norm = model.get_layer("final_norm") if "final_norm" in names else None
         self.vocab_size = self._tokens.vocab_size if vocab_size is None else vocab_size
-        if not 1 <= self.vocab_size <= self._tokens.vocab_size:
-            raise ValueError(
-                f"vocab_size={vocab_size} must be from 1 to the model's {self._tokens.vocab_size}"
-            )
         self.max_positions = self._positions.max_positions
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

@@ -31,38 +31,24 @@ def gpt_with_extra_tokens(
 
     Args:
         encoder: a model made by `gpt(**config)`, or None: all weights are new.
-        config: dict of the arguments of `gpt` that made it.
+        config: dict of the arguments of `gpt` that made it, `vocab_size` among them.
         extra: tokens to add.
-        **changes: arguments of `gpt` to change, such as `dropout` or `dtype`; those that change a
-            weight's shape are refused. `seq_length` is None unless given.
+        **changes: arguments of `gpt` to change, such as `dropout` or `dtype`; not those that change
+            a weight's shape. `seq_length` is None unless given.
 
     Returns:
         a model as made by `gpt`.
 
     Raises:
-        ValueError: for `extra` below 1, weights that do not fit `config` and `changes`, or a
-            vocab_size that is not in `config` or is among the changes.
+        ValueError: for weights that do not fit `config` and `changes`.
     """
-    if extra < 1:
-        raise ValueError(f"extra={extra} must be at least 1")
-    arguments = {**config, "seq_length": None, **changes}
-    if "vocab_size" not in config or "vocab_size" in changes:
-        raise ValueError("vocab_size must be in config, and not among the changes")
     vocab_size = config["vocab_size"]
-    model = gpt(**{**arguments, "vocab_size": vocab_size + extra})
+    arguments = {**config, "seq_length": None, **changes, "vocab_size": vocab_size + extra}
+    model = gpt(**arguments)
     if encoder is None:
         return model
-    table, old_table = (m.get_layer("token_embedding").embeddings for m in (model, encoder))
-    pairs = [(v, old) for v, old in zip(model.weights, encoder.weights, strict=False)]
-    fits = len(model.weights) == len(encoder.weights) and all(
-        old is old_table or v.shape == old.shape for v, old in pairs
-    )
-    if not fits or tuple(old_table.shape) != (vocab_size, table.shape[1]):
-        raise ValueError(
-            "the encoder's weights have other shapes than those of gpt with this config and these "
-            "changes; give the arguments that the encoder was made with"
-        )
-    for variable, old in pairs:
+    table = model.get_layer("token_embedding").embeddings
+    for variable, old in zip(model.weights, encoder.weights, strict=True):
         if variable is table:
             old = ops.concatenate([old, variable[vocab_size:]], axis=0)  # [V + extra, H]
         variable.assign(old)

@@ -10,8 +10,8 @@ from tfnlp.layers import (
     SampledSoftmax,
     TokenEmbedding,
 )
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
-from tfnlp.models.sizes import check_positive
 
 NNLM = dict(context=4, embedding_size=30, hidden_size=100)  # MLP9 of the paper's table 1
 
@@ -64,18 +64,11 @@ def nnlm(
     input of the softmax.
 
     Raises:
-        ValueError: for sizes below 1, neither hidden units nor direct connections, an unknown
-            loss, "nce" without `num_samples`, or a depth below that of a balanced tree.
+        ValueError: for sizes below 1, an unknown loss, or a depth below that of a balanced tree.
     """
     check_positive(context=context, embedding_size=embedding_size)
     if loss not in LOSSES:
         raise ValueError(f"loss={loss!r} is unknown; choose one of {sorted(LOSSES)}")
-    if loss == "nce" and num_samples is None:
-        raise ValueError("num_samples=None must be at least 1 with the loss 'nce'")
-    if hidden_size < (0 if direct else 1):
-        raise ValueError(
-            f"hidden_size={hidden_size} must be at least 1, or 0 with direct connections"
-        )
     ids = keras.Input((context,), dtype="int32", name="input_word_ids")
     vectors = TokenEmbedding(
         vocab_size,

@@ -7,8 +7,8 @@ from keras import ops
 
 from tfnlp.layers import AttentionLSTM, Dropout, LogitBias, ProjectedLSTM, TokenEmbedding
 from tfnlp.layers.attention_scores import ATTENTIONS
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType, Tensor
-from tfnlp.models.sizes import check_positive
 
 # Published sizes, without vocabulary. Sutskever et al., section 3.4.
 SEQ2SEQ_SUTSKEVER = dict(num_layers=4, hidden_size=1000, attention=None, tied=False)
@@ -81,11 +81,15 @@ def seq2seq(
     of each layer), and with attention `attention` float32 `[B, T, S]`, its weights.
 
     Raises:
-        ValueError: for sizes below 1, an unknown score, `input_feeding` without attention, `tied`
-            tables of other widths than H, or with `bidirectional` an odd H or `reverse_source`.
+        ValueError: for sizes below 1, `input_feeding` without attention, `tied` tables of other
+            widths than H, or with `bidirectional` an odd H or `reverse_source`.
     """
     embedding_size = hidden_size if embedding_size is None else embedding_size
-    _check(num_layers, hidden_size, embedding_size, attention, input_feeding, tied)
+    check_positive(num_layers=num_layers, hidden_size=hidden_size, embedding_size=embedding_size)
+    if tied and embedding_size != hidden_size:
+        raise ValueError(
+            f"tied=True needs embedding_size={embedding_size} equal to hidden_size={hidden_size}"
+        )
     lengths = dict(input_word_ids=source_length, input_mask=source_length)
     lengths["target_word_ids"] = target_length
     inputs = {k: keras.Input((length,), dtype="int32", name=k) for k, length in lengths.items()}
@@ -170,36 +174,12 @@ def _attentional(
     return vector(ops.concatenate([context, y], -1)), weights
 
 
-def _check(
-    num_layers: int,
-    hidden_size: int,
-    embedding_size: int,
-    attention: str | None,
-    input_feeding: bool,
-    tied: bool,
-) -> None:
-    check_positive(num_layers=num_layers, hidden_size=hidden_size, embedding_size=embedding_size)
-    if attention is not None and attention not in ATTENTIONS:
-        names = ", ".join(map(repr, ATTENTIONS))
-        raise ValueError(f"attention={attention!r} must be one of {names}, or None")
-    if input_feeding and attention is None:
-        raise ValueError("input_feeding=True feeds the result of attention; choose an `attention`")
-    if tied and embedding_size != hidden_size:
-        raise ValueError(
-            f"tied=True needs embedding_size={embedding_size} equal to hidden_size={hidden_size}; "
-            "make them equal, or take tied=False"
-        )
-
-
 def _directions(hidden_size: int, bidirectional: bool, reverse_source: bool) -> Sequence[str]:
     """Return the directions in which the encoder reads."""
     if bidirectional and hidden_size % 2:
         raise ValueError(f"hidden_size={hidden_size} must be even for a bidirectional encoder")
     if bidirectional and reverse_source:
-        raise ValueError(
-            "reverse_source=True needs bidirectional=False: a bidirectional encoder reads the "
-            "source from its end anyway"
-        )
+        raise ValueError("reverse_source=True needs bidirectional=False")
     if bidirectional:
         return "forward", "backward"
     return ("backward",) if reverse_source else ("forward",)

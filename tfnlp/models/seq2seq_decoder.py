@@ -19,9 +19,6 @@ class Seq2SeqDecoder:
 
     Attributes:
         vocab_size: V, as given.
-
-    Raises:
-        ValueError: for a start_id or a vocab_size outside the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
@@ -39,13 +36,8 @@ class Seq2SeqDecoder:
             self._lstms = [layers[f"decoder_{index}"] for index in range(count)]
         self._attention = layers.get("attention")
         self._vector = layers.get("attentional_vector")
-        size = self._embedding.vocab_size
-        if not 0 <= start_id < size:
-            raise ValueError(f"start_id={start_id} must be from 0 to {size - 1}, a token's id")
         self.start_id = start_id
-        self.vocab_size = size if vocab_size is None else vocab_size
-        if not 1 <= self.vocab_size <= size:
-            raise ValueError(f"vocab_size={vocab_size} must be from 1 to the model's {size}")
+        self.vocab_size = self._embedding.vocab_size if vocab_size is None else vocab_size
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Read sources and the start token.

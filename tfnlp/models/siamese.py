@@ -33,14 +33,7 @@ def siamese(
 
     Outputs: dict of `sentence_embeddings`, float32 `[B, S, D]`; with classes also `class_logits`,
     float32 `[B, K]`.
-
-    Raises:
-        ValueError: for fewer than two texts, one class, or another `pooling`.
     """
-    if texts < 2:
-        raise ValueError(f"texts={texts} must be 2 or more, those that are compared")
-    if num_classes is not None and num_classes < 2:
-        raise ValueError(f"num_classes={num_classes} must be 2 or more, or None")
     inputs = {
         key: keras.Input((texts, seq_length), dtype="int32", name=key) for key in encoder.input
     }

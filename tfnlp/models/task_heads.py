@@ -8,7 +8,6 @@ from keras import ops
 from tfnlp.layers import CRF, Dropout
 from tfnlp.layers.types import Tensor
 
-HIDDEN = ("tanh", "gelu", "relu")
 OUTPUTS = ("class", "label", "score", "choice", "tag", "span")
 
 
@@ -19,7 +18,7 @@ def check_output(
     several: Sequence[str] = (),
     crf: float = 0.0,
 ) -> None:
-    """Check that the arguments of a task model fit together.
+    """Raise a ValueError if the arguments of a task model do not fit together.
 
     Args:
         output: one of `OUTPUTS`.
@@ -27,25 +26,16 @@ def check_output(
         sequences: C, of an example.
         several: outputs besides "choice" that may be of more than one sequence.
         crf: rate of a CRF, only of "tag".
-
-    Raises:
-        ValueError: for an unknown `output`, or num_classes, sequences or a CRF that do not fit it.
     """
     if output not in OUTPUTS:
         raise ValueError(f"output={output!r} must be one of {', '.join(map(repr, OUTPUTS))}")
     counted = output in ("class", "label", "tag")
     least = 1 if output == "label" else 2
     if counted != (num_classes is not None) or counted and num_classes < least:
-        raise ValueError(
-            f"num_classes={num_classes} does not fit output={output!r}; expected 2 or more for "
-            '"class" and "tag", 1 or more for "label" and None for others'
-        )
-    if sequences < (2 if output == "choice" else 1):
-        raise ValueError(
-            f"sequences={sequences} must be at least 1, and 2 for a choice between them"
-        )
-    if sequences > 1 and output not in ("choice", *several):
-        raise ValueError(f"sequences={sequences} does not fit output={output!r}; expected 1")
+        raise ValueError(f"num_classes={num_classes} does not fit output={output!r}")
+    fits = sequences > 1 if output == "choice" else sequences == 1 or output in several
+    if not fits:
+        raise ValueError(f"sequences={sequences} does not fit output={output!r}")
     if not crf >= 0 or crf and output != "tag":
         raise ValueError(f"crf={crf} does not fit output={output!r}; only tags have a rate above 0")
 
@@ -67,7 +57,7 @@ def hidden_layer(
 
     Args:
         h: `[B, H]`.
-        activation: f, one of `HIDDEN`.
+        activation: f, a name of Keras.
         dropout: rate on h.
         initializer: of V.
     """

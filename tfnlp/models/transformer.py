@@ -128,14 +128,7 @@ def transformer(
 
 
 def _encoder(x: Tensor, real: Tensor, num_layers: int, block: dict[str, Any]) -> list[Tensor]:
-    """Return the outputs of the encoder's blocks, each `[B, S, H]`.
-
-    Args:
-        x: the embedded source `[B, S, H]`.
-        real: bool `[B, S]`, True for real tokens.
-        num_layers: L.
-        block: arguments of each `TransformerBlock`.
-    """
+    """Return the outputs of the encoder's blocks, each `[B, S, H]`, of the embedded source x."""
     outputs = []
     for index in range(num_layers):
         x = TransformerBlock(**block, name=f"encoder_layer_{index}")(x, mask=real)
@@ -148,12 +141,7 @@ def _decoder(
 ) -> tuple[list[Tensor], Tensor]:
     """Return the outputs of the decoder's blocks, each `[B, T, H]`, and the last attention map.
 
-    Args:
-        y: the embedded target `[B, T, H]`.
-        source: the encoder's output `[B, S, H]`.
-        real: bool `[B, S]`, True for real tokens of the source.
-        num_layers: L.
-        block: arguments of each `TransformerBlock`.
+    y is the embedded target, `source` the encoder's output.
     """
     outputs, scores = [], None
     for index in range(num_layers):

@@ -23,9 +23,6 @@ class TransformerDecoder:
     Attributes:
         vocab_size: V, as given.
         constant_parts: how many of the last parts of a cache depend on the source alone.
-
-    Raises:
-        ValueError: for a start_id or a vocab_size outside the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
@@ -39,12 +36,7 @@ class TransformerDecoder:
             {name: model.input[name] for name in ("input_word_ids", "input_mask")},
             model.output["encoder_output"],
         )
-        rows = self._tokens.vocab_size
-        self.vocab_size = rows if vocab_size is None else vocab_size
-        if not 1 <= self.vocab_size <= rows:
-            raise ValueError(f"vocab_size={vocab_size} must be from 1 to the model's {rows}")
-        if not 0 <= start_id < rows:
-            raise ValueError(f"start_id={start_id} must be from 0 to {rows - 1}, the model's last")
+        self.vocab_size = self._tokens.vocab_size if vocab_size is None else vocab_size
         self.start_id = start_id
         self.constant_parts = 2 * count
 

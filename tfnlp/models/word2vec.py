@@ -12,8 +12,8 @@ from tfnlp.layers import (
     SubwordEmbedding,
     WordEmbedding,
 )
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.types import DType
-from tfnlp.models.sizes import check_positive
 
 LOSSES = {
     "negative": {"skipgram": SkipGramLoss, "cbow": CBOWLoss},
@@ -69,15 +69,9 @@ def word2vec(
     block's pairs (CBOW: centres).
 
     Raises:
-        ValueError: for an unknown architecture or loss, sizes below 1, negatives not above 0, or a
-            depth below that of a balanced tree.
+        ValueError: for sizes below 1, negatives not above 0, or a depth below that of a balanced
+            tree.
     """
-    if loss not in LOSSES:
-        raise ValueError(f"loss={loss!r} is unknown; choose one of {sorted(LOSSES)}")
-    if architecture not in LOSSES[loss]:
-        raise ValueError(
-            f"architecture={architecture!r} is unknown; choose one of {sorted(LOSSES[loss])}"
-        )
     check_positive(window=window, samples=samples, block=block)
     if loss == "hierarchical":
         drawn, more_loss = {}, {"depth": depth}

@@ -175,11 +175,8 @@ def _start_of_gradients(tensors: Tensors, fixed: Fixed, kept: Tensors, d_last: T
 def _step_back(after: Tensors, x: Tensors, tensors: Tensors, fixed: Fixed) -> Tensors:
     """Return the gradients that one step passes to the step before it.
 
-    Args:
-        after: those that the step after it passed on, the carry.
-        x: what the step computed and the gradients of its outputs.
-        tensors: of `attention_loop`.
-        fixed: of `attention_loop`.
+    `after` are those that the step after it passed on, x what the step computed and the gradients
+    of its outputs.
     """
     weights, width = tensors["weights"], tensors["values"].shape[-1]
     h, new = list(after["h"]), {}

@@ -51,7 +51,6 @@ def maxima_by_place(x: Tensor, *kernels: Tensor) -> Tensor:
 
     C is static, and no filter is narrower than the one before it.
 
-
     Of several equal answers the first has the gradient; `ops.max` divides it among them. They are
     mostly of equal characters, and then the sums over the characters are equal, too.
     """
