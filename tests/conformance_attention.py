@@ -171,7 +171,7 @@ ATTENTION_ROWS = [
     ],
 ]
 
-DOT_ROW = score_row(layers.DotAttention, {}, C)
+DOT_ROW = score_row(layers.DotAttention, {}, C, weights=False)
 DROPOUT_ROWS = [
     decoder_row(
         "dropout",

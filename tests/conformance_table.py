@@ -286,8 +286,7 @@ ROWS = [
 
 LEARNING = [row for row in ROWS if row.gradient]
 
-# Of layers without weights most of the table says nothing: dropout_test.py, boundaries_test.py,
-# attention_scores_test.py and replaced_tokens_test.py in tests/layers have their own checks.
+# Of layers without weights most of the table says nothing.
 UNWEIGHTED = [
     Row(
         "Dropout training",
@@ -305,6 +304,7 @@ UNWEIGHTED = [
         padded=(),
         bf16=("int32",),
         gradient=False,
+        weights=False,
     ),
     DOT_ROW,
     *[
@@ -323,6 +323,7 @@ UNWEIGHTED = [
             padded=(),
             bf16=("int32", "float32"),
             gradient=False,
+            weights=False,
         )
         for training in (False, True)
     ],

@@ -20,5 +20,5 @@ def test_the_two_gelus_are_different():
 
 
 def test_unknown_name():
-    with pytest.raises(ValueError, match="activation='swish'.*gelu_tanh"):
+    with pytest.raises(ValueError, match="activation"):
         activation("swish")

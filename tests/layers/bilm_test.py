@@ -60,9 +60,10 @@ def check(got, expected):
     np.testing.assert_allclose(state, expected[1], rtol=1e-5, atol=5e-6)
 
 
-@pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "masked"])
-@pytest.mark.parametrize("carried", [False, True])
-@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize(
+    "mask, carried, residual",
+    [(None, False, True), (None, True, False), (MASK, True, True), (MASK, False, False)],
+)
 def test_each_direction_reads_the_real_tokens(mask, carried, residual):
     rng, x, state = case()
     layer = make(rng, residual=residual)
@@ -72,21 +73,7 @@ def test_each_direction_reads_the_real_tokens(mask, carried, residual):
     check(layer(x, mask=mask, initial_state=state, training=True), expected)  # no dropout here
 
 
-def test_the_directions_never_meet():
-    rng, x, _ = case(1)
-    layer = make(rng)
-    before = np.array(layer(x)[0])
-    other = x.copy()
-    other[:, 3] += 1
-    after = np.array(layer(other)[0])
-    changed = (before != after).any((0, 1, 3), where=np.arange(2 * P) < P)
-    np.testing.assert_array_equal(changed, np.arange(T) >= 3)
-    changed = (before != after).any((0, 1, 3), where=np.arange(2 * P) >= P)
-    np.testing.assert_array_equal(changed, np.arange(T) <= 3)
-
-
-@pytest.mark.parametrize("resets", [None, RESETS], ids=["running", "resets"])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("resets, training", [(None, False), (RESETS, True)])
 def test_backward_inputs_are_in_the_order_of_reading(resets, training):
     rng, x, state = case(2)
     layer, backward = make(rng), rng.standard_normal((B, T, P)).astype("float32")
@@ -100,37 +87,6 @@ def test_backward_inputs_are_in_the_order_of_reading(resets, training):
             layers[:, b, :, side * P : (side + 1) * P] = outputs
     got = layer(x, initial_state=state, backward_inputs=backward, resets=resets, training=training)
     check(got, (layers, states))
-
-
-def test_own_inputs_backwards_are_what_is_read_without_backward_inputs():
-    rng, x, state = case(3)
-    layer = make(rng)
-    plain, end = layer(x, initial_state=state)
-    given, same_end = layer(x, initial_state=state, backward_inputs=x[:, ::-1])
-    for one, two in zip(plain, given, strict=True):
-        np.testing.assert_allclose(one[..., :P], two[..., :P], atol=1e-6)
-        np.testing.assert_allclose(one[..., P:], two[:, ::-1, P:], atol=1e-6)
-    np.testing.assert_allclose(end, same_end, atol=1e-6)
-
-
-def test_windows_with_the_state_carried_equal_one_run():
-    rng, x, state = case(4)
-    layer, backward = make(rng), rng.standard_normal((B, T, P)).astype("float32")
-
-    def run(window, state):
-        return layer(
-            x[:, window],
-            initial_state=state,
-            backward_inputs=backward[:, window],
-            resets=RESETS[:, window],
-            training=True,
-        )
-
-    whole, end = run(slice(None), state)
-    first, state = run(slice(0, 4), state)
-    second, state = run(slice(4, T), state)
-    np.testing.assert_allclose(np.concatenate([first, second], 2), np.array(whole), atol=1e-6)
-    np.testing.assert_allclose(state, end, atol=1e-6)
 
 
 def test_dropout_is_in_front_of_each_lstm_and_only_while_training():
@@ -148,17 +104,6 @@ def test_dropout_is_in_front_of_each_lstm_and_only_while_training():
         assert (one[1, ..., side] != two[1, ..., side]).any()
 
 
-def test_state_shape_and_names():
-    layer = make(np.random.default_rng(0))
-    assert layer.state_shape == (2 * L, U + P)
-    assert len(layer.forward) == len(layer.backward) == L
-    shapes = {w.path.split("/", 1)[1]: tuple(w.shape) for w in layer.weights}
-    for direction in ("forward", "backward"):
-        for index in range(L):
-            assert shapes[f"{direction}_{index}/kernel"] == (P, 4 * U)
-            assert shapes[f"{direction}_{index}/projection_kernel"] == (U, P)
-    assert len(shapes) == len(layer.weights) == 4 * 2 * L
-
-
-def test_without_residual_inputs_may_have_any_width():
-    BiLM(L, U, P, residual=False).build((None, None, P + 1))
+def test_inputs_may_have_any_width():
+    layer = BiLM(L, U, P)
+    assert layer(np.zeros((1, 2, P + 1), "float32"))[0][-1].shape == (1, 2, 2 * P)

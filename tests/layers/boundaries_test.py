@@ -1,5 +1,3 @@
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -66,22 +64,3 @@ def test_unknown_length(ids):
     assert model.output_shape == (None, None, C) and model.output.dtype == "int32"
     np.testing.assert_array_equal(model(ids), reference(ids))
     assert layer()(keras.Input((4, C), dtype="int32")).shape == (None, 6, C)
-
-
-def test_no_weights_and_no_dtype_policy():
-    under = SentenceBoundaries(BEGIN, END, dtype="mixed_bfloat16")
-    assert under.weights == []
-    assert under(CASES["ragged"]).dtype == "int32"
-
-
-def test_round_trips(tmp_path):
-    copy = SentenceBoundaries.from_config(json.loads(json.dumps(layer().get_config())))
-    ids, inputs = CASES["ragged"], keras.Input((None, C), dtype="int32")
-    np.testing.assert_array_equal(copy(ids), reference(ids))
-    model = keras.Model(inputs, copy(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(loaded(ids), reference(ids))
-    model.export(tmp_path / "module", verbose=False)
-    served = tf.saved_model.load(str(tmp_path / "module")).serve(tf.constant(ids))
-    np.testing.assert_array_equal(served, reference(ids))

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from tfnlp.layers import CRF
-from tfnlp.layers.kernels.chain import Chain, first_live, log_partition
 
 B, T, K = 4, 5, 3
 MASK = np.array(
@@ -103,35 +102,6 @@ def test_the_hand_written_gradient_against_differences():
             np.testing.assert_allclose(
                 flat[place], (ends[0] - ends[1]) / 2e-5, rtol=1e-3, atol=1e-5
             )
-
-
-def test_the_hand_written_gradient_is_that_of_the_plain_formula():
-    """Under XLA too, which compiles no gradient of TensorFlow's own of a loop."""
-    layer, _, inputs, _ = drawn(seed=2)
-    live = tf.constant(MASK.T)
-    chain = Chain(tf.constant(inputs.transpose(1, 0, 2)), *layer.scores())
-
-    def plain(chain):
-        """The forward algorithm, written out."""
-        total, begun = tf.zeros((B, K)), first_live(live)
-        for t in range(T):
-            moved = tf.reduce_logsumexp(total[:, :, None] + chain.transitions, 1)
-            moved = tf.where(begun[t][:, None], chain.start, moved) + chain.emissions[t]
-            total = tf.where(live[t][:, None], moved, total)
-        some = tf.reduce_any(live, 0)
-        return tf.where(some, tf.reduce_logsumexp(total + chain.end, -1), 0.0)
-
-    def gradients(function):
-        with tf.GradientTape() as tape:
-            tape.watch(list(chain))
-            total = tf.reduce_sum(function(chain) * tf.constant([1.0, 2.0, -0.5, 3.0]))
-        return tape.gradient(total, list(chain))
-
-    expected = gradients(plain)
-    for compiled in (False, True):
-        run = tf.function(lambda: gradients(lambda c: log_partition(c, live)), jit_compile=compiled)
-        for a, b in zip(run(), expected, strict=True):
-            np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
 
 
 def test_scores_that_forbid_a_transition():

@@ -12,8 +12,7 @@ def mask(rate, shape, seed=7, dtype="float32"):
     return np.asarray(layer(np.ones(shape, "float32"), training=True), "float32")
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.25, 0.5])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rate, dtype", [(0.1, "float32"), (0.25, "bfloat16"), (0.5, "float32")])
 def test_rate_and_scale(rate, dtype):
     y = mask(rate, (1000, 1000), dtype=dtype)
     dropped = (y == 0).mean()
@@ -70,12 +69,6 @@ def test_off_at_inference_and_at_rate_zero():
     np.testing.assert_array_equal(Dropout(0.5)(x), x)
     np.testing.assert_array_equal(Dropout(0.0)(x, training=True), x)
     assert Dropout(0.0).variables == [] and len(Dropout(0.1).variables) == 1
-
-
-def test_unknown_sizes():
-    inputs = keras.Input((None, 8))
-    model = keras.Model(inputs, Dropout(0.5)(inputs))
-    assert model(np.ones((2, 5, 8), "float32"), training=True).shape == (2, 5, 8)
 
 
 def test_config_and_keras_file_round_trip(tmp_path):

@@ -37,8 +37,7 @@ def enumeration(softmax, x):
     return probabilities, slopes
 
 
-@pytest.mark.parametrize("counts", [COUNTS, None])
-@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("use_bias, counts", [(True, COUNTS), (False, None)])
 def test_probabilities_and_gradients_are_those_of_the_enumeration(use_bias, counts):
     softmax = make(HierarchicalSoftmax, (None, P), counts=counts, use_bias=use_bias)
     rng = np.random.default_rng(1)
@@ -80,8 +79,11 @@ def blocks():
     return x
 
 
-@pytest.mark.parametrize("size", [L, 11, 1])  # groups of six, of one, and one centre
-@pytest.mark.parametrize("layer", [HierarchicalSkipGramLoss, HierarchicalCBOWLoss])
+@pytest.mark.parametrize(
+    "layer, size",  # groups of six, of one, and one centre
+    [(HierarchicalSkipGramLoss, L), (HierarchicalSkipGramLoss, 11), (HierarchicalCBOWLoss, L),
+     (HierarchicalCBOWLoss, 1)],
+)  # fmt: skip
 def test_blocks_are_the_sum_over_their_pairs(layer, size, monkeypatch):
     monkeypatch.setattr("tests.layers.negative_sampling_test.L", size)
     monkeypatch.setattr(f"{__name__}.L", size)

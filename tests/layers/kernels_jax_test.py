@@ -156,6 +156,7 @@ assert count == {"cpu": 2 * 3, "tpu": 8 + 2}  # one for each width; one for each
 """
 
 
+@pytest.mark.long
 def test_programs_for_a_tpu_have_other_forms_of_some_layers():
     run_python(_TARGETS, env=JAX)
 
@@ -164,6 +165,7 @@ def test_values_and_gradients():
     run_python(_KERNELS, env=JAX)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not pathlib.Path("/proc/self/maps").exists(), reason="glibc of Linux alone")
 def test_memory_of_a_step_is_kept_for_the_next():
     kept, given_back = (

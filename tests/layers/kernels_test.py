@@ -145,8 +145,7 @@ def test_positions_of_a_turn_divide_all_where_they_can():
     assert positions_of(23, 10, 1000) == 23
 
 
-@pytest.mark.parametrize("dropped", [0, 1, 6554, 32768, 65535])
-@pytest.mark.parametrize("width", [1024, 101])
+@pytest.mark.parametrize(("dropped", "width"), [(0, 1024), (1, 101), (6554, 101), (65535, 1024)])
 def test_mask_is_the_hash_of_the_draws(dropped, width):
     columns = -(-width // 2)
     draws = np.random.default_rng(3).integers(-(2**31), 2**31, columns + 40).astype("int32")

@@ -112,10 +112,3 @@ def test_blocks_are_the_formula_of_all_pairs(layer):
     gradients = tape.gradient(losses, [loss.kernel.value, loss.bias.value])
     for got, expected in zip([losses, *gradients], [want, d_kernel, d_bias], strict=True):
         np.testing.assert_allclose(tf.convert_to_tensor(got), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_counts_that_do_not_fit():
-    loss, _ = make_blocks(NCESkipGramLoss)
-    for counts in (np.ones(3), np.zeros(sampling.V)):
-        with pytest.raises(ValueError, match=f"counts are of {len(counts)} words"):
-            loss.set_counts(counts)

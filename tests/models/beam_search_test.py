@@ -140,22 +140,3 @@ def test_one_beam_is_greedy(model):
         for prompt, row, found in zip(rows, tokens, scores, strict=True):
             want = LogP(model, prompt).all(cut(row[0], stop_ids))
             np.testing.assert_allclose(found, [want], rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_a_graph_of_any_batch(model):
-    rows = sequences((4, 1, 6), seed=3, vocab_size=11)
-    decoder = GPTDecoder(model)
-
-    @tf.function(input_signature=[tf.TensorSpec([None, None], d) for d in ("int32", "bool")])
-    def run(ids, mask):
-        return beam_search(decoder, ids, mask, 4, 3, stop_ids=(7,), pad_id=PAD)
-
-    tokens, scores = run(*prompts(rows))
-    want_tokens, want_scores = search(model, rows, 4, 3, stop_ids=(7,))
-    assert tokens.numpy().tolist() == want_tokens
-    np.testing.assert_allclose(scores, want_scores, rtol=1e-5)
-    for i, row in enumerate(rows):
-        alone, found = run(*prompts([row]))
-        assert alone.numpy().tolist() == want_tokens[i : i + 1]
-        np.testing.assert_allclose(found, want_scores[i : i + 1], rtol=1e-5)

@@ -82,23 +82,6 @@ def test_outputs_are_those_of_the_formula(output, pooler):
         assert value.std() > 1e-2
 
 
-@kinds
-def test_padding_changes_nothing(output):
-    model, batch = build(output), inputs(output)
-    pad = [(0, 0)] * (batch["input_mask"].ndim - 1) + [(0, 3)]
-    longer = {name: np.pad(value, pad) for name, value in batch.items()}
-    longer["input_word_ids"][..., T:] = 5
-    short, long = run(model, batch), run(model, longer)
-    for name, value in short.items():
-        found = long[name]
-        if output in ("tag", "span"):
-            value = value[batch["input_mask"] > 0]
-            found = found[longer["input_mask"] > 0]
-        np.testing.assert_allclose(found, value, atol=2e-5)
-    if output == "span":
-        assert (long["start_logits"][:, T:] == -1e9).all()
-
-
 @pytest.mark.parametrize("output", ["class", "choice", "tag"])
 def test_dropout_is_on_what_the_layer_reads(output):
     still = bert(**{**SMALL, "dropout": 0.0, "attention_dropout": 0.0})

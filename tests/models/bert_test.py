@@ -15,8 +15,7 @@ from tfnlp.models import (
 )
 
 
-@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
-@pytest.mark.parametrize("epsilon", [1e-12, 0.1])
+@pytest.mark.parametrize("activation, epsilon", [("gelu", 1e-12), ("gelu_tanh", 0.1)])
 def test_formula(activation, epsilon):
     rng = np.random.default_rng(0)
     model = small(rng, activation=activation, norm_epsilon=epsilon)
@@ -83,14 +82,9 @@ def test_parts_can_be_left_out():
     assert "next_sentence_logits" in with_pooler.output and "mlm_logits" not in with_pooler.output
 
 
-def test_initializer_range():
-    kernel = bert(**SMALL, initializer_range=0.5).get_layer("layer_0").weights[0].numpy()
-    assert 0.5 < np.abs(kernel).max() <= 1.0
-
-
 def test_too_long_a_sequence():
     model = bert(**SMALL)
     ids = np.zeros((2, 13), "int32")
     inputs = {n: ids for n in ("input_word_ids", "input_mask", "input_type_ids")}
-    with pytest.raises(ValueError, match="13 tokens.*max_positions=12"):
+    with pytest.raises(ValueError, match="13 tokens"):
         model(inputs)

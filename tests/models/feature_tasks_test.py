@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tests.layers.reference import dense, inside, randomize
 from tests.models.lstm_reference import bilstm
-from tfnlp.models import FEATURES, feature_task, select_layers
+from tfnlp.models import feature_task, select_layers
 
 B, T, L, D, C, K, V, U = 4, 7, 3, 5, 2, 3, 11, 4
 KINDS = {"class": (K, 1), "score": (None, 1), "choice": (None, C), "tag": (K, 1), "span": (None, 1)}
@@ -169,25 +169,6 @@ def test_one_layer_is_taken_as_it_is():
         np.testing.assert_allclose(got[row, : len(want)], want, atol=1e-5)
 
 
-@ways
-def test_padding_changes_nothing(output, arguments):
-    model, batch = build(output, **arguments), inputs(output)
-    axis = batch["input_mask"].ndim - 1
-    longer = {}
-    for name, value in batch.items():
-        pad = [(0, 0)] * value.ndim
-        pad[axis] = (0, 3)
-        fill = 0 if name == "input_mask" else 1
-        longer[name] = np.pad(value, pad, constant_values=fill)
-    real, longer_real = batch["input_mask"] > 0, longer["input_mask"] > 0
-    short, long = run(model, batch), run(model, longer)
-    for name, value in short.items():
-        found = long[name]
-        if output in ("tag", "span"):
-            value, found = value[real], found[longer_real]
-        np.testing.assert_allclose(found, value, atol=1e-5)
-
-
 def test_what_has_no_second_segment_stays_finite():
     batch = inputs("class")
     batch["input_type_ids"][1:] = 0
@@ -212,14 +193,6 @@ def test_dropout_only_while_training(dropped):
 
 
 def test_features_are_the_rows_of_the_table():
-    assert set(FEATURES) == {
-        "embeddings",
-        "second-to-last",
-        "last",
-        "sum-last-four",
-        "concat-last-four",
-        "sum-all",
-    }
     assert select_layers("embeddings", 12) == ([0], "weighted")
     assert select_layers("second-to-last", 12) == ([11], "weighted")
     assert select_layers("last", 12) == ([12], "weighted")

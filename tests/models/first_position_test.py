@@ -35,10 +35,14 @@ ENCODERS = {
 }
 
 
-@pytest.mark.parametrize("kind", ENCODERS)
 @pytest.mark.parametrize(
-    "output, classes, sequences, hidden",
-    [("class", 3, 1, None), ("choice", None, 2, None), ("score", None, 1, "gelu")],
+    "kind, output, classes, sequences, hidden",
+    [
+        ("bert", "class", 3, 1, None),
+        ("no pooler", "choice", None, 2, None),
+        ("bert", "score", None, 1, "gelu"),
+        ("albert", "choice", None, 2, None),
+    ],
 )
 def test_outputs_are_those_of_the_whole_model(kind, output, classes, sequences, hidden):
     encoder = ENCODERS[kind]()

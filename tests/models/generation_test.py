@@ -115,11 +115,6 @@ def test_seeds_differ(drawn):
     np.testing.assert_array_equal(same, again)
 
 
-def test_without_a_temperature_the_seed_does_not_matter(greedily):
-    run, tokens = greedily
-    np.testing.assert_array_equal(run(*prompts(), [9, 8, 7, 6]), tokens)
-
-
 @pytest.mark.slow
 def test_xla_makes_no_difference(pre, drawn):
     stop, decoder = int(drawn[1][1, 2]), GPTDecoder(pre[0])
@@ -215,9 +210,8 @@ def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
         np.testing.assert_array_equal(got, greedily[1][:, :2])
 
 
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "bfloat16"])
-def test_bf16(dtype):
-    model = reference.small(norm_first=True, dtype=dtype)
+def test_bf16():
+    model = reference.small(norm_first=True, dtype="bfloat16")
     decoder, (ids, mask) = GPTDecoder(model), prompts()
     state = start(decoder, ids, mask, 3)
     assert {part.dtype for part in state["cache"]} == {tf.bfloat16}
@@ -230,13 +224,6 @@ def test_bf16(dtype):
     assert (0 <= tokens).all() and (tokens < V).all()
     want = np.stack([logits(row + new.tolist()) for row, new in zip(ROWS, tokens, strict=True)])
     np.testing.assert_allclose(state["logits"], want, atol=0.05 * np.abs(want).max())
-
-
-def test_decoder_knows_its_model(pre):
-    decoder = GPTDecoder(pre[0])
-    assert (decoder.vocab_size, decoder.max_positions) == (V, POSITIONS)
-    with pytest.raises(ValueError, match="17 tokens.*max_positions=16"):
-        generate(decoder, *prompts(sequences((17,))), 1)
 
 
 def test_rows_beyond_the_vocabulary_are_never_given(pre):

@@ -68,30 +68,13 @@ def test_extra_tokens_come_behind_the_vocabulary():
         np.testing.assert_array_equal(before, after.numpy())
 
 
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_weights_of_both_orders_of_norms_are_copied(norm_first):
-    config = {**CONFIG, "norm_first": norm_first}
+def test_weights_of_the_other_order_of_norms_are_copied():
+    config = {**CONFIG, "norm_first": True}
     old = gpt(**config)
     new = gpt_with_extra_tokens(old, config, extra=1)
     assert len(old.weights) == len(new.weights)
     for a, b in zip(old.weights, new.weights, strict=True):
         np.testing.assert_array_equal(a.numpy(), b.numpy()[: a.shape[0]])
-
-
-def test_wrong_encoders_are_refused():
-    old = gpt(**CONFIG)
-    for config, changes in (
-        ({**CONFIG, "vocab_size": VOCAB + 1}, {}),
-        ({**CONFIG, "num_layers": 3}, {}),
-        (CONFIG, {"max_positions": 10}),
-        (CONFIG, {"norm_first": True}),
-    ):
-        with pytest.raises(ValueError, match="the encoder's weights have other shapes"):
-            gpt_with_extra_tokens(old, config, **changes)
-    with pytest.raises(ValueError, match="extra=0 must be at least 1"):
-        gpt_with_extra_tokens(old, CONFIG, extra=0)
-    with pytest.raises(ValueError, match="vocab_size must be in config"):
-        gpt_with_extra_tokens(old, CONFIG, vocab_size=30)
 
 
 @pytest.mark.parametrize(
@@ -142,39 +125,6 @@ def test_tags_and_spans_are_read_at_every_token():
         np.testing.assert_allclose(outputs[f"{name}_logits"], want, atol=1e-5)
     assert np.abs(outputs["start_logits"] - outputs["end_logits"])[real].max() > 1e-2
     assert (~real).any()
-
-
-def test_padding_changes_nothing():
-    model = build("choice", 2)
-    batch = inputs(2, length=7)
-    longer = dict(batch)
-    for name in ("input_word_ids", "input_mask"):
-        longer[name] = np.pad(batch[name], [(0, 0), (0, 0), (0, 4)])
-    longer["input_word_ids"][:, :, 7:] = 5
-    np.testing.assert_allclose(
-        run(model, batch)["choice_logits"], run(model, longer)["choice_logits"], atol=2e-6
-    )
-
-
-@pytest.mark.parametrize("output", ["class", "score"])
-def test_the_order_of_a_pair_is_lost(output):
-    model, batch = build(output, 2), inputs(2)
-    swapped = {k: v[:, ::-1] for k, v in batch.items()}
-    one, two = run(model, batch)[LOGITS[output]], run(model, swapped)[LOGITS[output]]
-    np.testing.assert_allclose(one, two, atol=2e-6)
-    other = {**batch, "input_word_ids": batch["input_word_ids"][:, :, ::-1]}
-    assert np.abs(run(model, other)[LOGITS[output]] - one).max() > 1e-2
-
-
-def test_logits_go_with_their_choices_and_rows():
-    model, batch = build("choice", 4), inputs(4)
-    logits = run(model, batch)["choice_logits"]
-    columns, rows = np.array([2, 0, 3, 1]), np.array([1, 2, 0])
-    moved = {k: v[rows][:, columns] for k, v in batch.items()}
-    np.testing.assert_allclose(
-        run(model, moved)["choice_logits"], logits[rows][:, columns], atol=2e-6
-    )
-    assert logits.std(axis=1).min() > 1e-2
 
 
 def test_one_dropout_mask_for_all_choices():

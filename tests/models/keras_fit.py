@@ -1,7 +1,7 @@
 """Every model with plain `compile`, `fit`, `predict` and `save`.
 
-`python -m tests.models.keras_fit FOLDER` writes there, under the backend of Keras, what each model
-predicts before and after `fit`, and MODEL.keras.
+`python -m tests.models.keras_fit FOLDER MODELS` writes there, under the backend of Keras, what each
+model predicts before and after `fit`, and MODEL.keras.
 """
 
 import pathlib
@@ -66,19 +66,6 @@ MODELS = {
     "gpt with extra tokens": (longer_gpt, table.TEXT),
     "bert low rank": (low_rank, table.ONE),
 }
-# Public functions of `tfnlp.models` that make no model.
-OTHERS = {
-    "beam_search",
-    "copy_teacher",
-    "count_trained",
-    "generate",
-    "greedy",
-    "low_rank_updates",
-    "merge_low_rank",
-    "sample",
-    "select_layers",
-    "train_weights",
-}
 
 
 def made(name):
@@ -100,42 +87,6 @@ def predicted(model, inputs):
     }
 
 
-@keras.saving.register_keras_serializable(package="tests")
-def given(targets, outputs):
-    """The loss of outputs that are losses: their mean."""
-    return keras.ops.mean(outputs)
-
-
-def learnt(model):
-    """Losses by output: of logits, else of scores and losses, else of all arrays."""
-    outputs = [name for name, y in model.output.items() if not isinstance(y, list)]
-    found = {}
-    for name in outputs:
-        if name in ("discriminator_logits", "label_logits"):
-            found[name] = keras.losses.BinaryCrossentropy(from_logits=True)
-        elif name.endswith("logits"):
-            found[name] = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        elif name.endswith("losses"):
-            found[name] = given
-        elif name == "score":
-            found[name] = "mse"
-    return found or dict.fromkeys(outputs, "mse")
-
-
-def targets_of(losses, outputs):
-    """Random targets for a batch of outputs."""
-    found = {}
-    for name, loss in losses.items():
-        y = outputs[name]
-        if isinstance(loss, keras.losses.SparseCategoricalCrossentropy):
-            found[name] = rng.integers(0, y.shape[-1], y.shape[:-1]).astype("int32")
-        elif isinstance(loss, keras.losses.BinaryCrossentropy):
-            found[name] = rng.integers(0, 2, y.shape).astype("float32")
-        else:
-            found[name] = rng.standard_normal(y.shape).astype("float32")
-    return found
-
-
 def fit(model, inputs, targets):
     """Train with two batches; return the mean loss."""
     if len({len(x) for x in inputs.values()}) > 1:  # `fit` cuts arrays of equal lengths only
@@ -149,10 +100,12 @@ def fit(model, inputs, targets):
 def values(name, folder):
     """What one model predicts before and after `fit`, and from its file."""
     model, inputs = made(name)
-    before, losses = model.get_weights(), learnt(model)
-    model.compile("adam", loss=losses)
+    before = model.get_weights()
+    learnt = [name for name, y in model.output.items() if not isinstance(y, list)]
+    model.compile("adam", loss=dict.fromkeys(learnt, "mse"))
     found = {f"before/{path}": y for path, y in predicted(model, inputs).items()}
-    targets = targets_of(losses, model.predict_on_batch(inputs))
+    outputs = model.predict_on_batch(inputs)
+    targets = {name: rng.standard_normal(outputs[name].shape) for name in learnt}
     found["loss"] = np.array(fit(model, inputs, targets))
     found["moved"] = np.array(
         [np.abs(a - b).max() for a, b in zip(model.get_weights(), before, strict=True)]
@@ -164,9 +117,9 @@ def values(name, folder):
     return found
 
 
-def main(folder):
+def main(folder, *names):
     found = {}
-    for name in MODELS:
+    for name in names:
         try:
             outcome = values(name, folder)
         except Exception:
@@ -176,4 +129,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(sys.argv[1]), *sys.argv[2:])

@@ -6,10 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize
-from tfnlp import tasks, training
-from tfnlp.data import LanguageModelCorpus, Ngrams
-from tfnlp.models import NNLM, nnlm, nnlm_pretrainer
-from tfnlp.text import train_words
+from tfnlp.models import nnlm, nnlm_pretrainer
 
 V, C, M, H = 13, 3, 4, 5
 
@@ -83,79 +80,4 @@ def test_the_sampled_softmax_is_for_training_alone():
     assert np.abs(draws.mean(0) - full).max() < 0.5
 
 
-def test_published_size():
-    model = nnlm(50, **NNLM)
-    assert model.input["input_word_ids"].shape == (None, 4)
-    assert model.count_params() == 50 * 30 + 4 * 30 * 100 + 100 + 50 * 100 + 50
-
-
 # --- Learning
-
-
-def toy():
-    """A text in which the word before the last decides the next one."""
-    rng = np.random.default_rng(0)
-    sentences = []
-    for _ in range(60):
-        words = ["a", "b"]
-        while len(words) < 9:
-            words.append({"a": "c", "b": "a", "c": "b"}[words[-2]] if rng.random() < 0.9 else "b")
-        sentences.append(" ".join(words))
-    return LanguageModelCorpus.build([sentences], train_words(sentences), progress=False)
-
-
-def trainer(corpus, folder=None, **arguments):
-    keras.utils.set_random_seed(1)
-    model = nnlm(corpus.vocab_size, 2, 8, 16, dropout=0.1)
-    return training.Trainer(
-        tasks.NNLMPretraining(nnlm_pretrainer(model)),
-        training.bert_adamw(),
-        training.schedule("linear", 3e-2, 60, 3),
-        directory=folder,
-        steps_per_call=5,
-        **arguments,
-    )
-
-
-@pytest.fixture(scope="module")
-def learnt(tmp_path_factory):
-    corpus = toy()
-    ngrams = Ngrams(corpus, context=2, batch_size=64, seed=2)
-    whole = trainer(corpus, tmp_path_factory.mktemp("whole"))
-    whole.fit(ngrams, 60)
-    return corpus, ngrams, whole
-
-
-@pytest.mark.slow
-def test_it_learns_what_there_is_to_learn(learnt):
-    corpus, ngrams, whole = learnt
-    results = whole.evaluate(ngrams.evaluation_batches())
-    # The counts of trigrams are the best that any model of two words can do.
-    seen = {}
-    for ids in np.split(corpus.ids, corpus.sentence_starts[1:-1]):
-        row = [corpus.begin_id] * 2 + ids.tolist() + [corpus.end_id]
-        for a, b, c in zip(row, row[1:], row[2:], strict=False):
-            seen.setdefault((a, b), []).append(c)
-    best = -sum(np.log(next_.count(c) / len(next_)) for next_ in seen.values() for c in next_)
-    best = np.exp(best / corpus.num_tokens)
-    assert best * 0.999 < results["perplexity"] < best * 1.15
-    assert results["perplexity"] == pytest.approx(np.exp(results["lm_loss"]))
-    assert results["perplexity"] < 0.6 * corpus.vocab_size
-
-
-def test_evaluation_does_not_depend_on_the_batches(learnt):
-    corpus, _, whole = learnt
-    losses = [
-        whole.evaluate(Ngrams(corpus, context=2, batch_size=size).evaluation_batches())["lm_loss"]
-        for size in (64, 601)
-    ]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-
-
-def test_a_run_that_was_stopped_ends_the_same(learnt, tmp_path):
-    corpus, ngrams, whole = learnt
-    trainer(corpus, tmp_path).fit(ngrams, 25, checkpoint_every=25)
-    second = trainer(corpus, tmp_path)
-    second.fit(ngrams, 60)
-    for got, want in zip(second.task.model.weights, whole.task.model.weights, strict=True):
-        np.testing.assert_array_equal(got.numpy(), want.numpy())

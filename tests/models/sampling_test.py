@@ -74,16 +74,6 @@ def test_uniform_numbers_are_uniform_and_independent():
         assert abs(np.corrcoef(one, other)[0, 1]) < 5 / len(one) ** 0.5
 
 
-def test_a_row_draws_the_same_in_any_batch():
-    rng = np.random.default_rng(0)
-    logits, seeds = rng.standard_normal((6, 11)).astype("float32"), np.array([5, 5, 0, 9, 1, 7])
-    for settings in ({}, dict(top_k=4), dict(top_p=0.8), dict(temperature=0.5)):
-        whole = sample(tf.constant(logits), seeds, 3, **settings).numpy()
-        for row in range(6):
-            part = slice(row, row + 1)
-            assert sample(tf.constant(logits[part]), seeds[part], 3, **settings) == whole[row]
-
-
 @pytest.mark.parametrize("temperature", [1.0, 0.6, 2.5])
 def test_frequencies_are_those_of_the_softmax(temperature):
     logits = np.array([0.3, -1.2, 1.5, 0.0, -2.0, 1.4, 0.9])
