@@ -1,5 +1,6 @@
 """Checkpoints of every kind give the numbers that their own code gives."""
 
+import functools
 import json
 
 import numpy as np
@@ -16,8 +17,13 @@ from tests.convert.checkpoints import (
     write,
 )
 from tests.support import golden
-from tfnlp.convert import load_bert
-from tfnlp.models import bert
+from tfnlp.convert import load_bert, open_tensors
+
+
+@functools.cache
+def original():
+    return load_bert(golden(GENERATED))
+
 
 GOLDENS = {GENERATED: "bert_tiny_generated", "bert_google_tf_tiny": "bert_google_tf_tiny"}
 
@@ -44,8 +50,14 @@ def cross_entropy(logits, labels):
     return (log_sums - shifted[np.arange(len(labels)), labels]).mean()
 
 
-@pytest.mark.parametrize("activation, prefix", [("gelu", "erf_"), ("gelu_tanh", "tanh_")])
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize(
+    "name, activation, prefix",
+    [
+        (GENERATED, "gelu", "erf_"),
+        (GENERATED, "gelu_tanh", "tanh_"),
+        ("bert_google_tf_tiny", "gelu", "erf_"),
+    ],
+)
 def test_google_checkpoint_reproduces_goldens(name, activation, prefix):
     expected = np.load(golden(f"{GOLDENS[name]}_expected.npz"))
     converted = load_bert(golden(name), activation=activation)
@@ -55,13 +67,9 @@ def test_google_checkpoint_reproduces_goldens(name, activation, prefix):
         outputs["next_sentence_logits"], expected["nsp_labels"]
     )
     assert abs(loss - expected[f"{prefix}mlm_plus_nsp_loss"]) < 1e-4
-
-
-def test_the_two_gelus_are_told_apart():
-    expected = np.load(golden("bert_tiny_generated_expected.npz"))
-    outputs = load_bert(golden(GENERATED)).pretrainer(batch(expected))
-    assert largest_difference(outputs, expected, "erf_") < 1e-4
-    assert largest_difference(outputs, expected, "tanh_") > 1e-3
+    if name == GENERATED:  # its weights are large enough to tell the two apart
+        other = {"erf_": "tanh_", "tanh_": "erf_"}[prefix]
+        assert largest_difference(outputs, expected, other) > 1e-3
 
 
 @pytest.mark.parametrize("file", ["weights.npz", "pytorch_model.bin"])
@@ -81,18 +89,17 @@ def test_huggingface_fixture_reproduces_goldens(file):
 
 
 @pytest.mark.parametrize(
-    "names", [dict(), dict(prefix=""), dict(legacy=True), dict(prefix="", legacy=True)]
+    "names, kind", [(dict(), "safetensors"), (dict(prefix="", legacy=True), "npz")]
 )
-@pytest.mark.parametrize("kind", ["safetensors", "npz"])
 def test_huggingface_names_give_the_weights_of_the_google_checkpoint(tmp_path, names, kind):
     folder = write(tmp_path / "x", huggingface_arrays(**names), kind=kind)
-    assert_same_weights(load_bert(folder).pretrainer, load_bert(golden(GENERATED)).pretrainer)
+    assert_same_weights(load_bert(folder).pretrainer, original().pretrainer)
 
 
 @pytest.mark.parametrize("suffix", ["", ".index", ".data-00000-of-00001"])
 def test_tensorflow_checkpoint_by_any_of_its_names(suffix):
-    converted = load_bert(str(golden("bert_google_tf_tiny") / f"bert_model.ckpt{suffix}"))
-    assert converted.config["vocab_size"] == 15
+    path = golden("bert_google_tf_tiny") / f"bert_model.ckpt{suffix}"
+    assert open_tensors(path).shapes["bert/embeddings/word_embeddings"][0] == 15
 
 
 def test_shards(tmp_path):
@@ -104,7 +111,7 @@ def test_shards(tmp_path):
         save_file({n: a for n, a in arrays.items() if places[n] == shard}, tmp_path / shard)
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
-    assert_same_weights(load_bert(tmp_path).pretrainer, load_bert(golden(GENERATED)).pretrainer)
+    assert_same_weights(load_bert(tmp_path).pretrainer, original().pretrainer)
     (tmp_path / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match="model-00002-of-00002.safetensors does not exist"):
         load_bert(tmp_path)
@@ -118,10 +125,13 @@ def test_stored_copies_and_buffers_are_accepted(tmp_path):
     arrays["bert.embeddings.position_ids"] = np.arange(40)[None]
     arrays["cls.predictions.decoder.weight"] = arrays["bert.embeddings.word_embeddings.weight"] + 0
     arrays["cls.predictions.decoder.bias"] = arrays["cls.predictions.bias"] + 0
-    original = load_bert(golden(GENERATED)).pretrainer
-    assert_same_weights(load_bert(write(tmp_path / "both", arrays)).pretrainer, original)
+    assert_same_weights(
+        load_bert(write(tmp_path / "both", arrays)).pretrainer, original().pretrainer
+    )
     del arrays["cls.predictions.bias"]
-    assert_same_weights(load_bert(write(tmp_path / "decoder", arrays)).pretrainer, original)
+    assert_same_weights(
+        load_bert(write(tmp_path / "decoder", arrays)).pretrainer, original().pretrainer
+    )
     arrays["cls.predictions.decoder.weight"][3, 4] += 1e-3
     with pytest.raises(ValueError, match="different values in 'cls.predictions.decoder.weight'"):
         load_bert(write(tmp_path / "untied", arrays))
@@ -131,10 +141,8 @@ def test_stored_copies_and_buffers_are_accepted(tmp_path):
     "kept, outputs",
     [
         ("", {"mlm_logits", "next_sentence_logits", "pooled_output"}),
-        ("cls/seq", {"mlm_logits", "pooled_output"}),
         ("cls/seq bert/pooler", {"mlm_logits"}),
         ("cls/predictions", {"next_sentence_logits", "pooled_output"}),
-        ("cls/", {"pooled_output"}),
         ("cls/ bert/pooler", set()),
     ],
 )
@@ -148,8 +156,7 @@ def test_the_heads_that_are_there(tmp_path, kept, outputs):
     always = {"sequence_output", "encoder_outputs", "embedding_output"}
     assert set(model.output) == outputs | always
     assert converted.config["pooler"] == ("pooled_output" in outputs)
-    original = load_bert(golden(GENERATED)).pretrainer
-    expected = {v.path: v.numpy() for v in original.weights}
+    expected = {v.path: v.numpy() for v in original().pretrainer.weights}
     for variable in model.weights:
         np.testing.assert_array_equal(variable.numpy(), expected[variable.path])
 
@@ -160,23 +167,8 @@ def test_ignore_leaves_a_classifier_out(tmp_path):
     folder = write(tmp_path, arrays)
     with pytest.raises(ValueError, match=r"in 1 tensors: surplus 'classifier.weight'.*`ignore`"):
         load_bert(folder)
-    original = load_bert(golden(GENERATED)).pretrainer
     for ignore in ("classifier.", ["classifier.", "nothing"]):
-        assert_same_weights(load_bert(folder, ignore=ignore).pretrainer, original)
-
-
-def test_config_builds_the_same_encoder_again():
-    converted = load_bert(golden(GENERATED), dropout=0.2, attention_dropout=0.3)
-    assert converted.config["dropout"] == 0.2 and converted.config["attention_dropout"] == 0.3
-    block = converted.encoder.get_layer("layer_2")
-    assert block.dropout == 0.2 and block.attention_dropout == 0.3
-    again = bert(**converted.config)
-    again.set_weights(converted.encoder.get_weights())
-    inputs = batch(np.load(golden("bert_tiny_generated_expected.npz")))
-    del inputs["masked_lm_positions"]
-    np.testing.assert_array_equal(
-        again(inputs)["pooled_output"], converted.encoder(inputs)["pooled_output"]
-    )
+        assert_same_weights(load_bert(folder, ignore=ignore).pretrainer, original().pretrainer)
 
 
 def test_arguments_pass_through():
@@ -187,7 +179,7 @@ def test_arguments_pass_through():
     assert encoder.output["sequence_output"].dtype == "bfloat16"
     assert encoder.output["sequence_output"].shape == (None, 16, 32)
     assert converted.pretrainer.output["mlm_logits"].shape == (None, 5, 200)
-    assert_same_weights(converted.pretrainer, load_bert(golden(GENERATED)).pretrainer)
+    assert_same_weights(converted.pretrainer, original().pretrainer)
 
 
 def test_bfloat16_variables_take_the_rounded_weights():
@@ -215,7 +207,7 @@ def test_config_and_vocabulary_from_elsewhere(tmp_path):
 
 
 def test_tokenizer():
-    tokenizer = load_bert(golden(GENERATED)).tokenizer
+    tokenizer = original().tokenizer
     assert tokenizer.vocab_size == 200
     tokens = (golden(GENERATED) / "vocab.txt").read_text().split()
     expected = [tokens.index(t) for t in ("the", "x", "##y", "?")]

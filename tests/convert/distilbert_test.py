@@ -71,28 +71,11 @@ def test_encoder_without_a_head_and_without_the_prefix(tmp_path):
     assert_same_weights(loaded.encoder, load_distilbert(golden(FOLDER)).encoder)
 
 
-def test_stored_copy_of_the_table(tmp_path):
-    name = "vocab_projector.weight"
-
-    def both(tensors):
-        tensors[name] = tensors["distilbert.embeddings.word_embeddings.weight"].copy()
-
-    folder = copied(tmp_path, both)
-    assert_same_weights(
-        load_distilbert(folder).pretrainer, load_distilbert(golden(FOLDER)).pretrainer
-    )
-    tensors = load_file(folder / "model.safetensors")
-    tensors[name][3, 4] += 1e-3
-    save_file(tensors, folder / "model.safetensors")
-    with pytest.raises(ValueError, match="different values in 'vocab_projector.weight'"):
-        load_distilbert(folder)
-
-
 TASKS = {
-    "class": ("SequenceClassification", dict(num_classes=3)),
-    "choice": ("MultipleChoice", dict(sequences=2)),
-    "tag": ("TokenClassification", dict(num_classes=3)),
-    "span": ("QuestionAnswering", {}),
+    "class": "SequenceClassification",
+    "choice": "MultipleChoice",
+    "tag": "TokenClassification",
+    "span": "QuestionAnswering",
 }
 
 
@@ -103,36 +86,8 @@ def tensors_of(kind):
 
 
 @pytest.mark.parametrize("output", TASKS)
-def test_heads_of_fine_tuned_models(output, expected):
-    kind, arguments = TASKS[output]
-    loaded, tensors = load_distilbert(golden(FOLDER)), tensors_of(kind)
-    task = {"output": output, **arguments}
-    model = models.bert_task(loaded.encoder, **task, hidden="relu", drop_first=False)
-    for name, layer in (("pre_classifier", "hidden"), ("classifier", "classifier")):
-        if f"{name}.weight" in tensors:
-            values = [tensors[f"{name}.weight"].T, tensors[f"{name}.bias"]]
-            dense = model.get_layer(layer)
-            dense.set_weights(values[: len(dense.weights)])  # choices have no bias
-    for index, name in enumerate(("start", "end")):
-        if output == "span":
-            model.get_layer(name).set_weights([tensors["qa_outputs.weight"][index][:, None]])
-    inputs = batch(expected)
-    del inputs["masked_lm_positions"]
-    if output == "choice":
-        inputs = {name: x[None] for name, x in inputs.items()}
-    real = expected["input_mask"] > 0
-    for name, got in model(inputs).items():
-        want, got = expected[name], np.asarray(got)
-        if output in ("tag", "span"):
-            want, got = want[real], got[real]
-        if output in ("choice", "span"):  # softmaxes without a bias
-            want, got = want - want.flat[0], got - got.flat[0]
-        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("output", TASKS)
 def test_fine_tuned_folders_are_read_and_written(output, expected, tmp_path):
-    kind, _ = TASKS[output]
+    kind = TASKS[output]
 
     def fine_tuned(tensors):
         encoder = {name: x for name, x in tensors.items() if name.startswith("distilbert.")}
@@ -143,14 +98,16 @@ def test_fine_tuned_folders_are_read_and_written(output, expected, tmp_path):
     folder = copied(tmp_path, fine_tuned, architectures=[f"DistilBertFor{kind}"], **labels)
     run = tfnlp.load(folder)
     assert not labels or list(run.labels) == list(names.values())
-    if output != "choice":  # whose number is that of the rows
-        inputs, real = batch(expected), expected["input_mask"] > 0
-        del inputs["masked_lm_positions"]
-        for name, got in run.task_model.model(inputs).items():
-            difference = np.asarray(got) - expected[name]
-            difference = difference if output == "class" else difference[real]
-            constant = difference[0] if output == "span" else 0.0  # the bias
-            np.testing.assert_allclose(difference - constant, 0, atol=2e-5)
+    inputs, real = batch(expected), expected["input_mask"] > 0
+    del inputs["masked_lm_positions"]
+    if output == "choice":
+        inputs = {name: x[None] for name, x in inputs.items()}
+    for name, got in run.task_model.model(inputs).items():
+        difference = np.asarray(got) - expected[name]
+        difference = difference[real] if output in ("tag", "span") else difference
+        # A bias that changes no prediction is left out.
+        constant = difference.flat[0] if output in ("choice", "span") else 0.0
+        np.testing.assert_allclose(difference - constant, 0, atol=2e-5)
     run.save(tmp_path / "out")
     ours, theirs = (load_file(f / "model.safetensors") for f in (tmp_path / "out", folder))
     assert ours.keys() == theirs.keys()
@@ -164,9 +121,7 @@ def test_fine_tuned_folders_are_read_and_written(output, expected, tmp_path):
     [
         (dict(model_type="bert"), "model_type='bert'"),
         (dict(n_layers=2), "n_layers=2"),
-        (dict(n_heads=5), "dim=32, which is not a multiple of n_heads=5"),
         (dict(hidden_dim=47), "lin1"),
-        (dict(activation="elu"), "activation='elu'"),
     ],
 )
 def test_configuration_that_does_not_fit(tmp_path, config, said):

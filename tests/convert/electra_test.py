@@ -8,7 +8,6 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tests.support import golden
-from tfnlp import models
 from tfnlp.convert import load_electra, save_electra
 
 FOLDER = golden("electra_huggingface")
@@ -117,37 +116,3 @@ def test_a_generator_of_another_discriminator_is_refused(wrong, tmp_path):
         save_file(tensors, folder / "model.safetensors")
     with pytest.raises(ValueError, match="generator is not the generator of .*take the folder"):
         load_electra(tmp_path / "both")
-
-
-# The task's dense layers, each with the names of transformers' tensors side by side.
-HEADS = {
-    "SequenceClassification": (
-        "class", {"hidden": "classifier.dense", "classifier": "classifier.out_proj"}
-    ),
-    "MultipleChoice": (
-        "choice", {"hidden": "sequence_summary.summary", "classifier": "classifier"}
-    ),
-    "TokenClassification": ("tag", {"classifier": "classifier"}),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", HEADS)
-def test_tasks_have_the_heads_of_transformers(kind, expected):
-    """The family fine-tunes with `hidden="gelu"`."""
-    output, names = HEADS[kind]
-    arrays, inputs = np.load(FOLDER / "heads.npz"), inputs_of(expected)
-    sizes = {"sequences": 3} if output == "choice" else {"num_classes": 3}
-    encoder = load_electra(DISCRIMINATOR).encoder
-    model = models.bert_task(encoder, output, hidden="gelu", **sizes)
-    for ours, theirs in names.items():
-        layer = next(layer for layer in model.layers if layer.name == ours)
-        weights = [arrays[f"{kind}/{theirs}.{part}"].T for part in ("weight", "bias")]
-        layer.set_weights(weights[: len(layer.weights)])
-    if output == "choice":
-        inputs = {name: x[None] for name, x in inputs.items()}
-    (got,) = model(inputs).values()
-    real = expected["attention_mask"].astype(bool) if output == "tag" else ...
-    want = expected[f"{kind}_logits"][real]
-    if output == "choice":  # ours has no bias, which changes no probability
-        want = want - arrays[f"{kind}/classifier.bias"]
-    np.testing.assert_allclose(np.asarray(got)[real], want, rtol=0, atol=1e-5)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import tfnlp.convert.gpt.loading
-from tests.convert.checkpoints import assert_same_weights
 from tests.convert.faults import one_line
 from tests.convert.gpt_checkpoints import (
     GPT1,
@@ -34,27 +33,10 @@ def fails(path, pattern, error=ValueError, load=load_gpt, **arguments):
     return one_line(pattern, error, load, path, **arguments)
 
 
-def test_missing_surplus_and_misshapen_are_listed_together(tmp_path, no_model):
-    arrays = huggingface_arrays(GPT2)
-    del arrays["transformer.ln_f.bias"]
-    arrays["transformer.extra"] = np.zeros((2, 3), np.float32)
-    name = "transformer.h.1.mlp.c_fc.weight"
-    arrays[name] = np.ascontiguousarray(arrays[name].T)
-    arrays["transformer.h.0.ln_1.bias"] = np.zeros(15, np.int64)
-    folder = write(tmp_path, GPT2, arrays)
-    message = fails(folder, "model.safetensors does not fit .* in 4 tensors")
-    assert "missing 'ln_f.bias', expected [15]" in message
-    assert "surplus 'transformer.extra', found [2, 3]" in message
-    assert f"misshapen '{name}', found [60, 15], expected [15, 60]" in message
-    assert "'transformer.h.0.ln_1.bias' has dtype" in message
-
-
-@pytest.mark.parametrize("name", [GPT1, GPT2])
-def test_any_missing_tensor_is_named(tmp_path, no_model, name):
-    arrays = huggingface_arrays(name, "")
-    for key in [n for n in arrays if not n.startswith(("h.0.", "h.1."))]:
-        kept = {n: a for n, a in arrays.items() if n != key}
-        fails(write(tmp_path, name, kept, kind="npz"), f"in 1 tensors: missing '{key}', expected")
+@pytest.mark.parametrize("name, key", [(GPT1, "positions_embed.weight"), (GPT2, "wte.weight")])
+def test_a_missing_table_is_named(tmp_path, no_model, name, key):
+    kept = {n: a for n, a in huggingface_arrays(name, "").items() if n != key}
+    fails(write(tmp_path, name, kept, kind="npz"), f"in 1 tensors: missing '{key}', expected")
 
 
 def test_tensor_of_openais_gpt2(tmp_path, no_model):
@@ -71,46 +53,31 @@ def test_head_that_is_not_the_table(tmp_path, no_model):
     fails(write(tmp_path, GPT2, arrays), "different values in 'lm_head.weight' and '.*wte.weight'")
 
 
-def test_tensor_held_twice(tmp_path, no_model):
-    arrays = huggingface_arrays(GPT1)
-    arrays["h.0.ln_1.bias"] = arrays["transformer.h.0.ln_1.bias"] + 1
-    fails(write(tmp_path, GPT1, arrays), "holds one tensor twice, as '.*' and as '.*ln_1.bias'")
-
-
-@pytest.mark.parametrize("name", ["bert_google_tf_generated", "bert_xsmall_dummy_pt/weights.npz"])
-def test_a_bert_is_no_gpt(no_model, name):
-    fails(golden(name), r"holds no GPT: expected 'model/wte'.* found \['(bert/)?(cls|emb|bert)")
-
-
-def test_a_gpt_is_no_bert(tmp_path):
-    fails(golden(GPT1), "gpt1_openai_npy holds no weights; looked", FileNotFoundError, load_bert)
+def test_what_is_no_gpt(tmp_path, no_model):
+    fails(golden("bert_google_tf_generated"), r"holds no GPT: .*'model/wte'.* found \['bert/")
     fails(golden(GPT2), "no configuration; looked for bert_conf", FileNotFoundError, load_bert)
     folder = write(tmp_path, GPT2, huggingface_arrays(GPT2))
     fails(folder, "model_type='gpt2', but load_bert reads model_type='bert'", load=load_bert)
 
 
-@pytest.mark.parametrize("number", [0, 7, 9])
-def test_a_missing_piece(tmp_path, no_model, number):
+def test_missing_files(tmp_path, no_model):
     copied(GPT1, tmp_path)
-    (tmp_path / f"params_{number}.npy").unlink()
-    if number < 9:
-        fails(tmp_path, f"holds no params_{number}.npy; fetch it again", FileNotFoundError)
-    else:  # the last: only the sum can tell
-        fails(tmp_path, "holds 26676 numbers in params_0.npy to params_8.npy, but .* 29640")
-
-
-def test_shapes_without_pieces_and_pieces_without_shapes(tmp_path, no_model):
-    copied(GPT1, tmp_path)
+    (tmp_path / "params_9.npy").unlink()  # the last: only the sum can tell
+    fails(tmp_path, "holds 26676 numbers in params_0.npy to params_8.npy, but .* 29640")
+    (tmp_path / "params_7.npy").unlink()
+    fails(tmp_path, "holds no params_7.npy", FileNotFoundError)
     (tmp_path / "params_shapes.json").unlink()
     fails(tmp_path, "params_shapes.json does not exist", FileNotFoundError)
-    for piece in tmp_path.glob("params_*.npy"):
-        piece.unlink()
-    shapes = (golden(GPT1) / "params_shapes.json").read_text()
-    (tmp_path / "params_shapes.json").write_text(shapes)
-    fails(tmp_path, "holds no params_0.npy", FileNotFoundError)
+    folder = write(tmp_path / "x", GPT1, huggingface_arrays(GPT1))
+    config = config_json(GPT1)
+    del config["n_positions"]
+    (folder / "config.json").write_text(json.dumps(config))
+    fails(folder, "config.json lacks n_positions")
+    (folder / "config.json").unlink()
+    fails(folder, "no configuration; looked for config.json", FileNotFoundError)
 
 
-@pytest.mark.parametrize("damage", ["cut", "header", "empty", "text", "object", "matrix", "ints"])
+@pytest.mark.parametrize("damage", ["cut", "text", "object", "matrix", "ints"])
 def test_a_damaged_piece(tmp_path, no_model, damage):
     copied(GPT1, tmp_path)
     path = tmp_path / "params_7.npy"
@@ -137,12 +104,9 @@ def shapes_json(**changes):
     "shapes, pattern",
     [
         (shapes_json(_0=[31, 24]), "holds 29640 numbers .* asks for 29616"),
-        (shapes_json(_0=[2**31 - 1, 2**31 - 1]), "asks for 4611686014132"),
         (shapes_json()[:-1], "lists 37 shapes; expected 2 and 12 for each layer"),
-        (shapes_json()[:2], "lists 2 shapes"),
         (shapes_json(_0=[768]), r"shape \[768\] for 'pos', expected one of 2 sizes"),
         (shapes_json(_8=[24, 96]), r"shape \[24, 96\] for 'h0/mlp/c_fc/w', expected one of 3"),
-        (shapes_json(_2=[1, 72, 24]), r"misshapen 'h0/attn/c_attn/w', found \[1, 72, 24\], expec"),
         (shapes_json(_2=[24, 72]), r"misshapen 'h0/attn/c_attn/w', found \[24, 72\], expected \[1"),
         (shapes_json(_0=[32, 24.0]), "is no list of shapes"),
         ({"pos": [32, 24]}, "holds a JSON dict; expected an array"),
@@ -158,13 +122,11 @@ def test_shapes_that_make_no_sense(tmp_path, no_model, shapes, pattern):
     "changes, pattern",
     [
         (dict(n_layer=4), "n_layer=4, but the tensors have 3"),
-        (dict(n_vocab=301), "n_vocab=301, but the tensors have 300"),
         (dict(n_ctx="32"), "n_ctx='32', but the tensors have 32"),
-        (dict(n_embd=None), "n_embd=None, but the tensors have 24"),
-        (dict(n_head=5), "n_head=5, which does not divide n_embd=24"),
-        (dict(n_head=0), "n_head=0; expected a whole number"),
-        (dict(afn="swish"), "afn='swish'; expected one of .*'gelu'"),
-        (dict(ln_eps=-1), "ln_eps=-1; expected a number"),
+        (dict(n_head=5), "n_head=5"),
+        (dict(n_head=0), "n_head=0"),
+        (dict(afn="swish"), "afn='swish'"),
+        (dict(ln_eps=-1), "ln_eps=-1"),
     ],
 )
 def test_hparams_of_gpt_that_disagree(tmp_path, no_model, changes, pattern):
@@ -193,9 +155,7 @@ def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
     "changes, pattern",
     [
         (dict(n_layer=4), "asks for n_layer=4, but .*model.ckpt holds 3 layers"),
-        (dict(n_layer=2**31 - 1), "asks for n_layer=2147483647, but"),
         (dict(n_vocab=2**31 - 1), r"misshapen 'model/wte', found \[356, 15\], expected \[21474"),
-        (dict(n_ctx=1024), r"misshapen 'model/wpe', found \[20, 15\], expected \[1024, 15\]"),
         (dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
     ],
 )
@@ -208,19 +168,15 @@ def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
     [
         (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
         (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
-        (GPT2, dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
-        (GPT2, dict(n_inner=0), "n_inner=0; expected a whole number"),
+        (GPT2, dict(n_head=4), "n_head=4"),
+        (GPT2, dict(n_inner=0), "n_inner=0"),
         (GPT2, dict(n_inner=64), r"misshapen '.*c_fc.bias', found \[60\], expected \[64\]"),
-        (GPT2, dict(activation_function="swish"), "activation_function='swish'; expected one of"),
-        (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True, but load_gpt reads"),
-        (GPT2, dict(scale_attn_weights=False), "scale_attn_weights=False, but load_gpt reads"),
-        (GPT2, dict(add_cross_attention=True), "add_cross_attention=True, but load_gpt reads"),
-        (GPT2, dict(tie_word_embeddings=False), "tie_word_embeddings=False, but load_gpt reads"),
+        (GPT2, dict(activation_function="swish"), "activation_function='swish'"),
+        (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True"),
+        (GPT2, dict(tie_word_embeddings=False), "tie_word_embeddings=False"),
         (GPT2, dict(model_type="openai-gpt"), "='openai-gpt', but the tensors have .* of 'gpt2'"),
-        (GPT1, dict(model_type="gpt2"), "='gpt2', but the tensors have .* of 'openai-gpt'"),
         (GPT1, dict(model_type="gpt_neo"), "model_type='gpt_neo', but the tensors have"),
-        (GPT1, dict(afn="silu"), "afn='silu'; expected one of"),
-        (GPT1, dict(tie_word_embeddings=False), "tie_word_embeddings=False"),
+        (GPT1, dict(afn="silu"), "afn='silu'"),
     ],
 )
 def test_configurations_of_other_models(tmp_path, no_model, name, changes, pattern):
@@ -228,27 +184,7 @@ def test_configurations_of_other_models(tmp_path, no_model, name, changes, patte
     fails(folder, f"config.json .*{pattern}|{pattern}")
 
 
-def test_configuration_without_a_size(tmp_path, no_model):
-    config = config_json(GPT1)
-    del config["n_positions"]
-    folder = write(tmp_path, GPT1, huggingface_arrays(GPT1), config)
-    fails(folder, "config.json lacks n_positions; is it the configuration of a GPT")
-    (folder / "config.json").write_text("{")
-    fails(folder, "config.json is not a JSON file")
-    (folder / "config.json").unlink()
-    fails(folder, "no configuration; looked for config.json", FileNotFoundError)
-
-
-def test_heads_of_no_consequence_are_passed_over(tmp_path):
-    changes = dict(reorder_and_upcast_attn=True, summary_type="cls_index", use_cache=True, n_ctx=5)
-    folder = write(tmp_path, GPT2, huggingface_arrays(GPT2), config_json(GPT2, **changes))
-    assert_same_weights(load_gpt(folder).encoder, load_gpt(golden(GPT2)).encoder)
-
-
 def test_nothing_there(tmp_path, no_model):
-    fails(tmp_path / "absent", "no folder, file or TensorFlow checkpoint", FileNotFoundError)
     fails(tmp_path / "params_0.npy", "no folder, file or Tens", FileNotFoundError)
     fails(tmp_path, "holds no weights; looked for", FileNotFoundError)
-    (tmp_path / "notes.txt").write_text("hello")
-    fails(tmp_path / "notes.txt", "is not a weight file", FileNotFoundError)
     fails(golden(GPT2), "vocab x holds no vocabulary; looked for", FileNotFoundError, vocab="x")

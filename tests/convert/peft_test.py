@@ -97,13 +97,13 @@ def test_another_checkpoint_than_hugging_faces_is_no_base(tmp_path):
 @pytest.mark.parametrize(
     "changes, said",
     [
-        ({"peft_type": "IA3"}, "peft_type='IA3'; tfnlp reads LORA alone"),
-        ({"use_dora": True}, "use_dora=True, which is not read"),
-        ({"base_model_name_or_path": None}, "names no base_model_name_or_path"),
-        ({"base_model_name_or_path": "/absent/model"}, "holds adapters of /absent/model"),
+        ({"peft_type": "IA3"}, "peft_type='IA3'"),
+        ({"use_dora": True}, "use_dora=True"),
+        ({"base_model_name_or_path": None}, "base_model_name_or_path"),
+        ({"base_model_name_or_path": "/absent/model"}, "/absent/model"),
         ({"base_model_name_or_path": str(golden("huggingface_heads") / "bert_classify")},
          "it belongs to another model"),
-        ({"lora_alpha": "seven"}, "lora_alpha='seven'; expected a number"),
+        ({"lora_alpha": "seven"}, "lora_alpha='seven'"),
     ],
 )  # fmt: skip
 def test_refusals(changes, said, tmp_path, capsys):

@@ -7,11 +7,9 @@ import types
 import pytest
 from tokenizers import Tokenizer
 
-from tests.convert.checkpoints import huggingface_arrays as bert_arrays
-from tests.convert.checkpoints import write
 from tests.convert.faults import one_line
 from tests.support import golden
-from tfnlp.convert import load_bert, load_gpt, save_gpt
+from tfnlp.convert import load_gpt, save_gpt
 from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs, sentence_byte_pairs
 from tfnlp.convert.tokenizers.wordpiece import WORDPIECE, WordPieces, find_wordpiece
 from tfnlp.convert.tokenizers.writing import write_gpt_json
@@ -131,32 +129,28 @@ def test_other_words_for_the_same(tmp_path, part, value, lowercase):
 @pytest.mark.parametrize(
     "part, value, pattern",
     [
-        ("normalizer", None, "has normalizer=None, which tfnlp can't do exactly; expected BertN"),
+        ("normalizer", None, "normalizer=None"),
         ("normalizer", {"type": "Lowercase"}, r"normalizer=\['Lowercase'\]"),
-        ("normalizer", normalizer(lowercase=True, strip_accents=False), "both or neither"),
-        ("normalizer", normalizer(clean_text=False), "expected clean_text and handle"),
-        ("pre_tokenizer", {"type": "Whitespace"}, "pre_tokenizer=.*expected type=BertPreTokenizer"),
-        ("added_tokens", [{"id": 7, "content": "#a", "special": False}], "expected special tokens"),
+        ("normalizer", normalizer(lowercase=True, strip_accents=False), "strip_accents"),
+        ("normalizer", normalizer(clean_text=False), "clean_text"),
+        ("pre_tokenizer", {"type": "Whitespace"}, "pre_tokenizer="),
+        ("added_tokens", [{"id": 7, "content": "#a", "special": False}], "added_tokens="),
     ],
 )
 def test_wordpieces_that_tfnlp_cannot_cut(tmp_path, part, value, pattern):
     """The weights can be loaded; the tokenizer can't be made."""
-    folder = write(tmp_path, bert_arrays(), vocab=False)
-    WORDPIECE.write(str(folder), WordPieces(SMALL, True), 512)
-    (folder / "vocab.txt").unlink()
-    edited(folder / "tokenizer.json", lambda contents: contents.update({part: value}))
-    loaded = load_bert(folder)
-    one_line(pattern, ValueError, lambda: loaded.tokenizer)
+    WORDPIECE.write(str(tmp_path), WordPieces(SMALL, True), 512)
+    path = edited(tmp_path / "tokenizer.json", lambda contents: contents.update({part: value}))
+    one_line(pattern, ValueError, find_wordpiece(tmp_path, path, None, 99, "load_bert").make)
 
 
 @pytest.mark.parametrize(
     "part, value, pattern",
     [
-        ("normalizer", {"type": "NFC"}, "expected none, as in GPT-2"),
+        ("normalizer", {"type": "NFC"}, "normalizer="),
         ("pre_tokenizer", {"type": "ByteLevel", "add_prefix_space": True}, "add_prefix_space"),
-        ("model.dropout", 0.1, "model.dropout=0.1"),
         ("model.ignore_merges", True, "model.ignore_merges=True"),
-        ("model.type", "Unigram", "model.type='Unigram', .*expected BPE"),
+        ("model.type", "Unigram", "model.type='Unigram'"),
         ("model.merges", ["a b c"], "has 'a b c' as merge 0; expected two symbols"),
         ("model.vocab", {"a": 0, "b": 2}, "gives no token the id 1"),
         ("model.vocab", {"a": 0, "b": 0}, "gives the id 0 to 'a' and to 'b'"),

@@ -81,8 +81,10 @@ class Call:
         return self._call
 
 
-@pytest.mark.parametrize("protocol", [0, 1, 2, 4])
-@pytest.mark.parametrize("container", ["zip", "legacy", "bare"])
+@pytest.mark.parametrize(
+    "container, protocol",
+    [("zip", 2), ("zip", 4), ("legacy", 0), ("legacy", 2), ("bare", 1), ("bare", 4)],
+)
 def test_pickles_that_call_something_are_not_followed(save, tmp_path, container, protocol):
     import os
 
@@ -134,12 +136,10 @@ def test_other_pickles(save, content, pattern):
         (dict(count=25), "storage '0' has 96 bytes, needs 100"),
         (dict(count=True), "True in place of a number"),
         (dict(count=2**80), "in place of a number"),
-        (dict(kind="DoubleStorage"), "storage '0' has 96 bytes, needs 192"),
         (dict(kind="UntypedStorage"), "calls for 'torch.UntypedStorage'"),
         (dict(key="1"), "KeyError"),
         (dict(offset=1), "'a' reaches beyond the end of its storage"),
         (dict(offset=-1), "-1 in place of a number"),
-        (dict(shape=(2**62, 2**62)), "'a' reaches beyond"),
         (dict(shape=(4,)), "axes"),
         (dict(strides=(2**62, 1)), "'a' reaches beyond"),
         (dict(shape=(2**62,) * 20_000, strides=(0,) * 20_000), "axes"),

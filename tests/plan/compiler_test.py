@@ -15,6 +15,7 @@ from tfnlp.plan.chips import CHIPS, GIB
 from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.lowering import lower, lower_function
 from tfnlp.plan.presets import Preset
+from tfnlp.plan.steps import planned_step
 
 pytestmark = pytest.mark.timeout(1200)
 without_compiler = pytest.mark.skipif(
@@ -24,7 +25,7 @@ without_compiler = pytest.mark.skipif(
 
 
 def needs_compiler(test):
-    return pytest.mark.slow(without_compiler(test))
+    return pytest.mark.long(without_compiler(test))
 
 
 V5E = CHIPS["v5e"]
@@ -35,23 +36,22 @@ TRANSFORMER = dict(
 ELMO = dict(num_layers=1, units=128, projection_size=128, num_highway=1, filters=((1, 64), (2, 64)))
 
 
-def toy(sizes, batch, *arguments, **more):
+def toy(name, sizes, length, **more):
     """The step of a published model with the sizes of a toy."""
-    preset = Preset(*arguments, vocab_size=256, **more)
-    preset.sizes = sizes
-    return preset.step(batch)
+    preset = Preset(name=name, sizes=sizes, rows=8, length=length, vocab_size=256, **more)
+    return planned_step(preset)
 
 
-def bert(batch, **more):
-    return toy(TRANSFORMER, batch, "bert-tiny", LENGTH, predictions=4, **more)
+def bert(**more):
+    return toy("bert-tiny", TRANSFORMER, LENGTH, predictions=4, **more)
 
 
-def gpt(batch):
-    return toy(TRANSFORMER, batch, "gpt-mini", LENGTH, dropout=0.0)
+def gpt():
+    return toy("gpt-mini", TRANSFORMER, LENGTH, dropout=0.0)
 
 
-def elmo(batch, samples):
-    return toy(ELMO, batch, "elmo-mini", 4, samples=samples, dropout=0.0)
+def elmo(samples):
+    return toy("elmo-mini", ELMO, 4, samples=samples, dropout=0.0)
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +70,10 @@ def planned(tmp_path_factory):
 
 
 CASES = {
-    "bert": (bert, 8),
-    "gpt": (gpt, 8),
-    "elmo": (elmo, 8, 64),
-    "elmo-full": (elmo, 8, 0),
+    "bert": (bert,),
+    "gpt": (gpt,),
+    "elmo": (elmo, 64),
+    "elmo-full": (elmo, 0),
 }
 
 
@@ -123,7 +123,7 @@ def test_work_of_rematerialisation(planned):
     feed_forward = 2 * 8 * LENGTH * 2 * HIDDEN * 256
     again = {"blocks": attention + feed_forward, "full": 2 * attention + feed_forward}
     for remat, flops in again.items():
-        compiled = compile_for(V5E, lower(bert(8, remat=remat)), cache=None, time_limit=1000)
+        compiled = compile_for(V5E, lower(bert(remat=remat)), cache=None, time_limit=1000)
         assert compiled.matrix_flops - kept.matrix_flops == pytest.approx(flops, rel=0.1), remat
 
 
@@ -186,7 +186,7 @@ def test_a_cached_program_starts_no_process(planned, monkeypatch, tmp_path):
         raise AssertionError("a process was started")
 
     monkeypatch.setattr(subprocess, "Popen", forbidden)
-    again = gpt(8)  # built again: TensorFlow numbers its names differently
+    again = gpt()  # built again: TensorFlow numbers its names differently
     kept = tmp_path / "program"
     assert compile_for(V5E, lower(again), cache=planned.cache, keep=kept) == compiled
     assert kept.read_text().startswith("HloModule")
@@ -220,16 +220,16 @@ def compiler_is(monkeypatch):
 
 def test_a_compiler_that_hangs_is_stopped(compiler_is):
     compiler_is("import time; time.sleep(600)")
-    with pytest.raises(TimeoutError, match="stopped after 0.5 s; give it more with --time-limit"):
+    with pytest.raises(TimeoutError, match="--time-limit"):
         compile_for(V5E, "", cache=None, time_limit=0.5)
 
 
 def test_a_compiler_that_dies(compiler_is):
     compiler_is("import os, sys; print('the last words', file=sys.stderr, flush=True); os.abort()")
-    with pytest.raises(ChildProcessError, match=r"signal 6 \(SIGABRT\): the last words$"):
+    with pytest.raises(ChildProcessError, match=r"SIGABRT.*: the last words$"):
         compile_for(V5E, "", cache=None)
     compiler_is("import sys; sys.exit(3)")
-    with pytest.raises(ChildProcessError, match="ended with code 3: it wrote no message"):
+    with pytest.raises(ChildProcessError, match="code 3"):
         compile_for(V5E, "", cache=None)
 
 
@@ -258,5 +258,5 @@ def test_out_of_memory(message, needed, compiler_is, tmp_path):
 def test_without_the_compiler(monkeypatch):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda n: None if n == "libtpu" else find(n))
-    with pytest.raises(ImportError, match=r"libtpu is not installed: pip install -e '.\[tpu-plan"):
+    with pytest.raises(ImportError, match="libtpu is not installed"):
         compile_for(V5E, "", cache=None)

@@ -4,8 +4,7 @@ import keras
 import pytest
 import tensorflow as tf
 
-from tfnlp.plan.layers import layer_of
-from tfnlp.plan.lowering import Refused, lower, refused
+from tfnlp.plan.lowering import Refused, layer_of, lower, refused
 from tfnlp.plan.steps import PlannedStep
 
 
@@ -38,16 +37,14 @@ def planned(layer):
     def train(x):
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(model(x, training=True))
-        for v, g in zip(
-            model.trainable_variables,
-            tape.gradient(loss, [v.value for v in model.trainable_variables]),
-            strict=True,
-        ):
+        variables = model.trainable_variables
+        gradients = tape.gradient(loss, [v.value for v in variables])
+        for v, g in zip(variables, gradients, strict=True):
             if g is not None:
                 v.assign_sub(0.1 * tf.convert_to_tensor(g))
         return loss
 
-    return PlannedStep(model, train, (tf.TensorSpec((8, 4), "float32"),), None, ())
+    return PlannedStep(model, train, (tf.TensorSpec((8, 4), "float32"),))
 
 
 @pytest.mark.parametrize(

@@ -107,12 +107,11 @@ class Plan:
         lengths: Size of the family to the length of its rows in the paper.
         prefix: Of the sizes' names in `tfnlp plan`, such as "bert-".
         vocab_size: The published one.
-        task: Function of (sizes, `PlanArguments`) to the task, its model without values.
-        batch: Function of (sizes, `PlanArguments`) to a dict of names to (shape, dtype).
-        row_bytes: Function of (sizes, `PlanArguments`) to the memory that a row takes, about.
+        task: Function of (sizes, `tfnlp.plan.presets.Preset`) to the task, its model without
+            values.
+        batch: Function of the same to a dict of names to (shape, dtype).
         options: Arguments of `tfnlp plan` that only this family takes.
-        loss_scale: Function of the arguments to the trainer's `loss_scale`.
-        state: Function of the task to tensors that it keeps on the device.
+        loss_scale: Function of the preset to the trainer's `loss_scale`.
         in_encoder: Whether the vocabulary's size is an argument of the encoder.
         pretrain: Arguments of `tfnlp plan` to the options of `tfnlp pretrain` that say the same.
     """
@@ -122,10 +121,8 @@ class Plan:
     vocab_size: int
     task: Callable[..., Any]
     batch: Callable[..., dict[str, tuple]]
-    row_bytes: Callable[..., float]
     options: tuple[str, ...] = ()
     loss_scale: Callable[..., float] = lambda arguments: 1.0
-    state: Callable[..., tuple] = lambda task: ()
     in_encoder: bool = True
     pretrain: Mapping[str, str] = dataclasses.field(
         default_factory=lambda: {"length": "--seq-length"}

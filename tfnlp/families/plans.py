@@ -41,7 +41,6 @@ def masked_plan(name: str, sizes: Iterable[str], vocab_size: int, label: str = "
         vocab_size=vocab_size,
         task=task,
         batch=batch,
-        row_bytes=lambda sizes, a: transformer_bytes(sizes, a, a.length * 0.15),
         options=("predictions",),
         pretrain={"length": "--seq-length", "predictions": "--max-predictions"},
     )
@@ -81,13 +80,6 @@ def _gpt_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
     }
 
 
-def transformer_bytes(sizes: dict[str, Any], arguments: Any, logits: float) -> float:
-    """Return the bytes of a row: `L T H (34 + 5 A T / H)` (Korthikanti et al. 2022, eq. 2)."""
-    length, hidden = arguments.length, sizes["hidden_size"]
-    row = sizes["num_layers"] * length * hidden * (34 + 5 * sizes["num_heads"] * length / hidden)
-    return row + logits * sizes["vocab_size"] * 4 * 2
-
-
 def _elmo_task(sizes: dict[str, Any], arguments: Any) -> Any:
     """Return the task of both language models.
 
@@ -120,13 +112,6 @@ def _elmo_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
     return {**{name: (window, "int32") for name in words}, "weights": (window, "float32")}
 
 
-def _elmo_bytes(sizes: dict[str, Any], arguments: Any) -> float:
-    """Return the bytes of a row: gates and states of the LSTMs, and the character convolutions."""
-    row = arguments.length * (2 * 2 * 40 * sizes["units"] + 2 * 50 * 2048 * 4)
-    words = min(_samples(arguments) or 65536, arguments.vocab_size)
-    return row + 2 * arguments.length * 4 * 3 * words
-
-
 BERT_PLAN = masked_plan(
     "bert", ("tiny", "mini", "small", "medium", "base", "large"), 30522, "next_sentence_labels"
 )
@@ -140,7 +125,6 @@ GPT_PLAN = Plan(
     vocab_size=40478,
     task=_gpt_task,
     batch=_gpt_batch,
-    row_bytes=lambda sizes, a: transformer_bytes(sizes, a, a.length),
 )
 ELMO_PLAN = Plan(
     lengths=dict.fromkeys(("mini", "small", "medium", "original"), 20),
@@ -148,10 +132,8 @@ ELMO_PLAN = Plan(
     vocab_size=793471,
     task=_elmo_task,
     batch=_elmo_batch,
-    row_bytes=_elmo_bytes,
     options=("samples",),
     loss_scale=lambda arguments: arguments.length / 2,
-    state=lambda task: (task.characters, *task.state.values()),
     in_encoder=False,
     pretrain={"length": "--window", "samples": "--samples"},
 )

@@ -9,15 +9,12 @@ from tfnlp.plan.chips import Topology
 from tfnlp.plan.compiler import Compiled
 
 if TYPE_CHECKING:
-    from tfnlp.plan.jax_lowering import LoweredStep
     from tfnlp.plan.presets import Preset
-    from tfnlp.plan.steps import PlannedStep
 
 
 def figures(
     preset: Preset,
-    batch: int,
-    step: PlannedStep | LoweredStep,
+    parameters: int,
     compiled: Compiled,
     topology: Topology,
     engine: str,
@@ -26,8 +23,7 @@ def figures(
 
     Args:
         preset: the model.
-        batch: rows per device.
-        step: what was compiled.
+        parameters: number of trained weights.
         compiled: the `Compiled`.
         topology: the `Topology`.
         engine: "tensorflow" or "jax".
@@ -40,18 +36,17 @@ def figures(
         "topology": str(topology),
         "chips": topology.chips,
         "replicas": count,
-        "batch_per_replica": batch,
-        "global_batch": batch * count,
+        "batch_per_replica": preset.rows,
+        "global_batch": preset.rows * count,
         "accumulation": preset.accumulation,
         "remat": preset.remat,
         "lora": preset.lora,
-        "parameters": step.parameters,
-        "expected_argument_bytes": step.argument_bytes,
-        "gradient_bytes": step.gradient_bytes,
+        "parameters": parameters,
         "verdict": "fits" if compiled.fits else "out of memory",
         "hbm_needed": compiled.total,
         "hbm_usable": chip.usable,
-        "all_reduce_bytes": int(2 * step.gradient_bytes * (count - 1) / count),
+        # A ring; gradients are float32.
+        "all_reduce_bytes": int(2 * 4 * parameters * (count - 1) / count),
     }
     if compiled.memory is None:
         return result
@@ -62,10 +57,7 @@ def figures(
         **result,
         "memory": compiled.memory,
         "flops": compiled.flops,
-        "matrix_flops": compiled.matrix_flops,
         "hbm_bytes": compiled.hbm_bytes,
-        "cycles": compiled.cycles,
-        "compiler_analysis": compiled.analysis,
         "flops_per_byte": intensity,
         "ridge": chip.ridge,
         "bound_by": "compute" if intensity >= chip.ridge else "memory",

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import keras
 import tensorflow as tf
 
-from tfnlp.plan.layers import layer_of
-
 if TYPE_CHECKING:
     from tfnlp.plan.steps import PlannedStep
 
@@ -59,3 +57,24 @@ def refused(message: str, model: keras.Model | None) -> Refused:
 def _short(message: str, limit: int = 300) -> str:
     message = " ".join(message.split())
     return message if len(message) <= limit else f"{message[:limit]}..."
+
+
+def layer_of(place: str, model: keras.Model) -> str | None:
+    """Return the layer of an operation, or None if it belongs to none.
+
+    For `bert_1/layer_3_1/attention_1/Softmax` it is `layer_3/attention (MultiHeadAttention)`.
+    Keras opens a name scope for each call of a layer, to which TensorFlow adds `_1`, `_2`, ... if
+    the name is in use; operations of the gradient have the names of those they belong to.
+
+    Args:
+        place: name of an operation; of several joined by `;`, the last.
+        model: a Keras model.
+    """
+    path, layer = [], model
+    for part in place.split(";")[-1].split("/"):
+        for child in layer._flatten_layers(include_self=False, recursive=False):
+            if re.fullmatch(rf"{re.escape(child.name)}(_\d+)?", part):
+                path.append(child.name)
+                layer = child
+                break
+    return f"{'/'.join(path)} ({type(layer).__name__})" if path else None

@@ -5,10 +5,14 @@ import time
 from typing import Any
 
 from tfnlp.families.config import REMAT
-from tfnlp.plan.chips import parse_topology
+from tfnlp.plan.chips import GIB, parse_topology
 from tfnlp.plan.config import ENGINES, PlanConfig
+from tfnlp.plan.figures import figures
 from tfnlp.plan.presets import Preset
+from tfnlp.plan.search import POWERS, largest_fitting, predicted
 
+_FIRST = 32  # rows with which a search begins
+_WEIGHT_BYTES = 12  # a weight and two slots, in float32
 Figures = dict[str, Any]
 Key = tuple[int, int, str]  # rows a replica, micro-batches, what is computed again
 
@@ -55,7 +59,7 @@ class _Planner:
                 f"of {self.topology} x `accumulation` {config.accumulation}; give a multiple of "
                 f"{parts}"
             )
-        self._preset(config.accumulation, self.modes[0])
+        self._preset(1, config.accumulation, self.modes[0])
 
     def plan(self) -> dict[str, Any]:
         """Return what `make_plan` does."""
@@ -76,20 +80,16 @@ class _Planner:
         compiled = [self.known[key] for key in sorted(self.known)]
         return {**shown, "compiled": compiled, "proposal": proposal, **found}
 
-    def _preset(self, accumulation: int, remat: str) -> Preset:
+    def _preset(self, rows: int, accumulation: int, remat: str) -> Preset:
         config = self.config
+        same = ("length", "vocab_size", "predictions", "samples", "dropout", "optimizer", "lora")
         return Preset(
-            config.model,
-            config.length,
-            config.vocab_size,
-            config.predictions,
-            config.samples,
-            dropout=config.dropout,
-            bf16=not config.float32,
-            optimizer=config.optimizer,
+            name=config.model,
+            rows=rows,
+            dtype="float32" if config.float32 else "mixed_bfloat16",
             accumulation=accumulation,
             remat=remat,
-            lora=config.lora,
+            **{name: getattr(config, name) for name in same},
         )
 
     def figures(self, *key: Any) -> Figures:
@@ -100,11 +100,12 @@ class _Planner:
 
     def _compile(self, rows: int, accumulation: int, remat: str) -> Figures:
         from tfnlp.plan.compiler import compile_for
-        from tfnlp.plan.figures import figures
         from tfnlp.plan.jax_lowering import lower_jax
         from tfnlp.plan.lowering import lower, refused
+        from tfnlp.plan.steps import planned_step
 
-        config, topology, preset = self.config, self.topology, self._preset(accumulation, remat)
+        config, topology = self.config, self.topology
+        preset = self._preset(rows, accumulation, remat)
         start = time.time()
         parts = f" in {accumulation} micro-batches" if accumulation > 1 else ""
         what = (
@@ -113,10 +114,10 @@ class _Planner:
         )
         print(f"compiling {what}: this takes minutes", file=sys.stderr, flush=True)
         if self.engine == "jax":
-            step, model = lower_jax(preset, rows, topology, config.shard_optimizer), None
+            step, model = lower_jax(preset, topology, config.shard_optimizer), None
             text, devices = step.text, {"topology": topology}
         else:
-            step = preset.step(rows)
+            step = planned_step(preset)
             text, model, devices = lower(step), step.model, {}
         compiled = compile_for(
             topology.chip,
@@ -128,25 +129,24 @@ class _Planner:
         )
         if compiled.refusal is not None:
             raise refused(compiled.refusal, model)
-        result = figures(preset, rows, step, compiled, topology, self.engine)
-        size = f"{compiled.total / 2**30:.2f} GiB"
+        result = figures(preset, step.parameters, compiled, topology, self.engine)
+        size = f"{compiled.total / GIB:.2f} GiB"
         verdict = f"fits with {size}" if compiled.fits else f"does not fit, needs {size}"
         print(f"{what}: {verdict} ({time.time() - start:.0f} s)", file=sys.stderr, flush=True)
         return result
 
     def _search(self, remat: str) -> int:
         """Return the largest batch a replica that fits, a multiple of the micro-batches, or 0."""
-        from tfnlp.plan.search import largest_batch, power_of_two
+        accumulation = self.config.accumulation
 
-        accumulation, usable = self.config.accumulation, self.topology.chip.usable
-        preset = self._preset(accumulation, remat)
-        fixed = sum(preset.step(accumulation).argument_bytes.values())
-        guess = power_of_two(self.config.guess or preset.guess(usable, fixed))
+        def figures_of(batch: int) -> Figures:
+            return self.figures(batch * accumulation, accumulation, remat)
 
-        def needed(batch: int) -> tuple[bool, int]:
-            return _memory(self.figures(batch * accumulation, accumulation, remat))
-
-        return largest_batch(needed, guess, fixed, usable) * accumulation
+        guess = max(n for n in POWERS if n <= (self.config.guess or _FIRST))
+        fixed = _WEIGHT_BYTES * figures_of(guess)["parameters"]
+        usable = self.topology.chip.usable
+        found = largest_fitting(lambda n: _memory(figures_of(n)), POWERS, guess, fixed, usable)
+        return found * accumulation
 
     def _proposal(self, asked: Figures) -> Figures | None:
         """Return the figures of a step with the rows of `asked` that fits, or None.
@@ -156,8 +156,7 @@ class _Planner:
         """
         if _memory(asked)[0]:
             return asked
-        modes = self.modes[self.modes.index(asked["remat"]) :]
-        for remat in modes:
+        for remat in self.modes[self.modes.index(asked["remat"]) :]:
             found = self._cut(asked, remat)
             if found is not None:
                 return found
@@ -165,14 +164,12 @@ class _Planner:
 
     def _cut(self, asked: Figures, remat: str) -> Figures | None:
         """Return the figures of the fewest micro-batches that fit, for the rows of `asked`."""
-        from tfnlp.plan.search import largest_fitting, predicted
-
         rows, usable = asked["batch_per_replica"], asked["hbm_usable"]
         most = rows // asked["accumulation"]  # rows of a micro-batch
         tried = remat == asked["remat"]
         sizes = [n for n in range(1, most if tried else most + 1) if rows % n == 0]
         # The sums over the micro-batches are as large as the gradients.
-        fixed = sum(asked["expected_argument_bytes"].values()) + asked["gradient_bytes"]
+        fixed = (_WEIGHT_BYTES + 4) * asked["parameters"]
 
         def needed(part: int) -> tuple[bool, int]:
             return _memory(self.figures(rows, rows // part, remat))

@@ -3,29 +3,7 @@
 import bisect
 from collections.abc import Callable, Mapping, Sequence
 
-_LARGEST = 2**20
-
-
-def largest_batch(
-    needed: Callable[[int], tuple[bool, int]], guess: int, fixed: float, usable: float
-) -> int:
-    """Return the largest power of two b that fits according to `needed(b)`.
-
-    The memory of a step is nearly linear in the batch, so every result, also that of a batch which
-    does not fit, improves the guess. At the end one batch was compiled and fits, and its double was
-    compiled and does not.
-
-    Args:
-        needed: function of the batch that returns `(fits, bytes)`.
-        guess: the first batch, a power of two.
-        fixed: bytes that do not depend on the batch, roughly.
-        usable: bytes that are available, roughly.
-
-    Returns:
-        The batch, or 0 if not even 1 fits.
-    """
-    powers = [2**n for n in range(_LARGEST.bit_length())]
-    return largest_fitting(needed, powers, guess, fixed, usable)
+POWERS = [2**n for n in range(21)]  # rows that are tried
 
 
 def largest_fitting(
@@ -35,13 +13,18 @@ def largest_fitting(
     fixed: float,
     usable: float,
 ) -> int:
-    """Return the largest of `sizes` that fits, see `largest_batch`, or 0.
+    """Return the largest of `sizes` that fits according to `needed`, or 0.
+
+    The memory of a step is nearly linear in the batch, so every result, also that of a batch which
+    does not fit, improves the guess. At the end one batch was compiled and fits, and the next
+    larger one was compiled and does not.
 
     Args:
-        needed: as there.
+        needed: function of the batch that returns `(fits, bytes)`.
         sizes: ascending.
         guess: near the first to try.
-        fixed, usable: as there.
+        fixed: bytes that do not depend on the batch, roughly.
+        usable: bytes that are available, roughly.
     """
     known = {}
     low, high = -1, len(sizes)  # places in `sizes`: fits, does not
@@ -70,10 +53,5 @@ def predicted(known: Mapping[int, int], fixed: float, usable: float) -> float:
     if others and others[0][1] != size:
         slope = (size - others[0][1]) / (batch - others[0][0])
     if slope <= 0:
-        return _LARGEST if size < usable else 1
+        return POWERS[-1] if size < usable else 1
     return batch + (usable - size) / slope
-
-
-def power_of_two(number: float) -> int:
-    """Return the largest power of two that is not above `number`; 1 below 2."""
-    return min(1 << max(0, int(number).bit_length() - 1), _LARGEST)

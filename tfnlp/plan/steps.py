@@ -4,17 +4,22 @@ Only shapes matter to a compiler: weights and optimizer slots are made without b
 model of a billion weights takes neither time nor the host's memory.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
-from tfnlp.plan.recipes import recipe_optimizer, step_settings
+from tfnlp.plan.recipes import step_settings
 from tfnlp.training.engines.tensorflow import make_step
+
+if TYPE_CHECKING:
+    from tfnlp.plan.presets import Preset
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,66 +31,30 @@ class PlannedStep:
         function: Function of the tensors that `specs` describe; it updates weights and slots in
             place.
         specs: Shapes and dtypes of its arguments.
-        optimizer: The built optimizer.
-        state: Other tensors or variables that stay on the device.
     """
 
     model: keras.Model
     function: Callable[..., dict[str, tf.Tensor]]
     specs: tuple[tf.TensorSpec, ...]
-    optimizer: Any
-    state: tuple[Any, ...]
 
     @property
     def parameters(self) -> int:
         """Number of trained weights."""
-        return sum(int(np.prod(v.shape)) for v in self.model.trainable_variables)
-
-    @property
-    def gradient_bytes(self) -> int:
-        """Bytes of the gradients that the replicas sum in a step."""
-        return sum(_bytes(v) for v in self.model.trainable_variables)
-
-    @property
-    def argument_bytes(self) -> dict[str, int]:
-        """Bytes of the step's arguments by kind, without the padding of tiles."""
-        return {
-            "weights": sum(_bytes(v) for v in self.model.weights),
-            "slots": sum(_bytes(v) for v in self.optimizer.slots.values()),
-            "state": sum(_bytes(v) for v in self.state),
-            "batch": sum(_bytes(s) for s in self.specs),
-        }
+        return sum(math.prod(v.shape) for v in self.model.trainable_variables)
 
 
-def _bytes(x: Any) -> int:
-    return int(np.prod(x.shape)) * tf.as_dtype(x.dtype).size
-
-
-def planned_step(preset: Any, arguments: Any) -> PlannedStep:
-    """Return `Step.train` of one replica as a function of tensors alone.
-
-    Args:
-        preset: A `tfnlp.plan.presets.Preset`.
-        arguments: Its `PlanArguments` for one batch.
-    """
-    plan = preset.plan
+def planned_step(preset: Preset) -> PlannedStep:
+    """Return `Step.train` of one replica as a function of tensors alone."""
     with _no_values():
-        task = preset.task(arguments)
-    batch = {
-        name: tf.TensorSpec(shape, dtype)
-        for name, (shape, dtype) in plan.batch(preset.sizes, arguments).items()
-    }
-    with _no_values():
-        built = recipe_optimizer(preset, task.model)
-    settings = step_settings(preset, arguments, task, built)
+        settings = step_settings(preset)
     step = make_step(settings, replicas=1, for_tpu=True)
-    names = list(batch)
+    batch = preset.batch()
 
     def train(number: tf.Tensor, *tensors: tf.Tensor) -> dict[str, tf.Tensor]:
-        return step.train(dict(zip(names, tensors, strict=True)), number)
+        return step.train(dict(zip(batch, tensors, strict=True)), number)
 
-    specs = (tf.TensorSpec((), "int64"), *batch.values())
-    return PlannedStep(task.model, train, specs, built, tuple(plan.state(task)))
+    specs = (tf.TensorSpec(shape, dtype) for shape, dtype in batch.values())
+    return PlannedStep(settings.task.model, train, (tf.TensorSpec((), "int64"), *specs))
 
 
 def _no_values() -> contextlib.AbstractContextManager[None]:
@@ -94,9 +63,7 @@ def _no_values() -> contextlib.AbstractContextManager[None]:
     def make(next_creator: Callable[..., tf.Variable], **kwargs: Any) -> tf.Variable:
         value = kwargs["initial_value"]
         if callable(value):
-            with (
-                tf.Graph().as_default()
-            ):  # to learn the shape and dtype without computing the value
+            with tf.Graph().as_default():  # to learn shape and dtype without computing the value
                 value = value()
         if value.shape.rank:  # the value of a scalar may be needed
             kwargs["initial_value"] = tf.raw_ops.Empty(

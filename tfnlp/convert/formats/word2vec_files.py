@@ -86,7 +86,10 @@ def _row(path: str, number: int, line: bytes, size: int) -> tuple[str, np.ndarra
         fields = line.rstrip().rsplit(None, size)
         values = _numbers(b" ".join(fields[1:])) if len(fields) > size else None
         if values is None or len(values) != size:  # nor is it a word with a space in it
-            raise ValueError(f"{path}, line {number} {_fault(line, size)}")
+            raise ValueError(
+                f"{path}, line {number} has {len(line.split()) - 1} fields behind its word, "
+                f"{shown(line[:200].decode(errors='replace'))}; expected {size} numbers"
+            )
         word = fields[0]
     if not word:
         raise ValueError(f"{path}, line {number} begins with a space; expected a word")
@@ -99,21 +102,6 @@ def _numbers(data: bytes) -> np.ndarray | None:
         return np.fromstring(data, np.float32, sep=" ")
     except (ValueError, DeprecationWarning):
         return None
-
-
-def _fault(line: bytes, size: int) -> str:
-    """Return a description of what is wrong with a line."""
-    fields = line.split()[1:]
-    if len(fields) < size:
-        return f"has {len(fields)} numbers behind its word; expected {size}"
-    if len(fields) > size:
-        return f"has {len(fields)} fields behind its word; expected {size} numbers"
-    for field in fields:
-        try:
-            float(field)
-        except ValueError:
-            return f"has {shown(field.decode(errors='replace'))} where a number was expected"
-    return f"is not a word and {size} numbers"
 
 
 def read_binary(source: ByteSource) -> WordTable:
