@@ -4,17 +4,18 @@
 """
 
 import json
-import pathlib
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.convert.checkpoints import assert_same_tensors
+from tests.support import golden
 from tfnlp import convert
 from tfnlp.text import SentencePieceTokenizer
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "goldens" / "albert_huggingface"
+GOLDEN = golden("albert_huggingface")
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +58,8 @@ def test_outputs_are_those_of_huggingface(loaded, expected):
 
 
 def test_weights_are_written_as_they_were_read(loaded, tmp_path):
-    from safetensors.numpy import load_file
-
     convert.save_albert(loaded.pretrainer, tmp_path / "out", loaded.tokenizer)
-    ours, theirs = (load_file(f / "model.safetensors") for f in (tmp_path / "out", GOLDEN))
-    assert ours.keys() == theirs.keys()
-    for name, array in theirs.items():
-        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+    assert_same_tensors(tmp_path / "out", GOLDEN)
     stated = json.loads((GOLDEN / "config.json").read_text())
     written = json.loads((tmp_path / "out" / "config.json").read_text())
     assert {name: stated.get(name, value) for name, value in written.items()} == written

@@ -5,10 +5,9 @@ import pathlib
 
 import pytest
 
-from tests.convert.checkpoints import google_arrays, write
+from tests.convert.checkpoints import GENERATED
 from tests.support import golden
-from tfnlp.convert import load_bert
-from tfnlp.convert.tokenizers.wordpiece import is_lowercase, vocabulary_lines
+from tfnlp.convert.tokenizers.wordpiece import find_wordpiece, is_lowercase, vocabulary_lines
 
 LOWER, UPPER = ["[PAD]", "[CLS]", "<S>", "the", "##ing", "é"], ["[PAD]", "the", "##Ing"]
 
@@ -49,11 +48,11 @@ def test_case_that_is_not_a_boolean(tmp_path):
         is_lowercase(tmp_path, tmp_path / "vocab.txt", LOWER)
 
 
-def test_lowercase_argument_comes_first(tmp_path):
-    folder = write(tmp_path, google_arrays(), kind="npz")
-    assert load_bert(folder).lowercase is True
-    assert load_bert(folder, lowercase=False).lowercase is False
-    assert load_bert(golden("bert_xsmall_dummy_pt")).lowercase is False  # it has capitals
+def test_lowercase_argument_comes_first():
+    found = {case: find_wordpiece(golden(GENERATED), None, case, 200, "") for case in (None, False)}
+    assert (found[None].lowercase, found[False].lowercase) == (True, False)
+    folder = golden("bert_xsmall_dummy_pt")  # it has capitals
+    assert find_wordpiece(folder, None, None, 10**6, "").lowercase is False
 
 
 def test_lines(tmp_path):

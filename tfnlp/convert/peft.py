@@ -156,19 +156,19 @@ class _Adapter:
         if not fits or not len(down):
             raise ValueError(f"{self.tensors.path} has no pair of matrices for {shown(module)}")
         rank = len(down)
-        alpha = self._stated(module, "alpha_pattern", "lora_alpha", rank)
-        scale = alpha / (rank**0.5 if self.config.get("use_rslora") else rank)
+        scale = self._alpha(module, rank) / (rank**0.5 if self.config.get("use_rslora") else rank)
         delta = (scale * (up.astype(np.float64) @ down.astype(np.float64))).astype(np.float32)
         return delta.T if self.config.get("fan_in_fan_out") else delta
 
-    def _stated(self, module: str, pattern: str, name: str, default: float) -> float:
-        """Return a number of a module: its own, by the ending of its name, or that of all."""
-        for key, value in (self.config.get(pattern) or {}).items():
-            if re.match(rf"(.*\.)?({key})$", module):
-                return float(value)
-        value = self.config.get(name, default)
+    def _alpha(self, module: str, rank: int) -> float:
+        """Return the alpha of a module: its own, by the ending of its name, or that of all."""
+        value = self.config.get("lora_alpha", rank)
+        for ending, own in (self.config.get("alpha_pattern") or {}).items():
+            if re.match(rf"(.*\.)?({ending})$", module):
+                value = own
+                break
         if not isinstance(value, int | float):
-            raise ValueError(f"{self.path} has {name}={shown(value)}; expected a number")
+            raise ValueError(f"{self.path} has lora_alpha={shown(value)}; expected a number")
         return float(value)
 
     def _whole(self, names: Mapping[str, str]) -> dict[str, np.ndarray]:
@@ -228,11 +228,7 @@ def save_adapter(
         modules = [name.removesuffix(".weight") for name in rows[f"{path}/kernel"].names]
         if len(modules) != len(names):
             raise ValueError(f"{path} is one matrix in {architecture}; its updates are of several")
-        down, up, rank = (
-            np.asarray(dense.update.down),
-            np.asarray(dense.update.up),
-            low_rank["rank"],
-        )
+        down, up = np.asarray(dense.update.down), np.asarray(dense.update.up)
         for n, part in enumerate(dense.update.parts):
             targets.append(modules[part])
             a, b = down[:, n * rank : (n + 1) * rank].T, up[n].T
@@ -247,7 +243,7 @@ def save_adapter(
         "peft_type": "LORA",
         "task_type": kind,
         "base_model_name_or_path": base,
-        "r": low_rank["rank"],
+        "r": rank,
         "lora_alpha": low_rank["alpha"],
         "lora_dropout": low_rank["dropout"],
         "target_modules": targets,
