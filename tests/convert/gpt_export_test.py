@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 
 from tests.convert.checkpoints import assert_same_weights
 from tests.convert.faults import one_line
-from tests.convert.gpt_checkpoints import GPT1, GPT2, huggingface_arrays
+from tests.convert.gpt_checkpoints import GPT1, GPT2, huggingface_arrays, inputs
 from tests.support import golden
 from tfnlp.convert import load_gpt, save_gpt
 from tfnlp.models import bert, gpt, gpt_pretrainer
