@@ -29,11 +29,9 @@ def comparison(result: Figures) -> list[str]:
         lines.append("there is no batch that fits with both engines")
     else:
         pair = list(pair.values())
-        rows, parts, remat = _step(pair[0])
-        cut = f" in {parts} micro-batches" if parts > 1 else ""
-        cut += f", remat {remat}" if remat != "none" else ""
+        how = [f"with {pair[0]['batch_per_replica']} rows a replica", *_how(pair[0])]
         lines += [
-            f"with {rows} rows a replica{cut}:",
+            f"{', '.join(how)}:",
             "  memory: " + _less(pair, "hbm_needed", _gib),
             "  expected time: " + _less(pair, "expected_seconds", _milliseconds),
         ]
@@ -47,8 +45,12 @@ def comparison(result: Figures) -> list[str]:
     return lines
 
 
-def _step(result: Figures) -> tuple[int, int, str]:
-    return result["batch_per_replica"], result["accumulation"], result["remat"]
+def _how(result: Figures) -> Iterator[str]:
+    """Yield what makes a step fit."""
+    if result["accumulation"] > 1:
+        yield f"in {result['accumulation']} micro-batches"
+    if result["remat"] != "none":
+        yield f"with remat {result['remat']}"
 
 
 def _less(pair: list[Figures], name: str, text: Callable[[float], str]) -> str:
@@ -82,13 +84,9 @@ def _plan(config: PlanConfig, result: Figures) -> str:
                 "plan a shorter length"
             )
         return "\n".join(lines)
-    if _step(proposal) != _step(result):
-        what = f"with remat {proposal['remat']}"
-        if proposal["accumulation"] > 1:
-            what = f"in {proposal['accumulation']} micro-batches" + (
-                f", {what}" if proposal["remat"] != "none" else ""
-            )
-        lines += ["", f"the batch asked for, {what}:", table(config, proposal)]
+    if any(proposal[name] != result[name] for name in ("accumulation", "remat")):
+        what = ", ".join(["the batch asked for", *_how(proposal)])
+        lines += ["", f"{what}:", table(config, proposal)]
     if config.lora is None:
         lines.append(f"to run it: {pretrain_command(config, proposal)}")
     else:
