@@ -11,6 +11,7 @@ from tfnlp.plan.figures import run_hours
 from tfnlp.plan.presets import MODELS
 
 Figures = Mapping[str, Any]
+_STEP = ("batch_per_replica", "accumulation", "remat")  # what tells two steps apart
 
 
 def report(config: PlanConfig, result: Figures) -> str:
@@ -84,7 +85,7 @@ def _plan(config: PlanConfig, result: Figures) -> str:
                 "plan a shorter length"
             )
         return "\n".join(lines)
-    if any(proposal[name] != result[name] for name in ("accumulation", "remat")):
+    if any(proposal[name] != result[name] for name in _STEP):
         what = ", ".join(["the batch asked for", *_how(proposal)])
         lines += ["", f"{what}:", table(config, proposal)]
     if config.lora is None:
