@@ -70,21 +70,6 @@ def test_the_written_gradient_equals_the_derived_one(score, feeding, layers):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("score, feeding", [("additive", False), ("general", True)])
-def test_two_halves_with_the_state_carried_equal_the_whole(score, feeding):
-    layer, arrays, _ = case(score, feeding)
-    whole, weights, end = layer(mask=MASK, **arrays)
-    first = {**arrays, "inputs": arrays["inputs"][:, :2]}
-    y, a, state = layer(mask=MASK, **first)
-    second = {**arrays, "inputs": arrays["inputs"][:, 2:], "initial_state": state}
-    if feeding:
-        second["previous_output"] = y[:, -1]
-    more_y, more_a, state = layer(mask=MASK, **second)
-    np.testing.assert_allclose(tf.concat([y, more_y], 1), whole, atol=1e-6)
-    np.testing.assert_allclose(tf.concat([a, more_a], 1), weights, atol=1e-6)
-    np.testing.assert_allclose(state, end, atol=1e-6)
-
-
 def test_dropout_between_the_layers():
     layer, arrays, _ = case(dropout=0.5)
     one, two = (layer(training=True, **arrays)[0] for _ in range(2))

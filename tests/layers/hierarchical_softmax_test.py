@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.negative_sampling_test import sigmoid, windows
-from tests.layers.reference import randomize
+from tests.layers.negative_sampling_test import windows
+from tests.layers.reference import randomize, sigmoid
 from tfnlp.layers import HierarchicalCBOWLoss, HierarchicalSkipGramLoss, HierarchicalSoftmax
 from tfnlp.layers.huffman import huffman_tree
 

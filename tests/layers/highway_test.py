@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
 
-from tests.layers.reference import ACTIVATIONS, randomize
+from tests.layers.reference import ACTIVATIONS, randomize, sigmoid
 from tfnlp.layers import Highway
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def reference(x, layer, activation):

@@ -17,7 +17,6 @@ from tfnlp.layers.kernels.cross_entropy import cross_entropy_of_rows, plain_cros
 from tfnlp.layers.kernels.dropout_mask import (
     dropout_mask,
     mask_of_draws,
-    plain_mask_of_draws,
 )
 from tfnlp.layers.kernels.gelu import trainable_gelu, trainable_gelu_tanh
 from tfnlp.layers.kernels.layer_norm import plain_scaled_norm, scaled_norm
@@ -150,7 +149,6 @@ def test_mask_is_the_hash_of_the_draws(dropped, width):
     columns = -(-width // 2)
     draws = np.random.default_rng(3).integers(-(2**31), 2**31, columns + 40).astype("int32")
     mask = np.asarray(mask_of_draws(draws, width, dropped))
-    np.testing.assert_array_equal(mask, plain_mask_of_draws(draws, width, dropped))
     np.testing.assert_array_equal(mask, mask_of_draws(draws, width, dropped, halves=False))
     a, b = draws[columns:].astype("uint32"), draws[:columns].astype("uint32")
     words = a[:, None] ^ b

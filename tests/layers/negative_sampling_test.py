@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize
+from tests.layers.reference import randomize, sigmoid
 from tfnlp.layers import CBOWLoss, SkipGramLoss
 
 V, D, B, L, W, N, K = 30, 7, 3, 6, 2, 4, 5
@@ -33,10 +33,6 @@ def windows(x, block):
         left, right = x["left"][block, i], x["right"][block, i]
         near = [j for j in range(i + W - left, i + W + right + 1) if j != i + W]
         yield i + W, near
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def pairs(layer, x, block):

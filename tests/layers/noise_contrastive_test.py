@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from tests.layers import negative_sampling_test as sampling
 from tests.layers.negative_sampling_test import make as make_blocks
-from tests.layers.negative_sampling_test import pairs, sigmoid
-from tests.layers.reference import randomize
+from tests.layers.negative_sampling_test import pairs
+from tests.layers.reference import randomize, sigmoid
 from tests.layers.sampled_softmax_test import draw, full_losses, next_words, scores_of
 from tfnlp.layers import (
     CBOWLoss,

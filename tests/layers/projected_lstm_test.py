@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.layers.reference import randomize
+from tests.layers.reference import randomize, sigmoid
 from tfnlp.layers import ProjectedLSTM
 from tfnlp.layers.kernels.target import traced_for_tpu
 
@@ -20,10 +20,6 @@ OTHERS = {
     "resets": {"resets": RESETS, "initial_state": True},
     "everything": {"mask": MASK, "initial_state": True, "resets": RESETS},
 }
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def reference(x, layer, mask=None, initial_state=None, resets=None):

@@ -25,6 +25,10 @@ def randomize(layer, rng, scale=0.5):
         variable.assign(shift + scale * rng.standard_normal(variable.shape))
 
 
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
 def dense(x, w):
     return x @ w["kernel"] + w["bias"]
 

@@ -118,16 +118,6 @@ def test_a_beam_is_what_plain_python_keeps(model, alpha):
     assert {1, 4} <= lengths
 
 
-def test_the_penalty_decides(model):
-    (prompt,) = sequences((4,), seed=3, vocab_size=11)
-    stop = (int(next_logits(model)(prompt).argmax()),)
-    best = []
-    for alpha in (0.0, 20.0):
-        (tokens,), _ = search(model, [prompt], 4, 4, length_penalty=alpha, stop_ids=stop)
-        best.append(len(cut(tokens[0], stop)))
-    assert best[0] < best[1] == 4
-
-
 def test_one_beam_is_greedy(model):
     rows = sequences((4, 1, 6), seed=3, vocab_size=11)
     likely = int(next_logits(model)(rows[1]).argmax())

@@ -127,25 +127,6 @@ def test_published_parameter_counts(size, published):
     assert weight_count(elmo, size) == published
 
 
-@pytest.mark.parametrize("seq_length, keep_boundaries", [(None, True), (T, False)])
-def test_names_and_shapes(seq_length, keep_boundaries):
-    model = small(seq_length=seq_length, keep_sentence_boundaries=keep_boundaries, num_layers=3)
-    assert model.input["character_ids"].shape == (None, seq_length, 50)
-    assert {"char_cnn", "bilm", "scalar_mix"} <= {layer.name for layer in model.layers}
-    more = 2 if keep_boundaries else 0
-
-    def shapes(batch_size, places):
-        found = {f"lstm_outputs{j}": (batch_size, places, 2 * P) for j in (1, 2, 3)}
-        found["word_emb"] = (batch_size, places, P)
-        found["elmo"] = (batch_size, places, 2 * P)
-        return {**found, "default": (batch_size, 2 * P)}
-
-    symbolic = None if seq_length is None else seq_length + more
-    assert {n: tuple(y.shape) for n, y in model.output.items()} == shapes(None, symbolic)
-    got = {n: tuple(y.shape) for n, y in model(batch()).items()}
-    assert got == shapes(len(SENTENCES), T + more)
-
-
 def test_no_words_at_all():
     outputs = small()({"character_ids": np.zeros((2, 0, 50), "int32")})
     assert outputs["elmo"].shape == (2, 0, 2 * P)

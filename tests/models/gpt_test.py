@@ -4,7 +4,6 @@ import pytest
 from tests.models.gpt_reference import (
     CLOSE,
     SMALL,
-    H,
     L,
     V,
     gpt_reference,
@@ -14,7 +13,7 @@ from tests.models.gpt_reference import (
     small,
 )
 from tests.support import weight_count
-from tfnlp.models import GPT, GPT2_LARGE, GPT2_MEDIUM, GPT2_SMALL, GPT2_XL, gpt, gpt_pretrainer
+from tfnlp.models import GPT, GPT2_LARGE, GPT2_MEDIUM, GPT2_SMALL, GPT2_XL, gpt
 
 ROWS = sequences((9, 1, 5, 7))
 both_orders = pytest.mark.parametrize("norm_first", [False, True])
@@ -79,23 +78,6 @@ def test_all_weights_but_the_norms_are_bfloat16_under_that_policy(norm_first):
     for weight in gpt(**SMALL, norm_first=norm_first, dtype="bfloat16").trainable_variables:
         normal = weight.path.endswith(("gamma", "beta"))
         assert weight.dtype == ("float32" if normal else "bfloat16"), weight.path
-
-
-def test_names_and_shapes_of_inputs_and_outputs():
-    for length, seen in ((7, 7), (None, None)):
-        model = gpt_pretrainer(gpt(**SMALL, seq_length=length))
-        assert {k: (v.shape, v.dtype) for k, v in model.input.items()} == {
-            "input_word_ids": ((None, seen), "int32"),
-            "input_mask": ((None, seen), "int32"),
-        }
-        outputs = dict(model.output)
-        assert [y.shape for y in outputs.pop("encoder_outputs")] == [(None, seen, H)] * L
-        assert {k: v.shape for k, v in outputs.items()} == {
-            "sequence_output": (None, seen, H),
-            "embedding_output": (None, seen, H),
-            "lm_logits": (None, seen, V),
-        }
-        assert outputs["lm_logits"].dtype == "float32"
 
 
 @both_orders

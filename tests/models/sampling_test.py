@@ -54,38 +54,9 @@ def test_uniform_is_the_first_bits_of_threefry():
         np.testing.assert_array_equal(sampling.uniform(seeds, tf.constant(step)), got)
 
 
-def test_uniform_numbers_are_uniform_and_independent():
-    bins = 64
-    rows = [sampling.uniform(SEEDS, step).numpy() for step in range(3)]
-    some, steps = np.tile(SEEDS[:40], 500), np.repeat(SEEDS[:500], 40)
-    along = sampling.uniform(some, steps).numpy()  # 40 seeds, then the next step's
-    for numbers in (*rows, along):
-        assert 0 <= numbers.min() and numbers.max() < 1
-        counts = np.bincount((numbers * bins).astype(int), minlength=bins)
-        assert abs(chi_square(counts, np.full(bins, 1 / bins))) < 5
-    along = along.reshape(500, 40)
-    pairs = [
-        (rows[0], rows[1]),  # one step and the next
-        (rows[0][1:], rows[0][:-1]),  # one seed and the next
-        (rows[0][1:], rows[1][:-1]),  # the seed and the step, one more and one less
-        (along[1:].ravel(), along[:-1].ravel()),
-    ]
-    for one, other in pairs:
-        assert abs(np.corrcoef(one, other)[0, 1]) < 5 / len(one) ** 0.5
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.6, 2.5])
-def test_frequencies_are_those_of_the_softmax(temperature):
-    logits = np.array([0.3, -1.2, 1.5, 0.0, -2.0, 1.4, 0.9])
-    p = softmax(logits / temperature)
-    for step in range(2):
-        counts = np.bincount(draws(logits, step=step, temperature=temperature), minlength=7)
-        assert abs(chi_square(counts, p)) < 5
-        assert chi_square(counts, softmax(logits * 1.2 / temperature)) > 5  # it would be noticed
-
-
 LOGITS = np.random.default_rng(4).standard_normal(25) * 1.5
 SETTINGS = [
+    dict(temperature=0.6),
     dict(top_k=1),
     dict(top_k=6),
     dict(top_k=25),
@@ -122,7 +93,7 @@ def test_tensors_as_settings_change_nothing():
         ],
     )
     logits = np.tile(LOGITS.astype("float32"), (2000, 1))
-    for settings in [{}, *SETTINGS]:
+    for settings in SETTINGS:
         t, k, p = (settings.get(n, d) for n, d in
                    (("temperature", 1.0), ("top_k", 0), ("top_p", 1.0)))  # fmt: skip
         got = drawn(logits, SEEDS[:2000], 7, t, k, p)
@@ -130,8 +101,9 @@ def test_tensors_as_settings_change_nothing():
 
 
 @pytest.mark.parametrize("u", [0.0, 0.3, 1 - 2.0**-24])
-@pytest.mark.parametrize("never", [-np.inf, -1e9])
-@pytest.mark.parametrize("settings", [{}, dict(top_k=5), dict(top_p=0.99), dict(top_k=6)], ids=str)
+@pytest.mark.parametrize(
+    "never, settings", [(-np.inf, {}), (-1e9, dict(top_k=5)), (-np.inf, dict(top_p=0.99))], ids=str
+)
 def test_tokens_without_probability_are_never_drawn(monkeypatch, u, never, settings):
     logits = np.array([never, never, 0.2, never, 1.0, 0.1, never], "float32")
     if u == 0.3:  # and with numbers as they come

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.reference import randomize
+from tests.layers.reference import randomize, sigmoid
 from tfnlp.models import seq2seq
 
 V, H, START = 13, 8, 1
@@ -39,10 +39,6 @@ def batch(rows, source=None, target=None, noise=0, left=False):
         ids[i, place], mask[i, place], read[i, : len(t)] = s, 1, t
     inputs = {"input_word_ids": ids, "input_mask": mask, "target_word_ids": read}
     return {name: value.astype("int32") for name, value in inputs.items()}
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 def softmax(x):

@@ -6,8 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from tfnlp.layers.base import Layer
-from tfnlp.layers.dense import BuiltDense, built_dense
+from tfnlp.layers.dense import BuiltDense, WithLowRank, built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.kernels.attention import Drops, bias, draw, plain_attention
 from tfnlp.layers.kernels.blockwise_attention import (
@@ -33,7 +32,7 @@ def _check_cache(keys: Tensor, cache_index: Tensor, length: int | None) -> None:
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class MultiHeadAttention(Layer):
+class MultiHeadAttention(WithLowRank):
     """`softmax(Q K^T / sqrt(D) + mask) V` per head, heads joined and projected.
 
     Vaswani et al. 2017, section 3.2. Self-attention projects queries, keys and values with one
@@ -130,18 +129,6 @@ class MultiHeadAttention(Layer):
         else:
             first = [(self.qkv, ("query", "key", "value"))]
         return [*first, (self.output_dense, ("attention_output",))]
-
-    def add_low_rank(self, low_rank: LowRank) -> None:
-        """Add low-rank updates to the matrices of the layer, which is built."""
-        for dense, names in self.projections():
-            dense.add_low_rank(low_rank, names)
-        self.low_rank = low_rank
-
-    def merge_low_rank(self) -> None:
-        """Add the updates to the kernels and remove them: the outputs stay the same."""
-        for dense, _ in self.projections():
-            dense.merge_low_rank()
-        self.low_rank = None
 
     def call(
         self,
@@ -329,12 +316,6 @@ class MultiHeadAttention(Layer):
             shape = (inputs.shape[0], self.num_heads, inputs.shape[1], source)
             outputs.append(keras.KerasTensor(shape, dtype="float32"))
         return tuple(outputs) if len(outputs) > 1 else outputs[0]
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "low_rank": None if self.low_rank is None else self.low_rank.config(),
-        }
 
 
 def _heads(projected: Tensor) -> list[Tensor]:

@@ -77,6 +77,9 @@ class _Attention(Layer):
     query_kernel = vector = None
     unit_queries = False
 
+    def build(self, inputs_shape: Shape, keys_shape: Shape) -> None:
+        """Make the weights, of which a score may have none."""
+
     def project_queries(self, queries: Tensor) -> Tensor:
         return project_queries(queries, self.query_kernel, self.unit_queries)
 

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from tfnlp.layers.base import Layer
 from tfnlp.layers.kernels.add_bias import add_bias
 from tfnlp.layers.kernels.product import product
 from tfnlp.layers.low_rank import LowRank, LowRankUpdate
@@ -68,6 +69,32 @@ class BuiltDense(keras.layers.Dense):
             self.kernel.assign_add(ops.cast(self.update.matrix(), self.kernel.dtype))
             self._tracker.untrack(self.update)
             self.update = None
+
+
+class WithLowRank(Layer):
+    """A layer of several dense layers, whose matrices may have low-rank updates."""
+
+    low_rank: LowRank | None
+
+    def projections(self) -> list[tuple[BuiltDense, tuple[str, ...]]]:
+        """Return the dense layers with the names of the matrices in each, see `LowRank`."""
+        raise NotImplementedError
+
+    def add_low_rank(self, low_rank: LowRank) -> None:
+        """Add low-rank updates to the matrices of the layer, which is built."""
+        for dense, names in self.projections():
+            dense.add_low_rank(low_rank, names)
+        self.low_rank = low_rank
+
+    def merge_low_rank(self) -> None:
+        """Add the updates to the kernels and remove them: the outputs stay the same."""
+        for dense, _ in self.projections():
+            dense.merge_low_rank()
+        self.low_rank = None
+
+    def get_config(self) -> dict[str, Any]:
+        low_rank = None if self.low_rank is None else self.low_rank.config()
+        return {**super().get_config(), "low_rank": low_rank}
 
 
 def built_dense(

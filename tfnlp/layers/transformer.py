@@ -8,8 +8,8 @@ from keras import ops
 
 from tfnlp.layers.activations import activation as activation_function
 from tfnlp.layers.attention import MultiHeadAttention
-from tfnlp.layers.base import Layer, check_positive
-from tfnlp.layers.dense import BuiltDense, built_dense
+from tfnlp.layers.base import check_positive
+from tfnlp.layers.dense import BuiltDense, WithLowRank, built_dense
 from tfnlp.layers.dropout import Dropout
 from tfnlp.layers.low_rank import LowRank, low_rank_of
 from tfnlp.layers.normalization import LayerNorm
@@ -18,7 +18,7 @@ from tfnlp.layers.types import Initializer, Shape, Tensor
 
 
 @keras.saving.register_keras_serializable(package="tfnlp")
-class TransformerBlock(Layer):
+class TransformerBlock(WithLowRank):
     """Self-attention and a feed-forward net, each with a residual connection and a layer norm.
 
     Post-norm (Vaswani et al. 2017, BERT, GPT):
@@ -133,18 +133,6 @@ class TransformerBlock(Layer):
         crossed = self.cross_attention.projections() if self.cross else []
         transformed = [(self.intermediate, ("intermediate",)), (self.output_dense, ("output",))]
         return [*self.attention.projections(), *crossed, *transformed]
-
-    def add_low_rank(self, low_rank: LowRank) -> None:
-        """Add low-rank updates to the matrices of the block, which is built."""
-        for dense, names in self.projections():
-            dense.add_low_rank(low_rank, names)
-        self.low_rank = low_rank
-
-    def merge_low_rank(self) -> None:
-        """Add the updates to the kernels and remove them: the outputs stay the same."""
-        for dense, _ in self.projections():
-            dense.merge_low_rank()
-        self.low_rank = None
 
     def call(
         self,
@@ -311,12 +299,6 @@ class TransformerBlock(Layer):
     def _check(self, context: Tensor | None, context_keys: Tensor | None) -> None:
         if (context is not None or context_keys is not None) != self.cross:
             raise ValueError("`context` must be given in every call or in none (it shapes weights)")
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "low_rank": None if self.low_rank is None else self.low_rank.config(),
-        }
 
 
 def _outputs(outputs: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:

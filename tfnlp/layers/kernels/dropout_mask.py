@@ -122,18 +122,3 @@ def _mixed(words: Tensor) -> Tensor:
         if factor is not None:
             words = ops.multiply(words, factor)
     return words
-
-
-def plain_mask_of_draws(draws: Tensor, width: int, dropped: int) -> Tensor:
-    """Return what `mask_of_draws` returns, by the formula of the hash in 64-bit integers.
-
-    `h = a xor b`; `h = (h xor h >> 16) 0x85EBCA6B`; `h = (h xor h >> 13) 0xC2B2AE35`;
-    `h = h xor h >> 16`, all modulo 2^32 (fmix32 of MurmurHash3).
-    """
-    columns = -(-width // 2)
-    draws = ops.cast(draws, "int64") % 2**32
-    h = ops.bitwise_xor(draws[columns:, None], draws[None, :columns])
-    h = ops.bitwise_xor(h, h // 2**16) * 0x85EBCA6B % 2**32
-    h = ops.bitwise_xor(h, h // 2**13) * 0xC2B2AE35 % 2**32
-    h = ops.bitwise_xor(h, h // 2**16)
-    return ops.concatenate([h % 2**16, h // 2**16], -1)[:, :width] >= dropped
