@@ -1,8 +1,6 @@
 """Examples from Beam's pipeline beside those that are made of the text in memory."""
 
 import itertools
-import json
-import shutil
 
 import numpy as np
 import pytest
@@ -19,10 +17,10 @@ from tests.data.examples_support import (
     write_corpus,
 )
 from tfnlp.data import SentencePairs
+from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.pretraining.token_stream import window_keys
 from tfnlp.data.shards.batches import PairShards, WindowShards
-from tfnlp.data.shards.examples import start_examples
-from tfnlp.data.shards.rows import gather, grouped, shard_of
+from tfnlp.data.shards.rows import grouped, shard_of
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
 
 pytest.importorskip("apache_beam")
@@ -107,7 +105,7 @@ def test_bert_batches_from_any_step_and_after_the_last_epoch(bert, corpus):
 def test_a_corpus_smaller_than_a_batch_goes_round(bert, corpus, batch_size):
     folder, _ = bert
     pairs, _ = from_text("bert", folder, documents_of(corpus), batch_size=batch_size)
-    sizes = {len(pairs._draw(epoch)[0]) for epoch in range(2)}
+    sizes = {len(pairs._draw(epoch).order) for epoch in range(2)}
     assert len(sizes) == 2  # so epoch 1 is cut, or goes round, too
     shards = bert_shards(folder, batch_size=batch_size)
     last = 2 * pairs.steps_per_epoch
@@ -168,17 +166,6 @@ def test_counts_are_what_is_there(bert, gpt, corpus):
         settings = manifest["settings"]
         assert (settings["model"], settings["seed"], settings["epochs"]) == (model, SEED, 2)
         assert [name for name, _ in settings["input"]] == corpus
-
-
-def test_folders_of_earlier_versions_are_read(bert, tmp_path):
-    folder, manifest = bert
-    shutil.copytree(folder, tmp_path / "old")
-    for name in ("shape", "second"):  # which they do not have
-        del manifest["settings"][name]
-    (tmp_path / "old" / "manifest.json").write_text(json.dumps(manifest))
-    old = bert_shards(tmp_path / "old", batch_size=4)
-    assert_same(old.batch(3), bert_shards(folder, batch_size=4).batch(3))
-    start_examples(tmp_path / "old", old.settings)  # the same command goes on with it
 
 
 @pytest.mark.slow
@@ -245,7 +232,7 @@ def test_shards_have_equal_parts_of_the_keys():
 
 def test_rows():
     tokens = np.arange(10, 30)
-    got = gather(tokens, np.array([5, 0, 18, 3]), np.array([2, 3, 1, 0]))
+    got = ranges(tokens, np.array([5, 0, 18, 3]), np.array([2, 3, 1, 0]))
     assert got.tolist() == [15, 16, 10, 11, 12, 28]
     groups = dict(grouped(np.array([4, 1, 4, 1, 9]), {"x": np.arange(5)}))
     assert {g: rows["x"].tolist() for g, rows in groups.items()} == {4: [0, 2], 1: [1, 3], 9: [4]}

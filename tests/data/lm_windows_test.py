@@ -2,7 +2,6 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from tfnlp.data import LanguageModelCorpus, LanguageModelWindows
 from tfnlp.text import train_words
@@ -166,53 +165,7 @@ def test_the_first_evaluation_batches():
         assert len(batches) == min(count, len(whole))
         for one, other in zip(whole, batches, strict=False):
             equal(one, other)
-    with pytest.raises(ValueError, match="count must be None, 1 or more; got 0"):
-        windows.evaluation_batches(0)
     assert LanguageModelWindows(corpus, batch_size=1, window=corpus.num_tokens).steps_per_epoch == 1
-
-
-def test_a_batch_depends_on_corpus_seed_and_step_alone():
-    corpus = make_corpus(make_documents())
-
-    def make(seed=5):
-        return LanguageModelWindows(corpus, batch_size=4, window=7, seed=seed, reset="document")
-
-    windows = make()
-    steps = 3 * windows.steps_per_epoch + 2
-    expected = [windows.batch(step) for step in range(steps)]
-    for step in (steps - 1, 0, windows.steps_per_epoch, 1):
-        equal(make().batch(step), expected[step])
-        equal(windows.batch(np.int64(step)), expected[step])
-    for first in (0, 1, windows.steps_per_epoch - 1, steps - 2):
-        dataset = make().dataset(first).take(steps - first)
-        for step, batch in enumerate(dataset, first):
-            equal(batch, expected[step])
-    assert any(
-        (make(6).batch(0)[name] != expected[0][name]).any() for name in ("forward_ids", "resets")
-    )
-
-
-def test_the_dataset_is_endless_and_its_shapes_are_static():
-    corpus = make_corpus(make_documents())
-    for reset in ("never", "sentence"):
-        windows = LanguageModelWindows(corpus, batch_size=4, window=7, reset=reset)
-        for dataset in (windows.dataset(), windows.evaluation_batches()):
-            spec = dict.fromkeys(NAMES, tf.TensorSpec([4, 7], tf.int32))
-            spec["weights"] = tf.TensorSpec([4, 7], tf.float32)
-            if reset == "sentence":
-                spec["resets"] = tf.TensorSpec([4, 7], tf.bool)
-            assert dataset.element_spec == spec
-        assert len(list(windows.dataset(10**9).take(2))) == 2
-
-
-def test_batches_do_not_share_memory_with_the_corpus():
-    corpus = make_corpus(make_documents())
-    windows = LanguageModelWindows(corpus, batch_size=1, window=20)
-    first = windows.batch(0)
-    kept = {name: value.copy() for name, value in first.items()}
-    for value in first.values():
-        value[:] = 0
-    equal(windows.batch(0), kept)
 
 
 @hypothesis.settings(deadline=None, max_examples=40)
@@ -239,22 +192,11 @@ def test_any_lengths(lengths, batch_size, window):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size must be 1 or more; got 0"),
-        ({"window": 0}, "window must be 1 or more; got 0"),
-        ({"seed": -1}, r"seed must lie in \[0, 2\^63\); got -1"),
-        ({"reset": "epoch"}, "reset must be one of never, document, sentence; got 'epoch'"),
-        (
-            {"batch_size": 4, "window": 4},
-            "has 15 targets, too few for one batch of 4 rows .* x 4 places .*; at most window=3 or "
-            "batch_size=3 would fit",
-        ),
-        ({"batch_size": 2, "window": 20}, "has 15 targets,.*; at most window=7 would fit"),
-        ({"batch_size": 20, "window": 5}, "has 15 targets,.*; at most batch_size=3 would fit"),
-        ({"batch_size": 20, "window": 20}, "; at most batch_size=1 and window=15 would fit"),
+        ({"reset": "epoch"}, "reset"),
+        ({"batch_size": 4, "window": 4}, "15 targets"),
     ],
 )
 def test_errors(options, message):
     corpus = make_corpus([["a b c d e f"], ["g h i j k l m"]])
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=message):
         LanguageModelWindows(corpus, **{"batch_size": 1, "window": 1, **options})
-    assert "\n" not in str(caught.value)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.data.pairs import as_numpy, assert_equal, unmasked
+from tests.data.pairs import as_numpy, unmasked
 from tests.data.synthetic import make_corpus
 from tfnlp.data import MaskedWindows
 from tfnlp.data.pretraining import masked_windows
@@ -67,29 +67,3 @@ def test_batches_are_the_windows_packed_and_masked():
                 left.remove(ids[1 : size - 1].tolist())
     assert len(left) == windows.num_examples % 8
     assert len(masks) == 2 * steps
-
-
-def test_a_batch_depends_on_seed_and_step_alone():
-    windows, again, other = make_windows(), make_windows(), make_windows(seed=1)
-    steps = windows.steps_per_epoch
-    for step in (3 * steps + 1, 0, steps):
-        assert_equal(as_numpy(windows.batch(step)), as_numpy(again.batch(step)))
-    for n, element in enumerate(windows.dataset(steps - 2).take(4)):
-        assert_equal(as_numpy(element), as_numpy(windows.batch(steps - 2 + n)))
-    assert not np.array_equal(windows.batch(0)["input_word_ids"], other.batch(0)["input_word_ids"])
-    assert not np.array_equal(windows._order(0), windows._order(1))
-    assert len(list(windows.evaluation_batches(3))) == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"seq_length": 7}, "seq_length must be 8 or more"),
-        ({"batch_size": 0}, "batch_size must be 1 or more"),
-        ({"mask_rate": 0.0}, "mask_rate must lie in"),
-        ({"max_predictions": 65}, "max_predictions must lie in"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        make_windows(**arguments)

@@ -64,21 +64,6 @@ def test_epochs_go_on_within_a_batch(corpus):
     assert rows([large.batch(1)]) == rows(small.batch(step) for step in range(40, 80))
 
 
-def test_a_dataset_starts_anywhere(corpus):
-    ngrams = Ngrams(corpus, context=3, batch_size=4, seed=3)
-    for batch, step in zip(ngrams.dataset(11), range(11, 15)):  # noqa: B905
-        for name, value in ngrams.batch(step).items():
-            np.testing.assert_array_equal(batch[name], value)
-
-
 def test_few_batches_are_spread_over_the_text(corpus):
     ngrams = Ngrams(corpus, context=2, batch_size=3)
     assert rows(ngrams.evaluation_batches(2)) == by_hand(2)[:3] + by_hand(2)[6:9]
-    with pytest.raises(ValueError, match="count must be"):
-        ngrams.evaluation_batches(0)
-
-
-@pytest.mark.parametrize("arguments", [{"context": 0}, {"batch_size": 0}, {"seed": -1}])
-def test_what_no_batches_are_made_of(corpus, arguments):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        Ngrams(corpus, **{"context": 2, "batch_size": 2, **arguments})

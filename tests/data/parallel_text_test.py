@@ -66,20 +66,3 @@ def test_every_pair_is_there_once_an_epoch_as_encoder_and_decoder_read_it():
             seen.append((tuple(read[: n - 1]), tuple(said[: m - 1])))
     assert sorted(seen) == expected
     assert 1 < len(lengths) <= 3
-
-
-def test_any_step_can_come_first():
-    sources, targets = pairs(30)
-    make = [translation_batches(sources, targets, END, batch_size=4, seed=5) for _ in range(2)]
-    step = 2 * make[0].steps_per_epoch + 1
-    first = next(iter(make[0].dataset(step)))
-    for _ in range(3):
-        make[1].batch(0)
-    for name, value in make[1].batch(step).items():
-        np.testing.assert_array_equal(first[name], value)
-
-
-def test_sides_of_other_lengths():
-    sources, targets = pairs(3)
-    with pytest.raises(ValueError, match="3 sources and 2 targets"):
-        translation_batches(sources, targets[:2], END, batch_size=1)

@@ -25,20 +25,13 @@ from tfnlp.data.pretraining.masked_documents import MaskedDocuments
 from tfnlp.data.pretraining.masked_windows import MaskedWindows
 from tfnlp.data.pretraining.ngrams import Ngrams
 from tfnlp.data.pretraining.packed_documents import PackedDocuments
-from tfnlp.data.pretraining.packed_pairs import PackedPairs
 from tfnlp.data.pretraining.packing import masked_positions
-from tfnlp.data.pretraining.sentence_pairs import SentencePairs
+from tfnlp.data.pretraining.sentence_pairs import PackedPairs, SentencePairs
 from tfnlp.data.pretraining.token_stream import TokenWindows, token_stream
 from tfnlp.data.pretraining.word_blocks import WordBlocks
 from tfnlp.data.shards.batches import MaskedWindowShards, PairShards, WindowShards
 
-# The names of earlier versions.
-BertPairs = SentencePairs
-BertShards = PairShards
-
 __all__ = [
-    "BertPairs",
-    "BertShards",
     "CooccurrenceBatches",
     "Cooccurrences",
     "LanguageModelCorpus",

@@ -1,15 +1,23 @@
 """Batches that a Python function makes of their number, as a `tf.data.Dataset`."""
 
+import functools
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import tensorflow as tf
 
 
+def check_seed(seed: int, bits: int = 31) -> None:
+    """Raise a ValueError for a seed that does not fit into a number of bits."""
+    if not 0 <= seed < 2**bits:
+        raise ValueError(f"seed must lie in [0, 2^{bits}); got {seed}")
+
+
 def numbered_batches(
     numbers: tf.data.Dataset,
     function: Callable[[int], Mapping[str, np.ndarray]],
     specs: Mapping[str, tf.TensorSpec],
+    parallel: int = 2,
 ) -> tf.data.Dataset:
     """Return the batches of numbers, in their order.
 
@@ -17,20 +25,83 @@ def numbered_batches(
         numbers: dataset of int64 scalars.
         function: of a number to a dict of arrays.
         specs: what the arrays are, under the same names.
+        parallel: calls of the function at once.
     """
 
     @tf.autograph.experimental.do_not_convert
     def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
         def values(number: int) -> list[np.ndarray]:
-            found = function(number)
-            return [found[name] for name in specs]
+            batch = function(int(number))
+            return [batch[name] for name in specs]
 
         types = [spec.dtype for spec in specs.values()]
-        found = tf.numpy_function(values, [number], types, stateful=False)
+        batch = tf.numpy_function(values, [number], types, stateful=False)
         return {
             name: tf.ensure_shape(value, spec.shape)
-            for (name, spec), value in zip(specs.items(), found, strict=True)
+            for (name, spec), value in zip(specs.items(), batch, strict=True)
         }
 
-    batches = numbers.map(element, num_parallel_calls=2, deterministic=True)
+    batches = numbers.map(element, num_parallel_calls=parallel, deterministic=True)
     return batches.prefetch(2)
+
+
+class EpochRows:
+    """Batches of the rows of epochs, one epoch after the other.
+
+    They are a pure function of (data, seed, step). A subclass sets `rows_per_epoch` and adds
+    `_draw(epoch)`, the rows of an epoch in their order, int64 `[rows_per_epoch]`; `_gather(rows)`,
+    the batch of B of them; and `_specs()`, the `tf.TensorSpec`s of a batch.
+
+    Args:
+        batch_size: B, over all devices.
+        seed: int in [0, 2^63).
+    """
+
+    rows_per_epoch: int
+
+    def __init__(self, batch_size: int, seed: int) -> None:
+        self.batch_size, self.seed = batch_size, seed
+        self._order = functools.lru_cache(maxsize=2)(self._draw)
+
+    @property
+    def steps_per_epoch(self) -> float:
+        """Rows of an epoch divided by the batch size."""
+        return self.rows_per_epoch / self.batch_size
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """Return the batch of a step, see the class."""
+        epochs, places = np.divmod(self._numbers(step), self.rows_per_epoch)
+        rows = np.empty(self.batch_size, np.int64)
+        for epoch in np.unique(epochs).tolist():
+            here = epochs == epoch
+            rows[here] = self._order(epoch)[places[here]]
+        return self._gather(rows)
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
+        numbers = tf.data.Dataset.range(first_step, tf.int64.max)
+        return numbered_batches(numbers, self.batch, self._specs())
+
+    def _evaluated(
+        self, rows: int, gather: Callable[[np.ndarray], dict], count: int | None
+    ) -> tf.data.Dataset:
+        """Return `gather(numbers [B])` of all `rows`, or of `count` batches taken evenly."""
+        total = -(-rows // self.batch_size)
+        count = total if count is None else min(count, total)
+        numbers = tf.data.Dataset.from_tensor_slices(np.arange(count) * total // count)
+        return numbered_batches(numbers, lambda n: gather(self._numbers(n)), self._specs())
+
+    def _numbers(self, batch: int) -> np.ndarray:
+        return int(batch) * self.batch_size + np.arange(self.batch_size)
+
+    def _draw(self, epoch: int) -> np.ndarray:
+        raise NotImplementedError
+
+    def _gather(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        raise NotImplementedError
+
+    def _specs(self) -> dict[str, tf.TensorSpec]:
+        raise NotImplementedError

@@ -70,7 +70,9 @@ class ElmoConfig(TrainingConfig, RematConfig, StartConfig, WordTextConfig):
     samples: int = option(
         8192, "words in the sampled softmax; 0: all, always", at_least=0, group="model"
     )
-    window: int = option(20, "words of back-propagation", group="text", record="training")
+    window: int = option(
+        20, "words of back-propagation", at_least=1, group="text", record="training"
+    )
     reset: str = option(
         "never", "where the LSTM state, which goes on from window to window, is zeroed",
         choices=("never", "document", "sentence"), group="text", record="training",

@@ -92,12 +92,12 @@ def training_documents(config: Any, paragraphs: bool) -> Iterator[list[str]]:
 
 def gpt_examples(config: Any) -> tuple[Vocabulary, dict[str, Any], Any]:
     """Return the vocabulary, the settings and the recipe of windows of text."""
-    from tfnlp.data.pretraining.token_stream import check_windows
+    from tfnlp.data.numbered import check_seed
     from tfnlp.data.shards.recipes import WindowRecipe
     from tfnlp.families.token_text import newline_id
     from tfnlp.text import gpt_tokenizer, read_bpe
 
-    check_windows(config.seq_length, config.seed)
+    check_seed(config.seed)
     pair = bpe_vocabulary(
         config,
         lambda: ("\n".join(document) + "\n" for document in training_documents(config, True)),

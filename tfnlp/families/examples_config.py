@@ -17,7 +17,7 @@ class ExamplesConfig(TextConfig):
     """Raw text to shards of training examples, by an Apache Beam pipeline."""
 
     vocab_size: int = option(8000, "size of the vocabulary if it is built", group="text")
-    seq_length: int = option(128, "tokens an example", group="text")
+    seq_length: int = option(128, "tokens an example", at_least=1, group="text")
     seed: int = option(0, "of the examples; training uses it", group="text")
     epochs: int = option(4, "times through the text, each drawn afresh", at_least=1, group="text")
     shards: int | None = option(

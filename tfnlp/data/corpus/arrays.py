@@ -145,11 +145,7 @@ class GrowingWords:
 
 
 def read_arrays(folder: str) -> dict[str, Any]:
-    """Return what an `ArrayFolder` wrote; the arrays are mapped, not read.
-
-    Raises:
-        OSError: a file is missing or has another size.
-    """
+    """Return what an `ArrayFolder` wrote; the arrays are mapped, not read."""
     with open(os.path.join(folder, _META), encoding="utf-8") as file:
         described = json.load(file)
     found = {}
@@ -182,6 +178,12 @@ def chunks(array: np.ndarray, size: int = CHUNK) -> Iterator[np.ndarray]:
     """Yield an array in parts of `size` rows."""
     for start in range(0, len(array), size):
         yield array[start : start + size]
+
+
+def ranges(array: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the parts of an array from `starts` [N] on with `lengths` [N], joined."""
+    before = np.cumsum(lengths) - lengths
+    return array[np.repeat(starts - before, lengths) + np.arange(lengths.sum())]
 
 
 def int32_checksum(array: np.ndarray) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.cooccurrence import Cooccurrences
+from tfnlp.data.numbered import numbered_batches
 
 _CHUNK = 1 << 16  # cells that are read and shuffled together
 _BATCHES = 8  # per call of Python
@@ -30,20 +31,11 @@ class CooccurrenceBatches:
         batch_size: B, over all devices.
         scale: what the X_ij are multiplied by.
         seed: int in [0, 2^63).
-
-    Raises:
-        ValueError: an argument out of its range.
     """
 
     def __init__(
         self, cells: Cooccurrences, *, batch_size: int, scale: float = 1.0, seed: int = 0
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        if not scale > 0:
-            raise ValueError(f"scale must be above 0; got {scale}")
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
         self.cells, self.batch_size, self.scale, self.seed = cells, batch_size, scale, seed
         self.num_cells = len(cells.rows)
         self._order = functools.lru_cache(maxsize=2)(self._draw)
@@ -72,12 +64,7 @@ class CooccurrenceBatches:
 
         Args:
             count: largest number of batches, the first ones; None: all.
-
-        Raises:
-            ValueError: a count below 1.
         """
-        if count is not None and count < 1:
-            raise ValueError(f"count must be None, 1 or more; got {count}")
         total = -(-self.num_cells // self.batch_size)
         numbers = tf.data.Dataset.range(total if count is None else min(count, total))
         return self._dataset(numbers, self._evaluation_batch, [])
@@ -138,19 +125,10 @@ class CooccurrenceBatches:
         lead: list[int],
     ) -> tf.data.Dataset:
         """Return the dataset of `function(number)`: arrays `[*lead, B]`."""
-        names = ("input_word_ids", "context_ids", "counts")
-
-        @tf.autograph.experimental.do_not_convert
-        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
-            values = tf.numpy_function(
-                lambda number: list(function(int(number)).values()),
-                [number],
-                [tf.int32, tf.int32, tf.float32],
-                stateful=False,
-            )
-            return {
-                name: tf.ensure_shape(value, [*lead, self.batch_size])
-                for name, value in zip(names, values, strict=True)
-            }
-
-        return numbers.map(element, num_parallel_calls=1, deterministic=True).prefetch(2)
+        shape = [*lead, self.batch_size]
+        specs = {
+            "input_word_ids": tf.TensorSpec(shape, tf.int32),
+            "context_ids": tf.TensorSpec(shape, tf.int32),
+            "counts": tf.TensorSpec(shape, tf.float32),
+        }
+        return numbered_batches(numbers, function, specs, parallel=1)

@@ -17,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.lm_corpus import LanguageModelCorpus
+from tfnlp.data.numbered import numbered_batches
 
 RESETS = ("never", "document", "sentence")
 
@@ -59,22 +60,13 @@ class LanguageModelWindows:
         seed: int = 0,
         reset: str = "never",
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        if window < 1:
-            raise ValueError(f"window must be 1 or more; got {window}")
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
         if reset not in RESETS:
             raise ValueError(f"reset must be one of {', '.join(RESETS)}; got {reset!r}")
         total = corpus.num_tokens
         if total < batch_size * window:
-            fits = [f"window={total // batch_size}"] if total >= batch_size else []
-            fits += [f"batch_size={total // window}"] if total >= window else []
-            fits = " or ".join(fits) or f"batch_size=1 and window={total}"
             raise ValueError(
                 f"the corpus has {total} targets, too few for one batch of {batch_size} rows "
-                f"(batch_size) x {window} places (window); at most {fits} would fit"
+                f"(batch_size) x {window} places (window)"
             )
         self.corpus = corpus
         self.batch_size = batch_size
@@ -118,8 +110,6 @@ class LanguageModelWindows:
         Returns:
             A finite dataset of known cardinality, the same at every call; shapes are static.
         """
-        if count is not None and count < 1:
-            raise ValueError(f"count must be None, 1 or more; got {count}")
         total = -(-self._evaluation_row // self.window)
         numbers = tf.data.Dataset.range(total if count is None else min(count, total))
         return self._dataset(numbers, self._evaluation_batch)
@@ -131,11 +121,11 @@ class LanguageModelWindows:
 
     def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
         """Return batch `number` of the evaluation."""
-        within = int(number) * self.window + np.arange(self.window + 1)  # [T + 1]
+        within = number * self.window + np.arange(self.window + 1)  # [T + 1]
         rows = np.arange(self.batch_size)[:, np.newaxis]
         places = rows * self._evaluation_row + within  # [B, T + 1]
         real = ((within < self._evaluation_row) & (places < self.num_tokens))[:, :-1]  # [B, T]
-        batch = self._gather(places % self.num_tokens, first=int(number) == 0)
+        batch = self._gather(places % self.num_tokens, first=number == 0)
         for name, value in batch.items():
             value[~real] = False if name == "resets" else self.corpus.end_id
         return {**batch, "weights": real.astype(np.float32)}
@@ -170,17 +160,8 @@ class LanguageModelWindows:
     def _dataset(
         self, numbers: tf.data.Dataset, make: Callable[[int], dict[str, np.ndarray]]
     ) -> tf.data.Dataset:
-        """Return the dataset of `make(number)`."""
-        example = make(0)
-        names, types = list(example), [value.dtype for value in example.values()]
-
-        @tf.autograph.experimental.do_not_convert
-        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
-            values = tf.numpy_function(
-                lambda number: [make(number)[name] for name in names], [number], types, False
-            )
-            shape = [self.batch_size, self.window]
-            return {n: tf.ensure_shape(v, shape) for n, v in zip(names, values, strict=True)}
-
-        batches = numbers.map(element, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return batches.prefetch(tf.data.AUTOTUNE)
+        shape = [self.batch_size, self.window]
+        specs = {
+            name: tf.TensorSpec(shape, tf.as_dtype(value.dtype)) for name, value in make(0).items()
+        }
+        return numbered_batches(numbers, make, specs, parallel=tf.data.AUTOTUNE)

@@ -3,17 +3,14 @@
 As `MaskedWindows`, but no row crosses the end of a document within a sequence.
 """
 
-from typing import Any
+import functools
 
 import numpy as np
-import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.masked_rows import MaskedRows
+from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 from tfnlp.data.pretraining.masked_windows import fill_windows
 from tfnlp.data.pretraining.packed_rows import PackedRows
-from tfnlp.data.pretraining.packing import Masker
-from tfnlp.data.pretraining.sentence_pairs import check_ids
 
 
 class MaskedDocuments(MaskedRows):
@@ -29,72 +26,28 @@ class MaskedDocuments(MaskedRows):
         sequence_ids  int32  [B, T]  the document's number in its row from 1 on, 0 for padding
 
     Args:
-        corpus: the text.
-        tokenizer: see `MaskedWindows`.
-        batch_size: B, over all devices.
-        seq_length: T, 8 or more.
-        max_predictions: P, at most T.
-        seed: int in [0, 2^31).
-        mask_rate: fraction of the tokens to predict.
-        whole_word: mask all pieces of a word or none.
+        those of `MaskedRows`.
 
     Raises:
-        ValueError: an argument out of its range, or a corpus with ids of another tokenizer.
+        ValueError: as `MaskedRows`.
     """
 
-    def __init__(
-        self,
-        corpus: TokenizedCorpus,
-        tokenizer: Any,
-        *,
-        batch_size: int,
-        seq_length: int = 128,
-        max_predictions: int = 20,
-        seed: int = 0,
-        mask_rate: float = 0.15,
-        whole_word: bool = False,
-    ) -> None:
-        self._mask = Masker(
-            tokenizer,
-            batch_size=batch_size,
-            seq_length=seq_length,
-            max_predictions=max_predictions,
-            seed=seed,
-            mask_rate=mask_rate,
-            whole_word=whole_word,
-        )
-        check_ids(corpus, tokenizer)
-        self.corpus, self.seq_length = corpus, seq_length
-        self._special = [int(tokenizer.cls_id), int(tokenizer.sep_id), int(tokenizer.pad_id)]
-        self._bounds = _cut(corpus, seq_length - 2)  # [N + 1], tokens
-        self._lengths = np.diff(self._bounds) + 2
-        self._rows = PackedRows(self._lengths, seq_length)
-        specs = [tf.TensorSpec([batch_size, seq_length], tf.int32)] * 2
-        super().__init__(self._rows.count, batch_size, seed, specs, self._masked)
+    packed = True
 
-    def _values(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return ids and numbers of sequences, int32 `[B, T]`, before masks."""
-        sequence, within, sequence_ids = self._rows.places(numbers)  # [B, T] each
-        first, last = within == 0, within == self._lengths[sequence] - 1
-        inside = (sequence_ids > 0) & ~first & ~last
-        at = np.where(inside, self._bounds[sequence] + within - 1, 0)
-        cls_id, sep_id, pad_id = self._special
-        ids = np.where(inside, self.corpus.tokens[at], np.where(first, cls_id, sep_id))
-        ids = np.where(sequence_ids > 0, ids, pad_id)
-        return ids.astype(np.int32), sequence_ids.astype(np.int32)
+    @functools.cached_property
+    def _sequences(self) -> tuple[np.ndarray, PackedRows]:
+        """The documents, cut where they are too long, and the rows that they share."""
+        documents = _cut(self.corpus, self.seq_length - 2)
+        lengths = documents[:, 1] - documents[:, 0] + 2
+        return documents, PackedRows(lengths, self.seq_length)
 
-    def _masked(
-        self, ids: tf.Tensor, sequence_ids: tf.Tensor, step: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Return the batch."""
-        real, (cls_id, sep_id, _) = sequence_ids > 0, self._special
-        is_token = real & (ids != cls_id) & (ids != sep_id)
-        masked = self._mask(ids, is_token, real, step)
-        return {**masked, "input_type_ids": tf.zeros_like(ids), "sequence_ids": sequence_ids}
+    def _draw(self, epoch: int) -> Epoch:
+        documents, rows = self._sequences
+        return Epoch(self._shuffled(rows.count, epoch), documents, rows)
 
 
 def _cut(corpus: TokenizedCorpus, space: int) -> np.ndarray:
-    """Return where sequences begin, and the end of the last one: int64 `[N + 1]`, tokens."""
+    """Return the parts of documents as ranges of tokens, int64 `[N, 2]`."""
     starts, documents = np.asarray(corpus.sentence_starts), np.asarray(corpus.document_starts)
     bounds = starts[documents]  # [D + 1]
     more = []
@@ -102,4 +55,5 @@ def _cut(corpus: TokenizedCorpus, space: int) -> np.ndarray:
         lengths = np.diff(starts[documents[number] : documents[number + 1] + 1])
         windows = fill_windows(lengths, np.zeros(len(lengths), bool), space, 0)
         more.append(bounds[number] + windows.starts[1:])
-    return np.unique(np.concatenate([bounds, *more])).astype(np.int64)
+    bounds = np.unique(np.concatenate([bounds, *more])).astype(np.int64)
+    return np.stack([bounds[:-1], bounds[1:]], axis=1)

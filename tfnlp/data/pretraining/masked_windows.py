@@ -6,17 +6,15 @@ fairseq, the windows of all epochs are the same; their order is drawn anew in ea
 masks in each step. A sentence that is longer than a row is cut into several.
 """
 
+import functools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.pretraining.masked_rows import MaskedRows
-from tfnlp.data.pretraining.packing import WindowPacker
-from tfnlp.data.pretraining.sentence_pairs import check_ids
+from tfnlp.data.pretraining.masked_rows import Epoch, MaskedRows
 
 _BLOCK = 1 << 16  # sentences that are processed at once
 
@@ -63,18 +61,6 @@ def fill_windows(lengths: np.ndarray, first: np.ndarray, space: int, used: int) 
     return Windows(starts[visited], int(filled[-1] - filled[last] - before[last]))
 
 
-def with_separators(tokens: np.ndarray, documents: np.ndarray, sep_id: int) -> np.ndarray:
-    """Return the tokens of a window with separators before the documents that begin within it.
-
-    Args:
-        tokens: int [N].
-        documents: int64 [D], where documents begin among the tokens; only those inside matter.
-        sep_id: the separator.
-    """
-    inside = documents[(documents > 0) & (documents < len(tokens))]
-    return np.insert(tokens.astype(np.int32, copy=False), inside, sep_id)
-
-
 class MaskedWindows(MaskedRows):
     """Batches of packed windows `[CLS] sentences [SEP]`, a pure function of (corpus, seed, step).
 
@@ -89,72 +75,46 @@ class MaskedWindows(MaskedRows):
         masked_lm_weights    float32 [B, P]  1 for used positions, else 0
 
     Args:
-        corpus: the text.
-        tokenizer: that of the corpus, a sentence tokenizer: has `pad_id`, `unk_id`, `cls_id`,
-            `sep_id`, `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
-        batch_size: B, over all devices.
-        seq_length: T, 8 or more.
-        max_predictions: P, at most T.
-        seed: int in [0, 2^31).
-        mask_rate: fraction of the tokens to predict.
-        whole_word: mask all pieces of a word or none.
+        those of `MaskedRows`; the tokenizer is one of sentences.
 
     Raises:
-        ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
+        ValueError: as `MaskedRows`.
     """
 
-    random_share = 0.0  # of second segments; there are none
-
-    def __init__(
-        self,
-        corpus: TokenizedCorpus,
-        tokenizer: Any,
-        *,
-        batch_size: int,
-        seq_length: int = 128,
-        max_predictions: int = 20,
-        seed: int = 0,
-        mask_rate: float = 0.15,
-        whole_word: bool = False,
-    ) -> None:
-        pack = WindowPacker(
-            tokenizer,
-            batch_size=batch_size,
-            seq_length=seq_length,
-            max_predictions=max_predictions,
-            seed=seed,
-            mask_rate=mask_rate,
-            whole_word=whole_word,
-        )
-        check_ids(corpus, tokenizer)
-        self.corpus, self.seq_length = corpus, seq_length
-        self._sep_id = int(tokenizer.sep_id)
-        self._bounds = self._fill()  # [W + 1], tokens
-        self._documents = np.asarray(corpus.sentence_starts)[corpus.document_starts[:-1]]
-        specs = [tf.TensorSpec([None], tf.int32), tf.TensorSpec([batch_size], tf.int64)]
-        super().__init__(len(self._bounds) - 1, batch_size, seed, specs, pack)
-
-    def window(self, number: int) -> np.ndarray:
-        """Return the tokens of a window with its separators, without [CLS] and the last [SEP]."""
-        start, end = self._bounds[number : number + 2].tolist()
-        first, last = np.searchsorted(self._documents, [start, end])
-        documents = self._documents[first:last] - start
-        return with_separators(self.corpus.tokens[start:end], documents, self._sep_id)
-
-    def _values(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the tokens of windows, int32 [N], and their lengths, int64 [B]."""
-        windows = [self.window(number) for number in numbers]
-        return np.concatenate(windows), np.array([len(w) for w in windows], np.int64)
-
-    def _fill(self) -> np.ndarray:
-        """Return where the windows begin, and the end of the last one: int64 [W + 1], tokens."""
+    @functools.cached_property
+    def _windows(self) -> np.ndarray:
+        """The windows as ranges of tokens, int64 [W, 2]."""
         bounds, used = GrowingArray(np.int64), 0
         for start, lengths, first in _blocks(self.corpus):
             windows = fill_windows(lengths, first, self.seq_length - 2, used)
             bounds.append(start + windows.starts)
             used = windows.used
         bounds.append(np.array([self.corpus.num_tokens], np.int64))
-        return bounds.finish()
+        bounds = bounds.finish()
+        return np.stack([bounds[:-1], bounds[1:]], axis=1)
+
+    @functools.cached_property
+    def _documents(self) -> np.ndarray:
+        """Where documents begin, int64 [D], tokens."""
+        return np.asarray(self.corpus.sentence_starts)[self.corpus.document_starts[:-1]]
+
+    def window(self, number: int) -> np.ndarray:
+        """Return the tokens of a window with its separators, without [CLS] and the last [SEP]."""
+        return self._separated(*self._windows[number].tolist())
+
+    def _draw(self, epoch: int) -> Epoch:
+        return Epoch(self._shuffled(len(self._windows), epoch), self._windows)
+
+    def _tokens(self, sequences: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        windows = [self._separated(start, end) for start, end in sequences.tolist()]
+        lengths = np.array([[len(window)] for window in windows])
+        return np.concatenate(windows), lengths, np.zeros(len(windows), np.int64)
+
+    def _separated(self, start: int, end: int) -> np.ndarray:
+        first, last = np.searchsorted(self._documents, [start, end])
+        documents = self._documents[first:last] - start
+        tokens = self.corpus.tokens[start:end].astype(np.int32, copy=False)
+        return np.insert(tokens, documents[documents > 0], int(self.tokenizer.sep_id))
 
 
 def _blocks(corpus: TokenizedCorpus) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

@@ -1,18 +1,16 @@
 """Documents kept apart in rows of several, for left-to-right language models."""
 
-import functools
+from collections.abc import Callable
 
 import numpy as np
-import tensorflow as tf
 
-from tfnlp.data.numbered import numbered_batches
 from tfnlp.data.pretraining.packed_rows import PackedRows, Sequences, cut_documents
-from tfnlp.data.pretraining.token_stream import check_windows, window_keys
+from tfnlp.data.pretraining.token_stream import StreamRows
 
 _BLOCK = 1 << 24  # tokens that are searched at once
 
 
-class PackedDocuments:
+class PackedDocuments(StreamRows):
     """Rows of T tokens with the documents of a stream side by side, each on its own.
 
     A model that is built with `packed=True` keeps their attention apart and counts their positions
@@ -39,87 +37,36 @@ class PackedDocuments:
             `end_id`.
     """
 
+    names = ("input_word_ids", "input_mask", "sequence_ids", "targets", "weights")
+
     def __init__(
         self, stream: np.ndarray, end_id: int, *, batch_size: int, window: int, seed: int = 0
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        check_windows(window, seed)
+        super().__init__(stream, batch_size=batch_size, window=window, seed=seed)
         if len(stream) < 2 or not stream[0] == stream[-1] == end_id:
             raise ValueError(f"stream must begin and end with end_id={end_id}; see token_stream")
-        self.stream, self.batch_size, self.window, self.seed = stream, batch_size, window, seed
         self._bounds = _places_of(stream, end_id)
-        self._train = self._packed(window)
-        self._order = functools.lru_cache(maxsize=2)(self._draw)
+        self._training = self._packed(window)
+        self.rows_per_epoch = self._training[1].count
 
-    @property
-    def rows_per_epoch(self) -> int:
-        """Rows of an epoch."""
-        return self._train[1].count
+    def _draw(self, epoch: int) -> np.ndarray:
+        return self._shuffled(epoch)
 
-    @property
-    def steps_per_epoch(self) -> float:
-        """Rows of an epoch divided by the batch size."""
-        return self.rows_per_epoch / self.batch_size
-
-    def batch(self, step: int) -> dict[str, np.ndarray]:
-        """Return the batch of a step, see the class."""
-        places = int(step) * self.batch_size + np.arange(self.batch_size)
-        epochs, places = np.divmod(places, self.rows_per_epoch)
-        rows = [self._order(int(e))[p] for e, p in zip(epochs, places, strict=True)]
-        return self._gather(*self._train, np.array(rows))
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`."""
-        numbers = tf.data.Dataset.range(first_step, tf.int64.max)
-        return numbered_batches(numbers, self.batch, self._specs())
-
-    def evaluation_batches(
-        self, count: int | None = None, stride: int | None = None
-    ) -> tf.data.Dataset:
-        """Return every token but the first once as a target, the same batches at every call.
-
-        Args:
-            count: largest number of batches, taken evenly from the text; None: all.
-            stride: tokens from one part of a document that is longer than T to the next, of which
-                only targets that are not in the part before count; None: T.
-
-        Raises:
-            ValueError: a count or a stride out of its range.
-        """
-        if count is not None and count < 1:
-            raise ValueError(f"count must be None, 1 or more; got {count}")
-        stride = self.window if stride is None else stride
-        if not 1 <= stride <= self.window:
-            raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")
-        packed = self._train if stride == self.window else self._packed(stride)
-        total = -(-packed[1].count // self.batch_size)
-        chosen = np.arange(total)
-        if count is not None and count < total:
-            chosen = np.arange(count) * total // count
-
-        def batch(number: int) -> dict[str, np.ndarray]:
-            rows = int(number) * self.batch_size + np.arange(self.batch_size)
-            return self._gather(*packed, rows)
-
-        numbers = tf.data.Dataset.from_tensor_slices(chosen)
-        return numbered_batches(numbers, batch, self._specs())
+    def _evaluation(self, stride: int) -> tuple[int, Callable[[np.ndarray], dict]]:
+        packed = self._packed(stride)
+        return packed[1].count, lambda rows: self._gather(rows, packed)
 
     def _packed(self, stride: int) -> tuple[Sequences, PackedRows]:
         """Return the parts of documents and their rows."""
         sequences = cut_documents(self._bounds[:-1], self._bounds[1:], self.window, stride)
         return sequences, PackedRows(sequences.lengths, self.window)
 
-    def _draw(self, epoch: int) -> np.ndarray:
-        """Return the rows of an epoch in their order."""
-        keys = window_keys(0, self.rows_per_epoch, self.seed, epoch)
-        return np.argsort(keys, kind="stable")
-
     def _gather(
-        self, sequences: Sequences, packed: PackedRows, rows: np.ndarray
+        self, rows: np.ndarray, packed: tuple[Sequences, PackedRows] | None = None
     ) -> dict[str, np.ndarray]:
-        """Return rows; those after the last one are padding."""
-        sequence, within, sequence_ids = packed.places(rows)  # [B, T] each
+        """Return rows of `packed`, or of training; those after the last one are padding."""
+        sequences, places = packed or self._training
+        sequence, within, sequence_ids = places.places(rows)  # [B, T] each
         real = sequence_ids > 0
         at = np.where(real, sequences.starts[sequence] + within, 0)
         counted = real & (within >= sequences.known[sequence])
@@ -129,15 +76,6 @@ class PackedDocuments:
             "sequence_ids": sequence_ids.astype(np.int32),
             "targets": np.where(real, self.stream[at + 1], 0).astype(np.int32),
             "weights": counted.astype(np.float32),
-        }
-
-    def _specs(self) -> dict[str, tf.TensorSpec]:
-        names = ("input_word_ids", "input_mask", "sequence_ids", "targets", "weights")
-        return {
-            name: tf.TensorSpec(
-                [self.batch_size, self.window], tf.float32 if name == "weights" else tf.int32
-            )
-            for name in names
         }
 
 

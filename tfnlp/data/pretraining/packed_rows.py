@@ -1,4 +1,4 @@
-"""Sequences in rows of a fixed length, several in a row: which go together, and where they are.
+"""Which sequences share a row of a fixed length, and where they are in it.
 
 First fit, the longest first, among sequences that are near each other in the text (Krell et al.
 2021, "Efficient sequence packing without cross-contamination", section 3).
@@ -7,6 +7,8 @@ First fit, the longest first, among sequences that are near each other in the te
 from typing import NamedTuple
 
 import numpy as np
+
+from tfnlp.data.corpus.arrays import ranges
 
 NEAR = 1024  # sequences that rows are filled from at once
 
@@ -25,17 +27,14 @@ class Sequences(NamedTuple):
     known: np.ndarray
 
 
-def cut_documents(
-    starts: np.ndarray, ends: np.ndarray, space: int, stride: int | None = None
-) -> Sequences:
+def cut_documents(starts: np.ndarray, ends: np.ndarray, space: int, stride: int) -> Sequences:
     """Cut documents that are longer than a row.
 
     Args:
         starts, ends: int64 `[D]`, of the documents; none is empty.
         space: places of a row.
-        stride: places from one part of a document to the next; None: `space`.
+        stride: places from one part of a document to the next, up to `space`.
     """
-    stride = space if stride is None else stride
     sizes = ends - starts
     counts = 1 + np.maximum(0, -((space - sizes) // stride))
     document = np.repeat(np.arange(len(sizes)), counts)
@@ -109,20 +108,23 @@ class PackedRows:
         self.count = len(self._starts) - 1
         self.most = int(np.diff(self._starts).max(initial=0))
 
-    def places(self, rows: np.ndarray) -> Places:
-        """Return what is in rows.
+    def members(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sequences of rows, one after the other, and how many each row has.
 
         Args:
             rows: int `[B]`; those from R on are empty.
         """
+        starts, ends = (self._starts[np.minimum(rows + n, self.count)] for n in (0, 1))
+        return ranges(self._order, starts, ends - starts), ends - starts
+
+    def places(self, rows: np.ndarray) -> Places:
+        """Return what is at the places of rows, see `members`."""
+        members, counts = self.members(rows)
+        lengths = self._lengths[members]
+        numbers = np.arange(len(members)) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        used = np.bincount(np.repeat(np.arange(len(rows)), counts), lengths, len(rows))
         found = np.zeros((3, len(rows), self._space), np.int64)
-        for place, row in enumerate(rows.tolist()):
-            if row >= self.count:
-                continue
-            members = self._order[self._starts[row] : self._starts[row + 1]]
-            lengths = self._lengths[members]
-            end, ends = lengths.sum(), np.cumsum(lengths)
-            found[0, place, :end] = np.repeat(members, lengths)
-            found[1, place, :end] = np.arange(end) - np.repeat(ends - lengths, lengths)
-            found[2, place, :end] = np.repeat(np.arange(1, len(members) + 1), lengths)
+        real = np.arange(self._space) < used[:, np.newaxis]  # [B, T]
+        found[:, real] = np.repeat(members, lengths), within, np.repeat(numbers, lengths)
         return Places(*found)

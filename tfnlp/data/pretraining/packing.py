@@ -1,22 +1,27 @@
-"""Tokens to masked batches in the TensorFlow graph: sentence pairs and windows of sentences."""
+"""Tokens to rows of masked sequences, in the TensorFlow graph."""
 
 from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.data.pretraining.pair_sampling import LABELS
+from tfnlp.data.numbered import check_seed
 from tfnlp.text.masking import mask_tokens
 
 _SPECIAL = ("pad", "unk", "cls", "sep", "mask")  # never a random replacement
 
 
-class Masker:
-    """A function that masks packed rows with (seed, step).
+class RowPacker:
+    """A function that packs sequences into rows and masks them with (seed, step).
 
-    Its arguments are those of `SentencePairs`.
+    A sequence is `[CLS] A [SEP]` or, of two segments, `[CLS] A [SEP] B [SEP]`. A row of T places
+    has one sequence, or several if `packed`; padding is on the right.
 
-    Raises:
-        ValueError: an argument out of its range.
+    Args:
+        tokenizer: see `MaskedRows`.
+        batch_size, seq_length, max_predictions, seed, mask_rate, whole_word: see `MaskedRows`.
+        segments: S, 1 or 2.
+        label: the batch's name of the labels, which ends in `_labels`; None: there are none.
+        packed: whether rows have several sequences.
     """
 
     def __init__(
@@ -29,148 +34,121 @@ class Masker:
         seed: int,
         mask_rate: float,
         whole_word: bool,
+        segments: int = 1,
+        label: str | None = None,
+        packed: bool = False,
     ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         check_rows(seq_length, seed)
         if not 1 <= max_predictions <= seq_length:
             raise ValueError(
                 f"max_predictions must lie in [1, seq_length={seq_length}]; got {max_predictions}"
             )
-        if not 0 < mask_rate <= 1:
-            raise ValueError(f"mask_rate must lie in (0, 1]; got {mask_rate}")
-        self.tokenizer = tokenizer
-        self.seq_length = seq_length
-        self.max_predictions = max_predictions
-        self.seed = seed
-        self.mask_rate = mask_rate
-        self.whole_word = whole_word
-
-    def __call__(
-        self, ids: tf.Tensor, is_token: tf.Tensor, is_real: tf.Tensor, step: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Return the masked ids, the answers and the mask of real places.
-
-        Args:
-            ids: int32 [B, T].
-            is_token: bool [B, T], what may be masked.
-            is_real: bool [B, T], False for padding.
-            step: int64.
-        """
-        tokenizer = self.tokenizer
-        masked = mask_tokens(
-            ids,
-            is_token,
-            tf.stack([self.seed, tf.cast(step, tf.int32)]),
-            mask_id=tokenizer.mask_id,
-            vocab_size=tokenizer.vocab_size,
-            random_floor=[getattr(tokenizer, f"{name}_id") for name in _SPECIAL],
-            max_predictions=self.max_predictions,
-            rate=self.mask_rate,
-            is_continuation=tokenizer.is_continuation if self.whole_word else None,
-        )
-        return {**masked, "input_mask": tf.cast(is_real, tf.int32)}
-
-
-class PairPacker:
-    """A function that packs pairs as `[CLS] A [SEP] B [SEP]` and masks them with (seed, step).
-
-    Args:
-        tokenizer: see `SentencePairs`.
-        second: see `SentencePairs`; decides the name of the labels.
-        arguments: of `Masker`.
-
-    Raises:
-        ValueError: an argument out of its range, or a tokenizer that separates segments otherwise.
-    """
-
-    def __init__(self, tokenizer: Any, second: str = "random", **arguments: Any) -> None:
-        if getattr(tokenizer, "separators", 1) != 1:
+        if segments == 2 and getattr(tokenizer, "separators", 1) != 1:
             raise ValueError(
                 "tokenizer puts several tokens between two segments; use windows of sentences "
                 "(MaskedWindows)"
             )
-        self.tokenizer, self.label = tokenizer, LABELS[second]
-        self.mask = Masker(tokenizer, **arguments)
-
-    def __call__(self, tokens: tf.Tensor, rows: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the batch.
-
-        Args:
-            tokens: int32 [N], of which A and B are ranges.
-            rows: int64 [B, 6], as in `SentencePairs.plan`.
-            step: int64.
-        """
-        a_start, a_end, b_start, b_end, label, _ = tf.split(rows, 6, axis=1)  # [B, 1] each
-        place = tf.range(self.mask.seq_length, dtype=tf.int64)[tf.newaxis]  # [1, T]
-        first_sep = 1 + a_end - a_start
-        last_sep = 1 + first_sep + b_end - b_start
-        in_a = (place >= 1) & (place < first_sep)  # [B, T]
-        in_b = (place > first_sep) & (place < last_sep)
-        is_token = in_a | in_b
-        shift = tf.where(in_a, a_start - 1, b_start - first_sep - 1)
-        ids = _placed(self.tokenizer, tokens, is_token, place + shift, place, last_sep)
-        batch = {
-            **self.mask(ids, is_token, place <= last_sep, step),
-            "input_type_ids": tf.cast((place > first_sep) & (place <= last_sep), tf.int32),
+        self.tokenizer, self._seed = tokenizer, seed
+        self._size, self._length, self._segments = batch_size, seq_length, segments
+        self._label, self._packed = label, packed
+        self._masking = {
+            "mask_id": tokenizer.mask_id,
+            "vocab_size": tokenizer.vocab_size,
+            "random_floor": [getattr(tokenizer, f"{name}_id") for name in _SPECIAL],
+            "max_predictions": max_predictions,
+            "rate": mask_rate,
+            "is_continuation": tokenizer.is_continuation if whole_word else None,
         }
-        if self.label is not None:
-            batch[self.label] = tf.cast(label[:, 0], tf.int32)
-        return batch
-
-
-class WindowPacker:
-    """A function that packs windows as `[CLS] tokens [SEP]` and masks them with (seed, step).
-
-    Separators within a window, which are at the ends of documents, are not masked.
-
-    Args:
-        tokenizer: see `MaskedWindows`.
-        arguments: of `Masker`.
-
-    Raises:
-        ValueError: an argument out of its range.
-    """
-
-    def __init__(self, tokenizer: Any, **arguments: Any) -> None:
-        self.tokenizer, self.mask = tokenizer, Masker(tokenizer, **arguments)
 
     def __call__(
-        self, tokens: tf.Tensor, lengths: tf.Tensor, step: tf.Tensor
+        self,
+        tokens: tf.Tensor,
+        lengths: tf.Tensor,
+        counts: tf.Tensor,
+        labels: tf.Tensor,
+        step: tf.Tensor,
     ) -> dict[str, tf.Tensor]:
         """Return the batch.
 
+        Separators within a segment, which are at the ends of documents, are not masked.
+
         Args:
-            tokens: int32 [N], those of all windows, one after the other.
-            lengths: int64 [B], of the windows, without [CLS] and the last [SEP].
+            tokens: int32 [N], those of all segments, one after the other.
+            lengths: int64 [M, S], tokens of the segments of each sequence.
+            counts: int64 [B], sequences of each row, 1 or more.
+            labels: int64 [M].
             step: int64.
         """
-        place = tf.range(self.mask.seq_length, dtype=tf.int64)[tf.newaxis]  # [1, T]
-        starts = tf.cumsum(lengths, exclusive=True)[:, tf.newaxis]  # [B, 1]
-        last_sep = 1 + lengths[:, tf.newaxis]
-        inside = (place >= 1) & (place < last_sep)  # [B, T]
-        ids = _placed(self.tokenizer, tokens, inside, starts + place - 1, place, last_sep)
-        is_token = inside & (ids != self.tokenizer.sep_id)
-        masked = self.mask(ids, is_token, place <= last_sep, step)
-        return {**masked, "input_type_ids": tf.zeros_like(ids)}
+        length, tokenizer = self._length, self.tokenizer
+        sizes = 1 + tf.reduce_sum(lengths + 1, axis=1)  # [M], places of each sequence
+        before = tf.cumsum(sizes, exclusive=True)
+        first = tf.cumsum(counts, exclusive=True)  # [B], number of the first sequence of each row
+        row = tf.repeat(tf.range(self._size, dtype=tf.int64), counts)  # [M]
+        column = before - tf.gather(before, tf.gather(first, row))  # [M], of each [CLS]
+        begins = row * length + column
 
+        # For each place [B, T]: the sequence, where it is in it, and its token.
+        places = self._size * length
+        sequence = tf.cumsum(tf.scatter_nd(begins[:, None], tf.ones_like(begins), [places])) - 1
+        within = tf.range(places, dtype=tf.int64) - tf.gather(begins, sequence)
+        sequence, within = (tf.reshape(x, [self._size, length]) for x in (sequence, within))
+        real = within < tf.gather(sizes, sequence)
+        offset = within - 1  # from the first token of the segment
+        position, inside = tf.zeros_like(offset), tf.zeros_like(real)
+        types = tf.zeros_like(real)
+        starts = tf.reshape(
+            tf.cumsum(tf.reshape(lengths, [-1]), exclusive=True), [-1, self._segments]
+        )
+        for segment in range(self._segments):
+            tokens_here = tf.gather(lengths[:, segment], sequence)
+            here = (offset >= 0) & (offset < tokens_here)
+            at = tf.gather(starts[:, segment], sequence) + offset
+            inside, position = inside | here, tf.where(here, at, position)
+            if segment:
+                types = real & (offset >= 0)
+            offset -= tokens_here + 1
+        special = tf.where(within == 0, tokenizer.cls_id, tokenizer.sep_id)
+        ids = tf.where(inside, tf.gather(tokens, position), special)
+        ids = tf.where(real, ids, tokenizer.pad_id)
 
-def _placed(
-    tokenizer: Any,
-    tokens: tf.Tensor,
-    is_token: tf.Tensor,
-    position: tf.Tensor,
-    place: tf.Tensor,
-    last: tf.Tensor,
-) -> tf.Tensor:
-    """Return rows int32 [B, T] of `tokens[position]` where `is_token`, else special tokens.
+        batch = mask_tokens(
+            ids,
+            inside & (ids != tokenizer.sep_id),
+            tf.stack([self._seed, tf.cast(step, tf.int32)]),
+            **self._masking,
+        )
+        batch["input_mask"] = tf.cast(real, tf.int32)
+        batch["input_type_ids"] = tf.cast(types, tf.int32)
+        if self._packed:
+            number = tf.where(real, sequence - first[:, None] + 1, 0)
+            batch["sequence_ids"] = tf.cast(number, tf.int32)
+        if self._label is not None:
+            batch |= self._labelled(column, counts, tf.cast(labels, tf.int32))
+        return batch
 
-    These are [CLS] at place 0, padding after the place `last` and [SEP] elsewhere.
-    """
-    position = tf.where(is_token, position, 0)  # any valid one where there is no token
-    special = tf.where(place > last, tokenizer.pad_id, tokenizer.sep_id)
-    special = tf.where(place == 0, tokenizer.cls_id, special)
-    return tf.where(is_token, tf.gather(tokens, position), special)
+    def _labelled(
+        self, column: tf.Tensor, counts: tf.Tensor, labels: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
+        """Return the labels of the sequences, and if there are several in a row, where these are.
+
+        Args:
+            column: int64 [M], the place of each [CLS] in its row.
+            counts: int64 [B], sequences of each row.
+            labels: int32 [M].
+        """
+        if not self._packed:
+            return {self._label: tf.ensure_shape(labels, [self._size])}
+        slots = self._length // (1 + 2 * self._segments)  # a segment has one token or more
+
+        def in_slots(values: tf.Tensor) -> tf.Tensor:  # [M] -> [B, slots]
+            rows = tf.RaggedTensor.from_row_lengths(values, counts, validate=False)
+            return rows.to_tensor(shape=[self._size, slots])
+
+        return {
+            "first_positions": in_slots(tf.cast(column, tf.int32)),
+            self._label: in_slots(labels),
+            self._label.replace("_labels", "_weights"): in_slots(tf.ones_like(labels, tf.float32)),
+        }
 
 
 def masked_positions(seq_length: int) -> int:
@@ -185,5 +163,4 @@ def check_rows(seq_length: int, seed: int) -> None:
     """Raise a ValueError if no rows can be drawn with these arguments."""
     if seq_length < 8:
         raise ValueError(f"seq_length must be 8 or more, to hold two sentences; got {seq_length}")
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
+    check_seed(seed)

@@ -1,13 +1,12 @@
 """A tokenized corpus as one stream, and windows of it, for left-to-right language models."""
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
-from tfnlp.data.numbered import numbered_batches
+from tfnlp.data.numbered import EpochRows, check_seed
 
 
 def token_stream(corpus: TokenizedCorpus, newline_id: int, end_id: int) -> np.ndarray:
@@ -55,20 +54,8 @@ def stream_part(
     return stream
 
 
-def check_windows(window: int, seed: int) -> None:
-    """Raise a ValueError if no windows can be drawn with these arguments."""
-    if window < 1:
-        raise ValueError(f"window must be 1 or more; got {window}")
-    if not 0 <= seed < 2**31:
-        raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
-
-
 def count_windows(length: int, window: int) -> int:
-    """Return the number of windows in an epoch of a stream, the same for every shift.
-
-    Raises:
-        ValueError: the stream is shorter than a window.
-    """
+    """Return the number of windows in an epoch of a stream, the same for every shift."""
     if length <= window:
         raise ValueError(
             f"the text has {length - 1} tokens, fewer than a window of {window}; give more text "
@@ -95,7 +82,64 @@ def window_keys(first: int, last: int, seed: int, epoch: int) -> np.ndarray:
     return random.random_raw(skip + last - first)[skip:]
 
 
-class TokenWindows:
+class StreamRows(EpochRows):
+    """Rows of T tokens of a stream, and the tokens that follow.
+
+    A subclass also adds `_evaluation(stride)`, the number of rows of an evaluation and the function
+    that takes their numbers to a batch.
+
+    Args:
+        stream: int32 or uint16 `[N]`, see `token_stream`.
+        batch_size: B, over all devices.
+        window: T.
+        seed: int in [0, 2^31).
+    """
+
+    names = ("input_word_ids", "input_mask", "targets", "weights")  # of a batch, [B, T] each
+
+    def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0) -> None:
+        if window < 1:
+            raise ValueError(f"window must be 1 or more; got {window}")
+        check_seed(seed)
+        super().__init__(batch_size, seed)
+        self.stream, self.window = stream, window
+
+    def evaluation_batches(
+        self, count: int | None = None, stride: int | None = None
+    ) -> tf.data.Dataset:
+        """Return every token but the first once as a target, the same batches at every call.
+
+        A text that is longer than T is read in parts `stride` apart, of which only the targets that
+        are not in the part before count: all but the first T targets of the text are predicted from
+        `T - stride + 1` tokens or more.
+
+        Args:
+            count: largest number of batches, taken evenly from the text; None: all.
+            stride: from 1 to T; None: T.
+
+        Raises:
+            ValueError: a stride out of its range.
+        """
+        stride = self.window if stride is None else stride
+        if not 1 <= stride <= self.window:
+            raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")
+        return self._evaluated(*self._evaluation(stride), count)
+
+    def _evaluation(self, stride: int) -> tuple[int, Callable[[np.ndarray], dict]]:
+        raise NotImplementedError
+
+    def _shuffled(self, epoch: int) -> np.ndarray:
+        """Return the numbers of the rows in the order of an epoch."""
+        keys = window_keys(0, self.rows_per_epoch, self.seed, epoch)
+        return np.argsort(keys, kind="stable")
+
+    def _specs(self) -> dict[str, tf.TensorSpec]:
+        shape = [self.batch_size, self.window]
+        types = {"weights": tf.float32}
+        return {name: tf.TensorSpec(shape, types.get(name, tf.int32)) for name in self.names}
+
+
+class TokenWindows(StreamRows):
     """Windows of T tokens and the tokens that follow, a pure function of (stream, seed, step).
 
     Windows follow each other and cross the ends of documents, so that there is no padding. Each
@@ -118,73 +162,26 @@ class TokenWindows:
     """
 
     def __init__(self, stream: np.ndarray, *, batch_size: int, window: int, seed: int = 0) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
-        check_windows(window, seed)
-        self.stream, self.batch_size, self.window, self.seed = stream, batch_size, window, seed
-        self.windows_per_epoch = count_windows(len(stream), window)
-        self._plan = functools.lru_cache(maxsize=2)(self._draw)
+        super().__init__(stream, batch_size=batch_size, window=window, seed=seed)
+        self.rows_per_epoch = self.windows_per_epoch = count_windows(len(stream), window)
 
-    @property
-    def steps_per_epoch(self) -> float:
-        """Windows of an epoch divided by the batch size."""
-        return self.windows_per_epoch / self.batch_size
-
-    def batch(self, step: int) -> dict[str, np.ndarray]:
-        """Return the batch of a step, see the class."""
-        rows = int(step) * self.batch_size + np.arange(self.batch_size)
-        epochs, places = np.divmod(rows, self.windows_per_epoch)
-        starts = [self._plan(int(e))[p] for e, p in zip(epochs, places, strict=True)]
-        return self._gather(np.array(starts), np.ones([self.batch_size, self.window], bool))
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`."""
-        return self._dataset(tf.data.Dataset.range(first_step, tf.int64.max), self.batch)
-
-    def evaluation_batches(
-        self, count: int | None = None, stride: int | None = None
-    ) -> tf.data.Dataset:
-        """Return every token but the first once as a target, in windows `stride` apart.
-
-        With a stride below T, only the last `stride` targets of a window count, but for the first
-        window: all but the first T targets are then predicted from `T - stride + 1` tokens or more.
-
-        Args:
-            count: largest number of batches, taken evenly from the text; None: all.
-            stride: from 1 to T; None: T.
-
-        Raises:
-            ValueError: a count or a stride out of its range.
-        """
-        if count is not None and count < 1:
-            raise ValueError(f"count must be None, 1 or more; got {count}")
-        stride = self.window if stride is None else stride
-        if not 1 <= stride <= self.window:
-            raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")
-        windows = 1 + max(0, -(-(len(self.stream) - 1 - self.window) // stride))
-        total = -(-windows // self.batch_size)
-        chosen = np.arange(total)
-        if count is not None and count < total:
-            chosen = np.arange(count) * total // count
-        function = functools.partial(self._evaluation_batch, stride=stride)
-        return self._dataset(tf.data.Dataset.from_tensor_slices(chosen), function)
-
-    def _evaluation_batch(self, number: int, stride: int) -> dict[str, np.ndarray]:
-        index = int(number) * self.batch_size + np.arange(self.batch_size)
-        starts = index * stride
+    def _evaluation(self, stride: int) -> tuple[int, Callable[[np.ndarray], dict]]:
         within = np.arange(self.window)
-        new = (within >= self.window - stride) | (index == 0)[:, None]  # not in the previous window
-        return self._gather(starts, new)
+
+        def gather(numbers: np.ndarray) -> dict[str, np.ndarray]:
+            new = (within >= self.window - stride) | (numbers == 0)[:, None]
+            return self._gather(numbers * stride, new)
+
+        return 1 + max(0, -(-(len(self.stream) - 1 - self.window) // stride)), gather
 
     def _draw(self, epoch: int) -> np.ndarray:
         """Return the starts of the windows of an epoch, in their order."""
         shift = window_shift(len(self.stream), self.window, self.seed, epoch)
-        keys = window_keys(0, self.windows_per_epoch, self.seed, epoch)
-        return shift + self.window * np.argsort(keys, kind="stable")
+        return shift + self.window * self._shuffled(epoch)
 
-    def _gather(self, starts: np.ndarray, counted: np.ndarray) -> dict[str, np.ndarray]:
-        """Return the windows from `starts` [B]; `counted` is bool [B, T]. The rest is padding."""
-        places = starts[:, None] + np.arange(self.window + 1)  # [B, T + 1]
+    def _gather(self, rows: np.ndarray, counted: np.ndarray | bool = True) -> dict[str, np.ndarray]:
+        """Return the windows from `rows` [B] on; `counted` is bool [B, T]. The rest is padding."""
+        places = rows[:, None] + np.arange(self.window + 1)  # [B, T + 1]
         real = places[:, 1:] < len(self.stream)  # places with a target
         ids = self.stream[np.minimum(places, len(self.stream) - 1)]
         return {
@@ -193,12 +190,3 @@ class TokenWindows:
             "targets": np.where(real, ids[:, 1:], 0).astype(np.int32),
             "weights": (real & counted).astype(np.float32),
         }
-
-    def _dataset(
-        self, numbers: tf.data.Dataset, function: Callable[[int], dict[str, np.ndarray]]
-    ) -> tf.data.Dataset:
-        shape = [self.batch_size, self.window]
-        names = ("input_word_ids", "input_mask", "targets")
-        specs = {name: tf.TensorSpec(shape, tf.int32) for name in names}
-        specs["weights"] = tf.TensorSpec(shape, tf.float32)
-        return numbered_batches(numbers, function, specs)

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray, chunks, scratch
 from tfnlp.data.corpus.word_corpus import WordCorpus
+from tfnlp.data.numbered import numbered_batches
 
 _BATCHES = 32  # batches per call of Python
 _SENTENCES = 1 << 16  # that are handled at once
@@ -44,9 +45,6 @@ class WordBlocks:
         sample: t; 0 keeps all words.
         counts: int64 [V], frequencies for removal and for negatives; None: those of the corpus.
         seed: int in [0, 2^63).
-
-    Raises:
-        ValueError: an argument out of its range.
     """
 
     def __init__(
@@ -61,18 +59,6 @@ class WordBlocks:
         counts: np.ndarray | None = None,
         seed: int = 0,
     ) -> None:
-        for name, value in (
-            ("batch_size", batch_size),
-            ("block", block),
-            ("window", window),
-            ("samples", samples),
-        ):
-            if value < 1:
-                raise ValueError(f"{name} must be 1 or more; got {value}")
-        if not sample >= 0:
-            raise ValueError(f"sample must be 0 or more; got {sample}")
-        if not 0 <= seed < 2**63:
-            raise ValueError(f"seed must lie in [0, 2^63); got {seed}")
         self.corpus, self.batch_size, self.block, self.window = corpus, batch_size, block, window
         self.samples, self.seed = samples, seed
         counts = corpus.counts if counts is None else counts
@@ -113,7 +99,7 @@ class WordBlocks:
         Shapes are static.
         """
         firsts = tf.data.Dataset.range(first_step, tf.int64.max, _BATCHES)
-        several = self._dataset(firsts, lambda n: self._batches(int(n), _BATCHES), [_BATCHES])
+        several = self._dataset(firsts, lambda n: self._batches(n, _BATCHES), [_BATCHES])
         return several.unbatch().prefetch(2)
 
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
@@ -127,8 +113,6 @@ class WordBlocks:
         Returns:
             A finite dataset of known cardinality, the same at every call; shapes are static.
         """
-        if count is not None and count < 1:
-            raise ValueError(f"count must be None, 1 or more; got {count}")
         total = -(-len(self._plan(_EVALUATION)[0]) // (self.batch_size * self.block))
         numbers = tf.data.Dataset.range(total if count is None else min(count, total))
         return self._dataset(numbers, self._evaluation_batch, [])
@@ -161,7 +145,7 @@ class WordBlocks:
 
     def _evaluation_batch(self, number: int) -> dict[str, np.ndarray]:
         ids, left, right, _ = self._plan(_EVALUATION)
-        first = int(number) * self.batch_size * self.block
+        first = number * self.batch_size * self.block
         rows = np.arange(self.batch_size)[:, np.newaxis] * self.block
         places = first + rows + np.arange(-self.window, self.block + self.window)  # [B, L + 2W]
         centres = places[:, self.window : self.window + self.block]
@@ -171,7 +155,7 @@ class WordBlocks:
             "input_word_ids": ids[places % len(ids)],
             "left": np.where(real, left[centres], 0).astype(np.int32),
             "right": np.where(real, right[centres], 0).astype(np.int32),
-            "negative_ids": self._negatives(_EVALUATION, int(number), 1)[0],
+            "negative_ids": self._negatives(_EVALUATION, number, 1)[0],
         }
 
     def _draw(self, epoch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -227,21 +211,11 @@ class WordBlocks:
             "right": self.block,
             "negative_ids": self.samples,
         }
-
-        @tf.autograph.experimental.do_not_convert
-        def element(number: tf.Tensor) -> dict[str, tf.Tensor]:
-            values = tf.numpy_function(
-                lambda number: list(function(number).values()),
-                [number],
-                [tf.int32] * len(sizes),
-                stateful=False,
-            )
-            return {
-                name: tf.ensure_shape(value, [*lead, self.batch_size, size])
-                for (name, size), value in zip(sizes.items(), values, strict=True)
-            }
-
-        return numbers.map(element, num_parallel_calls=1, deterministic=True).prefetch(2)
+        specs = {
+            name: tf.TensorSpec([*lead, self.batch_size, size], tf.int32)
+            for name, size in sizes.items()
+        }
+        return numbered_batches(numbers, function, specs, parallel=1)
 
 
 def keep_probabilities(counts: np.ndarray, sample: float) -> np.ndarray:
@@ -264,14 +238,8 @@ def alias_table(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Returns:
         threshold int64 [V] up to 2^32, other int64 [V].
-
-    Raises:
-        ValueError: weights that are negative or all zero.
     """
-    total = weights.sum()
-    if not total > 0 or weights.min() < 0:
-        raise ValueError("weights must be 0 or more, and not all of them 0")
-    share = weights * (len(weights) / total)
+    share = weights * (len(weights) / weights.sum())
     other = np.arange(len(weights))
     small = np.flatnonzero(share < 1).tolist()
     large = np.flatnonzero(share >= 1).tolist()

@@ -10,7 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tfnlp.data.pretraining.packing import PairPacker, WindowPacker
+from tfnlp.data.pretraining.packing import RowPacker
+from tfnlp.data.pretraining.pair_sampling import LABELS
 from tfnlp.data.shards.pairs import label_feature
 from tfnlp.data.shards.reading import Shards
 
@@ -28,10 +29,10 @@ class MaskedShards(Shards):
         tokenizer: that of the vocabulary in `directory`.
         batch_size, max_predictions, mask_rate, whole_word: as of that class.
         seed: of the masks; None: that of the examples.
-
-    Raises:
-        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
     """
+
+    segments = 1
+    label: str | None = None
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class MaskedShards(Shards):
         self.batch_size = batch_size
         self.seq_length = self.settings["seq_length"]
         self.seed = self.settings["seed"] if seed is None else seed
-        self._pack = self._packer(
+        self._pack = RowPacker(
             tokenizer,
             batch_size=batch_size,
             seq_length=self.seq_length,
@@ -56,6 +57,8 @@ class MaskedShards(Shards):
             seed=self.seed,
             mask_rate=mask_rate,
             whole_word=whole_word,
+            segments=self.segments,
+            label=self.label,
         )
         records = tf.TensorSpec([batch_size], tf.string)
         self._parsed = tf.function(
@@ -93,42 +96,41 @@ class MaskedShards(Shards):
 
     def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
         """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
-        if max_batches < 1:
-            raise ValueError(f"max_batches must be 1 or more; got {max_batches}")
         return self.dataset().take(min(max_batches, self.steps_per_epoch))
 
-    def _packer(self, tokenizer: Any, **arguments: Any) -> PairPacker | WindowPacker:
-        """Return the function that packs what `_parse` reads."""
+    def _read(self, records: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Return tokens, lengths and labels of serialized examples, as `RowPacker` takes them."""
         raise NotImplementedError
 
     def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return the batch of serialized examples."""
-        raise NotImplementedError
+        tokens, lengths, labels = self._read(records)
+        return self._pack(
+            tf.cast(tokens, tf.int32), lengths, tf.ones(self.batch_size, tf.int64), labels, step
+        )
 
 
 class PairShards(MaskedShards):
     """`SentencePairs` from shards; see `MaskedShards`."""
 
     shape = "pairs"
+    segments = 2
 
-    def _packer(self, tokenizer: Any, **arguments: Any) -> PairPacker:
-        return PairPacker(tokenizer, self.settings["second"], **arguments)
+    @property
+    def label(self) -> str | None:
+        """The batch's name of the labels."""
+        return LABELS[self.settings["second"]]
 
-    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
-        single = tf.io.FixedLenFeature([], tf.int64)
+    def _read(self, records: tf.Tensor) -> tuple[tf.Tensor, ...]:
         features, name = {"a": _TOKENS, "b": _TOKENS}, label_feature(self.settings["second"])
-        features["target"] = single
         if name is not None:
-            features[name] = single
+            features[name] = tf.io.FixedLenFeature([], tf.int64)
         parsed = tf.io.parse_example(records, features)
         a, b = parsed["a"], parsed["b"]
-        tokens = tf.cast(tf.concat([a.flat_values, b.flat_values], 0), tf.int32)
-        behind = tf.size(a.flat_values, tf.int64)
-        rows = [a.row_starts(), a.row_limits(), behind + b.row_starts(), behind + b.row_limits()]
-        label = tf.zeros_like(parsed["target"]) if name is None else parsed[name]
-        rows = tf.stack([*rows, label, parsed["target"]], axis=1)
-        rows = tf.ensure_shape(rows, [self.batch_size, 6])
-        return self._pack(tokens, rows, step)
+        segments = tf.stack([a, b], axis=1)  # [B, 2, (tokens)]
+        lengths = tf.stack([a.row_lengths(), b.row_lengths()], axis=1)
+        labels = tf.zeros(self.batch_size, tf.int64) if name is None else parsed[name]
+        return segments.flat_values, lengths, labels
 
 
 class MaskedWindowShards(MaskedShards):
@@ -136,13 +138,10 @@ class MaskedWindowShards(MaskedShards):
 
     shape = "masked_windows"
 
-    def _packer(self, tokenizer: Any, **arguments: Any) -> WindowPacker:
-        return WindowPacker(tokenizer, **arguments)
-
-    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _read(self, records: tf.Tensor) -> tuple[tf.Tensor, ...]:
         ids = tf.io.parse_example(records, {"ids": _TOKENS})["ids"]
-        lengths = tf.ensure_shape(ids.row_lengths(), [self.batch_size])
-        return self._pack(tf.cast(ids.flat_values, tf.int32), lengths, step)
+        labels = tf.zeros(self.batch_size, tf.int64)
+        return ids.flat_values, ids.row_lengths()[:, tf.newaxis], labels
 
 
 class WindowShards(Shards):
@@ -156,14 +155,12 @@ class WindowShards(Shards):
         batch_size: B, over all devices.
 
     Raises:
-        FileNotFoundError, ValueError, OSError: as `Shards`; an argument out of its range.
+        FileNotFoundError, ValueError, OSError: as `Shards`.
     """
 
     shape = "windows"
 
     def __init__(self, directory: str | os.PathLike, *, batch_size: int) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be 1 or more; got {batch_size}")
         super().__init__(directory)
         self.batch_size = batch_size
         self.window, self.seed = self.settings["seq_length"], self.settings["seed"]

@@ -27,9 +27,6 @@ def start_examples(directory: str | os.PathLike, settings: dict[str, Any]) -> No
     Args:
         settings: all settings that change the examples: a flat dict of JSON values with a key
             "tfnlp".
-
-    Raises:
-        ValueError: the folder has other files, or examples with other settings.
     """
     folder = Folder(directory)
     settings = json.loads(json.dumps(settings))
@@ -72,10 +69,6 @@ def make_examples(
 
     Returns:
         The manifest.
-
-    Raises:
-        ValueError, OSError: an input that can't be read or has no examples; another failure of a
-            pipeline.
     """
     folder, manifest = Folder(directory), read_manifest(directory)
     known = {}  # the files of a finished manifest

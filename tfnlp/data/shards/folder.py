@@ -24,7 +24,6 @@ from tfnlp.files import written_whole
 MANIFEST, WORK = "manifest.json", "work"
 HELD_OUT = "held_out.tfrecord"
 FAULT = f"{WORK}/fault.json"  # an error of the input, written by a step of a pipeline
-_FIRST_SHAPES = {"bert": {"shape": "pairs", "second": "random"}, "gpt": {"shape": "windows"}}
 _PARTIAL = ".partial-"  # in the names of what `written_whole` has not finished
 
 
@@ -96,11 +95,7 @@ class Folder:
         return (len(data), zlib.crc32(data)) == (facts["bytes"], facts["crc32"])
 
     def read(self, name: str) -> bytes:
-        """Return the content of a file with a note.
-
-        Raises:
-            OSError: the file is missing or was changed.
-        """
+        """Return the content of a file with a note."""
         facts = self.note(name)
         if facts is None or not self.intact(name, facts):
             raise OSError(f"{self.path(name)} is missing or damaged; give the same command again")
@@ -136,11 +131,7 @@ def shard_name(epoch: int, shard: int) -> str:
 
 
 def read_manifest(directory: str | os.PathLike) -> dict[str, Any] | None:
-    """Return the manifest of a folder of examples, finished or not; None if there is none.
-
-    Raises:
-        ValueError: the manifest can't be read.
-    """
+    """Return the manifest of a folder of examples, finished or not; None if there is none."""
     path = Folder(directory).path(MANIFEST)
     if not tf.io.gfile.exists(path):
         return None
@@ -151,7 +142,4 @@ def read_manifest(directory: str | os.PathLike) -> dict[str, Any] | None:
         raise ValueError(f"{path} is not valid JSON ({error}); make the examples again") from error
     if not isinstance(manifest, dict) or not {"tfnlp", "settings", "finished"} <= set(manifest):
         raise ValueError(f"{path} was not written by tfnlp examples")
-    settings = manifest["settings"]
-    if "shape" not in settings:  # written before other models had examples
-        settings.update(_FIRST_SHAPES[settings["model"]])
     return manifest

@@ -12,9 +12,8 @@ import numpy as np
 
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.masked_windows import Windows, begins_document, fill_windows
-from tfnlp.data.pretraining.token_stream import window_keys
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.rows import example, gather, grouped_tokens, merged, shard_of
+from tfnlp.data.shards.rows import example, joined_windows, window_parts
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class MaskedWindowExamples:
         sep_id: the token between documents.
         entries: for each piece, the number of windows that begin before it, and the filled places
             of the last of them.
-        windows: number of windows.
     """
 
     seq_length: int
@@ -33,7 +31,6 @@ class MaskedWindowExamples:
     shards: int
     sep_id: int
     entries: tuple[tuple[int, int], ...]
-    windows: int
 
     @classmethod
     def of_pieces(
@@ -46,7 +43,7 @@ class MaskedWindowExamples:
             if corpus is not None:
                 found = _fill(corpus, seq_length, used)
                 number, used = number + len(found.starts), found.used
-        return cls(seq_length, entries=tuple(entries), windows=number, **arguments)
+        return cls(seq_length, entries=tuple(entries), **arguments)
 
     def give(
         self, corpus: TokenizedCorpus, piece: int, table: Table, wanted: np.ndarray
@@ -58,32 +55,19 @@ class MaskedWindowExamples:
             number, starts = number - 1, np.concatenate([[0], starts])
         numbers = number + np.arange(len(starts))
         stream, begin, end = self._ranges(corpus, starts)
-        if len(starts) and used and numbers[0] < self.entries[piece][0]:
+        if used and numbers[0] < self.entries[piece][0]:
             begin[0] = 0  # with the separator before the first document
         parts = []
         for epoch in np.unique(wanted // self.shards).tolist():
-            key = window_keys(number, number + len(starts), self.seed, epoch)
-            shard = epoch * self.shards + shard_of(key, self.shards)
-            chosen = np.isin(shard, wanted)
-            place = np.full(len(starts), piece)
-            rows = {"key": key, "number": numbers, "place": place, "lengths": end - begin}
-            rows = {name: values[chosen] for name, values in rows.items()}
-            parts += grouped_tokens(shard[chosen], stream, begin[chosen], rows)
+            parts += window_parts(
+                stream, begin, end, numbers, piece, wanted,
+                shards=self.shards, seed=self.seed, epoch=epoch,
+            )  # fmt: skip
         return parts, []
 
     def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
         """As `PairExamples.assemble`."""
-        batches = list(batches)
-        if not batches:
-            return iter(()), {"examples": 0}
-        rows = merged(batches)
-        starts = np.cumsum(rows["lengths"]) - rows["lengths"]
-        order = np.lexsort((rows["place"], rows["number"], rows["key"]))
-        lengths, numbers = rows["lengths"][order], rows["number"][order]
-        tokens = gather(rows["tokens"], starts[order], lengths)
-        borders = np.flatnonzero(np.diff(numbers)) + 1
-        ends = np.cumsum(lengths)[borders - 1]
-        windows = np.split(tokens, ends)
+        windows = joined_windows(batches)
         return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
 
     def _ranges(

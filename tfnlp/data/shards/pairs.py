@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tfnlp.data.corpus.arrays import ranges
 from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.pair_sampling import draw_pairs, partner_end, truncate
 from tfnlp.data.shards.pieces import Table
 from tfnlp.data.shards.rows import (
     example,
-    gather,
     grouped,
     grouped_tokens,
     merged,
@@ -95,11 +95,7 @@ class PairExamples:
         return self._half(_B, corpus, begin, asks["shard"], asks["b"], begin + end, rows)
 
     def assemble(self, batches: Iterable[tuple[int, dict]]) -> tuple[Iterator[bytes], dict]:
-        """Return the records of a shard in their order, and its counts.
-
-        Raises:
-            OSError: a half of a pair is missing.
-        """
+        """Return the records of a shard in their order, and its counts."""
         sides = {_A: [], _B: []}
         for side, rows in batches:
             sides[side].append(rows)
@@ -111,7 +107,7 @@ class PairExamples:
         lengths = np.stack([a["lengths"], b["lengths"]], axis=1)  # [N, 2]
         front, keep = truncate(lengths, a["coins"], self.seq_length)
         tokens = [
-            gather(half["tokens"], half["starts"] + front[:, side], keep[:, side]).tolist()
+            ranges(half["tokens"], half["starts"] + front[:, side], keep[:, side]).tolist()
             for side, half in ((_A, a), (_B, b))
         ]
         ends = [np.cumsum(keep[:, side]).tolist() for side in (_A, _B)]

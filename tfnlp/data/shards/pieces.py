@@ -148,9 +148,6 @@ def make_table(
         own_valid: the number of the first piece of separate held-out text; None: a share of all
             documents is held out.
         held_out, seed: see `split_documents`.
-
-    Raises:
-        ValueError: a part has no tokens.
     """
     notes = [folder.note(name) for name in pieces]
     reads = np.cumsum([0, *(len(note["sizes"]) for note in notes)])

@@ -29,11 +29,6 @@ class Shards:
         commonest_token: the most frequent token of the training text.
         epochs: number of epochs in the shards.
         num_examples: examples of epoch 0.
-
-    Raises:
-        FileNotFoundError: no examples, or a shard is missing.
-        ValueError: unfinished examples, or those of another model or shape.
-        OSError: a shard of another size.
     """
 
     shape: str | None = None  # that a subclass reads
@@ -106,11 +101,7 @@ class Shards:
         return rows.concatenate(rest)
 
     def held_out(self) -> TokenizedCorpus:
-        """Return the held-out text, tokenized.
-
-        Raises:
-            OSError: the file is damaged.
-        """
+        """Return the held-out text, tokenized."""
         features = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
             for name in ("tokens", "lengths")

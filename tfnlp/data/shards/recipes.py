@@ -48,9 +48,6 @@ class PairRecipe:
             shards: of an epoch.
             train: counts of the training text.
             corpora: function that reads the training part of each piece, None if there is none.
-
-        Raises:
-            ValueError: the text has no pairs.
         """
         probability = settings["short_seq_prob"]
         check_corpus(train["sentences"], train["documents"], probability, self.second)
@@ -120,11 +117,7 @@ class WindowRecipe:
     def maker(
         self, settings: dict, shards: int, train: dict, corpora: Callable[[], Iterable]
     ) -> WindowExamples:
-        """As `PairRecipe.maker`.
-
-        Raises:
-            ValueError: the text is shorter than a window.
-        """
+        """As `PairRecipe.maker`."""
         count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
         return WindowExamples(
             settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id

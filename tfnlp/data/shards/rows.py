@@ -5,11 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 
-
-def gather(tokens: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return the ranges of `tokens` from `starts` [N] with `lengths` [N], as one array."""
-    before = np.cumsum(lengths) - lengths
-    return tokens[np.repeat(starts - before, lengths) + np.arange(lengths.sum())]
+from tfnlp.data.corpus.arrays import ranges
+from tfnlp.data.pretraining.token_stream import window_keys
 
 
 def grouped(groups: np.ndarray, rows: dict[str, np.ndarray]) -> Iterator[tuple[int, dict]]:
@@ -31,13 +28,59 @@ def grouped_tokens(
     """As `grouped`; each row also gets `lengths` tokens from `starts` [N] on."""
     for group, part in grouped(groups, {"starts": starts, **rows}):
         starts = part.pop("starts")
-        yield group, {**part, "tokens": gather(tokens, starts, part["lengths"])}
+        yield group, {**part, "tokens": ranges(tokens, starts, part["lengths"])}
 
 
 def merged(batches: Iterable[dict]) -> dict:
     """Return tables joined into one."""
     batches = list(batches)
     return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def window_parts(
+    tokens: np.ndarray,
+    begins: np.ndarray,
+    ends: np.ndarray,
+    numbers: np.ndarray,
+    piece: int,
+    wanted: np.ndarray,
+    *,
+    shards: int,
+    seed: int,
+    epoch: int,
+) -> Iterator[tuple[int, dict]]:
+    """Yield what a piece of the text has of windows: (shard, rows with tokens).
+
+    Args:
+        tokens: of the piece.
+        begins, ends: int64 [N], the windows as ranges of these tokens.
+        numbers: int64 [N], consecutive, those of the windows.
+        piece: number of the piece.
+        wanted: numbers of the shards to make.
+        shards: of an epoch.
+        seed, epoch: decide the order of the windows, see `window_keys`.
+    """
+    key = window_keys(int(numbers[0]), int(numbers[-1]) + 1, seed, epoch)
+    shard = epoch * shards + shard_of(key, shards)
+    place = np.full(len(numbers), piece)
+    rows = {"key": key, "number": numbers, "place": place, "lengths": ends - begins}
+    chosen = np.isin(shard, wanted)
+    rows = {name: values[chosen] for name, values in rows.items()}
+    return grouped_tokens(shard[chosen], tokens, begins[chosen], rows)
+
+
+def joined_windows(batches: Iterable[dict]) -> list[np.ndarray]:
+    """Return the windows of a shard in their order, joined from the parts of the pieces."""
+    batches = list(batches)
+    if not batches:
+        return []
+    rows = merged(batches)
+    starts = np.cumsum(rows["lengths"]) - rows["lengths"]
+    order = np.lexsort((rows["place"], rows["number"], rows["key"]))
+    lengths, numbers = rows["lengths"][order], rows["number"][order]
+    borders = np.flatnonzero(np.diff(numbers)) + 1
+    tokens = ranges(rows["tokens"], starts[order], lengths)
+    return np.split(tokens, np.cumsum(lengths)[borders - 1])
 
 
 def example(**features: list[int]) -> bytes:

@@ -42,12 +42,7 @@ class Runner:
     def run(
         self, build: Callable[[beam.Pipeline], Any], folder: Folder, progress: "Progress"
     ) -> None:
-        """Run the pipeline that `build(pipeline)` makes.
-
-        Raises:
-            ValueError, OSError: an error of the input; OSError also if the pipeline failed for
-                another reason.
-        """
+        """Run the pipeline that `build(pipeline)` makes."""
         folder.remove(FAULT)
         options = PipelineOptions(self.options)
         with self._silence() as screen, progress.shown_on(screen), whole_buffers():

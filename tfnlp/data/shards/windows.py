@@ -13,11 +13,10 @@ from tfnlp.data.corpus.tokenized_corpus import TokenizedCorpus
 from tfnlp.data.pretraining.token_stream import (
     count_windows,
     token_stream,
-    window_keys,
     window_shift,
 )
 from tfnlp.data.shards.pieces import Table
-from tfnlp.data.shards.rows import example, gather, grouped_tokens, merged, shard_of
+from tfnlp.data.shards.rows import example, joined_windows, window_parts
 
 
 @dataclass(frozen=True)
@@ -51,28 +50,18 @@ class WindowExamples:
             highest = min(count - 1, (end - 1 - shift) // self.window)
             if highest < lowest:
                 continue
-            number = np.arange(lowest, highest + 1)
-            key = window_keys(lowest, highest + 1, self.seed, epoch)
-            shard = epoch * self.shards + shard_of(key, self.shards)
-            start = np.maximum(shift + number * self.window, begin)
-            stop = np.minimum(shift + (number + 1) * self.window + 1, end)
-            rows = {"key": key, "number": number, "place": start, "lengths": stop - start}
-            chosen = np.isin(shard, wanted)
-            rows = {name: values[chosen] for name, values in rows.items()}
-            parts += grouped_tokens(shard[chosen], stream, rows["place"] - begin, rows)
+            numbers = np.arange(lowest, highest + 1)
+            starts = np.maximum(shift + numbers * self.window, begin) - begin
+            ends = np.minimum(shift + (numbers + 1) * self.window + 1, end) - begin
+            parts += window_parts(
+                stream, starts, ends, numbers, piece, wanted,
+                shards=self.shards, seed=self.seed, epoch=epoch,
+            )  # fmt: skip
         return parts, []
 
     def assemble(self, batches: Iterable[dict]) -> tuple[Iterator[bytes], dict]:
         """As `PairExamples.assemble`."""
-        batches = list(batches)
-        if not batches:
-            return iter(()), {"examples": 0}
-        rows = merged(batches)
-        starts = np.cumsum(rows["lengths"]) - rows["lengths"]
-        order = np.lexsort((rows["place"], rows["number"], rows["key"]))
-        tokens = gather(rows["tokens"], starts[order], rows["lengths"][order])
-        count, length = len(np.unique(rows["number"])), self.window + 1
-        if len(tokens) != count * length:
+        windows = joined_windows(batches)
+        if any(len(ids) != self.window + 1 for ids in windows):
             raise OSError("a shard lacks parts of its windows; give the same command again")
-        records = (example(ids=ids) for ids in tokens.reshape(count, length).tolist())
-        return records, {"examples": count}
+        return (example(ids=ids.tolist()) for ids in windows), {"examples": len(windows)}
