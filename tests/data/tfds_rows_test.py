@@ -1,9 +1,10 @@
 import pytest
 
 from tests.data.tfds_sets import prepare
-from tfnlp.data import Question, TaggedSentence, TaskExample, read_task
+from tfnlp.data import Question, TaggedSentence, TaskExample, read_documents, read_task
 
 tfds = pytest.importorskip("tensorflow_datasets")
+pytestmark = pytest.mark.slow  # TFDS takes long to import and to prepare
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,20 @@ def folder(tmp_path_factory):
     )
     prepare(folder, "tfnlp_bytes", {"text": tf.string, "label": names},
             [{"text": b"\xff", "label": 0}, {"text": "A", "label": 0}])  # fmt: skip
+    articles = [f"Article {i}. It has\nlines.\n\n\n\nAnd parts." for i in range(20)]
+    prepare(
+        folder,
+        "tfnlp_articles",
+        {"author": text, "label": tf.int64, "text": text},
+        [{"author": "Nobody", "label": i, "text": article} for i, article in enumerate(articles)],
+    )
+    prepare(
+        folder,
+        "tfnlp_reviews",
+        {"stars": tf.int64, "words": many(tf.string), "body": tf.string},
+        [{"stars": 1, "words": ["a"], "body": body} for body in ("Bad. Sad.", " ", "Good!")],
+    )
+    prepare(folder, "tfnlp_numbers", {"x": tf.int64}, [{"x": 1}])
     return folder
 
 
@@ -111,14 +126,56 @@ def test_tags_and_questions():
 @pytest.mark.parametrize(
     "task, source, error, message",
     [
-        ("classify", "tfds:tfnlp_none", FileNotFoundError, "TFDS knows no data set 'tfnlp_none'"),
-        ("classify", "tfds:tfnlp_tags", ValueError, "tfnlp_tags: no text columns .* 'ner'"),
-        ("classify", "tfds:tfnlp_bytes", ValueError, "tfds:tfnlp_bytes, example .: is not UTF-8"),
-        ("tag", "tfds:tfnlp_tags", ValueError, "no label column .tags, labels, ner_tags.; its c"),
-        ("answer", "tfds:tfnlp_scores", ValueError, "example 0: its id must be a text"),
+        ("classify", "tfds:tfnlp_none", FileNotFoundError, "tfnlp_none"),
+        ("classify", "tfds:tfnlp_tags", ValueError, "tfnlp_tags.*'ner'"),
+        ("classify", "tfds:tfnlp_bytes", ValueError, "tfds:tfnlp_bytes, example ."),
+        ("answer", "tfds:tfnlp_scores", ValueError, "example 0"),
     ],
 )
-def test_errors_in_one_line(task, source, error, message):
-    with pytest.raises(error, match=message) as caught:
+def test_what_is_wrong_is_named(task, source, error, message):
+    with pytest.raises(error, match=message):
         read_task(task, source)
+
+
+def test_tfds_examples_are_documents():
+    expected = [[f"Article {i}.", "It has lines.", "And parts."] for i in range(20)]
+    for source in ("tfds:tfnlp_articles", "tfds:tfnlp_articles:1.0.0:test"):
+        documents = list(read_documents(source))
+        assert sorted(documents) == sorted(expected)
+        assert documents == list(read_documents(source))  # in the same order again
+    assert len(list(read_documents("tfds:tfnlp_articles:train[:25%]"))) == 5
+    lines = list(read_documents("tfds:tfnlp_articles", layout="lines"))
+    assert sorted(lines)[0] == ["Article 0. It has", "lines.", "And parts."]
+
+
+def test_tfds_first_string_feature_where_none_is_called_text():
+    assert sorted(read_documents("tfds:tfnlp_reviews")) == [["Bad.", "Sad."], ["Good!"]]
+
+
+def test_tfds_beside_files(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Rain fell.\nIt was cold.\n")
+    documents = list(read_documents([path, "tfds:tfnlp_reviews:test"]))
+    assert documents[0] == ["Rain fell.", "It was cold."] and len(documents) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("tfds:tfnlp_nothing", FileNotFoundError, "TFDS knows no data set 'tfnlp_nothing'"),
+        ("tfds:imdb_reviews", FileNotFoundError, "'imdb_reviews' is not prepared in "),
+        ("tfds:tfnlp_articles:dev", ValueError, "no split 'dev'; choose from t"),
+        ("tfds:tfnlp_articles:7.0.0", (ValueError, FileNotFoundError), "tfnlp_articles:7.0.0"),
+        ("tfds:tfnlp_numbers", ValueError, "no string feature; its features are x"),
+        ("tfds:", ValueError, "expected tfds:NAME"),
+    ],
+)
+def test_tfds_errors_come_at_once_in_one_line(source, error, message):
+    with pytest.raises(error, match=message) as caught:
+        read_documents(source)
     assert "\n" not in str(caught.value)
+
+
+def test_tfds_bytes_that_are_no_text():
+    with pytest.raises(ValueError, match="tfds:tfnlp_bytes: example [01] is not UTF-8 text"):
+        list(read_documents("tfds:tfnlp_bytes"))

@@ -47,9 +47,6 @@ def iterate(data: object, name: str) -> tuple[object, Iterator]:
     Args:
         data: a mapping, a pandas frame or series, a `tf.data.Dataset` or any other iterable.
         name: the argument that holds it, for messages.
-
-    Raises:
-        ValueError: `data` is empty or can't be iterated; columns of different lengths.
     """
     if isinstance(data, Mapping):
         rows = _rows_of_columns(dict(data), name)
@@ -98,9 +95,6 @@ def plain(value: object) -> object:
 
     Returns:
         str, int, float, bool, None (also for NaN and `pandas.NA`), list or dict.
-
-    Raises:
-        UnicodeDecodeError: bytes that are not UTF-8.
     """
     if isinstance(value, bytes):
         return value.decode("utf-8")

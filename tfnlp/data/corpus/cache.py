@@ -34,11 +34,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, err
 
 
 def cache_folder() -> str:
-    """Return the folder, which exists.
-
-    Raises:
-        OSError: it can't be made.
-    """
+    """Return the folder, which exists."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     root = os.environ.get("TFNLP_CACHE") or os.path.join(home, "tfnlp")
     folder = os.path.join(root, "corpora")
@@ -94,9 +90,6 @@ def cached(key: str, build: Callable[[str], Any], read: Callable[[str], T]) -> T
         key: see `digest`.
         build: function of an empty folder.
         read: function of the folder. An entry that it can't read is written anew.
-
-    Raises:
-        OSError: the entry can't be written.
     """
     folder = os.path.join(cache_folder(), key)
     if os.path.isdir(folder):

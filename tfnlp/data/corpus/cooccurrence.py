@@ -65,13 +65,9 @@ class Cooccurrences:
             part: pairs of a part; the result does not depend on it.
 
         Raises:
-            ValueError: an argument out of its range, or no pairs.
+            ValueError: no pairs.
             OSError: parts that can't be written.
         """
-        if window < 1 or part < 1:
-            raise ValueError(f"window={window} and part={part} must be at least 1")
-        if len(corpus.words) ** 2 * window >= 2**62:
-            raise ValueError(f"{len(corpus.words)} words are too many; lower `max_vocab`")
         found = ArrayFolder(folder)
         with disk_errors(cache_folder()), tempfile.TemporaryDirectory(dir=cache_folder()) as own:
             paths = _write_parts(corpus, window, symmetric, parts or own, part)

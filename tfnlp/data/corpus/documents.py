@@ -155,9 +155,6 @@ def held_out_documents(
     Returns:
         (the numbers of the documents, None); for a single document (an empty set, the number of its
         first held-out sentence).
-
-    Raises:
-        ValueError: as `split_documents`.
     """
     if not 0 < held_out_fraction < 1:
         raise ValueError(f"held_out_fraction must lie between 0 and 1; got {held_out_fraction}")
@@ -258,11 +255,7 @@ def read_lines(path: str) -> Iterator[str]:
 
 
 def _check_text(path: str, start: bytes) -> None:
-    """Check that a file may be text by its first bytes.
-
-    Raises:
-        ValueError: for a known format, or a file with NUL bytes.
-    """
+    """Check that a file may be text by its first bytes."""
     for mark, what in _FORMATS.items():
         if start.startswith(mark):
             raise ValueError(f"{path} is {what}")

@@ -88,14 +88,7 @@ def translation_batches(
         pad_all: T is always the longest.
         seed: int in [0, 2^31).
         batch_tokens: about B T, in place of B, which B is a multiple of; see `TaskBatches`.
-
-    Raises:
-        ValueError: no pairs, or not as many sources as targets; an argument out of its range.
     """
-    if len(sources) != len(targets) or not len(sources):
-        raise ValueError(
-            f"{len(sources)} sources and {len(targets)} targets; expected as many, 1 or more"
-        )
     names = ("input_word_ids", "input_mask", "target_word_ids", "target_ids", "weights")
     columns = {name: [] for name in names}
     for source, target in zip(sources, targets, strict=True):

@@ -78,9 +78,6 @@ def holds_texts(values: Sequence[str | os.PathLike], name: str = "text") -> bool
     Args:
         values: strings or path objects.
         name: the argument that holds them, for messages.
-
-    Raises:
-        ValueError: texts together with files that exist, `tfds:` or `book:` names, or path objects.
     """
     source = next((value for value in values if _is_source(value)), None)
     text = next((value for value in values if _is_text(value)), None)

@@ -19,11 +19,6 @@ def open_tfds(source: str) -> tuple[Any, str]:
         source: `tfds:NAME[/CONFIG][:VERSION][:SPLIT]`; the split is "train" if left out. Data sets
             are looked for in the folder of the environment variable TFDS_DATA_DIR, else where TFDS
             puts them.
-
-    Raises:
-        ValueError: a malformed source; an unknown config, version or split.
-        FileNotFoundError: an unknown data set, or one that is not prepared.
-        ImportError: the package tensorflow-datasets is not installed.
     """
     tfds = needed("tensorflow_datasets", "tensorflow-datasets", "tfds", source)
     match = _SOURCE.fullmatch(source)

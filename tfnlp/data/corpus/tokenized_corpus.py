@@ -21,11 +21,7 @@ _THREADS = 2
 
 
 def tokenize_sentences(sentences: list[str], tokenizer: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the tokens of all sentences, int32 [N], and the length of each, int64 [S].
-
-    Raises:
-        ValueError: for a vocabulary of bytes that lacks a token which the sentences need.
-    """
+    """Return the tokens of all sentences, int32 [N], and the length of each, int64 [S]."""
     with missing_tokens_explained():
         ragged = tokenizer.tokenize(tf.constant(sentences))
     tokens = ragged.flat_values.numpy().astype(np.int32, copy=False)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tfnlp.data.corpus.arrays import GrowingWords, count_ids, read_arrays
-from tfnlp.data.corpus.checks import checked_sentences
+from tfnlp.text.counted_words import checked_texts
 from tfnlp.text.lines import shown
+from tfnlp.text.words.vocabulary import by_frequency
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class WordCorpus:
             twice = next(w for w, n in collections.Counter(words).items() if n > 1)
             raise ValueError(f"the vocabulary has the word {shown(twice)} twice; remove one")
         grown, unknown = GrowingWords(folder), 0
-        for sentence in checked_sentences(sentences):
+        for sentence in checked_texts(sentences, "sentences"):
             split = sentence.split()
             known = grown.append([numbers[word] for word in split if word in numbers])
             unknown += len(split) - known
@@ -100,21 +101,6 @@ def frequent_words(
         max_size: largest number of words; None: no limit.
 
     Raises:
-        ValueError: an argument out of its range; no words, or only rarer ones.
+        ValueError: no words, or only rarer ones.
     """
-    if min_count < 1:
-        raise ValueError(f"min_count must be 1 or more; got {min_count}")
-    if max_size is not None and max_size < 1:
-        raise ValueError(f"max_size must be None, 1 or more; got {max_size}")
-    counts = collections.Counter()
-    for sentence in checked_sentences(sentences):
-        counts.update(sentence.split())
-    if not counts:
-        raise ValueError("the text holds no words for a vocabulary; give more text")
-    words = [word for word, count in counts.items() if count >= min_count]
-    if not words:
-        raise ValueError(
-            f"no word occurs min_count={min_count} times, the most frequent one "
-            f"{max(counts.values())} times; lower min_count"
-        )
-    return sorted(words, key=lambda word: (-counts[word], word))[:max_size]
+    return by_frequency(sentences, min_count)[:max_size]

@@ -19,15 +19,8 @@ def bucket_lengths(sizes: Sequence[int], count: int = 6, multiple: int = 8) -> l
         sizes: length of each example, int [N], 1 or more.
         count: largest number of lengths; the last one is that of the longest example.
         multiple: each length but the last is rounded up to a multiple of it.
-
-    Raises:
-        ValueError: no sizes, one below 1, `count` or `multiple` below 1.
     """
-    if count < 1 or multiple < 1:
-        raise ValueError(f"count={count} and multiple={multiple} must be 1 or more")
     sizes = np.sort(np.asarray(sizes))
-    if sizes.ndim != 1 or not len(sizes) or sizes[0] < 1:
-        raise ValueError("sizes must be one length, 1 or more, for each of 1 or more examples")
     longest = int(sizes[-1])
     shares = sizes[[-(-len(sizes) * i // count) - 1 for i in range(1, count)]]
     rounded = {-(-int(size) // multiple) * multiple for size in shares}
@@ -66,8 +59,8 @@ class TaskBatches(LengthBuckets):
         batch_tokens: batches by tokens, see `LengthBuckets`.
 
     Raises:
-        ValueError: no examples, an empty or a too long one, columns that don't match each other or
-            that aren't numbers, `rows` that the table does not have, an argument out of its range.
+        ValueError: an example longer than the last of `lengths`, a column with another number of
+            tokens, `batch_tokens` with `pad_all`.
     """
 
     def __init__(
@@ -83,15 +76,8 @@ class TaskBatches(LengthBuckets):
         mixed: bool = False,
         batch_tokens: int | None = None,
     ) -> None:
-        first = next(iter(tokens), None)
-        if first is None or not len(tokens[first]):
-            raise ValueError("tokens has no examples; expected a column, and 1 or more in it")
-        reserved = ({*tokens, "lm_layers"} & set(fixed)) | ({"lm_layers"} & set(tokens))
-        if reserved:
-            raise ValueError(f"{sorted(reserved)} cannot be a column of fixed or tokens here")
+        first = next(iter(tokens))
         sizes = np.array([np.shape(array)[-1] for array in tokens[first]])
-        if not sizes.all():
-            raise ValueError(f"tokens[{first!r}][{int(sizes.argmin())}] is empty; leave it out")
         if batch_tokens is not None and pad_all:
             raise ValueError(
                 f"batch_tokens={batch_tokens} can't be given with pad_all=True, rows of one length"
@@ -109,14 +95,8 @@ class TaskBatches(LengthBuckets):
         self._starts = np.cumsum(sizes) - sizes
         # [total] or [C, total]: the examples of a column, one after the other
         self._tokens = {name: joined(name, column, sizes) for name, column in tokens.items()}
-        self._fixed = fixed_columns(fixed, len(sizes))
-        for name in _WEIGHTS:
-            for kind, columns in (("token", self._tokens), ("example", self._fixed)):
-                if name in columns and columns[name].ndim != 1:
-                    raise ValueError(f"{name} must be one number for each {kind}")
+        self._fixed = {name: numbers(column) for name, column in fixed.items()}
         self._table = table
-        if table is not None:
-            self._check_table(table)
 
     def by_tokens(self, full: bool = False) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
         """Yield every example once, sorted by length, in batches of about the same size.
@@ -140,20 +120,6 @@ class TaskBatches(LengthBuckets):
     def names(self) -> list[str]:
         """Names of the columns of a batch."""
         return sorted(self._specs(None))
-
-    def _check_table(self, table: np.ndarray) -> None:
-        rows = self._tokens.get("rows")
-        if rows is None or rows.dtype != np.int32:
-            raise ValueError("table needs tokens['rows'], the row of each token as an int")
-        if table.ndim != 3 or not len(table) or np.any(table[0]):
-            raise ValueError(
-                f"table has shape {tuple(table.shape)}; expected [M, L, D] with zeros in row 0"
-            )
-        if rows.min() < 0 or rows.max() >= len(table):
-            raise ValueError(
-                f"tokens['rows'] has {rows.min()} to {rows.max()}; table has rows 0 to "
-                f"{len(table) - 1}"
-            )
 
     def _gather(self, length: int, rows: np.ndarray, real: int) -> dict[str, np.ndarray]:
         length = self.lengths[-1] if self.pad_all else length
@@ -193,40 +159,17 @@ class TaskBatches(LengthBuckets):
         return specs
 
 
-def fixed_columns(fixed: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
-    """Return columns as arrays of numbers `[count, ...]`.
-
-    Raises:
-        ValueError: for a column of another number of examples, or not of numbers.
-    """
-    columns = {name: numbers(name, column) for name, column in fixed.items()}
-    for name, column in columns.items():
-        if not column.ndim or len(column) != count:
-            raise ValueError(
-                f"fixed[{name!r}] has shape {column.shape}; expected [{count}, ...], a row for "
-                "each example"
-            )
-    return columns
-
-
 def joined(name: str, column: Sequence[np.ndarray], sizes: np.ndarray) -> np.ndarray:
     """Return the arrays of all examples as one: [total] or [C, total], int32 or float32."""
-    arrays = [np.asarray(array) for array in column]
-    if len(arrays) != len(sizes):
-        raise ValueError(f"tokens[{name!r}] has {len(arrays)} examples, others {len(sizes)}")
-    lead = arrays[0].shape[:-1]
-    for number, (array, size) in enumerate(zip(arrays, sizes, strict=True)):
-        if array.ndim not in (1, 2) or array.shape != (*lead, size):
-            raise ValueError(
-                f"tokens[{name!r}][{number}] has shape {array.shape}; expected "
-                f"{(*lead, int(size))}, as in the column's first example and the other columns"
-            )
-    return numbers(name, np.concatenate(arrays, axis=-1))
+    array = numbers(np.concatenate([np.asarray(part) for part in column], axis=-1))
+    if array.shape[-1] != sizes.sum():
+        raise ValueError(
+            f"tokens[{name!r}] has {array.shape[-1]} tokens, the first column {sizes.sum()}"
+        )
+    return array
 
 
-def numbers(name: str, column: Any) -> np.ndarray:
-    """Return the column as int32 or float32."""
+def numbers(column: Any) -> np.ndarray:
+    """Return a column as int32 or float32."""
     column = np.asarray(column)
-    if column.dtype.kind not in "biuf":
-        raise ValueError(f"column {name!r} has dtype {column.dtype}; expected ints or floats")
     return column.astype(np.float32 if column.dtype.kind == "f" else np.int32)

@@ -1,6 +1,6 @@
 """Multiple choice: a text and several continuations, one of which is right; COPA, CODAH, tables."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from xml.parsers import expat
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
@@ -8,8 +8,8 @@ from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, 
 from tfnlp.data.labelled.tables import (
     JSON_KINDS,
     PARQUET,
-    Column,
-    Row,
+    Reading,
+    Table,
     cell,
     find_columns,
     read_table,
@@ -26,13 +26,7 @@ _COLUMNS = tuple(
 )
 
 
-def choice_file(
-    path: str,
-    text: list[Column] | None = None,
-    label: Column | None = None,
-    skip: bool = False,
-    labelled: bool = True,
-) -> TaskData:
+def choice_file(path: str, how: Reading) -> TaskData:
     """Read COPA, CODAH, or a table if the file is JSON or CSV or `text` is given.
 
     `.xml` is COPA (Roemmele et al. 2011). The question is appended to the premise as a conjunction,
@@ -41,10 +35,9 @@ def choice_file(
     """
     kind = file_kind(path)
     if kind == ".xml":
-        return gather(path, _copa_items(path), lambda item: _copa(*item, labelled), skip)
-    if kind in (*JSON_KINDS, PARQUET, ".csv") or text is not None:
-        header, rows = read_table(path, text, label)
-        return choice_table(path, header, rows, text, label, skip, labelled)
+        return gather(path, _copa_items(path), lambda item: _copa(*item, how.labelled), how.skip)
+    if kind in (*JSON_KINDS, PARQUET, ".csv") or how.text is not None:
+        return choice_table(read_table(path, how.columns), how)
 
     def make(line: str) -> TaskExample:
         fields = line.split("\t")
@@ -54,28 +47,20 @@ def choice_file(
                 f"between tabs; got {line[:60]!r}"
             )
         _, asked, *choices, index = fields
-        return _choice(checked_text(asked, "its text").strip(), choices, index, labelled)
+        return _choice(checked_text(asked, "its text").strip(), choices, index, how.labelled)
 
     rows = ((f"line {n}", line) for n, line in enumerate(file_lines(path), 1) if line.strip())
-    return gather(path, rows, make, skip)
+    return gather(path, rows, make, how.skip)
 
 
-def choice_table(
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | None,
-    skip: bool = False,
-    labelled: bool = True,
-) -> TaskData:
-    """Return the examples of a table: see `read_task`, and `read_table` for header and rows."""
-    chosen, answer = find_columns(source, header, text, label, labelled, _COLUMNS)
+def choice_table(table: Table, how: Reading) -> TaskData:
+    """Return the examples of a table, see `read_task`."""
+    chosen, answer = find_columns(table, how, _COLUMNS)
     if len(chosen) < 2:
         raise ValueError(
             f"text must name the column of the text and those of its choices; got {chosen!r}"
         )
-    asks = text is None and chosen[0] != "question" and "question" in header
+    asks = how.text is None and chosen[0] != "question" and "question" in table.header
 
     def make(row: dict | list) -> TaskExample:
         texts = [checked_text(cell(row, chosen[0]), repr(chosen[0])).strip()]
@@ -84,10 +69,10 @@ def choice_table(
         choices = [cell(row, column) for column in chosen[1:]]
         if len(choices) == 1:
             choices = choices[0]
-        index = label_cell(row, answer, labelled)
-        return _choice(" ".join(texts), choices, index, labelled)
+        index = label_cell(row, answer, how.labelled)
+        return _choice(" ".join(texts), choices, index, how.labelled)
 
-    return gather(source, rows, make, skip)
+    return gather(table.source, table.rows, make, how.skip)
 
 
 def _choice(text: str, choices: object, index: object, labelled: bool) -> TaskExample:

@@ -5,11 +5,10 @@ task would be scored on other data. `tfnlp.data.read_task` can leave such rows o
 """
 
 import math
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, checked_text, file_lines, gather
-from tfnlp.data.labelled.tables import Column, Row, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,51 +27,27 @@ class TaskExample:
     choices: tuple[str, ...] = ()
 
 
-def table_file(
-    task: str,
-    path: str,
-    text: list[Column] | None = None,
-    label: Column | None = None,
-    skip: bool = False,
-    labelled: bool = True,
-    drop: Sequence[str] = ("-",),
-) -> TaskData:
-    """Return the `table_examples` of a `.tsv`, `.csv` or `.jsonl` file."""
-    header, rows = read_table(path, text, label)
-    return table_examples(task, path, header, rows, text, label, skip, labelled, drop)
-
-
-def table_examples(
-    task: str,
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | None,
-    skip: bool = False,
-    labelled: bool = True,
-    drop: Sequence[str] = ("-",),
-) -> TaskData:
-    """Return the examples of a table: see `read_task`, and `read_table` for header and rows."""
-    chosen, answer = find_columns(source, header, text, label, labelled)
+def table_examples(task: str, table: Table, how: Reading) -> TaskData:
+    """Return the examples of a table, see `read_task`."""
+    chosen, answer = find_columns(table, how)
     if len(chosen) > 2:
         raise ValueError(f"text must name one or two columns; got {chosen!r}")
 
     def make(row: dict | list) -> TaskExample:
         texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
-        found = label_cell(row, answer, labelled)
-        if isinstance(found, str) and found in drop:
-            if labelled:
+        found = label_cell(row, answer, how.labelled)
+        if isinstance(found, str) and found in how.drop:
+            if how.labelled:
                 raise LeftOut(f"its label {found!r} is one to leave out")
             found = None
         if found is not None:
             found = _score(found) if task == "similarity" else _class_name(found)
         return TaskExample(tuple(value.strip() for value in texts), found)
 
-    return gather(source, rows, make, skip)
+    return gather(table.source, table.rows, make, how.skip)
 
 
-def labelled_lines(path: str, skip: bool = False, labelled: bool = True) -> TaskData:
+def labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:
     """Return the examples of lines `label text`; with `labelled=False`, of lines that are texts."""
 
     def make(line: str) -> TaskExample:

@@ -1,6 +1,7 @@
 """Examples with any number of labels: a list, a column with a separator, or columns of 0 and 1."""
 
-from collections.abc import Callable, Iterable, Sequence
+import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from tfnlp.data.labelled.examples import TaskExample
@@ -18,7 +19,9 @@ from tfnlp.data.labelled.tables import (
     TABLES,
     TEXT_COLUMNS,
     Column,
+    Reading,
     Row,
+    Table,
     cell,
     find_columns,
     read_table,
@@ -34,47 +37,27 @@ _UNKNOWN = (-1, "-1", "-1.0")
 _Labels = Callable[[dict | list], tuple[str, ...] | None]
 
 
-def label_set_file(
-    path: str,
-    text: list[Column] | None,
-    label: Column | Sequence[Column] | None,
-    skip: bool = False,
-    labelled: bool = True,
-    separator: str | None = None,
-) -> TaskData:
+def label_set_file(path: str, how: Reading) -> TaskData:
     """Return the examples of a table, or of lines `__label__A __label__B text` (fastText)."""
-    if text is None and label is None and file_kind(path) not in TABLES:
-        return _lines(path, skip, labelled)
-    columns = [] if label is None else [label] if isinstance(label, str | int) else list(label)
-    header, rows = read_table(path, [*(text or ()), *columns], None)
-    return label_set_table(path, header, rows, text, label, skip, labelled, separator)
+    if not how.columns and file_kind(path) not in TABLES:
+        return _lines(path, how.skip, how.labelled)
+    return label_set_table(read_table(path, how.columns), how)
 
 
-def label_set_table(
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | Sequence[Column] | None,
-    skip: bool = False,
-    labelled: bool = True,
-    separator: str | None = None,
-) -> TaskData:
-    """Return the examples of a table: see `read_task`, and `read_table` for header and rows.
+def label_set_table(table: Table, how: Reading) -> TaskData:
+    """Return the examples of a table, see `read_task`.
 
-    Args:
-        source, header, rows, text, skip, labelled: as there.
-        label: one column with a list or with names between separators, or several of 0 and 1.
-            None: the first of `SET_COLUMNS` that the table has, else all with 0 and 1 alone.
-        separator: of a column that holds strings; None: the first of `SEPARATORS` in it.
+    Its label is one column with a list or with names between separators, or several of 0 and 1.
+    None: the first of `SET_COLUMNS` that the table has, else all with 0 and 1 alone.
     """
-    several = label is not None and not isinstance(label, str | int)
+    label, labelled, header = how.label, how.labelled, table.header
+    several = isinstance(label, list)
     given = None if several else label
-    must = labelled and given is not None
-    chosen, column = find_columns(source, header, text, given, must, TEXTS, labels=())
+    one = dataclasses.replace(how, label=given, labelled=labelled and given is not None)
+    chosen, column = find_columns(table, one, TEXTS, labels=())
     if len(chosen) > 2:
         raise ValueError(f"text must name one or two columns; got {chosen!r}")
-    found, rows = {}, list(rows)
+    found, rows = {}, list(table.rows)
     if several:
         bits = [int(c) for c in label] if header is None else [str(c) for c in label]
     else:
@@ -88,13 +71,13 @@ def label_set_table(
     if bits:
         labels, found = _of_bits(bits, labelled), {"label_columns": [str(c) for c in bits]}
     elif column is not None:
-        separator = separator or _separator(rows, column)
+        separator = how.separator or _separator(rows, column)
         labels, found = _of_column(column, separator, labelled), {"separator": separator}
     elif labelled:
         wanted = ", ".join(SET_COLUMNS)
         raise ValueError(
-            f"{source}: no column of labels ({wanted}) and none of 0 and 1 alone; its columns are "
-            f"{', '.join(map(repr, header or []))}; choose with label or label_columns"
+            f"{table.source}: no column of labels ({wanted}) and none of 0 and 1 alone; its "
+            f"columns are {', '.join(map(repr, header or []))}; choose with label or label_columns"
         )
     else:
         labels = _nothing
@@ -103,7 +86,7 @@ def label_set_table(
         texts = [checked_text(cell(row, name), f"text {name!r}") for name in chosen]
         return TaskExample(tuple(value.strip() for value in texts), labels(row))
 
-    data = gather(source, rows, make, skip)
+    data = gather(table.source, rows, make, how.skip)
     return TaskData(data.examples, data.skipped, labels_as=found)
 
 

@@ -10,13 +10,7 @@ from tfnlp.extras import needed
 
 @contextlib.contextmanager
 def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
-    """Open a `pyarrow.parquet.ParquetFile`.
-
-    Raises:
-        ImportError: without pyarrow.
-        FileNotFoundError: there is no such file.
-        ValueError: not a Parquet file, or a damaged one, also while it is read.
-    """
+    """Open a `pyarrow.parquet.ParquetFile`."""
     parquet = needed("pyarrow.parquet", "pyarrow", None, os.fspath(path))
     pyarrow = needed("pyarrow", "pyarrow", None, os.fspath(path))
     path = os.path.expanduser(os.fspath(path))
@@ -30,11 +24,7 @@ def open_parquet(path: str | os.PathLike) -> Iterator[Any]:
 
 
 def parquet_table(path: str | os.PathLike) -> tuple[list[str], Iterable[tuple[str, dict]]]:
-    """Return the names of the columns and the rows, as `read_table` does.
-
-    Raises:
-        ImportError, FileNotFoundError, ValueError: see `open_parquet`.
-    """
+    """Return the names of the columns and the rows, as `read_table` does."""
     with open_parquet(path) as file:
         header = list(file.schema_arrow.names)
         rows = [row for batch in file.iter_batches() for row in batch.to_pylist()]

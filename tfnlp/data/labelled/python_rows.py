@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from tfnlp.data.containers import is_path, iterate, plain
 from tfnlp.data.labelled.examples import TaskExample
 from tfnlp.data.labelled.questions import Question, flat_question
-from tfnlp.data.labelled.reading import check_columns, examples_of_rows, in_bio, read_task
+from tfnlp.data.labelled.reading import checked_reading, examples_of_table, in_bio, read_files
 from tfnlp.data.labelled.related_texts import fields_of, is_text
 from tfnlp.data.labelled.role_sentences import RoleSentence
 from tfnlp.data.labelled.rows import BadRow, TaskData, gather
-from tfnlp.data.labelled.tables import Column, Row
+from tfnlp.data.labelled.tables import Column, Table
 from tfnlp.data.labelled.tagged_sentences import TaggedSentence
 
 # The columns that the fields of a tuple stand for, by their number.
@@ -104,23 +104,20 @@ def examples_of(
         ValueError: as `read_task`; the message names `name` and the row, from 0.
         FileNotFoundError, OSError: as `read_task`.
     """
-    text, label = check_columns(task, text, label, drop)
-    given = dict(text=text, label=label, skip=skip, labelled=labelled, drop=drop)
-    given["separator"] = separator
+    how = checked_reading(task, text, label, skip, labelled, drop, separator)
     if is_path(data):
-        return read_task(task, data, **given)
+        return read_files(task, [data], how)
     if isinstance(data, TaskData):
         data = data.examples
     first, rows = iterate(data, name)
     texts_alone = task == "embed" and is_text(first)
     if is_path(first) and not texts_alone and (labelled or isinstance(first, os.PathLike)):
-        return read_task(task, _paths(rows, task, name), **given)
+        return read_files(task, _paths(rows, task, name), how)
     if isinstance(first, (TaskExample, Question, TaggedSentence)):
         return in_bio(task, gather(name, _numbered(rows), _checker(task, labelled), skip))
     records = [(where, _record(row, task, labelled)) for where, row in _numbered(rows)]
-    by_number = text is not None or label is not None
-    header, records = _table(records, task, name, labelled, by_number)
-    return in_bio(task, examples_of_rows(task, name, header, records, **given))
+    table = _table(records, task, name, labelled, by_number=bool(how.columns))
+    return in_bio(task, examples_of_table(task, table, how))
 
 
 def _numbered(rows: Iterable[object]) -> Iterator[tuple[str, object]]:
@@ -184,8 +181,8 @@ def _table(
     name: str,
     labelled: bool,
     by_number: bool,
-) -> tuple[list[Column] | None, list[Row]]:
-    """Return header and rows as `read_table` does: the first good row decides what they are."""
+) -> Table:
+    """Return rows as a table: the first good one decides what its columns are."""
     first = next((row for _, row in records if not isinstance(row, BadRow)), None)
     if first is None:
         where, bad = records[0]
@@ -207,7 +204,7 @@ def _table(
         if task == "answer" and isinstance(row, dict) and row.get("id") is None:
             row = {**row, "id": str(number)}
         rows.append((where, row))
-    return header, rows
+    return Table(name, header, rows)
 
 
 def _columns(row: list, task: str, name: str, labelled: bool) -> list[str]:

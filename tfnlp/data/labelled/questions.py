@@ -13,7 +13,7 @@ from tfnlp.data.labelled.rows import (
     json_rows,
     parse_json,
 )
-from tfnlp.data.labelled.tables import PARQUET, Row, read_table
+from tfnlp.data.labelled.tables import PARQUET, Reading, Row, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Question:
     answers: tuple[tuple[str, int], ...] = ()
 
 
-def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskData:
+def question_file(path: str, how: Reading) -> TaskData:
     """Read the questions of a file, in its order.
 
     It is SQuAD's (Rajpurkar et al. 2016, 2018), or has an object for each question: `question`,
@@ -42,26 +42,17 @@ def question_file(path: str, skip: bool = False, labelled: bool = True) -> TaskD
 
     Args:
         path: a UTF-8 JSON file, also with an object a line; `.gz` is unpacked. Or `.parquet`.
-        skip: leave out questions that can't be read; `skipped` names file and question.
-        labelled: False: questions may come without answers.
-
-    Raises:
-        ValueError: not UTF-8, not JSON, not of these forms; an answer that is not at its
-            place in the passage; no question.
-        FileNotFoundError: there is no such file.
-        OSError: a folder; a damaged or truncated gzip file.
-        ImportError: for `.parquet` without pyarrow.
+        how: see `read_task`.
     """
     if file_kind(path) == PARQUET:
-        _, rows = read_table(path, None, None)
-        return questions(path, _flat_rows(rows), skip, labelled, may_lack=True)
+        return questions(path, _flat_rows(read_table(path).rows), how, may_lack=True)
     content = parse_json("\n".join(file_lines(path)))
     if isinstance(content, dict) and _is_squad(content.get("data")):
         second = str(content.get("version", "")).lower().startswith(("v2", "2"))
-        return questions(path, _rows(content["data"]), skip, labelled, second)
+        return questions(path, _rows(content["data"]), how, second)
     rows = list(json_rows(path))
     if any(isinstance(row, dict) and "context" in row for _, row in rows):
-        return questions(path, _flat_rows(rows), skip, labelled, may_lack=True)
+        return questions(path, _flat_rows(rows), how, may_lack=True)
     if isinstance(content, BadRow):
         raise ValueError(f"{path}, {content.where or 'line 1'}: {content}")
     raise ValueError(
@@ -88,13 +79,7 @@ def _flat_rows(rows: Iterable[Row]) -> Iterator[tuple[str, dict | BadRow]]:
         yield where, row
 
 
-def questions(
-    source: str,
-    rows: Iterable[Row],
-    skip: bool = False,
-    labelled: bool = True,
-    may_lack: bool = False,
-) -> TaskData:
+def questions(source: str, rows: Iterable[Row], how: Reading, may_lack: bool = False) -> TaskData:
     """Return the questions of rows `{"id", "question", "context", "answers", "is_impossible"}`.
 
     `answers` is a list of `{"text", "answer_start"}`. With `may_lack`, an empty list without
@@ -109,13 +94,13 @@ def questions(
                 raise BadRow("another question has the same id")
             question = checked_text(row.get("question"), "its text")
             context = checked_text(row.get("context"), "its context")
-            answers = _answers(row, context, labelled, may_lack)
+            answers = _answers(row, context, how.labelled, may_lack)
         except BadRow as error:
             raise BadRow(str(error), f"question {name!r:.60}") from None
         seen.add(name)
         return Question(name, question, context, answers)
 
-    return gather(source, rows, make, skip)
+    return gather(source, rows, make, how.skip)
 
 
 def _rows(articles: list) -> Iterator[tuple[str, dict | BadRow]]:

@@ -1,12 +1,13 @@
 """Files and TFDS data sets of fine-tuning tasks, in all their formats, to examples."""
 
+import dataclasses
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from tfnlp.data.corpus.documents import expand
 from tfnlp.data.labelled.choices import choice_file, choice_table
-from tfnlp.data.labelled.examples import labelled_lines, table_examples, table_file
+from tfnlp.data.labelled.examples import labelled_lines, table_examples
 from tfnlp.data.labelled.label_sets import label_set_file, label_set_table
 from tfnlp.data.labelled.questions import question_file, questions
 from tfnlp.data.labelled.related_texts import related_file, related_table
@@ -18,7 +19,8 @@ from tfnlp.data.labelled.tables import (
     PARQUET,
     TABLES,
     Column,
-    Row,
+    Reading,
+    Table,
     column_list,
     read_table,
 )
@@ -111,20 +113,26 @@ def read_task(
         OSError: a folder; a damaged or truncated gzip file.
         ImportError: for `.parquet` without pyarrow.
     """
-    text, label = check_columns(task, text, label, drop)
     paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+    how = checked_reading(task, text, label, skip, labelled, drop, separator)
+    return read_files(task, paths, how)
+
+
+def read_files(task: str, paths: Sequence[str | os.PathLike], how: Reading) -> TaskData:
+    """Return what `read_task` does."""
     if not paths:
         raise ValueError(f"no files for the task {task}; give one or more")
     data = TaskData([])
     for path in _expanded(paths):
         read = _read_tfds if path.startswith("tfds:") else _read_file
-        part = read(task, path, text, label, skip, labelled, drop, separator)
+        part = read(task, path, how)
         data.examples.extend(part.examples)
         data.skipped.extend(part.skipped)
         if not data.labels_as:  # further files are read as the first one
             data.labels_as.update(part.labels_as)
-            label = part.labels_as.get("label_columns", label)
-            separator = part.labels_as.get("separator", separator)
+            label = part.labels_as.get("label_columns", how.label)
+            separator = part.labels_as.get("separator", how.separator)
+            how = dataclasses.replace(how, label=label, separator=separator)
     return in_bio(task, data)
 
 
@@ -136,18 +144,16 @@ def in_bio(task: str, data: TaskData) -> TaskData:
     return TaskData(examples, data.skipped, scheme)
 
 
-def check_columns(
+def checked_reading(
     task: str,
     text: Column | Sequence[Column] | None,
     label: Column | Sequence[Column] | None,
+    skip: bool,
+    labelled: bool,
     drop: Sequence[str],
-) -> tuple[list[Column] | None, Column | list[Column] | None]:
-    """Check the arguments of `read_task`; return text columns as a list, and the label's.
-
-    Raises:
-        ValueError: an unknown task, a wrong column, columns for "answer", a `drop` that is a
-            string.
-    """
+    separator: str | None,
+) -> Reading:
+    """Check the arguments of `read_task` and return them."""
     if task not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}; got {task!r}")
     if isinstance(drop, str):
@@ -161,37 +167,35 @@ def check_columns(
         label = columns[0] if one else columns
     if task == "answer" and (text is not None or label is not None):
         raise ValueError("the task answer reads SQuAD's form, which has no columns to choose")
-    return text, label
+    return Reading(text, label, skip, labelled, drop, separator)
 
 
-def examples_of_rows(
-    task: str,
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | list[Column] | None,
-    skip: bool,
-    labelled: bool,
-    drop: Sequence[str],
-    separator: str | None = None,
-) -> TaskData:
-    """Return the examples of rows that were read already: see `read_task` and `read_table`."""
+def examples_of_table(task: str, table: Table, how: Reading) -> TaskData:
+    """Return the examples of rows that were read already, see `read_task`."""
     if task == "answer":
-        return questions(source, rows, skip, labelled, may_lack=True)
-    if task == "tag":
-        if text is None and label is None and has_spans(header):
-            return gather(source, rows, lambda row: span_row(row, labelled), skip)
-        return tagged_table(source, header, rows, text, label, skip, labelled)
-    if task == "roles":
-        return role_table(source, header, rows, text, label, skip, labelled)
-    if task == "embed":
-        return related_table(source, header, rows, text, label, skip, drop)
-    if task == "labels":
-        return label_set_table(source, header, rows, text, label, skip, labelled, separator)
-    if task == "choose":
-        return choice_table(source, header, rows, text, label, skip, labelled)
-    return table_examples(task, source, header, rows, text, label, skip, labelled, drop)
+        return questions(table.source, table.rows, how, may_lack=True)
+    if task == "tag" and not how.columns and has_spans(table.header):
+        return gather(table.source, table.rows, lambda r: span_row(r, how.labelled), how.skip)
+    if task in _TABLES:
+        return _TABLES[task](table, how)
+    return table_examples(task, table, how)
+
+
+_TABLES = {
+    "tag": tagged_table,
+    "roles": role_table,
+    "embed": related_table,
+    "labels": label_set_table,
+    "choose": choice_table,
+}
+_FILES = {
+    "tag": tagged_file,
+    "roles": role_file,
+    "embed": related_file,
+    "labels": label_set_file,
+    "choose": choice_file,
+    "answer": question_file,
+}
 
 
 def _expanded(paths: Iterable[str | os.PathLike]) -> Iterator[str]:
@@ -203,51 +207,21 @@ def _expanded(paths: Iterable[str | os.PathLike]) -> Iterator[str]:
             yield from expand(path)
 
 
-def _read_file(
-    task: str,
-    path: str,
-    text: list[Column] | None,
-    label: Column | list[Column] | None,
-    skip: bool,
-    labelled: bool,
-    drop: Sequence[str],
-    separator: str | None,
-) -> TaskData:
-    if task == "labels":
-        return label_set_file(path, text, label, skip, labelled, separator)
-    if task == "answer":
-        return question_file(path, skip, labelled)
+def _read_file(task: str, path: str, how: Reading) -> TaskData:
     if task in ("tag", "roles") and file_kind(path) in (*JSON_KINDS, PARQUET):
-        header, rows = read_table(path, text, label)
-        return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop)
-    if task == "tag":
-        return tagged_file(path, text, label, skip, labelled)
-    if task == "roles":
-        return role_file(path, text, label, skip=skip, labelled=labelled)
-    if task == "embed":
-        return related_file(path, text, label, skip, drop)
-    if task == "choose":
-        return choice_file(path, text, label, skip, labelled)
-    if task == "similarity" or text is not None or file_kind(path) in TABLES:
-        return table_file(task, path, text, label, skip, labelled, drop)
-    if label not in (None, 0, "0"):
+        return examples_of_table(task, read_table(path, how.columns), how)
+    if task in _FILES:
+        return _FILES[task](path, how)
+    if task == "similarity" or how.text is not None or file_kind(path) in TABLES:
+        return table_examples(task, read_table(path, how.columns), how)
+    if how.label not in (None, 0, "0"):
         raise ValueError(
             f"{path}: without text, its lines are label and text, so label can only be 0; "
-            f"got {label!r}"
+            f"got {how.label!r}"
         )
-    return labelled_lines(path, skip, labelled or label is not None)
+    return labelled_lines(path, how.skip, how.labelled or how.label is not None)
 
 
-def _read_tfds(
-    task: str,
-    path: str,
-    text: list[Column] | None,
-    label: Column | list[Column] | None,
-    skip: bool,
-    labelled: bool,
-    drop: Sequence[str],
-    separator: str | None,
-) -> TaskData:
+def _read_tfds(task: str, path: str, how: Reading) -> TaskData:
     names = task in ("classify", "labels", "tag", "roles", "embed")
-    header, rows = tfds_rows(path, class_names=names)
-    return examples_of_rows(task, path, header, rows, text, label, skip, labelled, drop, separator)
+    return examples_of_table(task, Table(path, *tfds_rows(path, class_names=names)), how)

@@ -6,9 +6,10 @@ two and a number    a pair that people rated
 two and a class     a premise, a hypothesis and their relation, as in SNLI
 """
 
+import dataclasses
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
 from tfnlp.data.labelled.rows import (
@@ -24,8 +25,8 @@ from tfnlp.data.labelled.tables import (
     LABEL_COLUMNS,
     TABLES,
     TEXT_COLUMNS,
-    Column,
-    Row,
+    Reading,
+    Table,
     cell,
     find_columns,
     read_table,
@@ -43,52 +44,37 @@ COLUMNS = (
 RELATIONS = ("entailment", "neutral", "contradiction")
 
 
-def related_file(
-    path: str,
-    text: list[Column] | None = None,
-    label: Column | None = None,
-    skip: bool = False,
-    drop: Sequence[str] = ("-",),
-) -> TaskData:
+def related_file(path: str, how: Reading) -> TaskData:
     """Return the examples of a table, or of a text file with a text a line; see `read_task`."""
-    if text is None and label is None and file_kind(path) not in TABLES:
+    if not how.columns and file_kind(path) not in TABLES:
         lines = ((f"line {n}", line) for n, line in enumerate(file_lines(path), 1))
 
         def make(line: str) -> TaskExample:
             return TaskExample((checked_text(line, "its text").strip(),), None)
 
-        return gather(path, ((where, line) for where, line in lines if line.strip()), make, skip)
-    header, rows = read_table(path, text, label)
-    return related_table(path, header, rows, text, label, skip, drop)
+        filled = ((where, line) for where, line in lines if line.strip())
+        return gather(path, filled, make, how.skip)
+    return related_table(read_table(path, how.columns), how)
 
 
-def related_table(
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | None,
-    skip: bool = False,
-    drop: Sequence[str] = ("-",),
-) -> TaskData:
+def related_table(table: Table, how: Reading) -> TaskData:
     """Return the examples of rows: any number of texts, and a label if there is a column of it."""
-    numbered = tuple(name for name in header or () if str(name).startswith("text_"))
+    header, label = table.header or (), how.label
+    numbered = tuple(name for name in header if str(name).startswith("text_"))
     defaults = (*COLUMNS, *([numbered] if numbered else []))
-    given = label is not None
-    if header is not None and not given:
+    if label is None:
         label = next((name for name in LABEL_COLUMNS if name in header), None)
-    chosen, answer = find_columns(
-        source, header, text, label, labelled=given, defaults=defaults, labels=()
-    )
+    how = dataclasses.replace(how, label=label, labelled=how.label is not None)
+    chosen, answer = find_columns(table, how, defaults, labels=())
 
     def make(row: dict | list) -> TaskExample:
         texts = [checked_text(cell(row, column), f"text {column!r}") for column in chosen]
         found = label_cell(row, answer, labelled=answer is not None)
-        if isinstance(found, str) and found in drop:
+        if isinstance(found, str) and found in how.drop:
             raise LeftOut(f"its label {found!r} is one to leave out")
         return TaskExample(tuple(value.strip() for value in texts), _label(found))
 
-    return gather(source, rows, make, skip)
+    return gather(table.source, table.rows, make, how.skip)
 
 
 def fields_of(row: Sequence[object]) -> list[str]:

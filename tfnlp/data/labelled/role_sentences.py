@@ -1,10 +1,10 @@
 """Sentences with a predicate, and the role that each word has for it (semantic role labelling)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfnlp.data.labelled.rows import BadRow, TaskData, file_kind, gather
-from tfnlp.data.labelled.tables import Column, Row, cell
+from tfnlp.data.labelled.tables import Reading, Table, cell
 from tfnlp.data.labelled.tag_schemes import OUTSIDE
 from tfnlp.data.labelled.tagged_sentences import (
     Lines,
@@ -26,40 +26,24 @@ class RoleSentence(TaggedSentence):
     predicate: int
 
 
-def role_file(
-    path: str, text: list[Column] | None, label: Column | None, **options: bool
-) -> TaskData:
+def role_file(path: str, how: Reading) -> TaskData:
     """Read the `RoleSentence`s of a CoNLL-U file with predicates, one for each predicate.
 
     After the ten columns of CoNLL-U follow the sense of a word that is a predicate, else "_", and
     for each predicate of the sentence, in order, a column of roles, "_" for none (Universal
     Propositions 1.0).
-
-    Args:
-        path: the file.
-        text, label: must be None.
-        **options: `skip` and `labelled`, see `read_task`.
-
-    Raises:
-        ValueError: a line that is not of the format; columns that were chosen; another extension.
-        FileNotFoundError, OSError: as `file_lines`.
     """
     if file_kind(path) != ".conllu":
         raise ValueError(
             f"{path}: roles are read from .conllu with a column of predicates, or .jsonl with "
             "words, predicate and tags"
         )
-    if text is not None or label is not None:
+    if how.columns:
         raise ValueError(
             f"{path}: the columns of CoNLL-U with roles are fixed; leave text and label out"
         )
-    labelled = options["labelled"]
-    rows = (row for where, lines in conllu_sentences(path) for row in _rows(where, lines, labelled))
-    return gather(path, rows, _same, options["skip"])
-
-
-def _same(example: RoleSentence) -> RoleSentence:
-    return example
+    rows = (r for where, lines in conllu_sentences(path) for r in _rows(where, lines, how.labelled))
+    return gather(path, rows, lambda example: example, how.skip)
 
 
 def _rows(where: str, lines: Lines, labelled: bool) -> Iterator[tuple[str, RoleSentence | BadRow]]:
@@ -94,31 +78,19 @@ def _filled(fields: list[str]) -> list[str]:
     return [*fields[:_SENSE], *[field or "_" for field in fields[_SENSE:count]]]
 
 
-def role_table(
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | None,
-    skip: bool = False,
-    labelled: bool = True,
-) -> TaskData:
-    """Return the sentences of a table with words, the number of the predicate from 0, and roles.
-
-    Raises:
-        ValueError: as `read_task`.
-    """
-    words, answer = tag_columns(source, header, text, label, labelled)
-    if header is not None and PREDICATE not in header:
+def role_table(table: Table, how: Reading) -> TaskData:
+    """Return the sentences of a table with words, the number of the predicate from 0, and roles."""
+    words, answer = tag_columns(table, how)
+    if table.header is not None and PREDICATE not in table.header:
         raise ValueError(
-            f"{source}: no column {PREDICATE!r}, the number of the predicate among the words, "
-            "from 0"
+            f"{table.source}: no column {PREDICATE!r}, the number of the predicate among the "
+            "words, from 0"
         )
 
     def make(row: dict | list) -> RoleSentence:
-        if isinstance(row, dict) and isinstance(row.get(words), str) and not labelled:
+        if isinstance(row, dict) and isinstance(row.get(words), str) and not how.labelled:
             row = {**row, words: row[words].split()}
-        found = tagged_words(row, words, answer, labelled)
+        found = tagged_words(row, words, answer, how.labelled)
         place = cell(row, PREDICATE)
         if isinstance(place, bool) or not isinstance(place, int):
             raise BadRow(f"{PREDICATE!r} must be the number of a word, from 0; got {place!r:.60}")
@@ -126,4 +98,4 @@ def role_table(
             raise BadRow(f"{PREDICATE!r} is {place}; the words are 0 to {len(found.words) - 1}")
         return RoleSentence(found.words, found.tags, place)
 
-    return gather(source, rows, make, skip)
+    return gather(table.source, table.rows, make, how.skip)

@@ -56,9 +56,6 @@ def gather(
         rows: pairs (where in `source`, row); a row may be a `BadRow`.
         make: returns the example of a row, or raises `BadRow`.
         skip: leave out bad rows and list them in `skipped`.
-
-    Raises:
-        ValueError: a bad row, unless `skip`; no examples.
     """
     data = TaskData([])
     for where, row in rows:
@@ -87,13 +84,7 @@ def no_examples(source: str, skipped: Sequence[str] = ()) -> ValueError:
 
 
 def file_lines(path: str | os.PathLike) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, without their ends; `.gz` is unpacked.
-
-    Raises:
-        ValueError: not UTF-8.
-        FileNotFoundError: there is no such file.
-        OSError: a folder; a damaged or truncated gzip file.
-    """
+    """Yield the lines of a UTF-8 file, without their ends; `.gz` is unpacked."""
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path} is a folder; expected a file")
@@ -165,11 +156,7 @@ def parse_json(text: str) -> object:
 
 
 def checked_text(value: object, name: str) -> str:
-    """Return `value` if it is a string that is not blank and can be encoded as UTF-8.
-
-    Raises:
-        BadRow: if it is not. JSON can contain half of a surrogate pair, which is not UTF-8.
-    """
+    """Return `value` if it is a string that is not blank and can be encoded as UTF-8."""
     if not isinstance(value, str):
         raise BadRow(f"{name} must be a text; got {value!r:.60}")
     if not value.strip():

@@ -32,9 +32,6 @@ def span_row(row: dict, labelled: bool) -> TaggedSentence:
     a span that begins or ends within a word is widened to it. A span is `[start, end, type]` or
     `{"start": ..., "end": ..., "label": ...}`, its end exclusive, in `spans` or `entities`, of a
     text also in `label` or `labels`.
-
-    Raises:
-        BadRow: for a row of another form, or spans that overlap or are out of range.
     """
     tokens = next((row[name] for name in _WORD_COLUMNS if row.get(name) is not None), None)
     columns = SPAN_COLUMNS if tokens is not None else (*SPAN_COLUMNS, *_OF_TEXT)

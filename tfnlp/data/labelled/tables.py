@@ -2,6 +2,8 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from tfnlp.data.labelled.parquet_files import parquet_table
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows, no_examples
@@ -25,12 +27,40 @@ Column = str | int
 Row = tuple[str, dict | list | BadRow]  # its place, and its fields by name or by number
 
 
-def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
-    """Return the text columns as a list.
+@dataclass(frozen=True)
+class Reading:
+    """How the rows of a task are read: arguments of `read_task`, `text` as a list."""
 
-    Raises:
-        ValueError: an empty list, or a column that is neither a name nor a number from 0.
+    text: list[Column] | None = None
+    label: Column | list[Column] | None = None
+    skip: bool = False
+    labelled: bool = True
+    drop: Sequence[str] = ("-",)
+    separator: str | None = None
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns that were chosen."""
+        labels = self.label if isinstance(self.label, list) else [self.label]
+        return [*(self.text or ()), *(label for label in labels if label is not None)]
+
+
+class Table(NamedTuple):
+    """Rows with columns.
+
+    Attributes:
+        source: its file, data set or argument, for messages.
+        header: names of the columns; None if these have numbers alone.
+        rows: with a header dicts, else lists.
     """
+
+    source: str
+    header: list[Column] | None
+    rows: Iterable[Row]
+
+
+def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
+    """Return the text columns as a list."""
     if text is None:
         return None
     columns = list(text) if isinstance(text, (list, tuple)) else [text]
@@ -43,76 +73,62 @@ def column_list(text: Column | Sequence[Column] | None) -> list[Column] | None:
     return columns
 
 
-def read_table(
-    path: str, text: list[Column] | None, label: Column | None
-) -> tuple[list[str] | None, Iterable[Row]]:
-    """Return the header and the rows of a table.
+def read_table(path: str, columns: Sequence[Column] = ()) -> Table:
+    """Return the table of a UTF-8 file; `.gz` is unpacked on the way.
 
     In `.jsonl` (or `.json`) every line is a JSON object. `.parquet` has columns. In `.csv`,
     quotation marks enclose fields. In all others tabs separate fields and quotation marks are plain
     characters, as in GLUE. Blank lines are skipped.
 
     Args:
-        path: a UTF-8 file; `.gz` is unpacked on the way.
-        text, label: columns. If they are numbers (or their digits), a `.tsv` or `.csv` has no
-            header.
-
-    Returns:
-        (names, rows as `(where, dict)`); without header (None, rows as `(where, list)`).
-
-    Raises:
-        ValueError: names mixed with numbers, an unreadable header, an empty file, not UTF-8.
-        FileNotFoundError, OSError: as `file_lines`.
-        ImportError: for `.parquet` without pyarrow.
+        path: of the file.
+        columns: those that were chosen. If they are numbers (or their digits), a `.tsv` or `.csv`
+            has no header.
     """
     kind = file_kind(path)
     if kind == PARQUET:
-        return parquet_table(path)
+        return Table(path, *parquet_table(path))
     if kind in JSON_KINDS:
         rows = list(json_rows(path))
         header = next((list(row) for _, row in rows if isinstance(row, dict)), None)
         if header is None:
             raise no_examples(path, [f"{path}, {where}: {bad}" for where, bad in rows])
-        return header, rows
+        return Table(path, header, rows)
     rows = _csv_rows(path) if kind == ".csv" else _tab_rows(path)
-    given = [*(text or ()), *([] if label is None else [label])]
-    numbers = [_is_number(column) for column in given]
+    numbers = [_is_number(column) for column in columns]
     if any(numbers):
         if not all(numbers):
             raise ValueError(
                 f"{path}: text and label must be all names of a header's columns, or all "
-                f"numbers from 0 of a file without header; got {_listed(given)}"
+                f"numbers from 0 of a file without header; got {_listed(columns)}"
             )
-        return None, rows
+        return Table(path, None, rows)
     where, header = next(rows, (None, None))
     if header is None:
         raise no_examples(path)
     if isinstance(header, BadRow):
         raise ValueError(f"{path}, {where}: {header}")
     header = [name.strip() for name in header]
-    return header, _by_name(header, rows)
+    return Table(path, header, _by_name(header, rows))
 
 
 def find_columns(
-    source: str,
-    header: list[Column] | None,
-    text: list[Column] | None,
-    label: Column | None,
-    labelled: bool = True,
+    table: Table,
+    how: Reading,
     defaults: Sequence[Sequence[str]] = TEXT_COLUMNS,
     labels: Sequence[str] = LABEL_COLUMNS,
 ) -> tuple[list[Column], Column | None]:
-    """Return the columns of the texts and of the label: keys of the rows of `read_table`.
+    """Return the columns of the texts and of the label: keys of the rows of a table.
 
     Args:
-        source: for messages.
-        header, text, label: as in `read_table`; None: the first of `defaults` and of `labels`,
-            whose letters may be capitals in the table.
-        labelled: False: the label's column may be missing, and is None then.
-
-    Raises:
-        ValueError: a column that is missing or is there twice; no default column in the table.
+        table: of which the rows are not read.
+        how: its `text` and `label`, if they are None the first of `defaults` and of `labels`, whose
+            letters may be capitals in the table. If not `labelled`, the label's column may be
+            missing, and is None then.
+        defaults, labels: see `how`.
     """
+    source, header, _ = table
+    text, label, labelled = how.text, how.label, how.labelled
     if header is None:
         if text is None or (label is None and labelled):
             raise ValueError(
@@ -150,11 +166,7 @@ def find_columns(
 
 
 def cell(row: dict | list, column: Column) -> object:
-    """Return the field of a row.
-
-    Raises:
-        BadRow: the row ends before it, or has no such key.
-    """
+    """Return the field of a row."""
     try:
         return row[column]
     except IndexError:

@@ -69,9 +69,6 @@ def bio_of_spans(count: int, spans: Iterable[tuple[int, int, str]]) -> tuple[str
     Args:
         count: Words.
         spans: Of words, `end` exclusive; they must not overlap.
-
-    Raises:
-        ValueError: for a span that is empty, not within the words, or overlaps another.
     """
     tags = [OUTSIDE] * count
     for start, end, kind in spans:

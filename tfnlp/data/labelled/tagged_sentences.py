@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tfnlp.data.labelled.rows import (
@@ -13,7 +13,7 @@ from tfnlp.data.labelled.rows import (
     file_lines,
     gather,
 )
-from tfnlp.data.labelled.tables import Column, Row, cell, find_columns
+from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns
 from tfnlp.data.labelled.tag_schemes import scheme_of
 
 WORD_COLUMNS = (("words",), ("tokens",))
@@ -34,76 +34,49 @@ class TaggedSentence:
     tags: tuple[str, ...] | None
 
 
-def tagged_file(
-    path: str,
-    text: list[Column] | None = None,
-    label: Column | None = None,
-    skip: bool = False,
-    labelled: bool = True,
-) -> TaskData:
+def tagged_file(path: str, how: Reading) -> TaskData:
     """Read the `TaggedSentence`s of a file of columns, see `read_task`.
 
     A bad line spoils its sentence. Lines that begin with "#" and are no words are comments.
     The words of CoNLL-U are the syntactic words: multiword tokens (`1-2`) and empty nodes (`1.1`)
     are skipped, see universaldependencies.org/format.html.
-
-    Raises:
-        ValueError: a line that is not of the file's format, a wrong column, a file without
-            sentences or that is not UTF-8.
-        FileNotFoundError, OSError: as `file_lines`.
     """
-    kind = file_kind(path)
-    if kind == ".conllu":
+    text, label = how.text, how.label
+    if file_kind(path) == ".conllu":
         if text is not None:
             raise ValueError(f"{path}: the words of CoNLL-U are its column FORM; leave text out")
-        return _conllu_file(path, "upos" if label is None else label, skip, labelled)
+        return _conllu_file(path, "upos" if label is None else label, how)
     if text is not None and len(text) != 1:
         raise ValueError(f"{path}: text must be one column, that of the words; got {text!r}")
     word = 0 if text is None else _number(path, "text", text[0])
     tag = None if label is None else _number(path, "label", label)
-    return _columns_file(path, word, tag, skip, labelled)
+    return _columns_file(path, word, tag, how)
 
 
-def tagged_table(
-    source: str,
-    header: list[Column] | None,
-    rows: Iterable[Row],
-    text: list[Column] | None,
-    label: Column | None,
-    skip: bool = False,
-    labelled: bool = True,
-) -> TaskData:
+def tagged_table(table: Table, how: Reading) -> TaskData:
     """Return the sentences of a table whose fields are lists of words and of tags."""
-    words, answer = tag_columns(source, header, text, label, labelled)
-    return gather(source, rows, lambda row: tagged_words(row, words, answer, labelled), skip)
+    words, answer = tag_columns(table, how)
+
+    def make(row: dict | list) -> TaggedSentence:
+        return tagged_words(row, words, answer, how.labelled)
+
+    return gather(table.source, table.rows, make, how.skip)
 
 
-def tag_columns(
-    source: str,
-    header: list[Column] | None,
-    text: list[Column] | None,
-    label: Column | None,
-    labelled: bool,
-) -> tuple[Column, Column | None]:
-    """Return the columns of words and tags of a table, see `find_columns`.
-
-    Raises:
-        ValueError: as `find_columns`; several columns of words.
-    """
-    chosen, answer = find_columns(source, header, text, label, labelled, WORD_COLUMNS, TAG_COLUMNS)
+def tag_columns(table: Table, how: Reading) -> tuple[Column, Column | None]:
+    """Return the columns of words and tags of a table, see `find_columns`."""
+    chosen, answer = find_columns(table, how, WORD_COLUMNS, TAG_COLUMNS)
     if len(chosen) != 1:
-        raise ValueError(f"{source}: text must be one column, that of the words; got {chosen!r}")
+        raise ValueError(
+            f"{table.source}: text must be one column, that of the words; got {chosen!r}"
+        )
     return chosen[0], answer
 
 
 def tagged_words(
     row: dict | list, column: Column, answer: Column | None, labelled: bool
 ) -> TaggedSentence:
-    """Return the sentence of a row with a list of words and one of tags.
-
-    Raises:
-        BadRow: if it has others.
-    """
+    """Return the sentence of a row with a list of words and one of tags."""
     words = cell(row, column)
     if not isinstance(words, list) or not words:
         raise BadRow(f"{column!r} must be a list of one word or more; got {words!r:.60}")
@@ -119,12 +92,12 @@ def tagged_words(
     return TaggedSentence(words, tuple(checked_text(str(tag), "a tag") for tag in tags))
 
 
-def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: bool) -> TaskData:
+def _columns_file(path: str, word: int, tag: int | None, how: Reading) -> TaskData:
     """Read lines of columns between tabs, else spaces; if `tag` is None, it is the last column."""
     rows = _without_comments(list(_sentences(path)), tag)
     widths = Counter(len(fields) for _, lines in rows for _, fields in lines)
     width = max(widths, key=widths.get, default=0)  # a line with another width is damaged
-    if labelled and width:
+    if how.labelled and width:
         if word >= width or (tag or 0) >= width or width == 1:
             wanted = max(word, 1 if tag is None else tag) + 1
             raise ValueError(
@@ -135,7 +108,7 @@ def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: b
 
     def make(lines: Lines) -> TaggedSentence:
         for number, fields in lines:
-            if len(fields) > width or len(fields) < (width if labelled else word + 1):
+            if len(fields) > width or len(fields) < (width if how.labelled else word + 1):
                 raise BadRow(
                     f"expected {width} columns, as most lines of the file have; got {len(fields)}: "
                     f"{' '.join(fields)[:60]!r}",
@@ -144,12 +117,12 @@ def _columns_file(path: str, word: int, tag: int | None, skip: bool, labelled: b
         tags = None
         if place != word and all(len(fields) > place and fields[place] for _, fields in lines):
             tags = [fields[place] for _, fields in lines]
-        elif labelled:
+        elif how.labelled:
             number = next(n for n, fields in lines if place == word or not fields[place])
             raise BadRow("a word without a tag", f"line {number}")
         return _sentence(lines, word, tags)
 
-    return gather(path, rows, make, skip)
+    return gather(path, rows, make, how.skip)
 
 
 def _without_comments(rows: list[tuple[str, Lines]], tag: int | None) -> list[tuple[str, Lines]]:
@@ -175,7 +148,7 @@ def _without_comments(rows: list[tuple[str, Lines]], tag: int | None) -> list[tu
     return [(where, lines) for where, lines in kept if lines]
 
 
-def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = True) -> TaskData:
+def _conllu_file(path: str, label: Column, how: Reading) -> TaskData:
     place = _CONLLU_TAGS.get(str(label).lower())
     if place is None:
         place = _number(path, "the column of the tags, if not upos or xpos,", label)
@@ -189,7 +162,7 @@ def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = 
         lacking = [not tag or tag == "_" and place in _CONLLU_TAGS.values() for tag in tags]
         if any(lacking):
             number, fields = words[lacking.index(True)]
-            if labelled:
+            if how.labelled:
                 raise BadRow(
                     f"the word {fields[1]!r:.60} has no {label}; choose the other column or an "
                     "annotated file",
@@ -198,7 +171,7 @@ def _conllu_file(path: str, label: Column, skip: bool = False, labelled: bool = 
             tags = None
         return _sentence(words, 1, tags)
 
-    return gather(path, conllu_sentences(path), make, skip)
+    return gather(path, conllu_sentences(path), make, how.skip)
 
 
 def conllu_sentences(path: str) -> Iterator[tuple[str, Lines]]:
@@ -212,9 +185,6 @@ def conllu_words(lines: Lines, least: int = 10) -> Lines:
     Args:
         lines: of the sentence.
         least: columns, of which more than ten may be followed by others.
-
-    Raises:
-        BadRow: for a line of another form; a sentence without words.
     """
     words = []
     for number, fields in lines:

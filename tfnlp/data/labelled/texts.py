@@ -7,7 +7,15 @@ from typing import Any
 
 from tfnlp.data.labelled.parquet_files import open_parquet
 from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows
-from tfnlp.data.labelled.tables import JSON_KINDS, PARQUET, cell, find_columns, read_table
+from tfnlp.data.labelled.tables import (
+    JSON_KINDS,
+    PARQUET,
+    Reading,
+    Table,
+    cell,
+    find_columns,
+    read_table,
+)
 
 _COLUMNS = (("sentence",), ("text",))
 _TABLES = (".tsv", ".csv")
@@ -21,11 +29,6 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
             file, a text a line.
         column: that holds the texts, a name or the number of a `.tsv` or `.csv` without header;
             None: `sentence` or `text`.
-
-    Raises:
-        ValueError: for a column that is not there, a row without a text, a file that can't be read.
-        FileNotFoundError, OSError: as `file_lines`.
-        ImportError: for `.parquet` without pyarrow.
     """
     path = os.path.expanduser(os.fspath(path))
     kind = file_kind(path)
@@ -43,14 +46,20 @@ def read_texts(path: str | os.PathLike[str], column: str | None = None) -> Itera
         header = list(first[1]) if first and isinstance(first[1], dict) else []
         rows = itertools.chain([first] if first else [], rows)
     else:
-        header, rows = read_table(path, None if column is None else [column], None)
-    names = None if column is None else [column]
+        _, header, rows = read_table(path, [] if column is None else [column])
+    names = None
     if header is None:
         names = [int(column)]
     elif header or kind in _TABLES:
-        names, _ = find_columns(path, header, names, None, labelled=False, defaults=_COLUMNS)
+        names = _columns(path, header, column)
     for where, row in rows:
         yield _text(path, where, row, names)
+
+
+def _columns(path: str, header: list[str], column: str | None) -> list[Any]:
+    """Return the column of the texts."""
+    how = Reading(None if column is None else [column], labelled=False)
+    return find_columns(Table(path, header, ()), how, _COLUMNS)[0]
 
 
 def _text(path: str, where: str, row: Any, names: list[Any] | None) -> str:
@@ -68,9 +77,7 @@ def _text(path: str, where: str, row: Any, names: list[Any] | None) -> str:
 
 def _of_parquet(path: str, column: str | None) -> Iterator[str]:
     with open_parquet(path) as file:
-        names = None if column is None else [column]
-        header = file.schema_arrow.names
-        names, _ = find_columns(path, header, names, None, labelled=False, defaults=_COLUMNS)
+        names = _columns(path, file.schema_arrow.names, column)
         number = 0
         for batch in file.iter_batches(columns=names):
             for text in batch.column(0).to_pylist():

@@ -17,9 +17,6 @@ def tfds_rows(source: str, class_names: bool = True) -> tuple[list[str], Iterato
 
     Returns:
         (names of the features, rows as `(where, dict)`).
-
-    Raises:
-        ValueError, FileNotFoundError, ImportError: as `open_tfds`.
     """
     builder, split = open_tfds(source)
     features = builder.info.features
