@@ -99,7 +99,7 @@ def test_the_whole_configurations_can_be_read(case):
     assert survives(read, folder)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_changed_values(case):
     folder, path, read = case
 
@@ -112,7 +112,7 @@ def test_changed_values(case):
     check()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_damaged_bytes(case):
     folder, path, read = case
 

@@ -9,7 +9,7 @@ from benchmarks.damaged_formats import Format, formats
 FORMATS = formats()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", FORMATS)
 def test_only_documented_errors(name):

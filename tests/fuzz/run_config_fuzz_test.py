@@ -66,7 +66,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_changed_values(folder, config):
     @hypothesis.settings(settings, max_examples=60)
     @given(changed(config))

@@ -129,7 +129,7 @@ def test_tokenizers_of_pieces(folder, content):
     survives(lambda: WordPieceTokenizer(path).tokenize(["the thes 中\0é"]), path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @few
 @given(st.dictionaries(st.text(min_size=1, max_size=3), st.integers(7, 12), max_size=3),
        broken(MERGES.split("\n")[1:3]))  # fmt: skip

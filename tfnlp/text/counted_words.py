@@ -6,21 +6,14 @@ from collections.abc import Iterable, Iterator
 _LINE = 1000  # words of a line
 
 
-def checked_texts(texts: Iterable[str]) -> Iterator[str]:
-    """Yield `texts`.
-
-    Raises:
-        ValueError: `texts` is a single string or holds something else than strings.
-    """
+def checked_texts(texts: Iterable[str], name: str = "texts") -> Iterator[str]:
+    """Yield texts, each of which must be a string."""
     if isinstance(texts, str | bytes):
-        raise ValueError("texts is a single string; pass an iterable of strings")
-    return map(_checked, texts)
-
-
-def _checked(text: str) -> str:
-    if not isinstance(text, str):
-        raise ValueError(f"texts must hold strings, but one is a {type(text).__name__}")
-    return text
+        raise ValueError(f"{name} is a single string; pass a list of strings")
+    for number, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{name}[{number}] must be a string; got {text!r:.60}")
+        yield text
 
 
 def check_counts(counts: collections.Counter) -> None:

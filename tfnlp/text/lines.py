@@ -12,10 +12,6 @@ def read_lines(path: str | os.PathLike, what: str) -> list[str]:
     Args:
         path: the file.
         what: what the file is, for errors, such as "vocabulary file".
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ValueError: the file is binary or not UTF-8.
     """
     path = os.fspath(path)
     if not os.path.isfile(path):

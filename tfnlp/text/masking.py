@@ -53,11 +53,12 @@ def mask_tokens(
         `masked_lm_weights` float32 `[B, P]`, 1 for used slots. Unused slots come last, all zero.
 
     Raises:
-        ValueError: T is not static, shapes differ, or a number is out of range.
+        ValueError: a rate out of its range.
     """
     ids = tf.convert_to_tensor(input_word_ids, tf.int32)
     maskable = tf.convert_to_tensor(maskable, tf.bool)
-    _check(ids, maskable, mask_id, vocab_size, max_predictions, rate)
+    if not 0 < rate <= 1:
+        raise ValueError(f"rate must lie in (0, 1]; got {rate}")
     length = ids.shape[1]
     slots = min(max_predictions, length)
     order_seed, draw_seed, token_seed = tf.unstack(
@@ -159,31 +160,7 @@ def _random_tokens(
         allowed = np.arange(int(random_floor), vocab_size)
     else:
         allowed = np.setdiff1d(np.arange(vocab_size), np.asarray(random_floor))
-    if not allowed.size:
-        raise ValueError(
-            f"random_floor={random_floor} leaves no token below vocab_size={vocab_size}"
-        )
     index = tf.random.stateless_uniform(
         shape, seed, maxval=allowed.size, dtype=tf.int32, alg="philox"
     )
     return tf.gather(tf.constant(allowed, tf.int32), index)
-
-
-def _check(
-    ids: tf.Tensor,
-    maskable: tf.Tensor,
-    mask_id: int,
-    vocab_size: int,
-    max_predictions: int,
-    rate: float,
-) -> None:
-    if ids.shape.rank != 2 or ids.shape[1] is None:
-        raise ValueError(f"input_word_ids must be [B, T] with a static T; got {ids.shape}")
-    if not ids.shape.is_compatible_with(maskable.shape):
-        raise ValueError(f"maskable must have the shape {ids.shape}; got {maskable.shape}")
-    if not 0 <= mask_id < vocab_size:
-        raise ValueError(f"mask_id={mask_id} must be in [0, vocab_size={vocab_size})")
-    if max_predictions < 1:
-        raise ValueError(f"max_predictions={max_predictions} must be at least 1")
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"rate={rate} must be in (0, 1]")

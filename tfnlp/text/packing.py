@@ -40,15 +40,12 @@ def pack_segments(
         are all that parts segments.
 
     Raises:
-        ValueError: no segments, a segment that is not ragged, or a `seq_length` that is too small
-            for the special tokens.
+        ValueError: a `seq_length` that is too small for the special tokens.
 
     The layout and the truncation are those of the published BERT preprocessors
     (`bert_pack_inputs`).
     """
-    segments = [_merge_words(segment, index) for index, segment in enumerate(segments)]
-    if not segments:
-        raise ValueError("segments is empty; pass at least one ragged tensor of ids")
+    segments = [_merge_words(segment) for segment in segments]
     special = special_tokens(len(segments), separators)
     static_length = tf.get_static_value(seq_length)
     if static_length is not None and static_length < special:
@@ -109,14 +106,8 @@ def packing_ids(tokenizer: Any) -> dict[str, tf.Tensor]:
     )
 
 
-def _merge_words(segment: tf.RaggedTensor, index: int) -> tf.RaggedTensor:
-    rank = segment.shape.rank if isinstance(segment, tf.RaggedTensor) else None
-    if rank not in (2, 3):
-        raise ValueError(
-            f"segments[{index}] must be a ragged tensor [B, (pieces)] or [B, (words), (pieces)]; "
-            f"got {segment!r}"
-        )
-    merged = merge_words(segment) if rank == 3 else segment
+def _merge_words(segment: tf.RaggedTensor) -> tf.RaggedTensor:
+    merged = merge_words(segment) if segment.shape.rank == 3 else segment
     return tf.cast(merged, tf.int32).with_row_splits_dtype(tf.int64)
 
 

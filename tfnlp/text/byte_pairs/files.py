@@ -126,9 +126,6 @@ def check_bpe(
         merges: pairs of symbols.
         encoder: what holds the tokens, for errors.
         source: what holds the merges, for errors.
-
-    Raises:
-        ValueError: they are not a usable vocabulary, see `read_bpe`.
     """
     tokens, seen = list(tokens), {}
     for i, token in enumerate(tokens):

@@ -71,11 +71,7 @@ class BytePairTokenizer(tf.__internal__.tracking.AutoTrackable):
         return list(self._lists()[0])
 
     def write(self, folder: str | os.PathLike) -> None:
-        """Write `encoder.json` and `vocab.bpe` into a folder.
-
-        Raises:
-            OSError: if they can't be written.
-        """
+        """Write `encoder.json` and `vocab.bpe` into a folder."""
         write_bpe(folder, *self._lists())
 
     @property

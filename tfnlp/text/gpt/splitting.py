@@ -83,9 +83,6 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
 
     Returns:
         Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\n".
-
-    Raises:
-        ValueError: `strings` are not a string tensor of rank 1.
     """
     strings = tf.convert_to_tensor(strings, dtype_hint=tf.string)
     if strings.dtype != tf.string or strings.shape.rank != 1:

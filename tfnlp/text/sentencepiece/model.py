@@ -42,9 +42,6 @@ def read_pieces(model: str | os.PathLike | bytes) -> tuple[bytes, list[str]]:
 
     Args:
         model: path of a `spiece.model`, or its content.
-
-    Raises:
-        FileNotFoundError, ValueError: as `read_model`.
     """
     content = model if isinstance(model, bytes) else read_model(model)
     return content, _pieces(content, "SentencePiece model")

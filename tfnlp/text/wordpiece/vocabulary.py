@@ -108,11 +108,7 @@ def _alphabet(counts: collections.Counter, limit: int) -> tuple[list[str], list[
 
 
 def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
-    """Return `tokens` as a list.
-
-    Raises:
-        ValueError: they are not a usable vocabulary; the message begins with `source`.
-    """
+    """Return `tokens` as a list."""
     if not tokens:
         raise ValueError(f"{source} is empty; expected one token per line")
     seen = {}

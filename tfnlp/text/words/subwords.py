@@ -10,8 +10,7 @@ reads a byte as a signed number, so those from 128 on set the upper 24 bits, too
 A character begins at every byte that does not continue one in UTF-8. The n-grams `<` and `>` of
 one character are left out, and the end of a sentence, `</s>`, has none.
 
-There are two implementations of the same steps: numpy for lists of words, TensorFlow ops for
-tensors of strings. No string is sliced: the hashes of all n-grams grow by one character at a time.
+No string is sliced: the hashes of all n-grams grow by one character at a time, in TensorFlow ops.
 """
 
 import dataclasses
@@ -36,7 +35,7 @@ class Subwords:
         min_n, max_n: characters of the shortest and the longest n-grams, `<` and `>` counted.
 
     Raises:
-        ValueError: the table has another type or shape or is empty, or not 1 <= min_n <= max_n.
+        ValueError: an empty table, or not 1 <= min_n <= max_n.
     """
 
     table: np.ndarray
@@ -44,11 +43,6 @@ class Subwords:
     max_n: int = 6
 
     def __post_init__(self) -> None:
-        if self.table.ndim != 2 or self.table.dtype != np.float32 or not self.table.size:
-            raise ValueError(
-                f"table of subwords is {self.table.dtype} {list(self.table.shape)}; expected "
-                "float32 [buckets, D]"
-            )
         check_sizes(self.min_n, self.max_n, len(self.table))
 
     @property
@@ -106,43 +100,13 @@ def subword_rows(
         ValueError: see `check_sizes`.
     """
     check_sizes(min_n, max_n, buckets)
-    firsts = range(0, len(words), _CHUNK)
-    parts = [_rows(words[i : i + _CHUNK], min_n, max_n, buckets) for i in firsts]
-    rows, counts = zip(*parts, strict=True) if parts else ((), ())
-    splits = np.cumsum(np.concatenate([np.zeros(1, np.int64), *counts]))
-    return np.concatenate([np.zeros(0, np.int64), *rows]), splits
-
-
-def _rows(
-    words: Sequence[str], min_n: int, max_n: int, buckets: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of some words, and how many each of them has."""
-    marked = [b"" if word == END else b"<%b>" % word.encode() for word in words]
-    data = np.frombuffer(b"".join(marked), np.uint8).astype(np.int64)  # [bytes]
-    owner = np.repeat(np.arange(len(words)), [len(word) for word in marked])
-    starts = np.flatnonzero((data & 0xC0) != 0x80)  # [C], of the characters
-    widths = np.diff(starts, append=len(data))
-    owner = owner[starts]
-    data = np.where(data < 128, data, data + _SIGN)
-    data = np.append(data, np.zeros(_WIDTH, np.int64))
-    count, places = len(starts), np.arange(len(starts))
-    value = np.full(count, _OFFSET, np.int64)
-    hashes, real = [], []  # [C] of each length
-    for n in range(1, max_n + 1):
-        last = np.minimum(places + n - 1, count - 1)
-        for k in range(_WIDTH):
-            grown = ((value ^ data[starts[last] + k]) * _PRIME) & _MASK
-            value = np.where(k < widths[last], grown, value)
-        within = (places + n <= count) & (owner[last] == owner)
-        if n == 1:
-            edges = np.diff(owner, prepend=-1) != 0  # `<`; shifted by one, `>`
-            within &= ~(edges | np.append(edges[1:], True))
-        if n >= min_n:
-            hashes.append(value % buckets)
-            real.append(within)
-    hashes, real = np.stack(hashes, axis=1), np.stack(real, axis=1)  # [C, lengths]
-    counts = np.bincount(owner, weights=real.sum(1), minlength=len(words))
-    return hashes[real], counts.astype(np.int64)
+    rows, counts = [np.zeros(0, np.int64)], [np.zeros(1, np.int64)]
+    for first in range(0, len(words), _CHUNK):
+        part = list(words[first : first + _CHUNK])
+        found, owner = subword_rows_in_graph(tf.constant(part), min_n, max_n, buckets)
+        rows.append(found.numpy())
+        counts.append(np.bincount(owner.numpy(), minlength=len(part)))
+    return np.concatenate(rows), np.cumsum(np.concatenate(counts))
 
 
 def subword_rows_in_graph(

@@ -24,7 +24,7 @@ class WordVectors:
         index: dict of word to row.
 
     Raises:
-        ValueError: empty or repeated words, or sizes that don't fit together.
+        ValueError: empty or repeated words.
     """
 
     words: list[str]
@@ -34,21 +34,6 @@ class WordVectors:
     index: dict[str, int] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = self.vectors.shape
-        if self.vectors.dtype != np.float32 or len(shape) != 2 or not self.vectors.size:
-            raise ValueError(
-                f"vectors are {self.vectors.dtype} {list(shape)}; expected float32 [V, D]"
-            )
-        if len(self.words) != shape[0]:
-            raise ValueError(f"{len(self.words)} words, but {shape[0]} vectors; give one for each")
-        if self.counts is not None and self.counts.shape != shape[:1]:
-            raise ValueError(
-                f"counts have the shape {list(self.counts.shape)}; expected [{shape[0]}]"
-            )
-        if self.subwords is not None and self.subwords.table.shape[1] != shape[1]:
-            raise ValueError(
-                f"subwords have {self.subwords.table.shape[1]} numbers a vector, words {shape[1]}"
-            )
         index = {}
         for row, word in enumerate(self.words):
             if not word:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
+from tfnlp.text.counted_words import checked_texts
 from tfnlp.text.lines import read_lines, shown, write_text
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
@@ -50,46 +51,40 @@ def train_words(
 
     Raises:
         ValueError: `sentences` is a single string, holds something else than strings or no words,
-            max_size < 4, min_count < 1, or no word is left.
+            max_size < 4, or no word is left.
     """
-    if isinstance(sentences, str | bytes):
-        raise ValueError("sentences is a single string; pass an iterable of strings")
     if max_size is not None and max_size <= len(SPECIAL_WORDS):
         raise ValueError(
             f"max_size must be {len(SPECIAL_WORDS) + 1} or more, since it includes "
             f"{', '.join(SPECIAL_WORDS)}; got {max_size}"
         )
-    if min_count < 1:
-        raise ValueError(f"min_count must be 1 or more; got {min_count}")
+    words = by_frequency(sentences, min_count, SPECIAL_WORDS)
+    words = [*SPECIAL_WORDS, *words]
+    return words if max_size is None else words[:max_size]
+
+
+def by_frequency(
+    sentences: Iterable[str], min_count: int, without: Sequence[str] = ()
+) -> list[str]:
+    """Return the words that occur `min_count` times by falling frequency, ties by code point."""
     counts = collections.Counter()
-    for sentence in sentences:
-        if not isinstance(sentence, str):
-            kind = type(sentence).__name__
-            raise ValueError(f"sentences must hold strings, but one is a {kind}")
+    for sentence in checked_texts(sentences, "sentences"):
         counts.update(sentence.split())
-    for word in SPECIAL_WORDS:
+    for word in without:
         counts.pop(word, None)
     if not counts:
-        raise ValueError("sentences hold no words to make a vocabulary of; pass some text")
-    words = sorted(
-        (word for word, count in counts.items() if count >= min_count),
-        key=lambda word: (-counts[word], word),
-    )
+        raise ValueError("sentences hold no words to make a vocabulary of; give more text")
+    words = [word for word, count in counts.items() if count >= min_count]
     if not words:
         raise ValueError(
             f"no word occurs min_count={min_count} times, the most frequent one "
             f"{max(counts.values())} times; lower min_count"
         )
-    words = [*SPECIAL_WORDS, *words]
-    return words if max_size is None else words[:max_size]
+    return sorted(words, key=lambda word: (-counts[word], word))
 
 
 def check_words(words: Sequence[str], source: str) -> list[str]:
-    """Return `words` as a list.
-
-    Raises:
-        ValueError: they are not a usable vocabulary; the message begins with `source`.
-    """
+    """Return `words` as a list."""
     if isinstance(words, str | bytes):
         raise ValueError(f"{source} is a single string; expected a list of words")
     if not len(words):
