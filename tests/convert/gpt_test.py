@@ -24,6 +24,7 @@ from tfnlp.convert import load_gpt
 from tfnlp.convert.gpt import openai_gpt1
 from tfnlp.convert.gpt.config import read_config
 from tfnlp.convert.mapping import stored_shapes
+from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs
 from tfnlp.models import gpt
 from tfnlp.models.gpt import GPT
 from tfnlp.models.shapes import weight_shapes
@@ -71,14 +72,10 @@ def test_gpt2_with_weights_that_tell(tmp_path):
 
 
 def test_greedy_continuation(originals):
-    expected = np.load(golden(f"{GPT2}_expected.npz"))["greedy_from_first4"]
-    ids = np.zeros_like(expected, "int32")
-    ids[:, :4] = expected[:, :4]
-    for length in range(4, ids.shape[1]):
-        mask = (np.arange(ids.shape[1]) < length).astype("int32")[None]
-        logits = originals[GPT2].pretrainer({"input_word_ids": ids, "input_mask": mask})
-        ids[:, length] = np.argmax(logits["lm_logits"][0, length - 1])
-    np.testing.assert_array_equal(ids, expected)
+    """Each token is the likeliest one after those before it."""
+    ids = np.load(golden(f"{GPT2}_expected.npz"))["greedy_from_first4"]
+    logits = originals[GPT2].pretrainer(inputs(ids))["lm_logits"]
+    np.testing.assert_array_equal(np.argmax(logits, -1)[:, 3:-1], ids[:, 4:])
 
 
 @pytest.mark.parametrize("prefix, kind", [("", "npz"), ("transformer.", "safetensors")])
@@ -203,27 +200,28 @@ def test_hparams_of_gpt(tmp_path):
 
 
 def test_vocabulary_is_found(tmp_path):
-    folder = write(tmp_path / "model", GPT1, huggingface_arrays(GPT1))
-    converted = load_gpt(folder)
-    assert converted.vocabulary is None
-    with pytest.raises(ValueError, match="no vocabulary beside it; pass vocab= to load_gpt"):
-        _ = converted.tokenizer
+    def find(vocab):
+        return find_byte_pairs(None, tmp_path, vocab, None, 99, "load_gpt")
+
+    assert find(None).path is None
+    with pytest.raises(ValueError, match="vocab="):
+        find(None).make()
     pairs = (
         ("encoder.json", "vocab.bpe"),
         ("encoder_bpe_40000.json", "vocab_40000.bpe"),
         ("vocab.json", "merges.txt"),
     )
     for tokens, merges in pairs:
-        elsewhere = tmp_path / tokens
+        elsewhere = tmp_path / tokens.removesuffix(".json")
         elsewhere.mkdir()
         (elsewhere / tokens).write_text("{}")
         with pytest.raises(FileNotFoundError, match="holds no vocabulary; looked for"):
-            load_gpt(folder, vocab=elsewhere)  # one of the two is not enough
+            find(elsewhere)  # one of the two is not enough
         (elsewhere / merges).write_text("")
-        assert load_gpt(folder, vocab=elsewhere).vocabulary == str(elsewhere)
-    (folder / "vocab.json").write_text("{}")
-    (folder / "merges.txt").write_text("")
-    assert load_gpt(folder).vocabulary == str(folder)
+        assert find(elsewhere).path == str(elsewhere)
+    (tmp_path / "vocab.json").write_text("{}")
+    (tmp_path / "merges.txt").write_text("")
+    assert find(None).path == str(tmp_path)
 
 
 def test_vocabulary_of_another_model(originals):

@@ -68,7 +68,13 @@ def assert_close(one, other):
     np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "roberta", "distilbert", "albert", "electra"])
+def families(first, *others):
+    """A few families in the quick tests, the others in the slow ones."""
+    slow = [pytest.param(family, marks=pytest.mark.slow) for family in others]
+    return pytest.mark.parametrize("family", [*first, *slow])
+
+
+@families(["bert", "gpt2"], "roberta", "distilbert", "albert", "electra")
 def test_classes(family):
     name, rows = f"{family}_classify", TEXTS if family == "gpt2" else PAIRS
     run, expected = run_of(name), expected_of(name)
@@ -126,7 +132,7 @@ def test_answers():
     assert row["answer"] == " ".join(words[i : j + 1])
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "electra"])
+@families(["bert"], "roberta", "albert", "electra")
 def test_choices(family):
     """The number of choices is that of the rows."""
     run, expected = run_of(f"{family}_choose"), expected_of(f"{family}_choose")
@@ -188,6 +194,7 @@ def test_refusals(tmp_path, name, changes, pattern):
     one_line(pattern, ValueError, tfnlp.load, edited(tmp_path, name, **changes))
 
 
+@pytest.mark.slow
 def test_several_labels_at_once_are_read_and_written(tmp_path):
     """Only the configuration tells them from classes; thresholds go with tfnlp's settings."""
     run = tfnlp.load(edited(tmp_path, "bert_classify", problem_type="multi_label_classification"))
@@ -210,6 +217,7 @@ def test_several_labels_at_once_are_read_and_written(tmp_path):
     assert again.task_model.spec == run.task_model.spec
 
 
+@pytest.mark.slow
 def test_the_number_of_texts_is_stated_where_it_is_known(tmp_path):
     run = run_of("bert_classify")
     run.set_inputs(texts=2)

@@ -9,18 +9,12 @@ from tokenizers import Tokenizer
 
 from tests.convert.faults import one_line
 from tests.support import golden
-from tfnlp.convert import load_gpt, save_gpt
 from tfnlp.convert.tokenizers.byte_pairs import find_byte_pairs, sentence_byte_pairs
 from tfnlp.convert.tokenizers.wordpiece import WORDPIECE, WordPieces, find_wordpiece
 from tfnlp.convert.tokenizers.writing import write_gpt_json
-from tfnlp.models import gpt
 from tfnlp.text import GPT2Tokenizer, gpt_tokenizer, train_bpe
 
 SMALL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "##b"]
-TINY = dict(
-    vocab_size=1000, num_layers=1, hidden_size=8, num_heads=2, intermediate_size=32,
-    max_positions=7,
-)  # fmt: skip
 TEXTS = [item["text"] for item in json.loads(golden("tokenizer_golden.json").read_text())["items"]]
 # Special tokens written in a text are plain text here.
 TEXTS = [text for text in TEXTS if "[CLS]" not in text and "<|endoftext|>" not in text]
@@ -67,12 +61,11 @@ def test_wordpiece_gives_the_ids_of_the_library(tmp_path, lowercase):
 def test_bytes_give_the_ids_of_the_library(tmp_path):
     """As GPT-2's, and with the special tokens of RoBERTa around them."""
     tokens, merges = train_bpe(TEXTS, 600, "gpt2")
-    save_gpt(tmp_path / "gpt2", gpt(**TINY, norm_first=True), GPT2Tokenizer((tokens, merges)))
-    for name in ("vocab.json", "merges.txt"):
-        (tmp_path / "gpt2" / name).unlink()
-    tokenizer = load_gpt(tmp_path / "gpt2").tokenizer
-    assert (tokenizer.vocabulary, tokenizer.merges) == (tokens, merges)
-    assert_same_ids(tokenizer, tmp_path / "gpt2" / "tokenizer.json")
+    write_gpt_json(str(tmp_path), tokens, merges, of_bytes=True)
+    tokenizer = find_byte_pairs(gpt_tokenizer, tmp_path, None, None, 600, "load_gpt").make()
+    assert (tokenizer.kind, tokenizer.vocabulary) == ("gpt2", tokens)
+    assert tokenizer.merges == merges
+    assert_same_ids(tokenizer, tmp_path / "tokenizer.json")
 
     ends = dict(cls_id=0, pad_id=1, sep_id=2, unk_id=3, mask_id=len(tokens) + 3)
     around = ["<s>", "<pad>", "</s>", "<unk>", *tokens[:-1], "<mask>"]
@@ -91,12 +84,10 @@ def test_bytes_give_the_ids_of_the_library(tmp_path):
 def test_words_of_gpt(tmp_path):
     """The library cuts words as BERT does, which is GPT's way for words without apostrophes."""
     tokens, merges = train_bpe(TEXTS, 600, "gpt")
-    save_gpt(tmp_path / "gpt", gpt(**TINY), gpt_tokenizer((tokens, merges)))
-    for name in ("vocab.json", "merges.txt"):
-        (tmp_path / "gpt" / name).unlink()
-    tokenizer = load_gpt(tmp_path / "gpt").tokenizer
+    write_gpt_json(str(tmp_path), tokens, merges, of_bytes=False)
+    tokenizer = find_byte_pairs(gpt_tokenizer, tmp_path, None, None, 600, "load_gpt").make()
     assert (tokenizer.kind, tokenizer.vocabulary) == ("gpt", tokens)
-    assert_same_ids(tokenizer, tmp_path / "gpt" / "tokenizer.json", ["The cat sat .", "a b", ""])
+    assert_same_ids(tokenizer, tmp_path / "tokenizer.json", ["The cat sat .", "a b", ""])
 
 
 def normalizer(**changes):

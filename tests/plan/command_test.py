@@ -1,11 +1,12 @@
 """`tfnlp plan`: its output, and errors in one line; with a fake compiler."""
 
 import json
+import types
 
 import pytest
 
 from tfnlp.cli import main, parse
-from tfnlp.plan import compiler
+from tfnlp.plan import compiler, steps
 from tfnlp.plan.chips import GIB
 from tfnlp.plan.compiler import Compiled
 
@@ -42,6 +43,17 @@ def fake_compiler(monkeypatch):
     return given
 
 
+@pytest.fixture
+def fake_step(monkeypatch):
+    """No model is built."""
+
+    def planned_step(preset):
+        batch = types.SimpleNamespace(shape=(preset.rows,))
+        return types.SimpleNamespace(specs=(None, batch), model=None, parameters=1000)
+
+    monkeypatch.setattr(steps, "planned_step", planned_step)
+
+
 def test_table_of_a_batch(fake_compiler, capsys, tmp_path):
     file = tmp_path / "plan.json"
     assert tfnlp(*TINY, "--batch", 64, "--topology", "v5e:2x4", "--json", file) == 0
@@ -59,13 +71,13 @@ def test_table_of_a_batch(fake_compiler, capsys, tmp_path):
     assert result["all_reduce_bytes"] == 2 * 4 * result["parameters"] * 7 // 8
 
 
-def test_search(fake_compiler, capsys):
+def test_search(fake_compiler, fake_step, capsys):
     assert tfnlp(*TINY) == 0
     assert "largest batch that fits: 8 a replica, 64 in all" in capsys.readouterr().out
     assert {8, 16} <= set(fake_compiler) and len(fake_compiler) <= 4
 
 
-def test_arguments_and_temporaries_count(fake_compiler, capsys):
+def test_arguments_and_temporaries_count(fake_compiler, fake_step, capsys):
     assert tfnlp(*TINY, "--batch", 10, "--topology", "v5e:1x1") == 0
     out = capsys.readouterr().out
     assert "memory: 200 FLOP/byte" in out
