@@ -59,6 +59,7 @@ setup(
         "h5py",
         "numpy",
         "pyfive>=1.3",
+        "rich",
         "safetensors",
         "scikit-learn",
         "scipy",
@@ -68,7 +69,6 @@ setup(
         "setuptools<81",
         "tensorboard",
         "tokenizers>=0.20",
-        "tqdm",
     ],
     extras_require={
         "test": [

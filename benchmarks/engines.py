@@ -14,9 +14,9 @@ steps, the order reversed each round. A step ends when its loss is on the host. 
     flax, rbg         the same with `jax_default_prng_impl=rbg`, which is cheaper to draw
 
 A ratio is that of turns of one round: the median and, in parentheses, the range. The share is that
-of the peak: the operations of the step's matrix products, as TensorFlow's engine counts them, over
-the most that square products reached in any process in this run. It is left out with
-`--clock cpu`, where a second is one of processor time.
+of the peak: the operations of the step's matrix products (`benchmarks.bert.flops`) over the most
+that square products reached in any process in this run. It is left out with `--clock cpu`, where a
+second is one of processor time.
 """
 
 import argparse
@@ -107,9 +107,11 @@ def header(cells):
 
 def row(case, clock):
     """The line of a case: peak in GFLOPS; examples a second, share of the peak; ratios."""
+    from benchmarks.bert import flops  # imports TensorFlow
+
     found = case["turns"]
     peak = max(turns_[-1]["peak"] for turns_ in found.values())
-    flops = [turns_[0]["flops"] for turns_ in found.values() if turns_[0].get("flops")]
+    work = flops("training", case["length"], *SIZES[case["size"]])  # of a sequence
     cells = [case["name"], f"{peak / 1e9:.0f}"]
     rates = {
         name: [turn["examples"] / turn[clock] for turn in turns_[:-1]]
@@ -117,8 +119,8 @@ def row(case, clock):
     }
     for each in rates.values():
         rate = statistics.median(each)
-        share = f" ({flops[0] * rate / case['batch'] / peak:.2f})" if flops else ""
-        share = share if clock == "seconds" else ""  # the peak is that of all cores
+        # The peak is that of all cores.
+        share = f" ({work * rate / peak:.2f})" if clock == "seconds" else ""
         cells.append(f"{rate:.1f}{share}")
     if "jax" in rates:
         cells += [spread(rates["jax"], each) for name, each in rates.items() if name != "jax"]

@@ -1,4 +1,4 @@
-"""Progress bars: on a terminal of 80 columns, and in a file."""
+"""Progress: on terminals of several widths, in a notebook, and in a file."""
 
 import contextlib
 import io
@@ -7,39 +7,31 @@ import pty
 import re
 import struct
 import termios
+import time
 from fcntl import ioctl
 
 import pytest
-from tqdm import auto, notebook
 
-from tfnlp.bars import progress_bar
-from tfnlp.training.progress import Progress
+from tfnlp import bars
+from tfnlp.bars import ProgressBar
+from tfnlp.tasks.measure_names import in_words
+from tfnlp.training.progress import Progress, wrapped
 
-FIGURES = {
-    "loss": 1.2345,
-    "masked_lm_accuracy": 0.5,
+FIGURES = {"loss": 1.2345, "tokens_per_second": 21345.0, "steps_per_second": 12.5}
+HELD_OUT = {
+    "loss": 3.81234,
+    "masked_lm_accuracy": 0.13124,
     "next_sentence_accuracy": 0.75,
-    "tokens_per_second": 21300.0,
-    "steps_per_second": 12.5,
-    "share_of_peak": 0.41,
-    "input_wait": 0.02,
-    "learning_rate": 4.1e-4,
-    "gradient_norm": 0.83,
-    "memory_gb": 1.2,
-}
-MEASURES = {
-    "class_accuracy": (0.853, "acc .853"),
-    "tag_accuracy": (1.0, "acc 1.000"),
-    "score_pearson": (-0.5, "r -0.50"),
-    "perplexity": (31.6, "ppl 31.6"),
+    "perplexity": 45.234,
+    "f1/one": 0.5,  # of a single label
 }
 
 
 @contextlib.contextmanager
-def terminal():
-    """Make standard error a terminal of 80 columns; yield a function that returns what it got."""
+def terminal(columns):
+    """Make standard error a terminal; yield a function that returns the lines that it got."""
     master, slave = pty.openpty()
-    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with os.fdopen(slave, "w") as file, contextlib.redirect_stderr(file):
 
         def told():
@@ -48,99 +40,141 @@ def terminal():
             got = b""
             while not got.endswith(b"\0"):
                 got += os.read(master, 1 << 20)
-            return got.decode()[:-1]
+            text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", got.decode()[:-1])
+            return [line.rstrip() for line in re.split("[\r\n]+", text)]
 
         yield told
     os.close(master)
 
 
-def test_a_bar_of_training_keeps_what_matters_at_80_columns():
-    with terminal() as told, Progress(0, 3000) as progress:
-        progress.update(1500, FIGURES)
-        progress.bar.refresh()
-        progress.note(1500, FIGURES)
-        lines = [line.rstrip() for line in re.split("[\\r\\n]+", told())]
-    assert max(map(len, lines)) <= 80 and "\x1b[A" not in "".join(lines)
-    (shown,) = {line for line in lines if "loss 1.23" in line and "held out" not in line}
-    assert "1500/3000 [" in shown and "21.3k tok/s" in shown and "peak 41%" in shown
-    assert "held out: loss 1.2345" in " ".join(lines)
+@pytest.fixture(autouse=True)
+def no_dumb_terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
-@pytest.mark.parametrize("name", MEASURES)
-def test_a_bar_of_training_has_the_measure_of_its_task(name):
-    value, shown = MEASURES[name]
-    figures = {n: x for n, x in FIGURES.items() if "accuracy" not in n}
-    with terminal() as told, Progress(0, 1_234_567) as progress:
-        progress.update(1_000_000, {**figures, name: value})
-        progress.bar.refresh()
-        lines = [line.rstrip() for line in re.split("[\\r\\n]+", told())]
-    assert max(map(len, lines)) <= 80
-    (line,) = {line for line in lines if "loss 1.23" in line}
-    assert shown in line and "21.3k tok/s" in line
+SHOWN = {
+    40: "50%  loss 1.234",
+    50: "50%  loss 1.234  0:05 left",
+    60: "loss 1.234  21.3k tokens/s  0:05 left",
+    80: "1,500/3,000 steps  loss 1.234  21.3k tokens/s  0:05 left",
+    200: "1,500/3,000 steps  loss 1.234  21.3k tokens/s  0:05 left",
+}
 
 
-def test_a_file_gets_whole_lines():
+@pytest.mark.parametrize("columns", SHOWN)
+def test_a_training_keeps_a_bar_and_the_figures_that_fit(columns, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    with terminal(columns) as told, Progress(0, 3000) as progress:
+        progress.bar._progress.get_time = progress.bar._state._get_time = lambda: now[0]
+        for step in (500, 1000, 1500):
+            now[0] += 1.6
+            progress.update(step, FIGURES)
+        progress.bar._progress.refresh()
+        progress.note(1500, HELD_OUT)
+        lines = told()
+    assert max(map(len, lines)) <= columns
+    line = next(line for line in lines if "loss 1.234" in line and "held" not in line)
+    bar, _, beside = line.partition(" ")
+    assert beside == SHOWN[columns] and 20 <= len(bar) <= 60 and bar.count("━") >= 19
+    text = "\n".join(lines)
+    if columns < 60:
+        assert re.search(r"step 1500 held out: loss 3.8123\s+masked words right 0.1312\s", text)
+    else:
+        assert [line.split() for line in lines if line.startswith(" ")] == [
+            *([["masked", "next"]] if columns else []),
+            ["words", "sentences"],
+            ["held", "out", "loss", "right", "right", "perplexity"],
+            ["1500", "3.8123", "0.1312", "0.7500", "45.2"],
+        ]
+
+
+def test_the_names_of_measures_stand_once_above_their_table():
+    with terminal(80) as told, Progress(0, 3) as progress:
+        for step in (1, 2):
+            progress.note(step, HELD_OUT)
+        assert sum("perplexity" in line for line in told()) == 1
+        progress.note(3, {"loss": 3.0})
+        assert "  held out     loss" in told()
+    assert in_words("masked_lm_accuracy") == "masked words right"
+    assert in_words("a_measure_of_mine") == "a measure of mine"
+
+
+def test_a_file_gets_whole_lines(monkeypatch):
     file = io.StringIO()
-    for _ in progress_bar(range(100), file=file, desc="short"):
+    for _ in ProgressBar(range(100), file=file, desc="short"):
         pass
-    first, last = file.getvalue().splitlines()  # of short work
-    assert "0/100" in first and "100/100" in last
+    (line,) = file.getvalue().splitlines()  # of short work
+    assert line.startswith("short  100/100  ") and line.endswith("  in 0:00")
     file = io.StringIO()
-    with progress_bar(total=3, file=file, desc="reading", mininterval=0) as bar:
-        for _ in range(3):
-            bar.update()
-        bar.clear()
+    monkeypatch.setattr(bars, "_SECONDS", 0.0)
+    with ProgressBar(total=3_000_000, file=file, desc="reading", unit="B", first=1) as bar:
+        bar.update(1_499_999)
+        assert bar.n == 1_500_000
+        bar.write("a note")
+        bar.update(1_500_000)
     lines = file.getvalue().split("\n")
-    assert "\r" not in file.getvalue() and "" not in lines[:-1] and lines[-1] == ""
-    assert all(line.startswith("reading: ") and len(line) <= 80 for line in lines[:-1])
-    assert "3/3" in lines[-2] and len(set(lines)) == len(lines)
-
-
-def test_a_terminal_gets_a_bar():
-    with terminal() as told:
-        for _ in progress_bar(range(3), desc="reading"):
-            pass
-        assert "\rreading: 100%" in told()
-
-
-def test_a_notebook_gets_its_widget(monkeypatch):
-    class Widget(notebook.tqdm, auto.tqdm):
-        """tqdm's class for notebooks without what ipywidgets draws."""
-
-        shown, colour = [], None
-
-        def __init__(self, *args, **settings):
-            super().__init__(*args, **settings, display=False)
-
-        @staticmethod
-        def status_printer(file, total=None, desc=None, ncols=None):
-            assert ncols is None  # the page's width
-            return type("Container", (), {})()
-
-        def display(self, *args, **settings):
-            self.shown.append(self.format_meter(**self.format_dict))
-
-    monkeypatch.setattr(auto, "tqdm", Widget)
+    assert "\r" not in file.getvalue() and "\x1b" not in file.getvalue()
+    assert lines[0].startswith("reading  1.50M/3.00M B") and lines[1] == "a note"
+    assert lines[2].startswith("reading  3.00M/3.00M B") and lines[-1] == ""
     file = io.StringIO()
     with contextlib.redirect_stderr(file), Progress(0, 3000) as progress:
-        assert isinstance(progress.bar, Widget)
-        progress.update(1500, FIGURES)
-        progress.bar.refresh()
-        progress.note(1500, {"accuracy": 0.5})
-    assert file.getvalue() == "step 1500 held out: accuracy 0.5000\n"
-    assert "1500/3000" in Widget.shown[-1]
-    assert "loss 1.234, mlm .500, 21.3k tok/s" in Widget.shown[-1]
+        progress.update(1500, {"loss": 1.2345, "steps_per_second": 12.5})
+        progress.note(1500, HELD_OUT)
+    assert "1,500/3,000 steps  loss 1.234  12.5 steps/s" in file.getvalue()
+    assert (
+        "step 1500 held out: loss 3.8123  masked words right 0.1312  next sentences right 0.7500  "
+        "perplexity 45.2\n"
+    ) in file.getvalue()
 
 
-def test_a_notebook_without_widgets_gets_one_line():
+def test_nothing_is_shown_of_a_disabled_or_an_inner_bar():
+    with contextlib.redirect_stderr(io.StringIO()) as file, Progress(0, 3, False) as progress:
+        progress.update(3, FIGURES)
+        progress.note(3, HELD_OUT)
+    assert file.getvalue() == ""
+    with terminal(80) as told, ProgressBar(range(2), desc="outer"):
+        for _ in ProgressBar(range(3), desc="inner"):
+            pass
+        assert "inner" not in "".join(told())
+
+
+def test_a_terminal_gets_what_is_done_of_work_without_an_end():
+    with terminal(80) as told, ProgressBar(desc="reading", unit="sentences") as bar:
+        bar.update(1234)
+        bar._progress.refresh()
+        assert any(line.startswith("reading ━") and "1,234 sentences" in line for line in told())
+
+
+@pytest.mark.parametrize("widgets", [True, False])
+def test_a_notebook_gets_a_widget_or_lines(widgets, monkeypatch):
     class Stream(io.StringIO):
         """What the kernel of a notebook has as standard error."""
 
     Stream.__module__ = "ipykernel.iostream"
-    with contextlib.redirect_stderr(Stream()) as file, Progress(0, 300) as progress:
-        for step in range(1, 301):
-            progress.update(step, FIGURES)
-            progress.bar.refresh()
-    written = file.getvalue()
-    assert written.count("\n") == 1 and written.endswith("\n")
-    assert "\r100% 300/300" in written and max(map(len, written.split("\r"))) <= 81
+    monkeypatch.setattr(
+        bars.importlib.util, "find_spec", lambda name: object() if widgets else None
+    )
+    with contextlib.redirect_stderr(Stream()) as file:
+        bar = ProgressBar(total=3)
+        assert bar._progress.console.is_jupyter == widgets
+        if not widgets:
+            with bar:
+                bar.update(3)
+            assert file.getvalue().startswith("3/3")
+
+
+def test_measures_are_broken_between_values():
+    values = [f"masked words right {i} 0.{i}234" for i in range(5)]
+    lines = wrapped("step 40 held out: ", values, 80).split("\n")
+    assert all(len(line) < 80 for line in lines) and lines[0].startswith("step 40 held out: mask")
+    assert "  ".join(line.removeprefix("step 40 held out:").strip() for line in lines) == (
+        "  ".join(values)
+    )
+
+
+def test_counts_have_three_digits():
+    shown = [bars.short(x) for x in (0, 0.834, 12.54, 950.0, 21345.0, 1_240_000, 3e9)]
+    assert shown == ["0", "0.83", "12.5", "950", "21.3k", "1.24M", "3.00G"]
+    assert [bars._clock(x) for x in (28, 113.4, 50000)] == ["0:28", "1:53", "13:53:20"]

@@ -72,16 +72,12 @@ def test_the_first_worker_speaks_and_writes(whole):
 def test_a_killed_worker_comes_back_and_the_weights_are_the_same(whole, text, tmp_path):
     places = addresses(2)
     run = tmp_path / "run"
-    secret = tmp_path / "secret"
-    secret.touch(0o600)
-    secret.write_text("of this run\n")
-    more = ["--restart", "--secret-file", secret]
-    workers = [start(text, run, places, i, *more) for i in range(2)]
+    workers = [start(text, run, places, i, "--restart") for i in range(2)]
     wait_for(workers[0], "step 4 held out")
     workers[1].send_signal(signal.SIGKILL)
     workers[1].communicate()
     wait_for(workers[0], f"worker 1 ({places[1]}) does not answer any more; starting again")
-    workers[1] = start(text, run, places, 1, *more)
+    workers[1] = start(text, run, places, 1, "--restart")
     end(workers)
     assert {max(os.listdir(r / "checkpoints")) for r in (whole, run)} == {"step-0000000012"}
     one, other = checkpoint(whole), checkpoint(run)

@@ -147,24 +147,6 @@ def test_each_worker_has_whole_values_between_calls(tmp_path):
     np.testing.assert_allclose(one["read"], one["measured"], rtol=1e-5)
 
 
-def test_what_can_not_train_together_is_refused_in_one_line(tmp_path):
-    secrets = [tmp_path / name for name in ("one", "two")]
-    for secret in secrets:
-        secret.write_text(secret.name)
-        secret.chmod(0o600)
-    more = [("--secret-file", secret, "--wait", 30) for secret in secrets]
-    outputs, runs = pair(tmp_path / "secrets", more=more, models=["gpt"], steps=1)
-    for run in runs:
-        run.communicate(timeout=300)
-        assert run.returncode == 1
-    lines = [said(output).strip().splitlines()[-1] for output in outputs]
-    assert lines[0].startswith("TimeoutError: worker 1 (127.0.0.1:") and "did not start" in lines[0]
-    assert lines[1] == (
-        "ConnectionError: the worker has another secret than worker 0; give all the same "
-        "`secret_file`"
-    )
-
-
 def test_multi_worker_comes_before_anything_else_in_jax():
     code = (
         "import jax; jax.devices()\n"

@@ -1,6 +1,7 @@
 """The rendezvous of workers, as threads of one process."""
 
 import contextlib
+import hashlib
 import json
 import socket
 import threading
@@ -10,13 +11,11 @@ import pytest
 
 from tests.training.scale_test import addresses
 from tfnlp.training.cluster import addresses as listening
-from tfnlp.training.cluster import rendezvous as module
 from tfnlp.training.cluster.addresses import host_and_port
-from tfnlp.training.cluster.messages import make_hello, read_secret
 from tfnlp.training.cluster.rendezvous import rendezvous
 
 
-def start_all(places, indexes, seconds=20.0, versions=None, lists=None, secrets=None):
+def start_all(places, indexes, seconds=20.0, versions=None, lists=None):
     """Start workers; return the error of each one, or None, in the order of `indexes`."""
     outcomes = [None] * len(indexes)
 
@@ -24,8 +23,7 @@ def start_all(places, indexes, seconds=20.0, versions=None, lists=None, secrets=
         index = indexes[number]
         version = (versions or {}).get(index, "1")
         try:
-            more = {"secret": secrets[index]} if secrets else {}
-            rendezvous((lists or {}).get(index, places), index, seconds, version, **more)
+            rendezvous((lists or {}).get(index, places), index, seconds, version)
         except Exception as error:
             outcomes[number] = error
 
@@ -58,8 +56,7 @@ def test_a_port_in_use_is_named():
     with socket.create_server(("", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         (error,) = start_all([place], [0])
-    assert isinstance(error, ConnectionError)
-    assert "can't listen at port" in str(error) and place in str(error)
+    assert isinstance(error, ConnectionError) and place in str(error)
 
 
 def test_a_worker_of_another_version_or_cluster_is_refused_and_may_be_mended(capfd):
@@ -67,7 +64,7 @@ def test_a_worker_of_another_version_or_cluster_is_refused_and_may_be_mended(cap
     leader, outcome = lead(places)
     (error,) = start_all(places, [1], versions={1: "2"})
     assert isinstance(error, ConnectionError)
-    assert "worker 1 has another version of tfnlp (2) than worker 0 (1)" in str(error)
+    assert "worker 1 has another version of tfnlp ('2') than worker 0 ('1')" in str(error)
     other = [places[0], places[1].replace("127.0.0.1", "localhost")]
     (error,) = start_all(places, [1], lists={1: other})
     assert "worker 1 has another list of workers than worker 0" in str(error)
@@ -109,11 +106,11 @@ def ask(place, message):
         return json.loads(connection.makefile().readline())
 
 
-def lead(places, seconds=30.0, **more):
+def lead(places, seconds=30.0):
     """Start worker 0 in a thread; return the thread and the list that gets its outcome."""
     outcome = []
     thread = threading.Thread(
-        target=lambda: outcome.extend(start_all(places, [0], seconds, **more)), daemon=True
+        target=lambda: outcome.extend(start_all(places, [0], seconds)), daemon=True
     )
     thread.start()
     return thread, outcome
@@ -140,7 +137,7 @@ def test_strangers_do_not_end_the_first_worker(capfd):
     for message in STRANGERS:
         connect(places[0], message).close()
     answer = ask(places[0], {"index": 1, "version": "2"})
-    assert "another version of tfnlp (2) than worker 0 (1)" in answer["error"]
+    assert "another version of tfnlp ('2') than worker 0 ('1')" in answer["error"]
     assert "something else than a worker" in ask(places[0], ["hello"])["error"]
     assert start_all(places, [1]) == [None]
     leader.join(30)
@@ -222,75 +219,12 @@ def test_a_name_that_is_a_loopback_address_here_only_listens_where_others_reach_
         assert listening.bind_address([f"a:{port}", others], 0) == f"{place}:{port}"
 
 
-def test_a_secret_is_proved_by_both_sides():
-    places = addresses(3)
-    assert start_all(places, [0, 1, 2], secrets=[b"one"] * 3) == [None, None, None]
-    leader, outcome = lead(places, secrets=[b"one"])
-    (error,) = start_all(places, [1], secrets=[None, b"two"])
-    assert isinstance(error, ConnectionError) and "another secret" in str(error)
-    (error,) = start_all(places, [1], secrets=[None, None])
-    assert "worker 0 has a `secret_file`, but worker 1 has none" in str(error)
-    assert start_all(places, [1, 2], secrets=[None, b"one", b"one"]) == [None, None]
-    leader.join(30)
-    assert outcome == [None]
-
-
-def test_a_recorded_proof_is_worth_nothing(monkeypatch):
-    """A stranger repeats everything that a worker with the secret has sent."""
-    places, sent = addresses(2), []
-    send = module.send
-    monkeypatch.setattr(module, "send", lambda c, message: (sent.append(message), send(c, message)))
-    assert start_all(places, [0, 1], secrets=[b"one"] * 2) == [None, None]
-    assert len(sent) == 2 and "one" not in json.dumps(sent)
-    leader, outcome = lead(places, seconds=2.0, secrets=[b"one"])
-    with connect(places[0], b"") as stranger, stranger.makefile("rw") as lines:
-        for message in sent:
-            print(json.dumps(message), file=lines, flush=True)
-            answer = json.loads(lines.readline())
-    assert "another secret" in answer["error"]
-    leader.join(30)
-    assert isinstance(outcome[0], TimeoutError)
-
-
-def test_a_first_worker_without_the_secret_is_not_believed():
-    places = addresses(2)
-    with socket.create_server(host_and_port(places[0])) as listener:
-
-        def serve():
-            with listener.accept()[0] as connection, connection.makefile("rw") as lines:
-                for answer in ({"challenge": "1"}, {"proof": "1"}):
-                    lines.readline()
-                    lines.write(json.dumps(answer) + "\n")
-                    lines.flush()
-
-        threading.Thread(target=serve, daemon=True).start()
-        (error,) = start_all(places, [1], secrets=[None, b"one"])
-    assert isinstance(error, ConnectionError) and "does not have the `secret_file`" in str(error)
-
-
-def test_secret_files(tmp_path):
-    path = tmp_path / "secret"
-    path.write_text(" one\n")
-    path.chmod(0o600)
-    assert read_secret(path) == b"one"
-    path.chmod(0o604)
-    with pytest.raises(ValueError, match="open to every user of this machine; run chmod 600"):
-        read_secret(path)
-    path.chmod(0o600)
-    path.write_text("\n")
-    with pytest.raises(ValueError, match="is empty; write one secret"):
-        read_secret(path)
-    with pytest.raises(ValueError, match="`secret_file` .*absent can't be read: No such file"):
-        read_secret(tmp_path / "absent")
-    with pytest.raises(ValueError, match="is not a file"):
-        read_secret(tmp_path)
-
-
 def test_a_worker_may_be_restarted_before_all_are_there():
     places = addresses(3)
     leader, outcome = lead(places)
     with socket.create_server(host_and_port(places[1])):
-        hello = make_hello(places, 1, "1", None)
+        cluster = hashlib.sha256("\n".join(places).encode()).hexdigest()
+        hello = {"index": 1, "version": "1", "cluster": cluster}
         connect(places[0], json.dumps(hello).encode() + b"\n").close()  # it dies
     assert start_all(places, [1, 2]) == [None, None]
     leader.join(30)

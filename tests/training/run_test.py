@@ -31,10 +31,13 @@ def test_a_deletion_that_was_cut_short_is_finished_by_the_next(delete, files, tm
         assert os.listdir(folder) == ["of_the_user.txt"]
 
 
-def test_a_switch_that_an_earlier_version_did_not_have_was_off(tmp_path):
-    write_config(tmp_path, {"tfnlp": "0.1.0", "training": {"bf16": True}})
-    write_config(tmp_path, {"tfnlp": "0.1.0", "training": {"bf16": True, "fp16": False}})
-    for changed, said in (({"bf16": True, "fp16": True}, "fp16"), ({"bf16": False}, "bf16")):
+def test_other_settings_are_named(tmp_path):
+    write_config(tmp_path, {"tfnlp": "0.1.0", "training": {"bf16": True, "seed": 1}})
+    write_config(tmp_path, {"tfnlp": "0.1.0", "training": {"bf16": True, "seed": 1}})
+    for changed, said in (
+        ({"bf16": True, "seed": 2}, "seed"),
+        ({"bf16": False, "seed": 1}, "bf16"),
+    ):
         with pytest.raises(ValueError, match=f"training.{said} was"):
             write_config(tmp_path, {"tfnlp": "0.1.0", "training": changed})
 

@@ -102,7 +102,6 @@ def main():
     parser.add_argument("--devices", type=int, default=1)
     parser.add_argument("--workers", help="comma-separated; empty: from TF_CONFIG")
     parser.add_argument("--index", type=int)
-    parser.add_argument("--secret-file")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--every", type=int, default=1, help="steps between rows of the history")
     parser.add_argument("--save-every", type=int, default=1, help="steps between checkpoints")
@@ -125,7 +124,6 @@ def main():
         workers=args.workers.split(",") if args.workers else None,
         index=args.index,
         wait=args.wait,
-        secret_file=args.secret_file,
         shard_optimizer=args.shard_optimizer,
     )
     args.output.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,3 @@
-import json
-import zlib
-
 import keras
 import numpy as np
 import pytest
@@ -206,23 +203,6 @@ def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
             train(toy_trainer(directory=tmp_path, **arguments), 2)
     with pytest.raises(ValueError, match="holds a run of 2 steps, more than steps=1"):
         train(toy_trainer(directory=tmp_path), 1)
-    # Where epsilon stands was not among the settings of earlier versions.
-    path = tmp_path / "checkpoints" / "step-0000000002" / "state.json"
-    state = json.loads(json.loads(path.read_text())["state"])
-    hat = dict(epsilon=1e-8, epsilon_hat=True)
-    state["settings"]["optimizer"] |= dict(bias_correction=True, epsilon=1e-8)
-    del state["settings"]["optimizer"]["epsilon_hat"]
-    text = json.dumps(state)
-    path.write_text(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
-    with pytest.raises(ValueError, match="optimizer.epsilon_hat was True, now False"):
-        train(toy_trainer(directory=tmp_path, optimizer=training.AdamW()), 2)
-    train(toy_trainer(directory=tmp_path, optimizer=training.AdamW(**hat)), 2)
-    # A checkpoint of an earlier version has no settings: names and shapes must do.
-    del state["settings"]
-    text = json.dumps(state)
-    path.write_text(json.dumps({"crc32": zlib.crc32(text.encode()), "state": text}))
-    resumed = toy_trainer(directory=tmp_path, clip_norm=None)
-    assert resumed.fit(ToyBatches(), 2, progress=False).state() == same.history.state()
 
 
 def test_early_stopping_survives_a_restart(tmp_path):

@@ -64,9 +64,6 @@ class DeviceConfig(Config):
     index: int | None = option(
         None, "which of the workers this process is, from 0", group="devices"
     )
-    secret_file: str | None = option(
-        None, "a secret that all workers must have to take part", metavar="FILE", group="devices"
-    )
     shard_optimizer: bool = option(
         False, "each device keeps a part of the weights and of the optimizer's slots (engine jax)",
         group="devices",

@@ -140,7 +140,7 @@ def nearest(
     """
     import numpy as np
 
-    from tfnlp.bars import progress_bar
+    from tfnlp.bars import ProgressBar
     from tfnlp.hub import ElmoModule, sentence_layers
 
     module = ElmoModule(encoder)
@@ -159,7 +159,7 @@ def nearest(
         raise ValueError(f"the corpus does not hold the word {word!r}; give another text or word")
     best: list[list] = [[] for _ in sentences]
     layers = sentence_layers(module, (corpus[n] for n in numbers))
-    for number, values in zip(progress_bar(numbers, unit="sentence"), layers, strict=True):
+    for number, values in zip(ProgressBar(numbers, unit="sentences"), layers, strict=True):
         places = [p for p, w in enumerate(corpus[number]) if w == word or not same]
         scores = queries @ _unit(values[layer, places]).T  # [Q, places]
         for heap, row in zip(best, scores, strict=True):
@@ -193,7 +193,7 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
     Raises:
         ValueError: for an empty file.
     """
-    from tfnlp.bars import progress_bar
+    from tfnlp.bars import ProgressBar
     from tfnlp.convert.formats.hdf5_files import written_hdf5
     from tfnlp.hub import ElmoModule, running_layers, sentence_layers
 
@@ -208,7 +208,7 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
         else:
             layers = sentence_layers(ElmoModule(encoder), sentences)
         with written_hdf5(path) as file:
-            for number, values in enumerate(progress_bar(layers, total=count, unit="sentence")):
+            for number, values in enumerate(ProgressBar(layers, total=count, unit="sentences")):
                 file.create_dataset(str(number), data=values)
     return f"{path}: {count} sentences, {values.shape[0]} layers of {values.shape[2]}"
 

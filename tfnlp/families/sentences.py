@@ -100,11 +100,11 @@ def embedded(
     """
     import numpy as np
 
-    from tfnlp.bars import progress_bar
+    from tfnlp.bars import ProgressBar
 
     parts = [texts[i : i + _PART] for i in range(0, len(texts), _PART)] or [[]]
     found = []
-    with progress_bar(total=len(texts), unit=" texts", disable=not progress) as bar:
+    with ProgressBar(total=len(texts), unit="texts", disable=not progress) as bar:
         for part in parts:
             found.append(vectors(part, bar.update))
     return np.concatenate(found)

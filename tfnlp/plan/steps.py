@@ -16,7 +16,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp.plan.recipes import step_settings
-from tfnlp.training.engines.tensorflow import make_step
+from tfnlp.training.step import Step
 
 if TYPE_CHECKING:
     from tfnlp.plan.presets import Preset
@@ -47,7 +47,7 @@ def planned_step(preset: Preset) -> PlannedStep:
     """Return `Step.train` of one replica as a function of tensors alone."""
     with _no_values():
         settings = step_settings(preset)
-    step = make_step(settings, replicas=1, for_tpu=True)
+    step = Step(settings, replicas=1, for_tpu=True)
     batch = preset.batch()
 
     def train(number: tf.Tensor, *tensors: tf.Tensor) -> dict[str, tf.Tensor]:

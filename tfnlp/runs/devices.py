@@ -39,7 +39,6 @@ def devices(config: Config) -> Iterator[Any]:
         workers=workers,
         index=config.index,
         wait=config.wait,
-        secret_file=config.secret_file,
         shard_optimizer=config.shard_optimizer,
     )
     group = training.workers_of(strategy)

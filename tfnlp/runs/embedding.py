@@ -144,18 +144,17 @@ def _write_parts(
     config: EmbedConfig, texts: Iterator[str], folder: str, dtype: str | None
 ) -> tuple[int, int]:
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
-    from tfnlp.bars import progress_bar
+    from tfnlp.bars import ProgressBar
 
     vectors = sentence_function(config.model, _settings(config), dtype)
     count, size = 0, len(vectors([""])[0])
-    with progress_bar(unit=" texts") as bar:
+    with ProgressBar(unit="texts") as bar:
         for number in itertools.count():
             part = list(itertools.islice(texts, _PART))
             if not part:
                 break
             path = part_path(folder, number)
             if os.path.exists(path):
-                bar.initial += len(part)
                 bar.update(len(part))
             else:
                 found = vectors(part, bar.update)

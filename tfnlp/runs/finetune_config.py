@@ -30,7 +30,6 @@ WORDS_ALONE = "words"
     index={"hidden": True},
     label_columns={"hidden": True},
     separator={"hidden": True},
-    secret_file={"hidden": True},
     strategy={"choices": ("auto", "cpu", "gpu", "mirrored", "tpu")},
 )
 class FinetuneConfig(

@@ -262,7 +262,6 @@ class Finetuning:
     def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
         """Return the numbers of a training; an earlier run keeps its optimizer and its rate."""
         from tfnlp.families.defaults import recorded
-        from tfnlp.training.run import earlier_optimizer, is_run, read_config
 
         settings = {**settings_of(self.config, self.backbone, features), **self._loss_settings}
         if self.config.learning_rate is None:
@@ -272,8 +271,6 @@ class Finetuning:
             before = recorded(self.config, folder, "training", "accumulation")
             default = micro_batches(self.config, self.strategy, features)
             settings["accumulation"] = default if before is None else int(before)
-        if is_run(folder) and "optimizer" not in self.config.given:
-            settings["optimizer"] = earlier_optimizer(read_config(folder)) or settings["optimizer"]
         return settings
 
     def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:

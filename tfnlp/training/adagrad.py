@@ -68,7 +68,7 @@ class Adagrad(Optimizer):
         )
 
 
-class RowwiseAdagrad(Optimizer):
+class RowwiseAdagrad(Adagrad):
     """`a_r += mean(g_r^2)`, `w_r -= rate * g_r / sqrt(a_r)`: Adagrad with one number a row.
 
     r is an index of the first axis, and the mean is over all others. It suits tables of which a
@@ -82,22 +82,7 @@ class RowwiseAdagrad(Optimizer):
             negative.
     """
 
-    slot_names = ("accumulator",)
     takes_rows = True
-
-    def __init__(
-        self,
-        initial_accumulator: float = 1.0,
-        weight_decay: float = 0.0,
-        exclude: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(weight_decay, exclude)
-        if not initial_accumulator > 0:
-            raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
-        self.initial_accumulator = initial_accumulator
-
-    def slot_value(self, name: str) -> float:
-        return self.initial_accumulator
 
     def slot_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (*shape[:1], *[1] * (len(shape) - 1))
@@ -130,7 +115,7 @@ class RowwiseAdagrad(Optimizer):
         decay: tf.Tensor | None,
     ) -> None:
         if not isinstance(gradient, tf.IndexedSlices):
-            super().assign(var, gradient, decays, accumulator, rate=rate, decay=decay)
+            Optimizer.assign(self, var, gradient, decays, accumulator, rate=rate, decay=decay)
             return
         if decays:
             var.assign_sub(decay * var)

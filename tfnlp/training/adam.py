@@ -185,8 +185,3 @@ def bert_adamw(weight_decay: float = 0.01) -> AdamW:
 def roberta_adamw(weight_decay: float = 0.01) -> AdamW:
     """Return the AdamW of RoBERTa: b2 = 0.98, epsilon = 1e-6 (Liu et al. 2019, section 3.1)."""
     return AdamW(beta_2=0.98, epsilon=1e-6, weight_decay=weight_decay)
-
-
-def adamw_hat(weight_decay: float = 0.01) -> AdamW:
-    """Return the AdamW with which version 0.1 fine-tuned, for runs that go on."""
-    return AdamW(epsilon=1e-6, weight_decay=weight_decay, epsilon_hat=True)

@@ -79,8 +79,7 @@ class Loop:
             list(callbacks), add_history=False, add_progbar=False, model=self._model
         )
         self._summaries = Summaries(directory if chief else None)
-        shown = chief and (progress or directory is not None)
-        self._speeds = Monitor(trainer.strategy, self._model, peak=shown)
+        self._speeds = Monitor(self._model)
         self._bar = Progress(self.first, steps, progress and chief)
 
     def run(self, iterator: Iterator[Any] | None) -> bool:

@@ -108,6 +108,16 @@ class LossScaling:
         }
 
 
+def matmul_dtype(model: keras.Model) -> str:
+    """Return the type of most matrix products of a model: a low precision if a layer has one."""
+    dtypes, layers = set(), [model]
+    while layers:
+        layer = layers.pop()
+        layers.extend(getattr(layer, "layers", ()))
+        dtypes.add(layer.compute_dtype)
+    return next((dtype for dtype in ("bfloat16", "float16") if dtype in dtypes), "float32")
+
+
 def as_loss_scaling(loss_scaling: Any, dtype: str) -> LossScaling | None:
     """Return the scaling of a `Trainer`.
 

@@ -1,13 +1,12 @@
 """Optimizers on `tf.distribute`'s public API, by name."""
 
 from tfnlp.training.adagrad import Adagrad, RowwiseAdagrad
-from tfnlp.training.adam import LAMB, AdamW, adam, adamw_hat, bert_adamw, roberta_adamw
+from tfnlp.training.adam import LAMB, AdamW, adam, bert_adamw, roberta_adamw
 from tfnlp.training.optimizer_base import Optimizer
 
 OPTIMIZERS = {
     "adam": adam,
     "adamw": AdamW,
-    "adamw_hat": adamw_hat,
     "bert_adamw": bert_adamw,
     "roberta_adamw": roberta_adamw,
     "lamb": LAMB,
@@ -20,7 +19,7 @@ def optimizer(name: str, weight_decay: float | None = None) -> Optimizer:
     """Return the optimizer called `name` with the settings of its paper.
 
     Args:
-        name: "adam" (the Transformer's), "adamw" (the textbook's), "bert_adamw", "adamw_hat",
+        name: "adam" (the Transformer's), "adamw" (the textbook's), "bert_adamw",
             "roberta_adamw", "lamb", "adagrad" or "rowwise_adagrad".
         weight_decay: lambda; None: the optimizer's default.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator
-from typing import Any
 
 import keras
 import tensorflow as tf
@@ -39,6 +38,16 @@ class Profile:
             raise ValueError(f"profile={span} needs a Trainer with a directory to write to")
         self._logs = tf.io.gfile.join(directory, "logs")
         self._begin, self._end = step + first, step + last
+        # JAX writes what TensorFlow writes, into the same folder.
+        if keras.backend.backend() == "jax":
+            from jax import profiler
+
+            self._start, self._finish = profiler.start_trace, profiler.stop_trace
+            self._mark = lambda n: profiler.StepTraceAnnotation("train", step_num=n)
+        else:
+            profiler = tf.profiler.experimental
+            self._start, self._finish = profiler.start, profiler.stop
+            self._mark = lambda n: profiler.Trace("train", step_num=n, _r=1)
 
     @contextlib.contextmanager
     def of(self, step: int, end: int) -> Iterator[None]:
@@ -47,9 +56,9 @@ class Profile:
             yield
             return
         if not self._running:
-            _start(self._logs)
+            self._start(self._logs)
             self._running = True
-        with _marked(step):
+        with self._mark(step):
             yield
         if end >= self._end:
             self._stop()
@@ -68,33 +77,5 @@ class Profile:
             )
 
     def _stop(self) -> None:
-        _stop()
+        self._finish()
         self._running, self._done = False, True
-
-
-# JAX writes what TensorFlow writes, into the same folder.
-def _start(logs: str) -> None:
-    if keras.backend.backend() == "jax":
-        import jax
-
-        jax.profiler.start_trace(logs)
-    else:
-        tf.profiler.experimental.start(logs)
-
-
-def _marked(step: int) -> Any:
-    """Return a context whose operations count as one step."""
-    if keras.backend.backend() == "jax":
-        import jax
-
-        return jax.profiler.StepTraceAnnotation("train", step_num=step)
-    return tf.profiler.experimental.Trace("train", step_num=step, _r=1)
-
-
-def _stop() -> None:
-    if keras.backend.backend() == "jax":
-        import jax
-
-        jax.profiler.stop_trace()
-    else:
-        tf.profiler.experimental.stop()

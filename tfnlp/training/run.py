@@ -71,10 +71,6 @@ def write_config(directory: Path, config: dict[str, Any], way_on: str = "") -> N
     if tf.io.gfile.exists(path):
         before, now = read_config(directory), json.loads(json.dumps(config))
         before.pop("files", None)
-        name = earlier_optimizer(before)
-        if name is not None and "optimizer" in now:
-            before["training"] = {**before["training"], "optimizer": name}
-            before["optimizer"] = now["optimizer"]
         changed = _differences(before, now)
         if changed:
             raise ValueError(
@@ -115,8 +111,6 @@ def record_files(directory: Path, names: Iterable[str], replace: bool = False) -
 
 def check_run(directory: Path, ignore: Collection[str] = ()) -> None:
     """Check that the files of a run are those that it was made with; of no run nothing.
-
-    Runs of versions before 0.2 have no checksums.
 
     Args:
         directory: the run's folder.
@@ -159,19 +153,6 @@ def read_config(directory: Path) -> dict[str, Any]:
     return config
 
 
-def earlier_optimizer(config: dict[str, Any]) -> str | None:
-    """Return today's name of the optimizer of a run whose config does not hold its settings yet.
-
-    Returns:
-        a name for `tfnlp.training.optimizer`; None for a config that holds them.
-    """
-    training = config.get("training")
-    if "optimizer" in config or not isinstance(training, dict):
-        return None
-    name = training.get("optimizer", "adamw_hat")  # fine-tuning had one only
-    return "bert_adamw" if name == "adamw" else name
-
-
 def restore_weights(
     directory: Path, model: keras.Model, best: bool = True, average: bool = False
 ) -> tuple[int, History]:
@@ -209,8 +190,6 @@ def _differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> 
     found = []
     for key in sorted(set(old) | set(new)):
         a, b = old.get(key), new.get(key)
-        if key not in old and b is False:
-            continue  # an earlier version did not have it yet
         if isinstance(a, dict) and isinstance(b, dict):
             found += _differences(a, b, f"{prefix}{key}.")
         elif a != b:

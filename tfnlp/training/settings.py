@@ -46,8 +46,6 @@ def jsonable(settings: Mapping[str, Any]) -> dict[str, Any]:
 def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str, Any]) -> None:
     """Check that the newest checkpoint, if there is one, is of a run with these settings.
 
-    Checkpoints of earlier versions hold no settings and pass.
-
     Args:
         directory: the run's, for the message.
         checkpoints: of the run.
@@ -61,22 +59,13 @@ def check_settings(directory: str, checkpoints: Checkpoints, settings: dict[str,
             state = read_state(path)
         except ValueError:
             continue  # damaged; `restore_latest` warns of it
-        changed = differences(_current(state.get("settings", {})), settings)
+        changed = differences(state["settings"], settings)
         if changed:
             raise ValueError(
                 f"{directory} holds a run with other settings ({'; '.join(changed)}); "
                 "give the same settings to resume it, or another directory to start a new one"
             )
         return
-
-
-def _current(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a checkpoint with what they did not name yet when it was written."""
-    optimizer = settings.get("optimizer", {})
-    if optimizer.get("name") != "AdamW" or "epsilon_hat" in optimizer:
-        return settings
-    # Epsilon stood beside the uncorrected root.
-    return {**settings, "optimizer": {**optimizer, "epsilon_hat": optimizer["bias_correction"]}}
 
 
 def differences(old: Any, new: Any, name: str = "") -> list[str]:

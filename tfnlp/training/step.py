@@ -9,16 +9,13 @@ clipped; only then is the update applied.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from tfnlp.layers.kernels.target import traced_for_tpu
 from tfnlp.layers.remat import rematerialization
-from tfnlp.training.flops import matmul_flops
-from tfnlp.training.keras_optimizer import KerasOptimizer
-from tfnlp.training.layer_rates import LayerRates
-from tfnlp.training.loss_scaling import LossScaling
+from tfnlp.training.engines import StepSettings
 from tfnlp.training.objective import (
     clip_scale,
     compared_part,
@@ -27,12 +24,9 @@ from tfnlp.training.objective import (
     objective,
     target_counts,
 )
-from tfnlp.training.optimizer_base import Gradient, Optimizer
+from tfnlp.training.optimizer_base import Gradient
 from tfnlp.training.randomness import layer_seeds, step_seed, write_back
 from tfnlp.training.skipping import assign, layer_variables, restore, update_if
-
-if TYPE_CHECKING:
-    from tfnlp.tasks import Task
 
 Tensors = dict[str, tf.Tensor]
 
@@ -41,50 +35,26 @@ class Step:
     """Training and evaluation of one global batch, for `strategy.run`.
 
     Args:
-        task: see `tfnlp.tasks`; owns model, losses, metrics.
-        optimizer: of `tfnlp.training.optimizers` or a `KerasOptimizer`, built.
-        rate: function of the step to the learning rate.
-        clip_norm: largest global norm of the summed gradient, or None.
-        accumulation: micro-batches that each replica's share is cut into.
-        jit_compile: compile forward and backward pass with XLA.
-        seed: of dropout.
+        settings: of the step; its optimizer is built.
         replicas: number of replicas in sync.
-        loss_scale: what the loss is multiplied by before its gradient is taken.
-        layer_rates: a `LayerRates`, built, or None: one rate for all.
-        loss_scaling: a `LossScaling`, or None: the loss has no other factor than `loss_scale`.
         for_tpu: whether it runs on a TPU, for which some layers have another form.
-        remat: which activations are computed again, see `tfnlp.layers.rematerialization`.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        optimizer: Optimizer | KerasOptimizer,
-        rate: Callable[[tf.Tensor], tf.Tensor],
-        clip_norm: float | None,
-        accumulation: int,
-        jit_compile: bool,
-        seed: int,
-        replicas: int,
-        loss_scale: float,
-        layer_rates: LayerRates | None = None,
-        loss_scaling: LossScaling | None = None,
-        for_tpu: bool = False,
-        remat: str = "none",
-    ) -> None:
-        self.task, self.model = task, task.model
-        self.optimizer, self.rate = optimizer, rate
-        self.clip_norm, self.accumulation, self.seed = clip_norm, accumulation, seed
-        self.replicas, self.loss_scale = replicas, loss_scale
-        self.trims = task.trims and accumulation > 1 and not jit_compile
-        self.layer_rates, self.loss_scaling = layer_rates, loss_scaling
-        self._for_tpu, self._remat = for_tpu, remat
+    def __init__(self, settings: StepSettings, replicas: int, for_tpu: bool = False) -> None:
+        self.task, self.model = settings.task, settings.task.model
+        self.optimizer, self.rate = settings.optimizer, settings.rate
+        self.clip_norm, self.accumulation = settings.clip_norm, settings.accumulation
+        self.seed, self.loss_scale, self.replicas = settings.seed, settings.loss_scale, replicas
+        self.layer_rates, self.loss_scaling = settings.layer_rates, settings.loss_scaling
+        jit_compile = settings.jit_compile
+        self.trims = self.task.trims and self.accumulation > 1 and not jit_compile
+        self._for_tpu, self._remat = for_tpu, settings.remat
         # Sums over replicas and micro-batches, XLA and masks by layer need dense tensors.
         self.rows = (
-            optimizer.takes_rows
-            and replicas == accumulation == 1
+            self.optimizer.takes_rows
+            and replicas == self.accumulation == 1
             and not jit_compile
-            and layer_rates is None
+            and self.layer_rates is None
         )
         self._part = self._micro_gradients
         if self.trims:
@@ -316,15 +286,10 @@ class Step:
         # An embedding's gradient has rows, and the same row several times. The norm and the squares
         # must be those of the sum of equal rows: a dense tensor has it, and so has `sum_rows`.
         gradients = [sum_rows(g) if self.rows else tf.convert_to_tensor(g) for g in gradients]
-        return gradients, {**sums, **self._work(batch, gradients, sums)}, state
-
-    def _work(self, batch: Tensors, gradients: list[Gradient], sums: Tensors) -> Tensors:
-        """Return tokens read and operations computed, for `Monitor`: float32 scalars."""
-        work = {
-            "tokens": self.task.tokens(batch),
-            "flops": matmul_flops([*gradients, *sums.values()]),
-        }
-        return {f"work/{name}": value for name, value in work.items() if value is not None}
+        tokens = self.task.tokens(batch)
+        if tokens is not None:
+            sums = {**sums, "work/tokens": tokens}
+        return gradients, sums, state
 
 
 def split_rows(x: tf.Tensor, parts: int) -> tf.Tensor:

@@ -27,10 +27,9 @@ from tfnlp.training.history import History
 from tfnlp.training.keras_optimizer import KerasOptimizer
 from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.loop import Intervals, Loop, Validation
-from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling
+from tfnlp.training.loss_scaling import LossScaling, as_loss_scaling, matmul_dtype
 from tfnlp.training.objective import means
 from tfnlp.training.optimizer_base import Optimizer
-from tfnlp.training.peak import matmul_dtype
 from tfnlp.training.settings import (
     check_settings,
     jsonable,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.data.corpus.arrays import CHUNK, GrowingWords, read_arrays, scratch
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.text.characters import (
@@ -114,7 +114,7 @@ class LanguageModelCorpus:
         numbers.default_factory = numbers.__len__
         number = numbers.__getitem__
         grown = GrowingWords(folder)
-        with progress_bar(desc="reading words", unit=" sentences", disable=not progress) as bar:
+        with ProgressBar(desc="reading words", unit="sentences", disable=not progress) as bar:
             for document in checked_documents(documents):
                 grown.start(document)
                 for sentence in document:

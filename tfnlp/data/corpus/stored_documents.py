@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.data.containers import is_path
 from tfnlp.data.corpus.cache import cache_folder, digest, disk_errors, file_digest
 from tfnlp.data.corpus.documents import document_readers, held_out_documents
@@ -97,8 +97,8 @@ class StoredText:
     def _stored(self) -> tuple[Any, Sequence[int]]:
         """The open file of sentences, and the sizes of the documents."""
         sizes = array("i")
-        bar = progress_bar(
-            desc="reading", total=self.num_bytes, unit="B", unit_scale=True,
+        bar = ProgressBar(
+            desc="reading", total=self.num_bytes, unit="B",
             disable=not self._progress,
         )  # fmt: skip
         with disk_errors(cache_folder()), bar:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.data.corpus.arrays import ArrayFolder, read_arrays
 from tfnlp.data.corpus.checks import checked_documents
 from tfnlp.data.corpus.sentences import Continued
@@ -116,7 +116,7 @@ def tokenize_documents(
         bool [S], whether a sentence begins a document. Sentences without tokens are left out.
     """
     empty, last = True, -1
-    with progress_bar(desc="tokenizing", unit=" sentences", disable=not progress) as bar:
+    with ProgressBar(desc="tokenizing", unit="sentences", disable=not progress) as bar:
         batches = _batches(checked_documents(documents))
         for (tokens, lengths), owners in _in_threads(batches, tokenizer):
             bar.update(len(owners))

@@ -14,7 +14,7 @@ import apache_beam as beam
 import tensorflow as tf
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.data.shards.folder import FAULT, WORK, Folder
 
 _WATCH = 1.0  # seconds between updates of the progress bar
@@ -135,7 +135,7 @@ class Progress:
     def shown_on(self, screen: TextIO) -> Iterator[None]:
         """Show the bar on `screen` while open."""
         stop = threading.Event()
-        with progress_bar(desc=self.title, total=self.total, file=screen) as bar:
+        with ProgressBar(desc=self.title, total=self.total, file=screen) as bar:
 
             def look() -> None:
                 names = self.folder.names(WORK)

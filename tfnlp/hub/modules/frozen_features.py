@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.data.labelled.batches import bucket_lengths
 from tfnlp.data.labelled.token_batches import token_batches
 from tfnlp.files import written_whole
@@ -237,7 +237,7 @@ def feature_table(
             return np.load(path, mmap_mode="r")
         os.makedirs(cache, exist_ok=True)
     shape = (count, len(features._layers()), features.size)
-    parts = progress_bar(parts, desc="frozen features", unit=" texts")
+    parts = ProgressBar(parts, desc="frozen features", unit="texts")
     if path is None:
         table = np.zeros(shape, np.float32)  # the precision of the exported module
         first = 1

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import save_module
 from tfnlp.hub.untracked import Untracked
@@ -161,7 +161,7 @@ class Translator:
                 raise ValueError(f"sentences must hold strings, but one is {sentence!r}")
         translations = [""] * len(sentences)
         order = [i for i in np.argsort([len(s) for s in sentences]) if sentences[i].strip()]
-        with progress_bar(total=len(order), disable=not progress, unit="sentence") as bar:
+        with ProgressBar(total=len(order), disable=not progress, unit="sentences") as bar:
             for first in range(0, len(order), batch_size):
                 rows = order[first : first + batch_size]
                 texts, _ = self._run(tf.constant([sentences[i] for i in rows]))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from tfnlp.bars import progress_bar
+from tfnlp.bars import ProgressBar
 from tfnlp.files import written_whole
 from tfnlp.text.assets import line_number_table, make_assets
 from tfnlp.text.lines import read_lines
@@ -86,7 +86,7 @@ def _vectors(words: list[bytes], embed: Callable[[tf.Tensor], tf.Tensor]) -> tf.
     """Return a variable `[V, P]`. Words of similar length share a batch, for less padding."""
     order = sorted(range(len(words)), key=lambda i: len(words[i]))
     small = len(words) <= _CHUNK
-    bar = progress_bar(desc="word vectors", total=len(words), unit="word", disable=small)
+    bar = ProgressBar(desc="word vectors", total=len(words), unit="words", disable=small)
     variable = None
     with bar:
         for start in range(0, len(words), _CHUNK):

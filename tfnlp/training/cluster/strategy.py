@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ import tensorflow as tf
 
 from tfnlp import __version__
 from tfnlp.accelerators import accelerator, unused
-from tfnlp.training.cluster.messages import read_secret
 from tfnlp.training.cluster.mirrored import mirrored
 from tfnlp.training.cluster.rendezvous import rendezvous
 from tfnlp.training.cluster.tpu import tpu_here, tpu_strategy
@@ -31,7 +29,6 @@ def make_strategy(
     workers: Sequence[str] | None = None,
     index: int | None = None,
     wait: float = 300.0,
-    secret_file: str | os.PathLike[str] | None = None,
     shard_optimizer: bool = False,
 ) -> tf.distribute.Strategy | JaxDevices:
     """Return the `tf.distribute` strategy called `name`, or with Keras on JAX the `JaxDevices`.
@@ -45,15 +42,13 @@ def make_strategy(
         tpu: with "tpu": which one, see `tpu_strategy`.
         workers, index: with "multi_worker": see `read_cluster`.
         wait: seconds to wait for other workers, or for the TPU.
-        secret_file: with "multi_worker": a file with a secret, the same for all workers, which
-            they prove to have before they train together.
         shard_optimizer: with JAX: keep a part of each weight and of the optimizer's slots on every
             device instead of all of them.
 
     Raises:
-        ValueError: for another name, for arguments that the strategy does not have, for a secret
-            that can't be read or that others can read, and if the engine sees no such device. If
-            the name is not "cpu" and this machine has a TPU or GPU that the engine can't use.
+        ValueError: for another name, for arguments that the strategy does not have, and if the
+            engine sees no such device. If the name is not "cpu" and this machine has a TPU or GPU
+            that the engine can't use.
         TimeoutError: if a worker or the TPU does not answer in time; names it.
         ConnectionError: if the workers belong to different clusters.
     """
@@ -61,8 +56,6 @@ def make_strategy(
         raise ValueError(f"--tpu {tpu} needs the strategy 'tpu', not {name!r}")
     if name != "multi_worker" and (workers is not None or index is not None):
         raise ValueError(f"--workers and --index need the strategy 'multi_worker', not {name!r}")
-    if name != "multi_worker" and secret_file is not None:
-        raise ValueError(f"`secret_file` needs the strategy 'multi_worker', not {name!r}")
     if not wait > 0:
         raise ValueError(f"--wait {wait} must be a number of seconds above 0")
     if name not in STRATEGIES:
@@ -75,14 +68,14 @@ def make_strategy(
         if name == "multi_worker":
             from tfnlp.training.engines.jax_cluster import join
 
-            return join(workers, index, wait, secret_file, shard_optimizer)
+            return join(workers, index, wait, shard_optimizer)
         return jax_strategy(name, shard_optimizer)
     if shard_optimizer:
         raise ValueError("`shard_optimizer` needs the engine jax")
     if name in ("auto", "mirrored", "multi_worker") and not tpu:
         _check_used()
     if name == "multi_worker":
-        return _multi_worker(workers, index, wait, secret_file)
+        return _multi_worker(workers, index, wait)
     if name == "tpu" or (name == "auto" and (tpu or tpu_here())):
         return _tpu(tpu, wait)
     gpus = tf.config.list_logical_devices("GPU")
@@ -118,11 +111,9 @@ def _multi_worker(
     workers: Sequence[str] | None,
     index: int | None,
     wait: float,
-    secret_file: str | os.PathLike[str] | None,
 ) -> tf.distribute.Strategy:
     addresses, index = read_cluster(workers, index)
-    secret = None if secret_file is None else read_secret(secret_file)
-    rendezvous(addresses, index, wait, __version__, secret)
+    rendezvous(addresses, index, wait, __version__)
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         tf.train.ClusterSpec({"worker": addresses}),
         task_type="worker",

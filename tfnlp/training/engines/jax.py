@@ -16,7 +16,6 @@ from jax.sharding import PartitionSpec
 from tfnlp.training.batches import StepData
 from tfnlp.training.engines import StepSettings, Totals
 from tfnlp.training.engines.jax_devices import ROWS, ROWS_OF_STEPS, SHARED, JaxDevices
-from tfnlp.training.engines.jax_flops import matmul_flops
 from tfnlp.training.engines.jax_step import JaxStep, Values
 from tfnlp.training.engines.jax_workers import JaxWorkers, Parted
 
@@ -72,7 +71,6 @@ class JaxEngine:
         self._several = settings.steps_per_call
         self._counter = Counter()
         self._assigned: dict[int, jax.Array] = {}  # by the last step, by the variable's id
-        self._flops: dict[tuple[Any, ...], float | None] = {}  # of a call, by the batch's shapes
         results = (shardings, devices.sharding(SHARED))
         self._train = jax.jit(self.body.train, donate_argnums=0, out_shardings=results)
         self._train_several = jax.jit(self._scan, donate_argnums=0, out_shardings=results)
@@ -152,8 +150,7 @@ class JaxEngine:
             if len(batches) < size:
                 raise StopIteration
         # JAX sorts the names of a dict.
-        names = [*self.body.names, *(name for name in sums if name == "work/flops")]
-        return {**{name: sums[name] for name in names}, "work/waited": waited}
+        return {**{name: sums[name] for name in self.body.names}, "work/waited": waited}
 
     def _call(
         self, values: Values, batches: Sequence[Mapping[str, np.ndarray]]
@@ -164,14 +161,7 @@ class JaxEngine:
             run, spec = self._train_several, ROWS_OF_STEPS
             batch = {k: np.stack([b[k] for b in batches]) for k in batch}  # [N, B, ...]
         batch = {k: self._devices.place(x, spec) for k, x in batch.items()}
-        arguments = values, self._tables, batch, np.asarray(self._counter.value, "int32")
-        shapes = tuple((name, x.shape) for name, x in batch.items())
-        if shapes not in self._flops:
-            self._flops[shapes] = matmul_flops(run.trace(*arguments).jaxpr)
-        values, totals = run(*arguments)
-        if self._flops[shapes] is not None:
-            totals["work/flops"] = self._flops[shapes]
-        return values, totals
+        return run(values, self._tables, batch, np.asarray(self._counter.value, "int32"))
 
     def evaluate(self, batch: Mapping[str, Any], state: Any) -> tuple[Totals, Any]:
         """Return the sums of a global held-out batch, and the state for the next one."""

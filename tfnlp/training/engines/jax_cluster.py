@@ -14,7 +14,6 @@ from jax._src import xla_bridge
 
 from tfnlp import __version__
 from tfnlp.training.cluster.addresses import bind_address
-from tfnlp.training.cluster.messages import read_secret
 from tfnlp.training.cluster.rendezvous import rendezvous
 from tfnlp.training.cluster.workers import read_cluster
 from tfnlp.training.engines.jax_devices import JaxDevices
@@ -30,7 +29,6 @@ def join(
     workers: Sequence[str] | None,
     index: int | None,
     wait: float,
-    secret_file: str | os.PathLike[str] | None,
     shard_optimizer: bool,
 ) -> JaxDevices:
     """Connect this process with the others; return the devices of all of them.
@@ -41,24 +39,22 @@ def join(
     Args:
         workers, index: see `read_cluster`.
         wait: seconds to wait for the others.
-        secret_file: see `make_strategy`; JAX's own connections have no secret.
         shard_optimizer: see `JaxDevices`.
 
     Raises:
-        ValueError: if the process has used JAX already; for a malformed cluster or secret; if this
-            machine has a TPU or GPU that JAX can't use.
+        ValueError: if the process has used JAX already; for a malformed cluster; if this machine
+            has a TPU or GPU that JAX can't use.
         TimeoutError: if a worker does not come in time; names it.
         ConnectionError: if the workers belong to different clusters, or a port is in use.
     """
     addresses, index = read_cluster(workers, index)
-    secret = None if secret_file is None else read_secret(secret_file)
     # JAX itself says so only after the rendezvous, when the others would wait for this process.
     if jax.distributed.is_initialized() or xla_bridge.backends_are_initialized():
         raise ValueError(
             "the strategy 'multi_worker' must be made before anything else runs in JAX"
         )
     deadline = time.monotonic() + wait
-    rendezvous(addresses, index, wait, __version__, secret)
+    rendezvous(addresses, index, wait, __version__)
     keep_tensorflow_on_cpu()
     if len(addresses) > 1:
         _connect(addresses, index, max(_SHORTEST, deadline - time.monotonic()))

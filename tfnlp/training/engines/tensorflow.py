@@ -32,7 +32,7 @@ class TensorFlowEngine:
         self._one_a_call = settings.steps_per_call == 1
         self._step = tf.Variable(0, dtype="int64", trainable=False, name="step")
         on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
-        self.body = make_step(settings, self.replicas, on_tpu)
+        self.body = Step(settings, self.replicas, on_tpu)
         self._loss_scaling = settings.loss_scaling
         self._scaling = {}
         if self._loss_scaling is not None:
@@ -130,22 +130,3 @@ class TensorFlowEngine:
         return tf.nest.map_structure(
             lambda x: self.strategy.experimental_local_results(x)[0], results
         )
-
-
-def make_step(settings: StepSettings, replicas: int, for_tpu: bool = False) -> Step:
-    """Return the step of one of so many replicas, on a TPU or another device."""
-    return Step(
-        settings.task,
-        settings.optimizer,
-        settings.rate,
-        settings.clip_norm,
-        settings.accumulation,
-        settings.jit_compile,
-        settings.seed,
-        replicas,
-        settings.loss_scale,
-        settings.layer_rates,
-        settings.loss_scaling,
-        for_tpu,
-        settings.remat,
-    )
