@@ -54,7 +54,9 @@ RUNS = {
 }
 
 
-@pytest.fixture(scope="module", params=RUNS)
+@pytest.fixture(
+    scope="module", params=[pytest.param("1 device", marks=pytest.mark.long), "4 devices, sharded"]
+)
 def in_jax(request, folder):
     arguments, devices = RUNS[request.param]
     return trained(folder / request.param, "jax", "--draw", *arguments, devices=devices)
@@ -73,6 +75,7 @@ def test_losses_and_weights_are_those_of_tensorflow(in_tensorflow, in_jax, model
     assert np.ptp([row["loss"] for row in want["train"]]) > 0.05  # no two steps are alike
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engines", [("tensorflow", "jax"), ("jax", "tensorflow")])
 def test_a_run_goes_on_with_the_other_engine(in_tensorflow, folder, engines):
     first, second = engines
@@ -98,6 +101,7 @@ trainer.fit(Seven(), 20, log_every=20, evaluate_every=20, progress=False)
 """
 
 
+@pytest.mark.long
 def test_data_that_ends_within_a_call_is_used_to_its_end():
     env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
     found = run_python(DATA_ENDS, env=env, folder=ROOT, check=False)

@@ -29,7 +29,14 @@ def trained(strategy=None, **arguments):
     return task.model
 
 
-@pytest.mark.parametrize("arguments", [{}, {"accumulation": 4}, {"strategy": two_replicas}])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"accumulation": 4},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param({"strategy": two_replicas}, marks=pytest.mark.slow),
+    ],
+)
 def test_a_training_and_its_predictions_leave_no_graph(arguments):
     arguments = {name: x() if callable(x) else x for name, x in arguments.items()}
     before = graphs()

@@ -6,9 +6,7 @@ from tfnlp.training import History
 
 @pytest.mark.parametrize(
     "monitor, best",
-    [(name, 20) for name in ("loss", "lm_perplexity", "mse")]
-    + [(name, 30) for name in ("class_accuracy", "f1", "f1_macro", "exact_match", "matthews")]
-    + [(name, 30) for name in ("score_pearson", "spearman", "precision", "recall")],
+    [("loss", 20), ("mse", 20), ("class_accuracy", 30), ("f1_macro", 30), ("score_pearson", 30)],
 )
 def test_whether_larger_is_better_follows_from_the_name(monitor, best):
     history = History()

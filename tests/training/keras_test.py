@@ -67,12 +67,12 @@ def test_adamw_equals_model_fit():
 
 
 SPLITS = {
-    "two replicas": dict(strategy=two_replicas),
     "two replicas, accumulated": dict(strategy=two_replicas, accumulation=2, steps_per_call=3),
     "accumulated, XLA": dict(accumulation=4, jit_compile=True),
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SPLITS)
 def test_every_split_of_the_batch_gives_the_same_weights(name):
     arguments = dict(SPLITS[name])
@@ -121,16 +121,16 @@ def schedules():
     return [training.linear(0.1, 10), keras_rate, lambda step: 0.1 * (1 - step / 10)]
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adagrad"])  # Keras's, ours
-def test_every_form_of_a_schedule_gives_the_same_rates(optimizer):
-    results = [train(trainer(optimizer, rate=rate)) for rate in schedules()]
+def test_every_form_of_a_schedule_gives_the_same_rates():
+    results = [train(trainer("sgd", rate=rate)) for rate in schedules()]
+    own = keras.optimizers.SGD(schedules()[1])  # a schedule of the optimizer itself
+    results.append(train(trainer(lambda _: own)))
     for history, weights in results:
         rates = [row["learning_rate"] for row in history.train]
         np.testing.assert_allclose(rates, 0.1 - 0.01 * np.arange(6), rtol=1e-5)
         assert_same(weights, results[0][1], atol=1e-6)
-    if optimizer == "sgd":  # a schedule of the optimizer itself
-        own = keras.optimizers.SGD(schedules()[1])
-        assert_same(train(trainer(lambda _: own))[1], results[0][1], atol=1e-6)
+    history, _ = train(trainer("adagrad", rate=schedules()[1]), 2)  # an optimizer of ours
+    np.testing.assert_allclose([row["learning_rate"] for row in history.train], [0.1, 0.09])
 
 
 def test_loss_is_the_weighted_mean_over_the_global_batch():
@@ -206,23 +206,18 @@ def test_other_optimizers_rates_and_models_are_refused():
     for optimizer, text in ((used, "is in use"), (scaled, "wraps"), (3, "not int")):
         with pytest.raises(ValueError, match=text):
             trainer(lambda _, made=optimizer: made)
-    with pytest.raises(ValueError, match="'stairs' is unknown; choose one of adam"):
-        trainer("stairs")
-    with pytest.raises(ValueError, match="optimizer AdamW needs a learning_rate"):
-        trainer("adamw")
-    with pytest.raises(ValueError, match="learning_rate='fast' must be"):
-        trainer("adamw", rate="fast")
-    with pytest.raises(ValueError, match="SGD was made outside the strategy's scope"):
+    for call, text in (
+        (lambda: trainer("stairs"), "optimizer='stairs'"),
+        (lambda: trainer("adamw"), "learning_rate"),
+        (lambda: trainer("adamw", rate="fast"), "learning_rate='fast'"),
+        (lambda: trainer(layer_rates=training.LayerRates()), "layer_rates"),
+        (lambda: trainer(loss=None), "task must be"),
+        (lambda: training.Trainer(Unbuilt(), "sgd", loss=LOSS), "has no weights yet"),
+        (lambda: trainer(loss="unknown"), "loss='unknown'"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            call()
+    with pytest.raises(ValueError, match="outside the strategy's scope"):
         training.Trainer(model(), keras.optimizers.SGD(), loss=LOSS, strategy=two_replicas())
-    with pytest.raises(ValueError, match="layer_rates need an optimizer of tfnlp"):
-        trainer(layer_rates=training.LayerRates())
-    with pytest.raises(ValueError, match="task must be .* not Functional without loss"):
-        trainer(loss=None)
-    with pytest.raises(ValueError, match="not Unbuilt without loss"):
-        training.Trainer(Unbuilt(), "sgd")
-    with pytest.raises(ValueError, match="has no weights yet"):
-        training.Trainer(Unbuilt(), "sgd", loss=LOSS)
-    with pytest.raises(ValueError, match="loss='unknown' must be"):
-        trainer(loss="unknown")
-    with pytest.raises(ValueError, match="must return a loss for each example"):
+    with pytest.raises(ValueError, match="a loss for each example"):
         train(trainer(loss=lambda targets, outputs: tf.reduce_mean(outputs)), 1)

@@ -39,9 +39,9 @@ def rule(flags, initial=2.0**15, interval=2000, least=1.0, most=2.0**24):
     return found
 
 
-@pytest.mark.parametrize("interval, finite_share", [(1, 0.5), (3, 0.8), (2000, 0.999)])
+@pytest.mark.parametrize("interval, finite_share", [(1, 0.5), (3, 0.8)])
 def test_the_rule(interval, finite_share):
-    flags = np.random.default_rng(0).random(500 if interval < 10 else 5000) < finite_share
+    flags = np.random.default_rng(0).random(200) < finite_share
     scaling = training.LossScaling(interval=interval, least=2.0**12, most=2.0**17)
     state, found = {k: v.numpy() for k, v in scaling.variables().items()}, []
     for finite in flags:
@@ -121,8 +121,9 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize("name", SPLITS)
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize(
+    "name, optimizer", [("accumulated", "sgd"), ("XLA", "adam"), ("two replicas", "adam")]
+)
 def test_every_split_of_the_batch_skips_the_same(name, optimizer):
     arguments = dict(SPLITS[name])
     if "strategy" in arguments:
@@ -149,14 +150,6 @@ def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
     assert state[SCALE[0]] != SCALING.initial and state[SCALE[1]] and state[SCALE[2]]
 
 
-def test_a_run_is_not_resumed_with_another_scaling(tmp_path):
-    train(steps=2, directory=tmp_path)
-    with pytest.raises(ValueError, match="loss_scaling.interval was 3, now 4"):
-        train(directory=tmp_path, scaling=training.LossScaling(interval=4))
-    with pytest.raises(ValueError, match="loss_scaling"):
-        train(directory=tmp_path, scaling=False)
-
-
 def test_gradients_that_no_scale_helps_are_an_error():
     class Far:
         batch_size = BATCH
@@ -169,20 +162,6 @@ def test_gradients_that_no_scale_helps_are_an_error():
     with pytest.raises(FloatingPointError, match="although the loss is no longer scaled"):
         trainer.fit(Far(), 50, progress=False)
     assert not np.any(weights(trainer)[0])
-
-
-def test_a_loss_that_is_no_number_is_an_error_at_once():
-    class Broken:
-        batch_size = BATCH
-
-        def dataset(self, first_step=0):
-            x, y = np.ones((5, BATCH, 2), "float32"), np.full((5, BATCH), np.nan, "float32")
-            return tf.data.Dataset.from_tensor_slices({"x": x, "targets": y})
-
-    trainer = make_trainer()
-    with pytest.raises(FloatingPointError, match="loss is nan"):
-        trainer.fit(Broken(), 5, progress=False)
-    assert trainer.step == 1 and not np.any(weights(trainer)[0])
 
 
 def test_scaling_is_on_for_float16_alone():
@@ -203,7 +182,10 @@ TOYS = {
 }
 
 
-@pytest.mark.parametrize("name", TOYS)
+FAST = [n if n == "bert" else pytest.param(n, marks=pytest.mark.slow) for n in TOYS]
+
+
+@pytest.mark.parametrize("name", FAST)
 def test_float32_is_the_same_to_the_bit_with_a_scaled_loss(name):
     """Powers of two cancel: what is scaled and divided again is what it was."""
     make, data = TOYS[name]
@@ -237,7 +219,7 @@ def learn(name, dtype):
     return trainer.fit(data(), steps, log_every=20, progress=False).train
 
 
-@pytest.mark.parametrize("name", TOYS)
+@pytest.mark.parametrize("name", FAST)
 def test_scaled_gradients_of_float16_are_near_those_of_float32(name):
     """Closer than 8 bits would be, for every weight; 0.009 was seen."""
     make, data = TOYS[name]
@@ -263,7 +245,7 @@ def test_scaled_gradients_of_float16_are_near_those_of_float32(name):
         assert error < 0.03, f"{variable.path}: {error}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name, falls", [("bert", 1.0), ("elmo", 1.0), ("gpt", 0.05)])
 def test_float16_learns_as_float32_does(name, falls):
     full, half = learn(name, "float32"), learn(name, "mixed_float16")
@@ -288,7 +270,7 @@ def in_jax(folder, *arguments, **env):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", [pytest.param("sgd", marks=pytest.mark.long), "adam"])
 def test_jax_is_the_same(tmp_path, optimizer):
     found = in_jax(tmp_path, "--optimizer", optimizer)
     compare(found["rows"], reference(optimizer))
@@ -299,7 +281,7 @@ def test_jax_is_the_same(tmp_path, optimizer):
         np.testing.assert_allclose(list(a.values()), list(b.values()), rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_jax_on_four_devices_is_the_same(tmp_path):
     flags = "--xla_force_host_platform_device_count=4"
     found = in_jax(tmp_path, "--accumulation", 2, "--steps-per-call", 4, XLA_FLAGS=flags)
@@ -311,7 +293,7 @@ def test_jax_on_four_devices_is_the_same(tmp_path):
         np.testing.assert_allclose(a["variables"][kernel], b["variables"][kernel], atol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_runs_go_on_with_the_other_engine_and_resume_to_the_bit(tmp_path):
     whole = in_jax(tmp_path / "whole")["rows"]
     middle = max(FAR) + 2

@@ -69,7 +69,7 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-5, 1e-8])  # with the small ones epsilon counts
+@pytest.mark.parametrize("scale", [1.0, 1e-8])  # with the small one epsilon counts
 @pytest.mark.parametrize("form", FORMS)
 def test_adamw_is_the_formula(form, scale):
     names, before, gradients, after = run(FORMS[form](), scale=scale)

@@ -23,6 +23,7 @@ from tfnlp.training.cluster.addresses import host_and_port, listen, reachable
 
 _PAUSE = 0.2  # seconds between attempts
 _REMIND = 15.0  # seconds between messages that name the missing workers
+_GRACE = 5.0  # seconds that the others wait longer than worker 0, whose message names the missing
 _HELLO = 5.0  # seconds in which a connection must have said who it is
 _AT_ONCE = 64  # connections that have not; more are closed
 _LIMIT = 4096  # bytes of a message; a worker's is of some 200
@@ -179,8 +180,7 @@ def _report(
         try:
             with socket.create_connection(host_and_port(address), min(5.0, left)) as connection:
                 _send(connection, hello)
-                # A little longer than worker 0 waits: its message names the missing workers.
-                answer = _receive(connection, deadline + 5.0)
+                answer = _receive(connection, deadline + _GRACE)
         except OSError:
             pass
         if answer is None:  # not started yet, or still the process of an earlier run
