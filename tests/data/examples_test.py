@@ -17,14 +17,11 @@ from tests.data.examples_support import (
     write_corpus,
 )
 from tfnlp.data import SentencePairs
-from tfnlp.data.corpus.arrays import ranges
-from tfnlp.data.pretraining.token_stream import window_keys
 from tfnlp.data.shards.batches import PairShards, WindowShards
-from tfnlp.data.shards.rows import grouped, shard_of
 from tfnlp.text import WordPieceTokenizer, read_vocabulary
 
 pytest.importorskip("apache_beam")
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +78,6 @@ def test_bert_batches_are_those_of_the_text(bert, corpus, arguments):
     assert_same(again.batch(1), valid.batch(1))
 
 
-@pytest.mark.slow
 def test_bert_batches_from_any_step_and_after_the_last_epoch(bert, corpus):
     folder, _ = bert
     pairs, _ = from_text("bert", folder, documents_of(corpus), batch_size=5)
@@ -113,7 +109,6 @@ def test_a_corpus_smaller_than_a_batch_goes_round(bert, corpus, batch_size):
         assert_same(shards.batch(step), pairs.batch(step))
 
 
-@pytest.mark.slow
 def test_gpt_batches_are_those_of_the_text(gpt, corpus):
     folder, manifest = gpt
     windows, valid = from_text("gpt", folder, documents_of(corpus, "gpt"), batch_size=4)
@@ -168,7 +163,6 @@ def test_counts_are_what_is_there(bert, gpt, corpus):
         assert [name for name, _ in settings["input"]] == corpus
 
 
-@pytest.mark.slow
 def test_two_workers_write_the_same_bytes(bert, corpus, tmp_path, capfd):
     folder, _ = bert
     make("bert", corpus, tmp_path / "two", "--workers", "2")
@@ -178,7 +172,6 @@ def test_two_workers_write_the_same_bytes(bert, corpus, tmp_path, capfd):
     assert "INFO" not in error and "Worker" not in error
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("model", ["bert", "gpt"])
 def test_own_held_out_text(model, bert, gpt, corpus, tmp_path):
     folder, _ = {"bert": bert, "gpt": gpt}[model]
@@ -195,7 +188,6 @@ def test_own_held_out_text(model, bert, gpt, corpus, tmp_path):
         assert_same(shards.batch(step), made.batch(step))
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the corpus is one document")
 @pytest.mark.parametrize("model", ["bert", "gpt"])
 def test_a_single_document_is_cut(model, corpus, tmp_path):
@@ -215,25 +207,3 @@ def test_a_single_document_is_cut(model, corpus, tmp_path):
         shards = WindowShards(tmp_path / "x", batch_size=4)
     for step in (0, 4):
         assert_same(shards.batch(step), made.batch(step))
-
-
-def test_random_numbers_of_a_part_are_those_of_the_whole():
-    whole = window_keys(0, 50, 7, 2)
-    assert len(set(whole.tolist())) == 50
-    for first, last in ((0, 1), (3, 9), (4, 8), (17, 50), (5, 5)):
-        np.testing.assert_array_equal(window_keys(first, last, 7, 2), whole[first:last])
-
-
-def test_shards_have_equal_parts_of_the_keys():
-    keys = [0, 2**64 // 3 - 2**33, 2**64 // 3 + 2**33, 2**63, 2 * 2**64 // 3 + 2**33, 2**64 - 1]
-    assert shard_of(np.array(keys, np.uint64), 3).tolist() == [0, 0, 1, 1, 2, 2]
-    assert shard_of(np.array(keys, np.uint64), 1).tolist() == [0] * 6
-
-
-def test_rows():
-    tokens = np.arange(10, 30)
-    got = ranges(tokens, np.array([5, 0, 18, 3]), np.array([2, 3, 1, 0]))
-    assert got.tolist() == [15, 16, 10, 11, 12, 28]
-    groups = dict(grouped(np.array([4, 1, 4, 1, 9]), {"x": np.arange(5)}))
-    assert {g: rows["x"].tolist() for g, rows in groups.items()} == {4: [0, 2], 1: [1, 3], 9: [4]}
-    assert list(grouped(np.zeros(0, int), {"x": np.zeros(0)})) == []

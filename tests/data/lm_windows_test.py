@@ -84,7 +84,7 @@ def test_a_sentence_by_hand():
 
 
 @pytest.mark.parametrize("reset", ["never", "document", "sentence"])
-@pytest.mark.parametrize(("batch_size", "window"), [(1, 20), (4, 5), (7, 3), (3, 1), (5, 50)])
+@pytest.mark.parametrize(("batch_size", "window"), [(1, 20), (4, 5), (3, 1)])
 def test_epochs_go_round_the_streams(batch_size, window, reset):
     documents = make_documents()
     corpus = make_corpus(documents)
@@ -129,7 +129,7 @@ def test_epochs_go_round_the_streams(batch_size, window, reset):
 
 
 @pytest.mark.parametrize("reset", ["never", "document", "sentence"])
-@pytest.mark.parametrize(("batch_size", "window"), [(1, 1), (4, 5), (7, 20), (16, 3), (5, 50)])
+@pytest.mark.parametrize(("batch_size", "window"), [(4, 5), (7, 20), (16, 3)])
 def test_evaluation_has_every_target_once(batch_size, window, reset):
     documents = make_documents()
     corpus = make_corpus(documents)
@@ -168,7 +168,7 @@ def test_the_first_evaluation_batches():
     assert LanguageModelWindows(corpus, batch_size=1, window=corpus.num_tokens).steps_per_epoch == 1
 
 
-@hypothesis.settings(deadline=None, max_examples=40)
+@hypothesis.settings(deadline=None, max_examples=15)
 @hypothesis.given(
     st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=4),
     st.integers(1, 4),

@@ -270,6 +270,7 @@ def test_another_tokenizer_is_noticed():
         SentencePairs(corpus, WordTokenizer(vocab_size=9), batch_size=2)
 
 
+@pytest.mark.slow
 def test_real_text():
     documents = list(read_documents(str(shared_data("lm/bert_docs/books_valid.txt"))))
     words = sorted({word for document in documents for s in document for word in s.split()})

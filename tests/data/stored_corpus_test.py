@@ -52,7 +52,7 @@ SETTINGS = {
     "nnlm": {"batch_size": 16, "max_vocab": 40},
     "word2vec": {"batch_size": 4, "block": 8, "min_count": 3, "lowercase": True},
 }
-# What config.json of earlier versions says of this text; such runs go on.
+# What config.json says of this text: a run that was started with it goes on.
 CORPORA = {
     "bert": {"tokens": 4813, "crc32": 847695968},
     "gpt": {"tokens": 7420, "crc32": 2595580787},
@@ -83,7 +83,13 @@ def assert_same(one, other):
             np.testing.assert_array_equal(left[name], right[name], err_msg=name)
 
 
-@pytest.mark.parametrize("family", SETTINGS)
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name in ("bert", "gpt") else ())
+        for name in SETTINGS
+    ],
+)
 def test_batches_are_those_of_texts_in_memory(family, text, request, capsys):
     more = {"valid": str(text)} if family in ("gpt", "nnlm") else {}
     expected = prepare(family, text, **more)

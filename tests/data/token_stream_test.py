@@ -102,7 +102,9 @@ def test_all_shifts_occur():
     assert set(starts) == {0, 1, 2, 3, 4}
 
 
-@pytest.mark.parametrize(("size", "batch_size", "window"), [*SIZES[:-1], (64, 4, 8), (65, 4, 8)])
+@pytest.mark.parametrize(
+    ("size", "batch_size", "window"), [(20, 2, 19), (12, 5, 7), (9, 1, 1), (65, 4, 8)]
+)
 def test_evaluation_has_every_token_once(size, batch_size, window):
     windows = counting(size, batch_size=batch_size, window=window)
     for stride in sorted({1, 2, 3, (window + 1) // 2, window} & set(range(1, window + 1))):

@@ -59,15 +59,13 @@ def test_any_shape(shape, trim):
     np.testing.assert_array_equal(ids, expected.reshape([*shape, width]))
 
 
-@pytest.mark.parametrize("trim", [0, 1, 7, 60])
+@pytest.mark.parametrize("trim", [0, 7, 60])
 @pytest.mark.parametrize(
     ("words", "longest"),
     [
-        (["cat", "horse"], 5),
         (["", ""], 0),
         (["<S>", "</S>"], 1),  # one character each
         (["<S>", "", "ab"], 2),
-        (["x" * 47, "a"], 47),
         (["x" * 48, "a"], 48),
         (["x" * 300], 48),
     ],

@@ -1,5 +1,4 @@
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -92,22 +91,3 @@ def test_the_right_class(tmp_path):
     assert type(gpt_tokenizer((["a", "b", "ab"], [("a", "b")]))) is GPT2Tokenizer
     with pytest.raises(ValueError, match="^vocabulary lacks <unk>"):
         GPTTokenizer((TOKENS[1:], MERGES))
-
-
-@pytest.mark.slow
-def test_save_load_save_load(tmp_path):
-    texts = ["Lower low", "", "low\néé"]
-    obj = GPTTokenizer((TOKENS, MERGES))
-    expected = obj.tokenize(texts).to_list()
-    for generation in range(2):
-        folder = tmp_path / f"generation{generation}"
-        tf.saved_model.save(obj, folder)
-        assert sorted(p.name for p in (folder / "assets").iterdir()) == [
-            "encoder.json", "vocab.bpe"
-        ]  # fmt: skip
-        obj = tf.saved_model.load(str(folder))
-        if generation:
-            shutil.rmtree(tmp_path / f"generation{generation - 1}")
-        assert obj.tokenize(tf.constant(texts)).to_list() == expected
-        dataset = tf.data.Dataset.from_tensors(tf.constant(texts)).map(obj.tokenize)
-        assert next(iter(dataset)).to_list() == expected

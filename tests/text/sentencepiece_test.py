@@ -37,16 +37,6 @@ def test_tokens_do_not_depend_on_what_tensorflow_forgets(model):
     assert tokenizer.tokenize(texts).to_list() == before
 
 
-def test_a_saved_tokenizer_gives_the_same_ids(model, tmp_path):
-    tokenizer = SentencePieceTokenizer(model)
-    tf.saved_model.save(tokenizer, str(tmp_path / "saved"))
-    loaded = tf.saved_model.load(str(tmp_path / "saved"))
-    texts = tf.constant(["the red garden", "a"])
-    assert loaded.tokenize(texts).to_list() == tokenizer.tokenize(texts).to_list()
-    assert loaded.tokenize_words(texts).to_list() == tokenizer.tokenize_words(texts).to_list()
-    assert (tmp_path / "saved" / "assets" / "spiece.model").read_bytes() == model
-
-
 def test_a_vocabulary_without_room_for_the_characters():
     with pytest.raises(ValueError, match="vocab_size=8 makes no SentencePiece model"):
         train_sentencepiece(TEXTS, 8)

