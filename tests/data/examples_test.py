@@ -72,7 +72,7 @@ def test_bert_batches_are_those_of_the_text(bert, corpus, arguments):
     for name in ("tokens", "sentence_starts", "document_starts"):
         np.testing.assert_array_equal(getattr(held_out, name), getattr(valid.corpus, name))
     again = SentencePairs(
-        held_out, shards._pack.tokenizer, seq_length=32, max_predictions=6, seed=SEED + 1,
+        held_out, shards.tokenizer, seq_length=32, max_predictions=6, seed=SEED + 1,
         **arguments,
     )  # fmt: skip
     assert_same(again.batch(1), valid.batch(1))

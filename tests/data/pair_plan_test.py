@@ -78,49 +78,6 @@ def test_plans_are_shuffled():
     assert abs(np.corrcoef(place[1:], place[:-1])[0, 1]) < 0.1
 
 
-def test_documents_of_one_sentence_are_random():
-    pairs = make_pairs([1] * 50)
-    assert (pairs.plan(0)[:, 4] == 1).all()
-    assert len(pairs.plan(0)) == 50
-
-
-def test_short_targets():
-    pairs = make_pairs([60] * 100)
-    for probability, bounds in ((0.1, (0.08, 0.13)), (0.0, (0, 0)), (1.0, (0.95, 1))):
-        pairs = make_pairs([60] * 100, short_seq_prob=probability)
-        target = pairs.plan(0)[:, 5]
-        assert len(target) > 1000
-        assert bounds[0] <= (target < 61).mean() <= bounds[1]
-        if probability == 1:  # uniform from 2 to 61
-            assert set(target.tolist()) == set(range(2, 62))
-            assert abs(target.mean() - 31.5) < 1.5
-
-
-def test_every_sentence_of_every_document_is_visited():
-    pairs = make_pairs([1, 2, 3, 40, 5, 60, 1, 2] * 3, longest=10)
-    corpus = pairs.corpus
-    drawn = draw_pairs(corpus.sentence_starts, corpus.document_starts, 0, **WALK)
-    seen = np.zeros(corpus.num_sentences, int)
-    for a, a_end, b, b_end, is_random in zip(
-        drawn.a, drawn.a_end, drawn.b, drawn.b_end, drawn.is_random, strict=True
-    ):
-        seen[a:a_end] += 1
-        if not is_random:
-            seen[b:b_end] += 1
-    # Every sentence once; a lone last one may bring the one before it along again.
-    assert (seen >= 1).all() and (seen == 1).mean() > 0.9
-
-
-def test_random_partners_come_from_everywhere():
-    pairs = make_pairs([10] * 40)
-    partners = np.concatenate([pairs.plan(e)[pairs.plan(e)[:, 4] == 1] for e in range(10)])
-    documents, sentences = places(pairs.corpus, partners[:, 2])
-    assert set(documents.tolist()) == set(range(40))
-    # n draws leave a sentence out with probability (1 - 1/400)^n.
-    expected = 400 * (1 - (1 - 1 / 400) ** len(partners))
-    assert abs(len(set(sentences.tolist())) - expected) < 25
-
-
 def test_random_partners_fill_the_space():
     pairs = make_pairs([200] * 20, longest=10, short_seq_prob=0.0)
     rows = pairs.plan(0)
@@ -217,10 +174,9 @@ def test_cutting_equals_the_loop_of_the_reference_code():
 def test_single_document_takes_partners_from_far_away():
     with pytest.warns(UserWarning, match="one document") as caught:
         pairs = make_pairs([800], longest=20)
-        for step in range(3 * pairs.steps_per_epoch):
-            pairs.batch(step)
+        pairs.batch(pairs.steps_per_epoch)
     assert len([w for w in caught if w.category is UserWarning]) == 1
-    rows = np.concatenate([pairs.plan(epoch) for epoch in range(4)])
+    rows = pairs.plan(1)
     random = rows[rows[:, 4] == 1]
     assert abs(len(random) / len(rows) - 0.5) < 4 * 0.5 / np.sqrt(len(rows))
     _, a = places(pairs.corpus, random[:, 1] - 1)
@@ -234,7 +190,7 @@ def test_tiny_single_document_never_lies(size):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pairs = make_pairs([size], longest=9, batch_size=2)
-    for epoch in range(50):
+    for epoch in range(20):
         for a_start, a_end, b_start, b_end, is_random, _ in pairs._draw(epoch).sequences.tolist():
             assert a_start < a_end and b_start < b_end
             assert b_start >= a_end or b_end <= a_start  # no overlap

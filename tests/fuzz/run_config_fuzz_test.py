@@ -87,34 +87,34 @@ def test_changed_values(folder, config):
 @pytest.mark.parametrize(
     "name, changes, pattern",
     [
-        ("bert", dict(hidden_size=2**31 - 2), "asks for a model of [0-9]+ numbers, but the files"),
-        ("bert", dict(num_layers=10**7), "num_layers=10000000; expected a whole number from 1 to"),
-        ("bert", dict(num_heads=3), "describes no model that can be made: .*num_heads"),
-        ("bert", dict(dtype={"class_name": "x"}), "arguments='dtype'; expected only vocab_"),
-        ("bert", dict(name="x"), "arguments='name'; expected only vocab_size, "),
-        ("bert", dict(activation={"class_name": "Lambda"}), "activation=.*; expected one of"),
-        ("bert", dict(norm_epsilon="x"), "norm_epsilon='x'; expected a number from 0"),
-        ("gpt", dict(norm_first=1), "norm_first=1; expected true or false"),
-        ("gpt", dict(dropout=1.0), "dropout=1.0; expected a number from 0 to below 1"),
-        ("elmo", dict(filters=[[1, 2]] * 1001), "filters=.*; expected up to 1000 pairs"),
-        ("elmo", dict(units=float("nan")), "units=nan; expected a whole number"),
-        ("elmo", dict(projection_size=10**6), "asks for a model of"),
+        ("bert", dict(hidden_size=2**31 - 2), "a model of [0-9]+ numbers"),
+        ("bert", dict(num_layers=10**7), "num_layers"),
+        ("bert", dict(num_heads=3), "num_heads"),
+        ("bert", dict(dtype={"class_name": "x"}), "'dtype'"),
+        ("bert", dict(name="x"), "'name'"),
+        ("bert", dict(activation={"class_name": "Lambda"}), "activation"),
+        ("bert", dict(norm_epsilon="x"), "norm_epsilon"),
+        ("gpt", dict(norm_first=1), "norm_first"),
+        ("gpt", dict(dropout=1.0), "dropout"),
+        ("elmo", dict(filters=[[1, 2]] * 1001), "filters"),
+        ("elmo", dict(units=float("nan")), "units"),
+        ("elmo", dict(projection_size=10**6), "a model of"),
     ],
 )
 def test_arguments_of_no_run(folder, name, changes, pattern):
     config = {**CONFIGS[name], "arguments": {**CONFIGS[name]["arguments"], **changes}}
-    with pytest.raises(ValueError, match=f"config.json (has (arguments.)?)?{pattern}"):
+    with pytest.raises(ValueError, match=f"config.json .*{pattern}"):
         check_run(folder, config)
 
 
 def test_an_lstm_that_the_files_cannot_fill(folder):
     config = {**CONFIGS["features"], "head": {"dropout": 0.5, "units": 10**6, "lstm_layers": 1}}
-    with pytest.raises(ValueError, match="asks for a model of 8000000"):
+    with pytest.raises(ValueError, match="a model of 8000000"):
         check_run(folder, config)
 
 
 def test_a_run_without_checkpoints(tmp_path):
-    with pytest.raises(FileNotFoundError, match="holds no checkpoint; train before"):
+    with pytest.raises(FileNotFoundError, match="checkpoint"):
         check_run(tmp_path, CONFIGS["bert"])
 
 
@@ -124,12 +124,12 @@ def test_kinds_and_best_runs(tmp_path):
     with pytest.raises(ValueError, match="is fine-tuned already"):
         run_family(tmp_path, {"model": "task"})
     for kind in ("encoder", "", None, ["bert"], {"bert": 1}, "load_bert"):
-        with pytest.raises(ValueError, match="config.json has model=.*; expected one of .'word"):
+        with pytest.raises(ValueError, match="config.json .*model="):
             run_family(tmp_path, {"model": kind})
     for best in ("lr-0.1", "second-to-last/seed-2"):
         (tmp_path / "runs.json").write_text(json.dumps({"best": best}))
         assert best_run(str(tmp_path)) == f"{tmp_path}/{best}"
     for best in ("../other", "/etc", "a/../..", "a//b", "..", "", "a\0", None, 3, ["x"]):
         (tmp_path / "runs.json").write_text(json.dumps({"best": best}))
-        with pytest.raises(ValueError, match="runs.json has best=.*; expected the path"):
+        with pytest.raises(ValueError, match="runs.json .*best="):
             best_run(str(tmp_path))

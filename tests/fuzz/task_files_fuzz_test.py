@@ -24,14 +24,15 @@ SMALL = {
 SPOILERS = [b"\t", b"\n", b'"', b"\\", b"\0", b"{", b"\xff"]
 
 
+@pytest.mark.parametrize("trials", [10, pytest.param(150, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", SMALL)
-def test_damaged_files_give_one_line_with_their_name(tmp_path, name):
+def test_damaged_files_give_one_line_with_their_name(tmp_path, name, trials):
     task, content = SMALL[name]
     path = write(tmp_path, content, name)
     assert read_task(task, path).examples
     whole, failed = (tmp_path / name).read_bytes(), 0
     draw = random.Random(name)
-    for trial in range(150):
+    for trial in range(trials):
         damaged = bytearray(whole)
         for _ in range(draw.randint(1, 3)):
             place = draw.randrange(len(damaged))
@@ -50,4 +51,4 @@ def test_damaged_files_give_one_line_with_their_name(tmp_path, name):
             failed += 1
             assert not isinstance(error, BadRow)
             assert name in str(error) and "\n" not in str(error), error
-    assert failed > 10
+    assert failed >= trials // 15

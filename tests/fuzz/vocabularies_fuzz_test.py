@@ -50,6 +50,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "lines, read, write",
     [(PIECES, read_vocabulary, write_vocabulary), (WORDS, read_words, write_words)],
@@ -76,6 +77,7 @@ IDS = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings
 @given(
     st.one_of(
@@ -100,6 +102,7 @@ def test_byte_pairs(folder, tokens, merges):
         assert read_bpe(folder / "again") == pair
 
 
+@pytest.mark.long
 def test_settings_of_a_tokenizer(folder):
     path, settings_path = folder / "words.txt", folder / "tokenizer_config.json"
 
@@ -121,6 +124,7 @@ def test_settings_of_a_tokenizer(folder):
 few = hypothesis.settings(settings, max_examples=5)
 
 
+@pytest.mark.slow
 @few
 @given(broken(PIECES))
 def test_tokenizers_of_pieces(folder, content):

@@ -41,6 +41,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
 
 
+@pytest.mark.long
 @settings
 @given(st.data())
 def test_damaged_pickles_in_a_whole_file_of_torch(folder, data):
@@ -68,6 +69,7 @@ _FIELDS = {
 }
 
 
+@pytest.mark.long
 @settings
 @given(st.sets(st.sampled_from(sorted(_FIELDS)), max_size=2), st.data())
 def test_tensors_of_torch_that_lie_anywhere(folder, fields, data):

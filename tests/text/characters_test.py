@@ -40,7 +40,7 @@ def test_edges(width):
     assert character_ids(tf.constant(EDGES), width).numpy().tolist() == expected
 
 
-@hypothesis.settings(max_examples=200, deadline=None)
+@hypothesis.settings(max_examples=60, deadline=None)
 @hypothesis.given(st.lists(st.binary(max_size=60) | st.sampled_from(["<S>", "</S>"]), max_size=5))
 def test_any_bytes(words):
     words = [word if isinstance(word, bytes) else word.encode() for word in words]
@@ -48,7 +48,7 @@ def test_any_bytes(words):
     assert ids.tolist() == [reference(word) for word in words]
 
 
-@pytest.mark.parametrize("shape", [[], [24], [2, 12], [2, 3, 4], [0], [2, 0], [4, 1, 3, 2]])
+@pytest.mark.parametrize("shape", [[], [2, 12], [0], [2, 0], [4, 1, 3, 2]])
 @pytest.mark.parametrize("trim", [None, 2])
 def test_any_shape(shape, trim):
     size = int(np.prod(shape))

@@ -48,7 +48,7 @@ class RowPacker:
                 "tokenizer puts several tokens between two segments; use windows of sentences "
                 "(MaskedWindows)"
             )
-        self.tokenizer, self._seed = tokenizer, seed
+        self._tokenizer, self._seed = tokenizer, seed
         self._size, self._length, self._segments = batch_size, seq_length, segments
         self._label, self._packed = label, packed
         self._masking = {
@@ -79,7 +79,7 @@ class RowPacker:
             labels: int64 [M].
             step: int64.
         """
-        length, tokenizer = self._length, self.tokenizer
+        length, tokenizer = self._length, self._tokenizer
         sizes = 1 + tf.reduce_sum(lengths + 1, axis=1)  # [M], places of each sequence
         before = tf.cumsum(sizes, exclusive=True)
         first = tf.cumsum(counts, exclusive=True)  # [B], number of the first sequence of each row

@@ -18,11 +18,49 @@ from tfnlp.data.shards.reading import Shards
 _TOKENS = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
 
 
-class MaskedShards(Shards):
+class BatchShards(Shards):
+    """Batches of the records of shards.
+
+    A subclass adds `_parse(records, step)`, the batch of strings `[B]` in the graph, and
+    `rows_per_epoch`.
+    """
+
+    batch_size: int
+
+    @property
+    def rows_per_epoch(self) -> int:
+        """Rows of an epoch."""
+        raise NotImplementedError
+
+    def batch(self, step: int) -> dict[str, tf.Tensor]:
+        """Return the batch of a step; for many batches, `dataset` is faster."""
+        return next(iter(self.dataset(step)))
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
+        signature = [tf.TensorSpec([self.batch_size], tf.string), tf.TensorSpec([], tf.int64)]
+        parse = tf.function(self._parse, signature, autograph=False)
+        records = self.records(first_step * self.batch_size, self.rows_per_epoch)
+        batches = records.batch(self.batch_size, drop_remainder=True)
+        steps = tf.data.Dataset.range(first_step, tf.int64.max)
+        batches = tf.data.Dataset.zip(batches, steps).map(
+            parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
+        )
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
+        raise NotImplementedError
+
+
+class MaskedShards(BatchShards):
     """Rows from shards that are masked when they are read.
 
     `batch(n)` equals that of the class named below with the same seed, sizes and training text, bit
-    for bit, for all epochs that are in the shards.
+    for bit, for all epochs that are in the shards. A subclass adds `_read(records)`: tokens,
+    lengths and labels, as `RowPacker` takes them.
 
     Args:
         directory: the output of `tfnlp examples`.
@@ -46,7 +84,7 @@ class MaskedShards(Shards):
         whole_word: bool = False,
     ) -> None:
         super().__init__(directory)
-        self.batch_size = batch_size
+        self.batch_size, self.tokenizer = batch_size, tokenizer
         self.seq_length = self.settings["seq_length"]
         self.seed = self.settings["seed"] if seed is None else seed
         self._pack = RowPacker(
@@ -60,10 +98,6 @@ class MaskedShards(Shards):
             segments=self.segments,
             label=self.label,
         )
-        records = tf.TensorSpec([batch_size], tf.string)
-        self._parsed = tf.function(
-            self._parse, [records, tf.TensorSpec([], tf.int64)], autograph=False
-        )
 
     @property
     def steps_per_epoch(self) -> int:
@@ -71,43 +105,27 @@ class MaskedShards(Shards):
         return max(1, self.num_examples // self.batch_size)
 
     @property
+    def rows_per_epoch(self) -> int:
+        """Rows of an epoch, in whole batches."""
+        return self.steps_per_epoch * self.batch_size
+
+    @property
     def random_share(self) -> float:
         """Share of the examples of epoch 0 with a random second segment."""
         shards = self._shards[: self._paths.shape[1]]
         return sum(shard.get("random", 0) for shard in shards) / self.num_examples
-
-    def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """Return the batch of a step; for many batches, `dataset` is faster."""
-        return next(iter(self.dataset(step)))
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        per_epoch = self.steps_per_epoch * self.batch_size
-        records = self.records(first_step * self.batch_size, per_epoch)
-        batches = records.batch(self.batch_size, drop_remainder=True)
-        steps = tf.data.Dataset.range(first_step, tf.int64.max)
-        batches = tf.data.Dataset.zip(batches, steps).map(
-            self._parsed, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
-        return batches.prefetch(tf.data.AUTOTUNE)
 
     def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
         """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
         return self.dataset().take(min(max_batches, self.steps_per_epoch))
 
     def _read(self, records: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Return tokens, lengths and labels of serialized examples, as `RowPacker` takes them."""
         raise NotImplementedError
 
     def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return the batch of serialized examples."""
         tokens, lengths, labels = self._read(records)
-        return self._pack(
-            tf.cast(tokens, tf.int32), lengths, tf.ones(self.batch_size, tf.int64), labels, step
-        )
+        counts = tf.ones(self.batch_size, tf.int64)
+        return self._pack(tf.cast(tokens, tf.int32), lengths, counts, labels, step)
 
 
 class PairShards(MaskedShards):
@@ -144,7 +162,7 @@ class MaskedWindowShards(MaskedShards):
         return ids.flat_values, ids.row_lengths()[:, tf.newaxis], labels
 
 
-class WindowShards(Shards):
+class WindowShards(BatchShards):
     """`TokenWindows` from shards.
 
     `batch(n)` equals that of `TokenWindows` with the same seed, window and training text, for all
@@ -167,31 +185,19 @@ class WindowShards(Shards):
         self.windows_per_epoch = self.num_examples
 
     @property
+    def rows_per_epoch(self) -> int:
+        """Windows of an epoch."""
+        return self.windows_per_epoch
+
+    @property
     def steps_per_epoch(self) -> float:
         """Windows of an epoch divided by the batch size."""
         return self.windows_per_epoch / self.batch_size
 
-    def batch(self, step: int) -> dict[str, tf.Tensor]:
-        """Return the batch of a step; for many batches, `dataset` is faster."""
-        return next(iter(self.dataset(step)))
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        records = self.records(first_step * self.batch_size, self.windows_per_epoch)
-        batches = records.batch(self.batch_size, drop_remainder=True).map(
-            self._parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
-        )
-        return batches.prefetch(tf.data.AUTOTUNE)
-
-    @tf.autograph.experimental.do_not_convert
-    def _parse(self, records: tf.Tensor) -> dict[str, tf.Tensor]:
+    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
         shape = [self.batch_size, self.window]
         feature = tf.io.FixedLenFeature([self.window + 1], tf.int64)
         ids = tf.cast(tf.io.parse_example(records, {"ids": feature})["ids"], tf.int32)
-        ids = tf.ensure_shape(ids, [self.batch_size, self.window + 1])
         return {
             "input_word_ids": ids[:, :-1],
             "input_mask": tf.ones(shape, tf.int32),

@@ -19,61 +19,23 @@ Maker = PairExamples | WindowExamples | MaskedWindowExamples
 
 
 @dataclass(frozen=True)
-class PairRecipe:
-    """Sentence pairs, with the keys "seq_length" and "short_seq_prob" of settings.
+class Recipe:
+    """What all shapes of examples have.
 
     Attributes:
+        shape: the name in the manifest.
+        paragraphs: whether prose is read as whole paragraphs, not as sentences.
         tokenizer: function that makes the tokenizer; workers get it by pickle.
-        second: how the second segment is drawn, see `SentencePairs`.
     """
 
-    shape: ClassVar[str] = "pairs"
-    paragraphs: ClassVar[bool] = False  # prose is read as sentences
+    shape: ClassVar[str]
+    paragraphs: ClassVar[bool] = False
 
     tokenizer: Callable[[], Any]
-    second: str = "random"
 
     @property
     def settings(self) -> dict[str, Any]:
         """Settings that decide the examples beside those of the text."""
-        return {"shape": self.shape, "second": self.second}
-
-    def maker(
-        self, settings: dict, shards: int, train: dict, corpora: Callable[[], Iterable]
-    ) -> PairExamples:
-        """Return what makes `shards` shards.
-
-        Args:
-            settings: those of the examples.
-            shards: of an epoch.
-            train: counts of the training text.
-            corpora: function that reads the training part of each piece, None if there is none.
-        """
-        probability = settings["short_seq_prob"]
-        check_corpus(train["sentences"], train["documents"], probability, self.second)
-        return PairExamples(
-            settings["seq_length"], probability, settings["seed"], shards, self.second
-        )
-
-
-@dataclass(frozen=True)
-class MaskedWindowRecipe:
-    """Windows of whole sentences, with the key "seq_length" of settings.
-
-    Attributes:
-        tokenizer: function that makes the tokenizer; workers get it by pickle.
-        sep_id: the token between documents.
-    """
-
-    shape: ClassVar[str] = "masked_windows"
-    paragraphs: ClassVar[bool] = False
-
-    tokenizer: Callable[[], Any]
-    sep_id: int
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """As `PairRecipe.settings`."""
         return {"shape": self.shape}
 
     def maker(
@@ -82,8 +44,57 @@ class MaskedWindowRecipe:
         shards: int,
         train: dict,
         corpora: Callable[[], Iterable[TokenizedCorpus | None]],
+    ) -> Maker:
+        """Return what makes shards.
+
+        Args:
+            settings: those of the examples.
+            shards: of an epoch.
+            train: counts of the training text.
+            corpora: function that reads the training part of each piece, None if there is none.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PairRecipe(Recipe):
+    """Sentence pairs, with the keys "seq_length" and "short_seq_prob" of settings.
+
+    Attributes:
+        second: how the second segment is drawn, see `SentencePairs`.
+    """
+
+    shape: ClassVar[str] = "pairs"
+
+    second: str = "random"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"shape": self.shape, "second": self.second}
+
+    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> PairExamples:
+        probability = settings["short_seq_prob"]
+        check_corpus(train["sentences"], train["documents"], probability, self.second)
+        return PairExamples(
+            settings["seq_length"], probability, settings["seed"], shards, self.second
+        )
+
+
+@dataclass(frozen=True)
+class MaskedWindowRecipe(Recipe):
+    """Windows of whole sentences, with the key "seq_length" of settings.
+
+    Attributes:
+        sep_id: the token between documents.
+    """
+
+    shape: ClassVar[str] = "masked_windows"
+
+    sep_id: int
+
+    def maker(
+        self, settings: dict, shards: int, train: dict, corpora: Callable
     ) -> MaskedWindowExamples:
-        """As `PairRecipe.maker`."""
         return MaskedWindowExamples.of_pieces(
             corpora(),
             settings["seq_length"],
@@ -94,34 +105,21 @@ class MaskedWindowRecipe:
 
 
 @dataclass(frozen=True)
-class WindowRecipe:
+class WindowRecipe(Recipe):
     """Windows of the stream of tokens, with the key "seq_length" of settings.
 
     Attributes:
-        tokenizer: function that makes the tokenizer; workers get it by pickle.
         newline_id, end_id: see `token_stream`.
     """
 
     shape: ClassVar[str] = "windows"
-    paragraphs: ClassVar[bool] = True  # prose is read as whole paragraphs
+    paragraphs: ClassVar[bool] = True
 
-    tokenizer: Callable[[], Any]
     newline_id: int
     end_id: int
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """As `PairRecipe.settings`."""
-        return {"shape": self.shape}
-
-    def maker(
-        self, settings: dict, shards: int, train: dict, corpora: Callable[[], Iterable]
-    ) -> WindowExamples:
-        """As `PairRecipe.maker`."""
+    def maker(self, settings: dict, shards: int, train: dict, corpora: Callable) -> WindowExamples:
         count_windows(1 + train["tokens"] + train["sentences"], settings["seq_length"])
         return WindowExamples(
             settings["seq_length"], settings["seed"], shards, self.newline_id, self.end_id
         )
-
-
-Recipe = PairRecipe | MaskedWindowRecipe | WindowRecipe

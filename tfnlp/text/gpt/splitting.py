@@ -85,11 +85,6 @@ def gpt_words(strings: tf.Tensor) -> tf.RaggedTensor:
         Strings `[B, (words)]`, lower-case, none empty. Line breaks are words "\n".
     """
     strings = tf.convert_to_tensor(strings, dtype_hint=tf.string)
-    if strings.dtype != tf.string or strings.shape.rank != 1:
-        raise ValueError(
-            f"strings must be a string tensor [B]; got {strings.dtype.name} of shape "
-            f"{strings.shape}"
-        )
     return _words(strings)
 
 
