@@ -223,29 +223,6 @@ def test_fixture_goes_out_as_it_came_in(tmp_path):
     assert ours == theirs
 
 
-def test_export_then_import(tmp_path):
-    arguments = dict(
-        num_layers=3, units=9, projection_size=5, embedding_size=2, filters=((1, 3), (4, 4)),
-        activation="tanh", num_highway=1, cell_clip=None, projection_clip=0.5, dropout=0.0,
-    )  # fmt: skip
-    keras.utils.set_random_seed(3)
-    encoder = elmo(**arguments)
-    pretrainer = elmo_pretrainer(encoder, 12, num_samples=4)
-    save_elmo(tmp_path / "deep" / "folder", encoder, pretrainer)
-    assert (tmp_path / "deep/folder/options.json").read_text().endswith("}\n")
-    again = load_elmo(tmp_path / "deep" / "folder", num_samples=4, dropout=0.0)
-    assert again.config == {**arguments, "num_characters": 262, "residual": True}
-    for mine, loaded in ((encoder, again.encoder), (pretrainer, again.pretrainer)):
-        assert len(mine.weights) == len(loaded.weights)
-        for before, after in zip(mine.weights, loaded.weights, strict=True):
-            if "seed_generator" not in before.path:
-                np.testing.assert_array_equal(before, after, err_msg=before.path)
-    ids = {"character_ids": padded([sentence_ids(s.split()) for s in SENTENCES])}
-    before, after = encoder(ids), again.encoder(ids)
-    for name in before:
-        np.testing.assert_array_equal(before[name], after[name], err_msg=name)
-
-
 def test_arguments_reach_the_model(tmp_path):
     folder = write(tmp_path / "model", small_options(), random_arrays(small_options()))
     encoder = load_elmo(

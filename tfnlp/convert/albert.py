@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +66,7 @@ ALBERT_FILES = EncoderFiles(
     title="ALBERT",
     loader="load_albert",
     encoder=albert,
-    pretrainer=heads_like_the_encoder(albert_pretrainer),
+    pretrainer=functools.partial(heads_like_the_encoder, albert_pretrainer),
     config=ConfigNames(
         "albert",
         sizes={**BERT_SIZES, "embedding_size": "embedding_size"},

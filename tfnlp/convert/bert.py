@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
 import re
@@ -101,7 +102,7 @@ BERT_FILES = EncoderFiles(
     title="BERT",
     loader="load_bert",
     encoder=bert,
-    pretrainer=heads_like_the_encoder(bert_pretrainer),
+    pretrainer=functools.partial(heads_like_the_encoder, bert_pretrainer),
     config=ConfigNames(
         "bert",
         fixed={"position_embedding_type": "absolute", "is_decoder": False},

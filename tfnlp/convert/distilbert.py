@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -46,7 +47,7 @@ DISTILBERT_FILES = EncoderFiles(
     title="DistilBERT",
     loader="load_distilbert",
     encoder=distilbert,
-    pretrainer=heads_like_the_encoder(distilbert_pretrainer),
+    pretrainer=functools.partial(heads_like_the_encoder, distilbert_pretrainer),
     config=ConfigNames(
         "distilbert",
         sizes={

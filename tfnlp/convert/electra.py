@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from tfnlp.convert.encoders.bert_names import BERT_LAYER, bert_embeddings, bert_layers
+from tfnlp.convert.encoders.config import layer_arguments
 from tfnlp.convert.encoders.files import BERT_SIZES, ConfigNames, EncoderFiles, TensorNames
 from tfnlp.convert.encoders.loading import load_encoder
 from tfnlp.convert.encoders.saving import MODEL_FILES, save_encoder
@@ -196,22 +197,9 @@ def _alone(model: keras.Model, prefix: str, head: str) -> keras.Model:
         for layer in model.layers
         if isinstance(layer, TransformerBlock) and layer.name.startswith(f"{prefix}layer_")
     ]
-    block, token = blocks[0], model.get_layer("token_embedding")
-    config = {
-        "vocab_size": token.vocab_size,
-        "embedding_size": token.hidden_size,
-        "num_layers": len(blocks),
-        "hidden_size": block.output_norm.gamma.shape[0],
-        "num_heads": block.num_heads,
-        "intermediate_size": block.intermediate_size,
-        "max_positions": model.get_layer("position_embedding").max_positions,
-        "num_segments": model.get_layer("segment_embedding").num_segments,
-        "dropout": block.dropout,
-        "attention_dropout": block.attention_dropout,
-        "activation": block.activation,
-        "norm_epsilon": block.norm_epsilon,
-        "initializer_range": token.initializer.stddev,
-    }
+    layers = {layer.name: layer for layer in model.layers}
+    hidden_size = blocks[0].output_norm.gamma.shape[0]
+    config = layer_arguments(layers, blocks[0], len(blocks), hidden_size)
     heads = {"discriminator": False, "masked_lm": False, head: True}
     copy, values = _with_heads(electra(**config), config, heads, None), _by_path(model)
     for variable in copy.trainable_variables:

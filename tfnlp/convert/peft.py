@@ -234,8 +234,6 @@ def save_adapter(
             a, b = down[:, n * rank : (n + 1) * rank].T, up[n].T
             for end, array in ((_A, a), (_B, b)):
                 tensors[_PREFIX + modules[part] + end] = np.ascontiguousarray(array)
-    if not targets:
-        raise ValueError(f"{model.name} has no low-rank updates")
     tensors.update({_PREFIX + name: array for name, array in heads.items()})
     kinds = {ending: kind for kind, ending in _CLASSES.items()}
     kind = next((k for ending, k in kinds.items() if architecture.endswith(ending)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -62,7 +63,7 @@ ROBERTA_FILES = EncoderFiles(
     title="RoBERTa",
     loader="load_roberta",
     encoder=roberta,
-    pretrainer=heads_like_the_encoder(roberta_pretrainer),
+    pretrainer=functools.partial(heads_like_the_encoder, roberta_pretrainer),
     config=ConfigNames(
         "roberta",
         sizes={theirs: ours for theirs, ours in BERT_SIZES.items() if theirs != _ONE_SEGMENT},

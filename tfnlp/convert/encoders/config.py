@@ -61,24 +61,8 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
             f"model {model.name!r} is not a {files.title}; give an encoder made by `{name}` or a "
             f"model made by `{name}_pretrainer`"
         )
-    token = layers["token_embedding"]
-    segments = layers.get("segment_embedding")
     outputs = model.output["encoder_outputs"]
-    found = {
-        "vocab_size": token.vocab_size,
-        "num_layers": len(outputs),
-        "hidden_size": outputs[-1].shape[-1],
-        "embedding_size": token.hidden_size,
-        "num_heads": block.num_heads,
-        "intermediate_size": block.intermediate_size,
-        "max_positions": layers["position_embedding"].max_positions,
-        "num_segments": None if segments is None else segments.num_segments,
-        "dropout": block.dropout,
-        "attention_dropout": block.attention_dropout,
-        "norm_epsilon": block.norm_epsilon,
-        "initializer_range": token.initializer.stddev,
-        "activation": block.activation,
-    }
+    found = layer_arguments(layers, block, len(outputs), outputs[-1].shape[-1])
     for name, value in files.config.constants.items():
         if found[name] != value:
             raise ValueError(
@@ -90,6 +74,28 @@ def config_of(files: EncoderFiles, model: keras.Model) -> dict[str, Any]:
     if files.huggingface.pooler is not None:
         config["pooler"] = "pooler" in layers
     return config
+
+
+def layer_arguments(
+    layers: Mapping[str, keras.Layer], block: TransformerBlock, num_layers: int, hidden_size: int
+) -> dict[str, Any]:
+    """Return the arguments of a Transformer that its layers, by name, and a block of it have."""
+    token, segments = layers["token_embedding"], layers.get("segment_embedding")
+    return {
+        "vocab_size": token.vocab_size,
+        "num_layers": num_layers,
+        "hidden_size": hidden_size,
+        "embedding_size": token.hidden_size,
+        "num_heads": block.num_heads,
+        "intermediate_size": block.intermediate_size,
+        "max_positions": layers["position_embedding"].max_positions,
+        "num_segments": None if segments is None else segments.num_segments,
+        "dropout": block.dropout,
+        "attention_dropout": block.attention_dropout,
+        "norm_epsilon": block.norm_epsilon,
+        "initializer_range": token.initializer.stddev,
+        "activation": block.activation,
+    }
 
 
 def written_config(

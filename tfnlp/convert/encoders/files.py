@@ -124,29 +124,26 @@ class TensorNames:
         return tuple(name for names in self.heads.values() for name in names)
 
 
-def heads_like_the_encoder(make: Callable[..., keras.Model]) -> Callable[..., keras.Model]:
-    """Return `EncoderFiles.pretrainer` for heads that have the encoder's activation and numbers.
+def heads_like_the_encoder(
+    make: Callable[..., keras.Model],
+    encoder: keras.Model,
+    config: Mapping[str, Any],
+    heads: Mapping[str, bool],
+    max_predictions: int | None,
+) -> keras.Model:
+    """Return an encoder with heads that have its activation and numbers.
 
-    Args:
-        make: function of `tfnlp.models` that makes the pretrainer.
+    With `make`, the function of `tfnlp.models` that makes the pretrainer, bound it is an
+    `EncoderFiles.pretrainer`.
     """
-
-    def pretrainer(
-        encoder: keras.Model,
-        config: Mapping[str, Any],
-        heads: Mapping[str, bool],
-        max_predictions: int | None,
-    ) -> keras.Model:
-        shared = ("activation", "norm_epsilon", "initializer_range")
-        return make(
-            encoder,
-            **{name: config[name] for name in shared if name in config},
-            # A head that is the only one is always there, and no argument.
-            **(heads if len(heads) > 1 else {}),
-            max_predictions=max_predictions,
-        )
-
-    return pretrainer
+    shared = ("activation", "norm_epsilon", "initializer_range")
+    return make(
+        encoder,
+        **{name: config[name] for name in shared if name in config},
+        # A head that is the only one is always there, and no argument.
+        **(heads if len(heads) > 1 else {}),
+        max_predictions=max_predictions,
+    )
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,7 @@ def save_encoder(
         OSError: if it can't be written; what was there before is unchanged.
     """
     config = config_of(files, model)
-    if tokenizer is not None and tokenizer.vocab_size > config["vocab_size"]:
-        raise ValueError(
-            f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is "
-            f"{config['vocab_size']}"
-        )
+    check_tokenizer(tokenizer, config)
     heads = _heads(files.huggingface, model)
     if heads not in files.classes:
         raise ValueError(
@@ -95,6 +91,15 @@ def save_encoder(
             write_sentence_settings(folder, sentences, config["hidden_size"])
         if tokenizer is not None:
             files.tokenizer.write(folder, tokenizer, config["max_positions"])
+
+
+def check_tokenizer(tokenizer: Any, config: Mapping[str, Any]) -> None:
+    """Raise ValueError if a tokenizer, or None, has more tokens than a model."""
+    if tokenizer is not None and tokenizer.vocab_size > config["vocab_size"]:
+        raise ValueError(
+            f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is "
+            f"{config['vocab_size']}"
+        )
 
 
 def write_model(folder: str, stated: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:

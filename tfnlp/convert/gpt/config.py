@@ -12,6 +12,7 @@ from typing import Any
 import keras
 
 from tfnlp.convert.config_values import check_fixed, read_activation, read_number, read_size
+from tfnlp.convert.encoders.config import layer_arguments
 from tfnlp.convert.encoders.files import ACTIVATIONS as ENCODER_ACTIVATIONS
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.models import gpt
@@ -152,21 +153,11 @@ def config_of(model: keras.Model) -> dict[str, Any]:
     layers = {layer.name: layer for layer in model.layers}
     config = None
     if {"token_embedding", "position_embedding", "layer_0"} <= set(layers):
-        token, block = layers["token_embedding"], layers["layer_0"]
-        config = {
-            "vocab_size": token.vocab_size,
-            "num_layers": sum(name.startswith("layer_") for name in layers),
-            "hidden_size": token.hidden_size,
-            "num_heads": block.num_heads,
-            "intermediate_size": block.intermediate_size,
-            "max_positions": layers["position_embedding"].max_positions,
-            "norm_first": block.norm_first,
-            "dropout": block.dropout,
-            "attention_dropout": block.attention_dropout,
-            "activation": block.activation,
-            "norm_epsilon": block.norm_epsilon,
-            "initializer_range": token.initializer.stddev,
-        }
+        block, hidden_size = layers["layer_0"], layers["token_embedding"].hidden_size
+        num_layers = sum(name.startswith("layer_") for name in layers)
+        config = layer_arguments(layers, block, num_layers, hidden_size)
+        del config["embedding_size"], config["num_segments"]
+        config["norm_first"] = block.norm_first
     if config is None or {w.path for w in model.weights} != set(weight_shapes(gpt, config)):
         raise ValueError(
             f"model {model.name!r} is not a GPT; give an encoder made by `gpt` or a model made "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from tfnlp.convert.encoders.saving import MODEL_FILES, write_model
+from tfnlp.convert.encoders.saving import MODEL_FILES, check_tokenizer, write_model
 from tfnlp.convert.folders import new_folder
 from tfnlp.convert.gpt import huggingface as gpt_huggingface
 from tfnlp.convert.gpt.config import ACTIVATIONS, MODEL_TYPES, NUMBERS, SIZES, config_of
@@ -57,11 +57,7 @@ def save_gpt(
     head = "lm_logits" in model.output
     architecture = CLASSES[config["norm_first"]] + ("LMHeadModel" if head else "Model")
     stated = huggingface_config(config, architecture, tokenizer)
-    if tokenizer is not None and tokenizer.vocab_size > config["vocab_size"]:
-        raise ValueError(
-            f"tokenizer has {tokenizer.vocab_size} tokens, but the model's vocab_size is "
-            f"{config['vocab_size']}"
-        )
+    check_tokenizer(tokenizer, config)
     rows = gpt_huggingface.rows(config)
     prefix = "transformer." if head else ""
     tensors = {prefix + name: a for name, a in tensors_from_weights(rows, model).items()}
