@@ -63,6 +63,7 @@ def test_a_cluster_writes_the_same_bytes(cluster, corpus, tmp_path):
     assert contents(tmp_path / "cluster") == contents(tmp_path / "direct")
 
 
+@pytest.mark.long
 def test_killed_workers_are_replaced_and_the_bytes_are_the_same(cluster, corpus, tmp_path):
     make("bert", corpus, tmp_path / "direct")
     folder, killed, end = tmp_path / "cluster", [], threading.Event()

@@ -59,9 +59,9 @@ def test_wrong_columns_of_roles(content, why, tmp_path):
 
 
 def test_other_files_of_roles(tmp_path):
-    with pytest.raises(ValueError, match=r"\.conllu with a column of predicates, or \.jsonl"):
+    with pytest.raises(ValueError, match="a.conll"):
         read_task("roles", write(tmp_path, "She ARG0\n", "a.conll"))
-    with pytest.raises(ValueError, match="leave text and label out"):
+    with pytest.raises(ValueError, match="text and label"):
         read_task("roles", write(tmp_path, SOLD, "a.conllu"), label=3)
 
 

@@ -155,7 +155,7 @@ def test_a_text_that_changes_while_it_is_read(text, on_disk):
     stored = StoredText(text, progress=False)
     with open(text, "a", encoding="utf-8") as file:
         file.write("More.\n")
-    with pytest.raises(ValueError, match="text.txt changed while it was read"):
+    with pytest.raises(ValueError, match="text.txt"):
         list(StoredDocuments(stored))
 
 
@@ -206,7 +206,7 @@ def test_old_entries_are_deleted(on_disk):
 def test_a_cache_that_can_not_be_written(tmp_path, monkeypatch, text, on_disk):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TFNLP_CACHE", str(tmp_path / "file"))
-    with pytest.raises(OSError, match="can't be written .*TFNLP_CACHE"):
+    with pytest.raises(OSError, match="TFNLP_CACHE"):
         prepare("word2vec", text)
 
 

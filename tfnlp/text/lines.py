@@ -2,6 +2,7 @@
 
 import os
 import reprlib
+from collections.abc import Sequence
 
 from tfnlp.files import written_whole
 
@@ -37,6 +38,40 @@ def write_text(path: str | os.PathLike, text: str) -> None:
     with written_whole(path) as temporary:
         with open(temporary, "w", encoding="utf-8", newline="") as file:
             file.write(text)
+
+
+def checked_entries(
+    entries: Sequence[str], source: str, what: str, needed: Sequence[str]
+) -> list[str]:
+    """Return the entries of a vocabulary as a list, each of them once and none empty.
+
+    Args:
+        entries: in the order of their ids.
+        source: where they are from, for errors.
+        what: "token" or "word", for errors.
+        needed: those that must be there.
+    """
+    if isinstance(entries, str | bytes):
+        raise ValueError(f"{source} is a single string; expected a list of {what}s")
+    if not len(entries):
+        raise ValueError(f"{source} is empty; expected one {what} per line")
+    seen = {}
+    for index, entry in enumerate(entries):
+        if not isinstance(entry, str) or not entry or "\n" in entry or "\r" in entry:
+            raise ValueError(
+                f"{source} has {shown(entry)} as {what} {index} (line {index + 1}); expected a "
+                "non-empty string without line breaks"
+            )
+        if entry in seen:
+            raise ValueError(
+                f"{source} has the {what} {shown(entry)} twice, as {seen[entry]} and {index} "
+                f"(lines {seen[entry] + 1} and {index + 1}); remove one"
+            )
+        seen[entry] = index
+    missing = [entry for entry in needed if entry not in seen]
+    if missing:
+        raise ValueError(f"{source} lacks {', '.join(missing)}; it needs {', '.join(needed)}")
+    return list(entries)
 
 
 def shown(entry: object) -> str:

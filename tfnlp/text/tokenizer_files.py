@@ -1,5 +1,6 @@
 """Which tokenizers the vocabulary files of a folder can be those of."""
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,38 +27,34 @@ def tokenizer_candidates(folder: str, problems: list[str]) -> Iterator[Callable[
         return
     for name in names:
         path = os.path.join(folder, name)
-        yield from (_sentencepiece if name.endswith(".model") else _wordpiece)(path, problems)
+        kinds = read_vocabulary, WordPieceTokenizer
+        if name.endswith(".model"):
+            kinds = read_model, SentencePieceTokenizer
+        yield from _pieces(*kinds, path, problems)
 
 
 def _byte_pairs(folder: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
     """Yield what reads two files of tokens and merges."""
-    try:
-        pair = read_bpe(folder)
-    except (ValueError, OSError) as error:
-        problems.append(str(error))
-        return
-    if has_roberta_tokens(pair[0]):
+    pair = _read(read_bpe, folder, problems)
+    if pair is not None and has_roberta_tokens(pair[0]):
         yield lambda: RobertaTokenizer(pair)
-    yield lambda: gpt_tokenizer(pair)
+    if pair is not None:
+        yield lambda: gpt_tokenizer(pair)
 
 
-def _wordpiece(path: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
-    """Yield what reads a list of tokens; the file does not say whether text is lower-cased."""
+def _pieces(
+    read: Callable[[str], Any], make: Callable[..., Any], path: str, problems: list[str]
+) -> Iterator[Callable[[], Any]]:
+    """Yield what reads a list of pieces; it does not say whether text is lower-cased."""
+    pieces = _read(read, path, problems)
+    if pieces is not None:
+        for lowercase in (True, False):
+            yield functools.partial(make, pieces, lowercase)
+
+
+def _read(read: Callable[[str], Any], path: str, problems: list[str]) -> Any:
     try:
-        tokens = read_vocabulary(path)
+        return read(path)
     except (ValueError, OSError) as error:
         problems.append(str(error))
-        return
-    for lowercase in (True, False):
-        yield lambda lowercase=lowercase: WordPieceTokenizer(tokens, lowercase)
-
-
-def _sentencepiece(path: str, problems: list[str]) -> Iterator[Callable[[], Any]]:
-    """Yield what reads a SentencePiece model, which does not say whether text is lower-cased."""
-    try:
-        model = read_model(path)
-    except (ValueError, OSError) as error:
-        problems.append(str(error))
-        return
-    for lowercase in (True, False):
-        yield lambda lowercase=lowercase: SentencePieceTokenizer(model, lowercase)
+        return None

@@ -96,8 +96,8 @@ class LanguageModelCorpus:
             folder: write words and arrays to files there, and map these; None: keep them in memory.
 
         Raises:
-            ValueError: an unusable vocabulary, a lexicon that does not begin with it or has
-                duplicates, a document that is a string, or a corpus without words.
+            ValueError: an unusable vocabulary, a lexicon that does not begin with it, a document
+                that is a string, or a corpus without words.
         """
         vocabulary = check_words(vocabulary, "vocabulary")
         if lexicon is None:
@@ -107,8 +107,6 @@ class LanguageModelCorpus:
                 f"lexicon does not begin with the {len(vocabulary)} words of the vocabulary; pass "
                 "the lexicon of a corpus that was built with the same vocabulary"
             )
-        else:
-            lexicon = check_words(lexicon, "lexicon")
         # A dict that numbers new words by itself needs one lookup a word.
         numbers = collections.defaultdict(None, zip(lexicon, range(len(lexicon)), strict=True))
         numbers.default_factory = numbers.__len__

@@ -26,10 +26,10 @@ class MaskedDocuments(MaskedRows):
         sequence_ids  int32  [B, T]  the document's number in its row from 1 on, 0 for padding
 
     Args:
-        those of `MaskedRows`.
+        those of `SentencePairs`, but for `short_seq_prob` and `second`.
 
     Raises:
-        ValueError: as `MaskedRows`.
+        ValueError: as `SentencePairs`.
     """
 
     packed = True

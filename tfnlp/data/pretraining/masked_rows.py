@@ -38,15 +38,7 @@ class MaskedRows:
     many segments a sequence has, whether a row has several sequences, and the name of their labels.
 
     Args:
-        corpus: the text.
-        tokenizer: that of the corpus; has `pad_id`, `unk_id`, `cls_id`, `sep_id`, `mask_id`,
-            `vocab_size` and, for `whole_word`, `is_continuation`.
-        batch_size: B, over all devices.
-        seq_length: T, 8 or more.
-        max_predictions: P, at most T.
-        seed: int in [0, 2^31).
-        mask_rate: fraction of the tokens to predict.
-        whole_word: mask all pieces of a word or none.
+        those of `SentencePairs`, but for `short_seq_prob` and `second`.
 
     Raises:
         ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.

@@ -75,10 +75,10 @@ class MaskedWindows(MaskedRows):
         masked_lm_weights    float32 [B, P]  1 for used positions, else 0
 
     Args:
-        those of `MaskedRows`; the tokenizer is one of sentences.
+        those of `SentencePairs`, but for `short_seq_prob` and `second`.
 
     Raises:
-        ValueError: as `MaskedRows`.
+        ValueError: as `SentencePairs`.
     """
 
     @functools.cached_property

@@ -17,8 +17,8 @@ class RowPacker:
     has one sequence, or several if `packed`; padding is on the right.
 
     Args:
-        tokenizer: see `MaskedRows`.
-        batch_size, seq_length, max_predictions, seed, mask_rate, whole_word: see `MaskedRows`.
+        tokenizer, batch_size, seq_length, max_predictions, seed, mask_rate, whole_word: see
+            `SentencePairs`.
         segments: S, 1 or 2.
         label: the batch's name of the labels, which ends in `_labels`; None: there are none.
         packed: whether rows have several sequences.

@@ -16,7 +16,7 @@ from tfnlp.text.counted_words import (
     most_tokens,
     repeat_words,
 )
-from tfnlp.text.lines import read_lines, shown, write_text
+from tfnlp.text.lines import checked_entries, read_lines, write_text
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PAD, UNK, CLS, SEP, MASK = SPECIAL_TOKENS
@@ -109,33 +109,14 @@ def _alphabet(counts: collections.Counter, limit: int) -> tuple[list[str], list[
 
 def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:
     """Return `tokens` as a list."""
-    if not tokens:
-        raise ValueError(f"{source} is empty; expected one token per line")
-    seen = {}
+    tokens = checked_entries(tokens, source, "token", SPECIAL_TOKENS)
     for index, token in enumerate(tokens):
-        if not isinstance(token, str) or not token or "\n" in token or "\r" in token:
-            raise ValueError(
-                f"{source} has {shown(token)} as token {index} (line {index + 1}); expected a "
-                "non-empty string without line breaks"
-            )
         if _token_bytes(token) > MAX_TOKEN_BYTES:
             raise ValueError(
                 f"{source} has a token of {_token_bytes(token)} bytes as token {index} (line "
                 f"{index + 1}); at most {MAX_TOKEN_BYTES} are possible"
             )
-        if token in seen:
-            raise ValueError(
-                f"{source} has the token {shown(token)} twice, as {seen[token]} and {index} (lines "
-                f"{seen[token] + 1} and {index + 1}); remove one"
-            )
-        seen[token] = index
-    missing = [token for token in SPECIAL_TOKENS if token not in seen]
-    if missing:
-        raise ValueError(
-            f"{source} lacks {', '.join(missing)}; a BERT vocabulary needs "
-            f"{', '.join(SPECIAL_TOKENS)}"
-        )
-    return list(tokens)
+    return tokens
 
 
 def read_vocabulary(path: str | os.PathLike) -> list[str]:

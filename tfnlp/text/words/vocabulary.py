@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from tfnlp.text.characters import BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN
 from tfnlp.text.counted_words import checked_texts
-from tfnlp.text.lines import read_lines, shown, write_text
+from tfnlp.text.lines import checked_entries, read_lines, write_text
 
 SPECIAL_WORDS = (BEGIN_OF_SENTENCE, END_OF_SENTENCE, UNKNOWN)
 
@@ -85,30 +85,7 @@ def by_frequency(
 
 def check_words(words: Sequence[str], source: str) -> list[str]:
     """Return `words` as a list."""
-    if isinstance(words, str | bytes):
-        raise ValueError(f"{source} is a single string; expected a list of words")
-    if not len(words):
-        raise ValueError(f"{source} is empty; expected one word per line")
-    seen = {}
-    for index, word in enumerate(words):
-        if not isinstance(word, str) or not word or "\n" in word or "\r" in word:
-            raise ValueError(
-                f"{source} has {shown(word)} as word {index} (line {index + 1}); expected a "
-                "non-empty string without line breaks"
-            )
-        if word in seen:
-            raise ValueError(
-                f"{source} has the word {shown(word)} twice, as {seen[word]} and {index} (lines "
-                f"{seen[word] + 1} and {index + 1}); remove one"
-            )
-        seen[word] = index
-    missing = [word for word in SPECIAL_WORDS if word not in seen]
-    if missing:
-        raise ValueError(
-            f"{source} lacks {', '.join(missing)}; a vocabulary of words needs "
-            f"{', '.join(SPECIAL_WORDS)}, best as its first lines"
-        )
-    return list(words)
+    return checked_entries(words, source, "word", SPECIAL_WORDS)
 
 
 def read_words(path: str | os.PathLike) -> list[str]:
