@@ -16,10 +16,6 @@ class Adagrad(Optimizer):
 
     Args:
         initial_accumulator: `a` before the first update; 1.0 in ELMo's reference code.
-
-    Raises:
-        ValueError: for an initial_accumulator that is not positive, or a weight_decay that is
-            negative.
     """
 
     slot_names = ("accumulator",)
@@ -76,10 +72,6 @@ class RowwiseAdagrad(Adagrad):
 
     Args:
         initial_accumulator: `a` before the first update.
-
-    Raises:
-        ValueError: for an initial_accumulator that is not positive, or a weight_decay that is
-            negative.
     """
 
     takes_rows = True

@@ -20,11 +20,7 @@ Rate = Callable[[Any], Any]
 
 
 def as_task(task: Any, loss: Any) -> Task:
-    """Return `task`, or the task of a Keras model and a loss.
-
-    Raises:
-        ValueError: for anything else.
-    """
+    """Return `task`, or the task of a Keras model and a loss."""
     from tfnlp.tasks import KerasTask, Task
 
     if isinstance(task, keras.Model) and loss is not None:
@@ -38,11 +34,7 @@ def as_task(task: Any, loss: Any) -> Task:
 
 
 def as_rate(learning_rate: Any) -> Rate | None:
-    """Return a learning rate as a function of the step to a float32 scalar; None for None.
-
-    Raises:
-        ValueError: for anything but a finite float of at least 0, a function and a Keras schedule.
-    """
+    """Return a learning rate as a function of the step to a float32 scalar; None for None."""
     if learning_rate is None:
         return None
     if callable(learning_rate):
@@ -61,9 +53,6 @@ def as_optimizer(optimizer: Any, rate: Rate | None) -> optimizers.Optimizer | Ke
     Args:
         optimizer: of `tfnlp.training` or of Keras, or a name.
         rate: function of the step, or None.
-
-    Raises:
-        ValueError: for anything else, and for an optimizer without a learning rate.
     """
     if isinstance(optimizer, str):
         optimizer = _named(optimizer)

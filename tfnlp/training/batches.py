@@ -35,9 +35,6 @@ class Batches:
 
     Attributes:
         batch_size: rows of a global batch; None if they vary.
-
-    Raises:
-        ValueError: for other data, an empty dataset, and batches that the task does not take.
     """
 
     def __init__(self, data: StepData | tf.data.Dataset, task: Task) -> None:

@@ -59,11 +59,7 @@ class KerasOptimizer:
             optimizer.learning_rate = _Schedule(rate)
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Make the slots of `variables`; call it in the strategy's scope.
-
-        Raises:
-            ValueError: if the optimizer was made outside that scope.
-        """
+        """Make the slots of `variables`; call it in the strategy's scope."""
         strategy = tf.distribute.get_strategy()
         in_tensorflow = keras.backend.backend() == "tensorflow"
         if in_tensorflow and not strategy.extended.variable_created_in_scope(

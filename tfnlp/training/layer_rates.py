@@ -20,9 +20,6 @@ def layer_groups(variables: Sequence[keras.Variable]) -> list[int]:
     0: embeddings and their norm; l = 1..L: block l; L + 1: all layers above, i.e. the last norm of
     a pre-norm GPT, the pooler, the task's head. Groups follow from the names of the layers, which
     are the same in an encoder and in a model that has it as a layer.
-
-    Raises:
-        ValueError: if no variable belongs to a block.
     """
     head = _count_blocks(variables) + 1
     groups = []
@@ -56,11 +53,7 @@ class LayerRates:
         self.decay, self.frozen = decay, frozen
 
     def build(self, model: keras.Model) -> None:
-        """Freeze the lowest groups of `model`; call it before the optimizer's `build`.
-
-        Raises:
-            ValueError: if the model has no encoder, or `frozen` leaves nothing to train.
-        """
+        """Freeze the lowest groups of `model`; call it before the optimizer's `build`."""
         variables = model.variables
         head = _count_blocks(variables) + 1
         if self.frozen > head:

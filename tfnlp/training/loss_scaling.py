@@ -124,9 +124,6 @@ def as_loss_scaling(loss_scaling: Any, dtype: str) -> LossScaling | None:
     Args:
         loss_scaling: a `LossScaling`; True or False; or None, which is True for float16.
         dtype: of most matrix products of the model.
-
-    Raises:
-        ValueError: for anything else.
     """
     if isinstance(loss_scaling, LossScaling):
         return loss_scaling

@@ -36,9 +36,6 @@ class Optimizer:
         takes_rows: whether a gradient may be a `tf.IndexedSlices` in which no row comes twice;
             without weight decay the rows that it does not name do not change.
         slots: dict of name to `keras.Variable`.
-
-    Raises:
-        ValueError: for a weight_decay that is negative.
     """
 
     slot_names: tuple[str, ...] = ()
@@ -131,7 +128,7 @@ class Optimizer:
         slots: dict[str, Tensor],
         gradients: Sequence[Tensor],
         learning_rate: Scalars,
-        step: Scalars,
+        step: Tensor,
     ) -> tuple[list[Tensor], dict[str, Tensor]]:
         """Return the weights and slots after one update; a pure function.
 
@@ -141,16 +138,16 @@ class Optimizer:
             gradients, learning_rate, step: as for `apply`, dense.
         """
         found, new_slots, shared = [], {}, {}
-        for variable, weight, decay, gradient, rate, number in zip(
+        for variable, weight, decay, gradient, rate in zip(
             self.variables,
             weights,
             self.decays,
             gradients,
-            *self._of_each(learning_rate, step),
+            self._rates(learning_rate),
             strict=True,
         ):
             names = [f"{name}/{variable.path}" for name in self.slot_names]
-            scalars = self._shared_scalars(shared, rate, number)
+            scalars = self._shared_scalars(shared, rate, step)
             new, *values = self.update(
                 weight, gradient, decay > 0, *(slots[name] for name in names), **scalars
             )
@@ -158,13 +155,13 @@ class Optimizer:
             new_slots.update(zip(names, values, strict=True))
         return found, new_slots
 
-    def apply(self, gradients: Sequence[Gradient], learning_rate: Scalars, step: Scalars) -> None:
+    def apply(self, gradients: Sequence[Gradient], learning_rate: Scalars, step: Tensor) -> None:
         """Make one update with TensorFlow, in replica context.
 
         Args:
             gradients: one for each variable, summed over replicas; dense, unless `takes_rows`.
             learning_rate: a scalar, or a list of one for each variable.
-            step: number of updates before this one; a scalar, or a list of one for each variable.
+            step: number of updates before this one, a scalar.
         """
         strategy = tf.distribute.get_strategy()
         if strategy.num_replicas_in_sync == 1:
@@ -179,9 +176,8 @@ class Optimizer:
         strategy: tf.distribute.Strategy | None,
         gradients: Sequence[Gradient],
         learning_rate: Scalars,
-        step: Scalars,
+        step: Tensor,
     ) -> None:
-        rates, steps = self._of_each(learning_rate, step)
         shared = {}  # each replica has its own scalars
 
         def update(
@@ -195,8 +191,8 @@ class Optimizer:
             scalars = self._shared_scalars(shared, rate, step)
             self.assign(var, gradient, decays, *slots, **scalars)
 
-        for variable, decay, gradient, rate, step in zip(
-            self.variables, self.decays, gradients, rates, steps, strict=True
+        for variable, decay, gradient, rate in zip(
+            self.variables, self.decays, gradients, self._rates(learning_rate), strict=True
         ):
             slots = [self.slots[f"{name}/{variable.path}"].value for name in self.slot_names]
             args = (gradient, rate, step, *slots)
@@ -207,11 +203,11 @@ class Optimizer:
                     variable.value, update, args=args, kwargs={"decays": decay > 0}, group=False
                 )
 
-    def _of_each(self, learning_rate: Scalars, step: Scalars) -> tuple[list[Tensor], list[Tensor]]:
-        """Return a rate and a step for each variable."""
-        count = len(self.variables)
-        rates = learning_rate if isinstance(learning_rate, list) else [learning_rate] * count
-        return rates, step if isinstance(step, list) else [step] * count
+    def _rates(self, learning_rate: Scalars) -> list[Tensor]:
+        """Return a rate for each variable."""
+        if isinstance(learning_rate, list):
+            return learning_rate
+        return [learning_rate] * len(self.variables)
 
     def _shared_scalars(
         self, shared: dict[tuple[int, int], Any], rate: Tensor, step: Tensor

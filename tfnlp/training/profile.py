@@ -22,9 +22,6 @@ class Profile:
             end with the one that makes step number `last`; None profiles nothing. The first call
             traces and compiles, so begin after it.
         step: the first step of this start.
-
-    Raises:
-        ValueError: for an invalid span, or without a directory.
     """
 
     def __init__(self, directory: str | None, span: tuple[int, int] | None, step: int) -> None:

@@ -2,7 +2,8 @@
 
 Each function returns `rate(step)`, which takes an int scalar (0 before the first update) and
 returns a float32 scalar. With `w = warmup_steps` all of them rise as `peak * (step + 1) / w`
-while `step < w`; no update, not even the first or the last, has a rate of 0.
+while `step < w`; no update, not even the first or the last, has a rate of 0. Each raises ValueError
+for a peak that is not positive and finite, and for a warm-up that the steps have no room for.
 """
 
 from __future__ import annotations
@@ -19,21 +20,12 @@ Rate = Callable[[Any], Tensor]
 
 
 def constant(peak: float, warmup_steps: int = 0) -> Rate:
-    """Return `peak` after the warm-up.
-
-    Raises:
-        ValueError: for a peak that is not positive and finite, or negative warmup_steps.
-    """
+    """Return `peak` after the warm-up."""
     return _schedule(peak, warmup_steps, lambda step: ops.ones_like(step))
 
 
 def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
-    """Decay from `peak` to `end` on a straight line (BERT, GPT fine-tuning).
-
-    Raises:
-        ValueError: for a peak that is not positive and finite, or warmup_steps that are not from 0
-            to total_steps.
-    """
+    """Decay from `peak` to `end` on a straight line (BERT, GPT fine-tuning)."""
     _check(total_steps, warmup_steps)
 
     def decay(step: Tensor) -> Tensor:
@@ -44,12 +36,7 @@ def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.
 
 
 def cosine(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
-    """Decay from `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT).
-
-    Raises:
-        ValueError: for a peak that is not positive and finite, or warmup_steps that are not from 0
-            to total_steps.
-    """
+    """Decay from `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
     _check(total_steps, warmup_steps)
 
     def decay(step: Tensor) -> Tensor:
@@ -64,9 +51,6 @@ def inverse_sqrt(peak: float, warmup_steps: int) -> Rate:
     """Return `peak * sqrt(w / (step + 1))` after the warm-up.
 
     Vaswani et al. 2017, eq. 3, up to scale.
-
-    Raises:
-        ValueError: for a peak that is not positive and finite, or warmup_steps below 1.
     """
     if warmup_steps < 1:
         raise ValueError(f"warmup_steps={warmup_steps} must be at least 1 for inverse_sqrt")

@@ -36,9 +36,6 @@ def listen(name: str, addresses: Sequence[str], index: int) -> list[socket.socke
         name: the worker's name in messages.
         addresses: "host:port" of every worker.
         index: which of them this process is.
-
-    Raises:
-        ConnectionError: if the port is in use.
     """
     host, port = host_and_port(addresses[index])
     listeners: list[socket.socket] = []

@@ -37,11 +37,7 @@ def _made(devices: tuple[str, ...]) -> tf.distribute.MirroredStrategy:
 
 
 def use(strategy: tf.distribute.Strategy) -> None:
-    """Remember which `MirroredStrategy` this process trains with.
-
-    Raises:
-        ValueError: if it has trained with another one.
-    """
+    """Remember which `MirroredStrategy` this process trains with."""
     mirrors = isinstance(strategy, tf.distribute.MirroredStrategy)
     if not mirrors or strategy.num_replicas_in_sync == 1:
         return

@@ -32,10 +32,6 @@ def tpu_strategy(name: str | None, seconds: float) -> tf.distribute.TPUStrategy:
         name: "local" (chips of this machine), the name of a Cloud TPU, or grpc://host:port;
             None: the one that `tpu_here` finds.
         seconds: how long to wait for it.
-
-    Raises:
-        ValueError: if there is no such TPU.
-        TimeoutError: if it does not answer.
     """
     name = name or tpu_here()
     if not name:

@@ -133,11 +133,7 @@ def workers_of(strategy: Any) -> Workers:
 
 
 def make_engine(settings: StepSettings, strategy: Any) -> Engine:
-    """Return the engine of Keras's backend.
-
-    Raises:
-        ValueError: for a backend that is neither TensorFlow nor JAX.
-    """
+    """Return the engine of Keras's backend."""
     backend = keras.backend.backend()
     if backend == "tensorflow":
         from tfnlp.training.engines.tensorflow import TensorFlowEngine

@@ -29,9 +29,6 @@ class JaxEngine:
     Args:
         settings: of the step; its optimizer is built.
         devices: where it runs.
-
-    Raises:
-        ValueError: for devices that are no `JaxDevices`.
     """
 
     def __init__(self, settings: StepSettings, devices: JaxDevices) -> None:

@@ -40,12 +40,6 @@ def join(
         workers, index: see `read_cluster`.
         wait: seconds to wait for the others.
         shard_optimizer: see `JaxDevices`.
-
-    Raises:
-        ValueError: if the process has used JAX already; for a malformed cluster; if this machine
-            has a TPU or GPU that JAX can't use.
-        TimeoutError: if a worker does not come in time; names it.
-        ConnectionError: if the workers belong to different clusters, or a port is in use.
     """
     addresses, index = read_cluster(workers, index)
     # JAX itself says so only after the rendezvous, when the others would wait for this process.

@@ -10,12 +10,7 @@ from tfnlp.training.engines.jax_host import keep_tensorflow_on_cpu
 
 
 def jax_strategy(name: str, shard_optimizer: bool) -> JaxDevices:
-    """Return the devices; see `tfnlp.training.make_strategy` for the names but "multi_worker".
-
-    Raises:
-        ValueError: if JAX has no such device; for "auto" and "mirrored", if this machine has a TPU
-            or GPU that JAX can't use.
-    """
+    """Return the devices; see `tfnlp.training.make_strategy` for the names but "multi_worker"."""
     keep_tensorflow_on_cpu()
     if name in ("auto", "mirrored"):
         check_used()
@@ -32,11 +27,7 @@ def jax_strategy(name: str, shard_optimizer: bool) -> JaxDevices:
 
 
 def check_used() -> None:
-    """Check that JAX sees the TPU or GPU of this machine, if it has one.
-
-    Raises:
-        ValueError: if it doesn't.
-    """
+    """Check that JAX sees the TPU or GPU of this machine, if it has one."""
     found = accelerator()
     if found is not None and jax.default_backend() == "cpu":
         raise ValueError(unused(found))
