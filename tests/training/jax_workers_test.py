@@ -83,17 +83,10 @@ def in_one(folder):
     return trained(folder / "one", "jax", *FEW, "--directory", shared)
 
 
-# Arguments of a run, and how many devices each process has.
-RUNS = {
-    "1 device each": ((), 1),
-    "2 devices each, sharded": (("--shard-optimizer",), 2),
-}
-
-
-@pytest.fixture(scope="module", params=RUNS)
-def in_two(request, folder):
-    arguments, devices = RUNS[request.param]
-    outputs, runs = pair(folder / request.param, *FEW, *arguments, devices=devices)
+@pytest.fixture(scope="module")
+def in_two(folder):
+    """Two processes with two devices each."""
+    outputs, runs = pair(folder / "two", *FEW, "--shard-optimizer", devices=2)
     finish(runs, outputs)
     return outputs
 

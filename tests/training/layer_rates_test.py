@@ -102,13 +102,6 @@ def test_one_step_has_a_rate_for_each_layer(frozen):
     assert len(weights(trainer)) == (groups >= frozen).sum()
 
 
-def test_a_decay_of_one_is_no_decay():
-    plain, trainer = toy_trainer(), toy_trainer(layer_rates=LayerRates())
-    for t in (plain, trainer):
-        t.fit(ToyBatches(), 3, progress=False)
-    assert_same(weights(plain), weights(trainer))
-
-
 VARIANTS = {
     "two replicas, accumulated": dict(strategy=two_replicas, accumulation=2),
     "XLA, three steps a call": dict(jit_compile=True, steps_per_call=3),

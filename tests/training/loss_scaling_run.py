@@ -1,11 +1,4 @@
-"""A toy that overflows float16: `python -m tests.training.loss_scaling_run OUTPUT [arguments]`.
-
-Keras's backend is that of KERAS_BACKEND. Writes what `train` returns to the file OUTPUT.
-"""
-
-import argparse
-import json
-import pathlib
+"""A toy that overflows float16, for Keras's backend."""
 
 import keras
 import numpy as np
@@ -116,20 +109,3 @@ def train(steps=STEPS, steps_per_call=1, **arguments):
         progress=False,
     )
     return {"rows": rows.rows, "history": history.train}
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("output", type=pathlib.Path)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--optimizer", default="sgd")
-    parser.add_argument("--accumulation", type=int, default=1)
-    parser.add_argument("--steps-per-call", type=int, default=1)
-    parser.add_argument("--directory")
-    args = vars(parser.parse_args())
-    output = args.pop("output")
-    output.write_text(json.dumps(train(**args)))
-
-
-if __name__ == "__main__":
-    main()

@@ -105,6 +105,7 @@ def keras_model():
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
 
 
+@pytest.mark.slow
 def test_waiting_is_measured_apart_from_work():
     work = tf.random.stateless_normal((600, 600), (0, 1))
 

@@ -17,25 +17,18 @@ def text(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "model, arguments",
-    [
-        ("bert", [*TOY, "--vocab-size", "300"]),
-        ("gpt", [*TOY[2:], "--vocab-size", "300"]),
-    ],
-)
-def test_run_there_resumes_and_is_read(model, arguments, text, capsys):
-    run = f"ram://{model}/run"
+def test_run_there_resumes_and_is_read(text, capsys):
+    run = "ram://bert/run"
 
     def pretrain(*more):
-        return tfnlp("pretrain", model, "--input", text, "--output", run, *arguments, *more)
+        arguments = [*TOY, "--vocab-size", "300", *more]
+        return tfnlp("pretrain", "bert", "--input", text, "--output", run, *arguments)
 
     assert pretrain() == 0
     names = {name.rstrip("/") for name in tf.io.gfile.listdir(run)}
-    vocabulary = "vocab.txt" if model == "bert" else "vocab"
-    assert {"checkpoints", "config.json", "curve.png", vocabulary} <= names
+    assert {"checkpoints", "config.json", "curve.png", "vocab.txt"} <= names
     with tf.io.gfile.GFile(f"{run}/config.json") as file:
-        assert json.loads(file.read())["model"] == model
+        assert json.loads(file.read())["model"] == "bert"
     with tf.io.gfile.GFile(f"{run}/curve.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
     steps = [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n.startswith("step")]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import socket
 import subprocess
 
@@ -100,38 +99,3 @@ def test_workers_have_the_same_weights_and_one_of_them_wrote(runs, model):
     names = os.listdir(runs / "shared" / model / "checkpoints")
     assert f"step-{STEPS:010d}" in names and not any(n.startswith("partial") for n in names)
     assert len(list((runs / "shared" / model / "logs").iterdir())) == 1
-
-
-@pytest.mark.long
-def test_worker_killed_and_started_again_ends_with_the_same_weights(tmp_path):
-    arguments = ["--models", "gpt", "--dropout", "0.2", "--steps", 8]
-
-    def pair(name):
-        places = addresses(2)
-        outputs = [tmp_path / f"{name} {i}" for i in range(2)]
-        directory = ["--directory", tmp_path / name]
-        return outputs, [
-            start(output, *arguments, *directory, *worker_arguments(places, i))
-            for i, output in enumerate(outputs)
-        ]
-
-    outputs, whole = pair("whole")
-    finish(whole, outputs)
-    outputs, broken = pair("broken")
-    for line in broken[1].stdout:
-        if int(line) == 3:
-            broken[1].send_signal(signal.SIGKILL)
-            break
-    broken[0].communicate(timeout=300)
-    broken[1].wait()
-    text = (outputs[0] / "stderr.txt").read_text()
-    assert broken[0].returncode == 1 and "WorkerLost: worker 1 (127.0.0.1:" in text
-    outputs, again = pair("broken")
-    first = int(again[1].stdout.readline())
-    finish(again, outputs)
-    assert 3 <= first <= 5  # it resumed
-    for i in range(2):
-        a = np.load(tmp_path / f"whole {i}" / "gpt.npz")
-        b = np.load(tmp_path / f"broken {i}" / "gpt.npz")
-        for key in a.files:
-            np.testing.assert_array_equal(a[key], b[key])

@@ -94,7 +94,8 @@ def _gather(
             readers += _accept(listeners, hellos, _AT_ONCE - len(readers))
             while not hellos.empty():
                 connection, host, hello = hellos.get()
-                why = _why_refused(hello, own, addresses, names)
+                left = max(_PAUSE, deadline - time.monotonic())
+                why = _why_refused(hello, own, addresses, names, min(_HELLO, left))
                 if why is None:
                     if previous := arrived.pop(hello["index"], None):
                         previous.close()
@@ -142,8 +143,12 @@ def _why_refused(
     own: dict[str, Any],
     addresses: Sequence[str],
     names: Sequence[str],
+    seconds: float,
 ) -> str | None:
-    """Return why a connection is not one of this cluster's workers; None if it is."""
+    """Return why a connection is not one of this cluster's workers; None if it is.
+
+    Such a worker must be reached at its address within so many seconds.
+    """
     index = None if hello is None else hello.get("index")
     if type(index) is not int or not 0 <= index < 1_000_000:
         return "it sent something else than a worker does"
@@ -159,7 +164,7 @@ def _why_refused(
         )
     if index not in range(1, len(names)):
         return f"two workers have the index {index}; give each worker its own"
-    if not reachable(addresses[index], _HELLO):
+    if not reachable(addresses[index], seconds):
         return (
             f"{names[index]} has started, but worker 0 can't reach it at that address; give an "
             "address that the other workers can reach"
