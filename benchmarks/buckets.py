@@ -70,7 +70,7 @@ def _run(work, padded, steps):
     batches = model.batches(train, settings["batch_size"], work.train, seed=1, pad_all=padded)
     learnt = task_of(model, settings)
     shared = (work.config, work.strategy)
-    trainer = make_trainer(*shared, learnt, settings, steps, batches.steps_per_epoch, None, 1)
+    trainer = make_trainer(*shared, learnt, settings, steps, None, 1)
     return trainer, iter(batches.dataset())
 
 

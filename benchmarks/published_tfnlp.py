@@ -65,10 +65,7 @@ def prepare(settings):
         pad_all=settings["pad_all"],
     )  # fmt: skip
     steps = max(1, round(numbers["epochs"] * batches.steps_per_epoch))
-    trainer = make_trainer(
-        config, work.strategy, model, numbers, steps, batches.steps_per_epoch, None,
-        settings["seed"],
-    )  # fmt: skip
+    trainer = make_trainer(config, work.strategy, model, numbers, steps, None, settings["seed"])
     trainer.steps = steps
     return work, model, train, trainer, batches
 

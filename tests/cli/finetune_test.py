@@ -125,10 +125,10 @@ def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
     assert lines[0].startswith(found["label"].numpy()[0].decode())
 
 
-def test_frozen_layers_and_layers_that_thaw(files, tmp_path):
+def test_frozen_layers(files, tmp_path):
     command = ["finetune", "classify", "--model", BERT, *files["classify"], *TRAINING]
     run = tmp_path / "run"
-    more = ["--freeze", "1", "--unfreeze-every", "0.2", "--layer-decay", "0.5"]
+    more = ["--freeze", "1", "--layer-decay", "0.5"]
     assert tfnlp(*command, *more, "--output", run) == 0
     after = checkpoint(run, "best")
     moved = {

@@ -32,7 +32,7 @@ REFUSED = {
         # What no machine holds is said before anything is built, which would take for ever.
         "--num-layers 10000000": "--num-layers 10000000 must be between 1 and 1000",
         "--hidden-size 1000000000": "x --hidden-size 1,000,000,000 numbers; this machine has",
-        "--intermediate-size 1000000000": "needs 528.0 GB of memory to be trained",
+        "--intermediate-size 1000000000": "needs 528.0 GB of memory or more",
         "--batch-size 100000000": "--batch-size 100,000,000 needs 102.4 GB of memory or more",
     },
     "pretrain bert --input train.txt --output out": {

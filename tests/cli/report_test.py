@@ -298,32 +298,6 @@ def test_failure_leaves_the_older_report(tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    "task, examples, message",
-    [
-        ("fill", [], "task='fill' has no report"),
-        ("classify", [], "none came"),
-        ("classify", [EXAMPLES["classify"][0] | {"label": None}], "number 1 has no 'label'"),
-        ("tag", [{"words": ["a"], "predicted": ["O"]}], "number 1 has no 'tags'"),
-        ("tag", [{"words": [], "tags": [], "predicted": []}], "no sentence has a word"),
-        ("answer", [EXAMPLES["answer"][3]], "no question has answers"),
-        ("choose", [{"label": 0, "text": "x"}], "misses 'choices'"),
-    ],
-)
-def test_refused(task, examples, message, tmp_path):
-    with pytest.raises(ValueError, match=message):
-        page.write_report(
-            tmp_path / "report",
-            title="",
-            task=task,
-            summary={},
-            metrics={},
-            history=None,
-            examples=examples,
-        )
-    assert not (tmp_path / "report").exists()
-
-
 @pytest.mark.parametrize("task", ["classify", "labels", "tag"])
 @pytest.mark.parametrize("count", [2, 3, 25])
 def test_long_labels_leave_room_for_the_picture_and_stay_apart(task, count, monkeypatch):

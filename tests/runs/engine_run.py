@@ -1,4 +1,4 @@
-"""Toys of each family trained with JAX, and what is done with them: `engine_run.py FOLDER`."""
+"""Toys trained with JAX, and what is done with them: `engine_run.py FOLDER FAMILY...`."""
 
 import json
 import pathlib
@@ -7,8 +7,7 @@ import sys
 import tfnlp
 from tfnlp import books
 
-FAMILIES = ("word2vec", "glove", "nnlm", "seq2seq", "transformer", "elmo", "gpt", "bert", "roberta",
-            "distilbert", "albert", "electra")  # fmt: skip
+SAMPLE = ("bert", "elmo")  # that are fine-tuned, too
 _BLOCKS = dict(num_layers=1, hidden_size=8, num_heads=2, seq_length=16, vocab_size=300)
 _PAIRS = dict(vocab_size=300, num_layers=1, hidden_size=8)
 _SIZES = {
@@ -51,13 +50,20 @@ def settings(family, folder):
     return {**text, **shared, **sizes, "output": str(folder / family)}
 
 
-def main(folder):
+def main(folder, families):
     results = {}
-    for family in FAMILIES:
+    for family in families:
         run = tfnlp.pretrain(family, engine="jax", **settings(family, folder))
         results[family] = run.results
+    if set(SAMPLE) <= set(families):
+        results["use"] = used(folder)
+    (folder / "results.json").write_text(json.dumps(results))
+
+
+def used(folder):
+    """Fine-tune and export the sample; return its outputs."""
     bert = tfnlp.load(folder / "bert")
-    use = results["use"] = {"pooled": bert(["the garden"])["pooled_output"].tolist()}
+    use = {"pooled": bert(["the garden"])["pooled_output"].tolist()}
     use["filled"] = bert.predict(["the [MASK] garden"])
     bert.export(folder / "exported")
     try:
@@ -79,8 +85,8 @@ def main(folder):
             "classify", str(folder / family), folder / "dev.tsv", output=output, **more
         )
         use[output.name] = task.results["metrics"]
-    (folder / "results.json").write_text(json.dumps(results))
+    return use
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]))
+    main(pathlib.Path(sys.argv[1]), sys.argv[2:])

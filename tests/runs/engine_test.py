@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 import tfnlp
-from tests.runs.engine_run import FAMILIES, settings, write_texts
+from tests.runs.engine_run import SAMPLE, settings, write_texts
 from tests.support import QUICK_JAX, run_python
 from tfnlp import in_tensorflow, training
+from tfnlp.families import FAMILIES
 from tfnlp.runs import engine
 from tfnlp.training.cluster import strategy as strategies
 
 SCRIPT = pathlib.Path(__file__).with_name("engine_run.py")
+OTHERS = [name for name in FAMILIES if name not in SAMPLE]
 
 
 @pytest.fixture
@@ -52,11 +54,9 @@ def test_auto_takes_what_can_use_the_device(machine, kind, packages, sees, chose
 @pytest.mark.parametrize("kind, said", [("tpu", "jax[tpu]"), ("gpu", "and-cuda")])
 def test_auto_stops_where_nothing_can_use_the_device(machine, kind, said):
     machine(kind, ("tensorflow", "jax"))
-    with pytest.raises(
-        ValueError, match=f"a {kind.upper()} that no installed package can use"
-    ) as e:
+    with pytest.raises(ValueError, match=kind.upper()) as caught:
         engine._choice("auto", None)
-    assert said in str(e.value) and "`strategy` cpu" in str(e.value)
+    assert said in str(caught.value)
     assert engine._choice("cpu", None) == "tensorflow"
     assert engine._choice("auto", "my-tpu") == "tensorflow"
 
@@ -69,16 +69,14 @@ def test_auto_follows_the_environment(machine, monkeypatch):
 
 def test_another_backend_than_that_of_keras_is_refused():
     assert engine.use_engine("auto") == engine.use_engine("tensorflow") == "tensorflow"
-    with pytest.raises(ValueError, match="set KERAS_BACKEND=jax before keras"):
+    with pytest.raises(ValueError, match="KERAS_BACKEND=jax"):
         engine.use_engine("jax")
-    with pytest.raises(ValueError, match="`engine` 'theano' must be one of auto"):
-        tfnlp.pretrain("bert", text=["a"], output="nowhere", engine="theano")
 
 
 @pytest.mark.parametrize("name", ["auto", "mirrored", "multi_worker"])
 def test_tensorflow_does_not_train_on_the_cpu_beside_a_gpu_without_a_word(name, monkeypatch):
     monkeypatch.setattr(strategies, "accelerator", lambda: "gpu")
-    with pytest.raises(ValueError, match="a GPU that no installed package can use"):
+    with pytest.raises(ValueError, match="GPU"):
         training.make_strategy(name)
     training.make_strategy("cpu")
 
@@ -100,20 +98,32 @@ def test_what_can_not_be_called_elsewhere_is_said():
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A run of each family and a fine-tuned one, made with JAX."""
-    folder = tmp_path_factory.mktemp("jax")
-    write_texts(folder)
-    run_python(SCRIPT, folder, env={"KERAS_BACKEND": "", **QUICK_JAX})
-    return folder
+def runs_of(tmp_path_factory):
+    """A function that trains families with JAX; the sample is fine-tuned, too."""
+    folders = {}
+
+    def runs(*families):
+        if families not in folders:
+            folder = folders[families] = tmp_path_factory.mktemp("jax")
+            write_texts(folder)
+            run_python(SCRIPT, folder, *families, env={"KERAS_BACKEND": "", **QUICK_JAX})
+        return folders[families]
+
+    return runs
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_run_of_jax_has_the_same_measures_in_tensorflow(family, runs):
-    there = json.loads((runs / "results.json").read_text())[family]
-    here = tfnlp.pretrain(family, **settings(family, runs)).results  # it has ended: it is measured
+@pytest.mark.parametrize(
+    "family",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in SAMPLE),
+        *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS),
+    ],
+)
+def test_a_run_of_jax_has_the_same_measures_in_tensorflow(family, runs_of):
+    folder = runs_of(*(SAMPLE if family in SAMPLE else OTHERS))
+    there = json.loads((folder / "results.json").read_text())[family]
+    here = tfnlp.pretrain(family, **settings(family, folder)).results  # it has ended
     assert set(here) == set(there)
     for name, value in there.items():
         if isinstance(value, float):
@@ -122,9 +132,10 @@ def test_a_run_of_jax_has_the_same_measures_in_tensorflow(family, runs):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_vectors_predictions_and_modules_of_jax_are_those_of_tensorflow(runs):
+def test_vectors_predictions_and_modules_of_jax_are_those_of_tensorflow(runs_of):
     import tensorflow as tf
 
+    runs = runs_of(*SAMPLE)
     there = json.loads((runs / "results.json").read_text())["use"]
     loaded = tfnlp.load(runs / "bert")
     pooled = loaded(["the garden"])["pooled_output"].numpy()

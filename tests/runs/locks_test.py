@@ -42,7 +42,7 @@ def test_a_trainer_is_refused_and_writes_nothing(tmp_path):
     assert trainer.step == 0 and os.listdir(tmp_path) == [".lock"]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_running_run_is_not_restarted_and_ends_as_if_alone(tmp_path, capsys):
     """A second process with `--restart` and another seed, while the first one trains."""

@@ -27,7 +27,7 @@ def test_total_memory_is_at_most_that_of_the_machine():
 def test_every_family_counts_the_rows_of_a_batch(family):
     required = {"text": "t", "output": "o", "batch_size": 2**32 - 1}
     config = family.config.make(**required)
-    with pytest.raises(ValueError, match=r"`batch_size` 4,294,967,295 needs [\d,.]+ GB of memory"):
+    with pytest.raises(ValueError, match="`batch_size`"):
         check_rows(family, config, None)
     check_rows(family, config.replace(batch_size=8), None)
 

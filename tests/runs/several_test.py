@@ -78,17 +78,14 @@ def test_each_example_is_predicted_by_the_fold_that_did_not_learn_it(tmp_path, c
 
 
 @pytest.mark.parametrize(
-    "settings, message",
+    "settings",
     [
-        (dict(folds=3, dev="d"), "`folds` can't be given with `dev`"),
-        (dict(folds=3, seeds=[1, 2]), "`folds` can't be given with several `seeds`"),
-        (dict(search=3, seeds=[1, 2]), "`search` can't be given with several `seeds`"),
-        (dict(search=3, folds=2), "`search` can't be given with `folds`"),
-        (dict(search=3, features="all"), "`search` can't be given with `features` all"),
+        dict(folds=3, dev="d"), dict(folds=3, seeds=[1, 2]), dict(search=3, seeds=[1, 2]),
+        dict(folds=2, search=3), dict(features="all", search=3), dict(seeds=[1, 1]),
     ],
-)
-def test_only_one_thing_differs_between_runs(settings, message):
-    with pytest.raises(ValueError, match=message):
+)  # fmt: skip
+def test_only_one_thing_differs_between_runs(settings):
+    with pytest.raises(ValueError, match=f"`{next(iter(settings))}`"):
         FinetuneConfig.make(model="m", train="t", output="o", **settings)
 
 
@@ -115,7 +112,7 @@ def test_without_optuna_one_line_says_what_is_missing(tmp_path, capsys, monkeypa
     path.write_text("text\tlabel\n" + "".join(f"{a}\t{b}\n" for a, b in ROWS))
     call = ["finetune", "classify", "--model", BERT, "--train", path, "--search", "2"]
     assert command(*call, "--output", tmp_path / "run") == 1
-    assert "--search needs optuna: pip install optuna (the extra `tune`)" in error(capsys)
+    assert "--search needs optuna" in error(capsys)
     assert not (tmp_path / "run" / "study.json").exists()
 
 
@@ -183,7 +180,7 @@ def config_of_search(output, count):
     return FinetuneConfig.make(model="m", train="t", output=str(output), search=count)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_killed_search_ends_as_an_uninterrupted_one(tmp_path, capsys):
     pytest.importorskip("optuna")

@@ -4,7 +4,8 @@ import gc
 import types
 import weakref
 
-from tests.support import golden
+import pytest
+
 from tfnlp.data import TaskExample
 from tfnlp.families import translation_use
 from tfnlp.runs import task_run
@@ -58,9 +59,10 @@ def test_translations(monkeypatch):
     assert translation_use.predict(loaded, config) == ["A", "B", "C"]
 
 
-def test_what_was_predicted_is_not_kept(monkeypatch):
+@pytest.mark.slow
+def test_what_was_predicted_is_not_kept(task, monkeypatch):
     """TensorFlow keeps the functions of data sets, so they must not refer to the examples."""
-    model = task_run.TaskRun(golden("runs_0.1.0") / "task").task_model
+    model = task_run.TaskRun(task.path).task_model
     make, arrays = model.batches, []
 
     def batches(*arguments):

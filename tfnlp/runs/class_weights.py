@@ -11,16 +11,8 @@ BALANCED = "balanced"
 def loss_settings(config: Any, spec: Any, train: list[Any]) -> dict[str, Any]:
     """Return what the loss of a run has beside the task's: nothing, where nothing was asked for.
 
-    Args:
-        config: A `FinetuneConfig`.
-        spec: Its `TaskSpec`.
-        train: The examples to learn from.
-
     Returns:
         dict of `label_smoothing` and `class_weights`, a dict by class in the order of the labels.
-
-    Raises:
-        ValueError: for a task that can't have them, or weights that make no sense.
     """
     from tfnlp.tasks.fine_tuning import SMOOTHED, WEIGHTED
     from tfnlp.tasks.task_spec import OUTPUTS
@@ -81,11 +73,7 @@ def label_counts(spec: Any, train: list[Any]) -> collections.Counter:
 
 
 def _pairs(asked: Any) -> dict[str, float]:
-    """Return weights by class of "LABEL=WEIGHT,..." or of a dict.
-
-    Raises:
-        ValueError: if it is neither, or a weight is no number above 0.
-    """
+    """Return weights by class of "LABEL=WEIGHT,..." or of a dict."""
     if isinstance(asked, str):
         parts = [part.rpartition("=") for part in asked.split(",")]
         pairs = {label.strip(): weight for label, _, weight in parts}

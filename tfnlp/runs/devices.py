@@ -21,11 +21,6 @@ def devices(config: Config) -> Iterator[Any]:
     """Yield the `tf.distribute` strategy, or the `JaxDevices`, that a config asks for.
 
     Only the first of several workers prints.
-
-    Raises:
-        ValueError: for a strategy that can't be had here.
-        WorkerLost: if another worker no longer answers.
-        MemoryError: if the training needs more memory than the device has.
     """
     from tfnlp import training
 
@@ -84,11 +79,7 @@ def _report_memory(error: Exception) -> None:
 
 
 def check_batch(config: Any, strategy: Any) -> None:
-    """Check that a batch divides by replicas and micro-batches.
-
-    Raises:
-        ValueError: if it does not.
-    """
+    """Check that a batch divides by replicas and micro-batches."""
     replicas = strategy.num_replicas_in_sync
     accumulation = config.accumulation or 1
     parts = replicas * accumulation

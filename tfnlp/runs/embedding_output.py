@@ -18,11 +18,7 @@ FILES = (".npy", ".parquet", ".tsv")  # an output without an ending is a folder,
 
 
 def kind_of(output: str) -> str:
-    """Return the ending of an output, "" of an index.
-
-    Raises:
-        ValueError: for another ending.
-    """
+    """Return the ending of an output, "" of an index."""
     kind = os.path.splitext(output.rstrip("/"))[1].lower()
     if kind not in (*FILES, ""):
         raise ValueError(
@@ -40,11 +36,7 @@ def outputs(output: str, kind: str) -> list[str]:
 
 
 def check_free(path: str, overwrite: bool) -> None:
-    """Check that an output may be written.
-
-    Raises:
-        FileExistsError: if it is there without `overwrite`, or is a folder but no index.
-    """
+    """Check that an output may be written."""
     if not os.path.exists(path):
         return
     if not overwrite:

@@ -24,14 +24,7 @@ from tfnlp.families.use_config import EmbedConfig
 
 
 class PartHandler(ModelHandler):
-    """Numbers of parts to how many texts they have; the vectors are written.
-
-    Args:
-        folder: Of the parts.
-        model: A path or name that `tfnlp.load` takes.
-        settings: As of `Family.sentence_function`.
-        dtype: A Keras dtype policy, or None.
-    """
+    """Numbers of parts to how many texts they have; the vectors are written."""
 
     def __init__(
         self, folder: str, model: str, settings: dict[str, Any], dtype: str | None
@@ -85,19 +78,7 @@ def run_pipeline(
     dtype: str | None,
     size: int,
 ) -> tuple[int, int]:
-    """Write the parts that are not there yet; return the number of texts and of numbers of each.
-
-    Args:
-        config: With `runner`, `workers` and `pipeline_options`.
-        settings: As of `Family.sentence_function`.
-        texts: All texts.
-        folder: Of the parts.
-        dtype: A Keras dtype policy, or None.
-        size: Texts of a part.
-
-    Raises:
-        ValueError, OSError: an error of the texts or the model, or another failure.
-    """
+    """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     from tfnlp.runs.embedding import part_path, sentence_function
 
     if config.workers > 1 and config.runner != "DirectRunner":

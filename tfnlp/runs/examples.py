@@ -17,10 +17,6 @@ CHUNK = 1 << 22  # characters of text that are tokenized at once
 def write_examples(family: Family, config: Any) -> dict[str, Any]:
     """Write a folder of examples; the same config again goes on where it was stopped.
 
-    Args:
-        family: A family with `examples`.
-        config: An instance of `family.examples.config`, checked.
-
     Returns:
         the manifest: "shards", a list of files, and "counts".
 

@@ -1,12 +1,13 @@
 """The examples of a fine-tuning run: reading them and what a run asks of them."""
 
-import collections
 import glob
 import os
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from tfnlp.runs.class_weights import label_counts
 
 _MANY_LABELS = 20  # with fewer, a file of few examples is meant so
 
@@ -19,15 +20,7 @@ def read_examples(
 
 
 def read_data(task: str, source: Any, config: Any, name: str, labelled: bool = True) -> Any:
-    """Return the `TaskData` of files or Python objects; say how many rows were left out.
-
-    Args:
-        task: The task.
-        source: See `tfnlp.data.examples_of`.
-        config: A `ColumnConfig`.
-        name: The argument that `source` was given as.
-        labelled: False: labels may be missing.
-    """
+    """Return the `TaskData` of files or Python objects; say how many rows were left out."""
     from tfnlp.data import examples_of
 
     data = examples_of(
@@ -72,12 +65,7 @@ def say_labels(source: str, spec: Any, examples: list[Any]) -> None:
     """Say which labels of a model never occur, and which tags that occur it can't predict."""
     if not spec.labels:
         return
-    if spec.output == "tag":
-        counts = collections.Counter(tag for example in examples for tag in example.tags)
-    elif spec.task == "labels":
-        counts = collections.Counter(label for example in examples for label in example.label)
-    else:
-        counts = collections.Counter(example.label for example in examples)
+    counts = label_counts(spec, examples)
     absent = [label for label in spec.labels if label not in counts]
     if absent:
         say(
@@ -105,9 +93,6 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
     were read from.
 
     Without dev examples a share of the others is held out, drawn at random with a fixed seed.
-
-    Raises:
-        ValueError: if nothing would be held out, or nothing left.
     """
     import numpy as np
 
@@ -136,11 +121,7 @@ def read_parts(task: str, config: Any) -> tuple[list[Any], list[Any], Any]:
 def check_examples(
     spec: Any, config: Any, train: list[Any], dev: list[Any], unlabelled: list[Any] = ()
 ) -> None:
-    """Check that all examples are of the form of the first one to learn from.
-
-    Raises:
-        ValueError: for the first that is not; names its source and number.
-    """
+    """Check that all examples are of the form of the first one to learn from."""
     for part, examples in (("train", train), ("dev", dev), ("unlabelled", unlabelled)):
         held_out = part == "dev" and config.dev is None
         source = config.train if held_out else getattr(config, part)

@@ -1,6 +1,7 @@
 """What a fine-tuned run's `config.json` says, and how its results are shown."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tfnlp.families.adaptation import SECTION
@@ -12,15 +13,7 @@ from tfnlp.runs.finetune_trainer import optimizer_of
 def run_config(
     work: Any, settings: dict[str, Any], features: str | None, seed: int, has_words: bool
 ) -> dict[str, Any]:
-    """Return `config.json`: everything that decides which numbers a run ends with.
-
-    Args:
-        work: A `tfnlp.runs.finetuning.Finetuning`.
-        settings: The numbers of the training.
-        features: A name of `tfnlp.models.FEATURES`, or None: fine-tuned as a whole.
-        seed: Of the run.
-        has_words: Whether the task has embeddings of words of its own.
-    """
+    """Return `config.json`: everything that decides which numbers a run ends with."""
     from tfnlp import __version__
     from tfnlp.training.settings import optimizer_settings
 
@@ -61,11 +54,27 @@ def run_config(
     }
 
 
+def ended_before(folder: str, kept: Sequence[str]) -> dict[str, Any] | None:
+    """Return and print the results of a run that has ended, None of another.
+
+    Args:
+        folder: The run's.
+        kept: Files whose checksums it records beside those of the results.
+    """
+    from tfnlp.training.run import record_files
+
+    results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
+    if results is not None:
+        record_files(folder, [*kept, task_folder.RESULTS])
+        print(shown_results(f"{folder} has ended before; its dev measures: ", results))
+    return results
+
+
 def shown_results(head: str, results: dict[str, Any]) -> str:
     """Return measures as lines of 80 columns, without those of single labels, and the baseline."""
     from tfnlp.tasks.baselines import Baseline, shown_baseline
 
-    # Results of earlier versions have no baseline.
+    # Sentence vectors have no baseline.
     found = {name: Baseline(**b) for name, b in results.get("baseline", {}).items()}
     lines = [shown_measures(head, results["metrics"]), shown_baseline(found, results["metric"])]
     return "\n".join(line for line in lines if line)

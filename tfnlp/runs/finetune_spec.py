@@ -14,18 +14,7 @@ _CRF_RATES = {False: 100.0, True: 10.0}  # of a network on features: True
 def spec_of(
     task: str, config: FinetuneConfig, backbone: Any, features: str | None, train: list[Any]
 ) -> Any:
-    """Return the `TaskSpec` of training examples.
-
-    Args:
-        task: See `tfnlp.runs.finetuning.finetune_task`.
-        config: Checked.
-        backbone: The `Pretrained` to fine-tune.
-        features: A name of `tfnlp.models.FEATURES`, or None to fine-tune the whole model.
-        train: The examples.
-
-    Raises:
-        ValueError: if `max_length` is longer than the model reads.
-    """
+    """Return the `TaskSpec` of training examples."""
     from tfnlp.tasks import TaskSpec
 
     arguments = {"max_length": _max_length(config, backbone)}
@@ -72,11 +61,7 @@ def _max_length(config: FinetuneConfig, backbone: Any) -> int:
 
 
 def check_pack(task: str, config: FinetuneConfig, backbone: Any, features: str | None) -> None:
-    """Check that a task can be learnt from rows of several examples.
-
-    Raises:
-        ValueError: if it can't.
-    """
+    """Check that a task can be learnt from rows of several examples."""
     from tfnlp.models.bert_tasks import PACKED_OUTPUTS
     from tfnlp.tasks.task_spec import OUTPUTS
 
@@ -99,11 +84,7 @@ def check_pack(task: str, config: FinetuneConfig, backbone: Any, features: str |
 
 
 def metric_of(config: FinetuneConfig, spec: Any, dev: list[Any]) -> str:
-    """Return the measure that picks the best checkpoint.
-
-    Raises:
-        ValueError: if `metric` is none of the task's.
-    """
+    """Return the measure that picks the best checkpoint."""
     from tfnlp.tasks.scoring import main_metric, score
 
     some = dev[:1]

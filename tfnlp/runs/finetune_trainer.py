@@ -14,17 +14,7 @@ def make_trainer(
     folder: str | None,
     seed: int,
 ) -> Any:
-    """Return the `Trainer` of one run.
-
-    Args:
-        config: Checked.
-        strategy: The devices to train on.
-        task: See `tfnlp.tasks`.
-        settings: See `tfnlp.runs.finetune_config.settings_of`.
-        steps: Updates of the run.
-        folder: The run's; None: no checkpoints.
-        seed: Of dropout.
-    """
+    """Return the `Trainer` of one run."""
     from tfnlp import training
 
     more = {}
@@ -68,11 +58,6 @@ def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -
 
     A CPU gains from parts of 8 examples or more of similar length, which need less padding. Larger
     devices want large products, and networks on frozen features have batches of one length.
-
-    Args:
-        config: Checked.
-        strategy: The devices to train on.
-        features: Of a frozen backbone, or None.
     """
     import tensorflow as tf
 
@@ -84,6 +69,23 @@ def micro_batches(config: FinetuneConfig, strategy: Any, features: str | None) -
     if similar or compiled or not alone or tf.config.list_logical_devices("GPU"):
         return 1
     return next(n for n in (4, 2, 1) if n == 1 or config.batch_size % (8 * n) == 0)
+
+
+def kept_numbers(
+    config: FinetuneConfig, strategy: Any, features: str | None, folder: str
+) -> dict[str, Any]:
+    """Return the rate and the micro-batches of an earlier start, where the config gives none."""
+    from tfnlp.families.defaults import recorded
+
+    found = {}
+    if config.accumulation is None:
+        before = recorded(config, folder, "training", "accumulation")
+        default = micro_batches(config, strategy, features)
+        found["accumulation"] = default if before is None else int(before)
+    before = recorded(config, folder, "training", "learning_rate")
+    if config.learning_rate is None and before:
+        found["learning_rate"] = before
+    return found
 
 
 def optimizer_of(settings: dict[str, Any]) -> Any:

@@ -16,7 +16,6 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.class_weights import loss_settings
 from tfnlp.runs.devices import check_batch, devices
 from tfnlp.runs.engine import use_engine
-from tfnlp.runs.finetune_batches import evaluation_batches, shown_size, training_batches
 from tfnlp.runs.finetune_config import EMBED, FEATURES, FinetuneConfig, settings_of
 from tfnlp.runs.finetune_examples import (
     check_examples,
@@ -27,13 +26,14 @@ from tfnlp.runs.finetune_examples import (
     sentences_of,
     shown_source,
 )
-from tfnlp.runs.finetune_record import run_config, shown_results
+from tfnlp.runs.finetune_record import ended_before, run_config, shown_results
 from tfnlp.runs.finetune_spec import check_pack, metric_of, spec_of
-from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of, task_of
+from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, task_of
 from tfnlp.runs.folds import fold_numbers
 from tfnlp.runs.hyperparameters import search
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.peft_export import base_name
+from tfnlp.runs.sentence_training import SentenceTrainingRuns
 from tfnlp.runs.several import is_single, run_all
 from tfnlp.runs.teaching import Teaching, check_teacher, forget
 
@@ -62,7 +62,10 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
             "give another `output`, or `restart` to replace them by one run"
         )
     with devices(config) as strategy, locked(config.output):
-        work = _work(task, config, strategy)
+        if task == EMBED:
+            work = SentenceTrainingRuns(config, strategy)
+        else:
+            work = Finetuning(task, config, strategy)
         choices = FEATURES if config.features == "all" else [work.features]
         if single:
             results = work.run(config.output, choices[0], config.seeds[0])
@@ -73,28 +76,12 @@ def finetune_task(task: str, config: FinetuneConfig) -> tuple[dict[str, Any], li
         return run_all(config, work, choices), work.dev
 
 
-def _work(task: str, config: FinetuneConfig, strategy: Any) -> Any:
-    """Return what trains one run after the other."""
-    if task != EMBED:
-        return Finetuning(task, config, strategy)
-    from tfnlp.runs.sentence_training import SentenceTrainingRuns
-
-    return SentenceTrainingRuns(config, strategy)
-
-
 class Finetuning:
-    """The data and the model that the runs of one config share.
-
-    Args:
-        task: See `finetune_task`.
-        config: Checked.
-        strategy: The devices to train on.
-
-    Raises:
-        ValueError, OSError: for what can't be; before anything is written.
-    """
+    """The data and the model that the runs of one config share."""
 
     def __init__(self, task: str, config: FinetuneConfig, strategy: Any) -> None:
+        from tfnlp.families.fitting import width
+
         self.task, self.config, self.strategy = task, config, strategy
         check_teacher(config)
         if not config.pack:
@@ -120,7 +107,9 @@ class Finetuning:
             self.teaching = Teaching(config, self.spec, self.train)
             self.spec, self.examples = self.teaching.spec, self.teaching.examples
         self._loss_settings = loss_settings(config, self.spec, self.train)
-        self._check_batch()
+        if not config.pack:  # of packed rows there are fewer
+            sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
+            check_batch_memory(config, sizes)
         unlabelled = self.examples[len(self.train) :]
         check_examples(self.spec, config, self.train, self.dev, unlabelled)
         held_out = f"{shown_source(config.train)}, held out"
@@ -129,14 +118,6 @@ class Finetuning:
         self.metric = metric_of(config, self.spec, self.dev)
         self._prepared = {}
         self._cut: dict[str, int] | None = None  # examples that are too long; known once prepared
-
-    def _check_batch(self) -> None:
-        from tfnlp.families.fitting import width
-
-        if self.config.pack:  # rows are fewer
-            return
-        sizes = {"max_length": self.spec.max_length, "hidden_size": width(self.backbone) or 1}
-        check_batch_memory(self.config, sizes)
 
     def _divide(self, fold: int) -> None:
         held = set(self.held_out(fold))
@@ -189,10 +170,8 @@ class Finetuning:
                 self.backbone, config, words, self.config.dtype_policy(), self.config.pack
             )
         write_config(folder, config)
-        results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
+        results = ended_before(folder, task_folder.KEPT)
         if results is not None:
-            record_files(folder, [*task_folder.KEPT, task_folder.RESULTS])
-            print(shown_results(f"{folder} has ended before; its dev measures: ", results))
             return results
         task_folder.keep_backbone(self.backbone, folder, model.features)
         if words is not None:
@@ -217,17 +196,18 @@ class Finetuning:
         train, dev = self._prepare(model, features, len(words or ()))
         if self.teaching is not None:
             train.more = self.teaching.columns(folder, train.encoded)
-        shared = (self.config, self.strategy)
-        batches = training_batches(*shared, model, train, self.examples, settings, seed)
-        dev_batches = evaluation_batches(self.strategy, model, dev, settings)
+        batches = _training_batches(self, model, train, settings, seed)
+        # Each step is traced for two lengths or more, so a set of one length pads less than that.
+        replicas = self.strategy.num_replicas_in_sync
+        dev_batches = model.batches(dev, -(-settings["batch_size"] // replicas) * replicas)
         steps = max(1, math.ceil(settings["epochs"] * batches.steps_per_epoch))
         epoch = batches.steps_per_epoch
         learnt = task_of(model, settings)
-        trainer = make_trainer(*shared, learnt, settings, steps, folder, seed)
+        trainer = make_trainer(self.config, self.strategy, learnt, settings, steps, folder, seed)
         print(
             f"{self.task}: {len(self.examples):,} examples to learn from, {len(self.dev):,} to "
-            f"measure on; {steps} steps of {shown_size(settings, batches)}\n"
-            + shown_weights(model.model, optimizer_of(settings))
+            f"measure on; {steps} steps of {_shown_size(settings, batches)}\n"
+            + shown_weights(model.model)
             + (f" on {features} features" if features else "")
             + ("" if self.teaching is None else f"\n{self.teaching.described()}"),
             flush=True,
@@ -260,18 +240,10 @@ class Finetuning:
         return model
 
     def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
-        """Return the numbers of a training; an earlier run keeps its optimizer and its rate."""
-        from tfnlp.families.defaults import recorded
-
-        settings = {**settings_of(self.config, self.backbone, features), **self._loss_settings}
-        if self.config.learning_rate is None:
-            before = recorded(self.config, folder, "training", "learning_rate")
-            settings["learning_rate"] = before or settings["learning_rate"]
-        if self.config.accumulation is None:
-            before = recorded(self.config, folder, "training", "accumulation")
-            default = micro_batches(self.config, self.strategy, features)
-            settings["accumulation"] = default if before is None else int(before)
-        return settings
+        """Return the numbers of a training; an earlier start keeps its rate."""
+        settings = settings_of(self.config, self.backbone, features)
+        kept = kept_numbers(self.config, self.strategy, features, folder)
+        return {**settings, **self._loss_settings, **kept}
 
     def _measure(self, model: Any, dev: Any, dev_batches: Any) -> Callable[[], dict[str, float]]:
         from tfnlp.tasks.scoring import score
@@ -355,3 +327,39 @@ class Finetuning:
         write_lines(path, [json.dumps(results, indent=2)])
         record_files(folder, [task_folder.RESULTS], replace=True)
         return results
+
+
+def _training_batches(
+    work: Finetuning, model: Any, train: Any, settings: dict[str, Any], seed: int
+) -> Any:
+    """Return the batches to learn from: padded, of about as many tokens, or packed rows."""
+    import tensorflow as tf
+
+    from tfnlp.data.labelled.batches import bucket_lengths
+    from tfnlp.training import is_compiled
+
+    config, strategy, examples = work.config, work.strategy, work.examples
+    parts = strategy.num_replicas_in_sync * settings["accumulation"]
+    tokens, size = settings.get("batch_tokens"), settings["batch_size"]
+    if model.packed is not None:
+        rows = {"batch_size": parts, "examples_per_batch": size}
+        if tokens is not None:
+            rows = {"batch_size": max(1, tokens // (model.spec.max_length * parts)) * parts}
+        return model.packed_batches(train, examples, seed=seed, **rows)
+    # A TPU's programs have fixed shapes.
+    fixed = config.no_buckets or isinstance(strategy, tf.distribute.TPUStrategy)
+    compiled = is_compiled(strategy, config.jit)
+    lengths = bucket_lengths(train.encoded.sizes) if compiled else None  # few programs
+    options = {"seed": seed, "pad_all": fixed}
+    if tokens is not None:
+        size, options["batch_tokens"] = parts, tokens
+    return model.batches(train, size, examples, lengths, **options)
+
+
+def _shown_size(settings: dict[str, Any], batches: Any) -> str:
+    """Return the size of a batch as text."""
+    if "pack" in settings:
+        return f"{batches.batch_size} rows of {batches.length} tokens"
+    if "batch_tokens" in settings:
+        return f"{settings['batch_tokens']:,} tokens"
+    return str(settings["batch_size"])

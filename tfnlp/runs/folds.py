@@ -12,14 +12,6 @@ def fold_numbers(task: str, examples: Sequence[Any], count: int) -> np.ndarray:
 
     Folds have as many examples, and of each class as many, but for one. An example with several
     labels is of the class of its rarest label.
-
-    Args:
-        task: The task.
-        examples: N examples.
-        count: Of the folds.
-
-    Raises:
-        ValueError: if there are fewer examples than folds.
     """
     if len(examples) < count:
         raise ValueError(f"`folds` {count} of {len(examples)} examples; give fewer folds")

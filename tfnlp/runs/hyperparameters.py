@@ -17,8 +17,7 @@ from tfnlp.locks import locked
 from tfnlp.pictures import can_draw, plot_search
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
-from tfnlp.runs.finetune_table import trials_table
-from tfnlp.runs.several import write_runs
+from tfnlp.runs.several import trials_table, write_runs
 
 STUDY, PICTURE = "study.json", "search.png"
 _RANDOM = 5  # trials that are drawn at random before TPE has something to go by
@@ -31,14 +30,6 @@ def search(config: Any, work: Any) -> dict[str, Any]:
     Which numbers a trial gets is a function of the seed and of the trials before it. So a search
     that was killed goes on with the trial that it was in, and one that has ended goes on with
     further trials if it is asked for more.
-
-    Args:
-        config: A `FinetuneConfig`.
-        work: What trains one run after the other, see `tfnlp.runs.finetuning.Finetuning`.
-
-    Raises:
-        ImportError: without Optuna.
-        ValueError: for nothing to search, a folder of another search, or if all trials fail.
     """
     _optuna()
     if config.restart:
@@ -90,22 +81,14 @@ def _ended(config: Any, work: Any, trials: list[dict[str, Any]]) -> dict[str, An
 
 
 def _optuna() -> Any:
-    """Return Optuna, which prints warnings alone.
-
-    Raises:
-        ImportError: if it is not installed.
-    """
+    """Return Optuna, which prints warnings alone."""
     optuna = needed("optuna", "optuna", "tune", "`search`")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     return optuna
 
 
 def _space(config: Any, work: Any) -> tuple[dict[str, list], dict[str, Any]]:
-    """Return the numbers that are searched, with their ranges or choices, and the defaults.
-
-    Raises:
-        ValueError: if all are given.
-    """
+    """Return the numbers that are searched, with their ranges or choices, and the defaults."""
     defaults = work.defaults()
     rate, size, epochs = (defaults[n] for n in ("learning_rate", "batch_size", "epochs"))
     sizes = [n for n in (size // 2, size, 2 * size) if n and _divides(config, work.strategy, n)]
@@ -168,11 +151,7 @@ def _suggested(trials: list[dict[str, Any]], space: dict[str, list], seed: int) 
 
 
 def _kept(output: str, space: dict[str, list]) -> list[dict[str, Any]]:
-    """Return the trials of an earlier call.
-
-    Raises:
-        ValueError: if they were of another search.
-    """
+    """Return the trials of an earlier call."""
     path = os.path.join(output, STUDY)
     kept = task_folder.read_json(path)
     if kept is None:

@@ -18,12 +18,6 @@ def export_adapters(
 
     Returns:
         the folder.
-
-    Raises:
-        ValueError: for a run without updates of low rank, a model that PEFT has no class for, or a
-            `base` that PEFT can't read.
-        FileExistsError: if `directory` exists and may not be replaced.
-        OSError: if it can't be written.
     """
     from tfnlp.convert.heads.config import task_config
     from tfnlp.convert.peft import is_base, save_adapter

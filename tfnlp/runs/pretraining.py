@@ -14,10 +14,6 @@ from tfnlp.runs.memory import check_rows, check_weights
 def train_family(family: Family, config: Any) -> dict[str, Any]:
     """Train a model of a family, or finish the training of an earlier start.
 
-    Args:
-        family: One of `tfnlp.families.FAMILIES`.
-        config: An instance of `family.config`, checked.
-
     Returns:
         the held-out measures, with "curve" and "output", paths.
 
@@ -128,11 +124,7 @@ def run_config(family: Family, config: Any, prepared: Preparation) -> dict[str, 
 
 
 def start_run(config: Any, settings: dict, prepared: Preparation, strategy: Any) -> None:
-    """Make the run's folder, or check that the one there is this run's.
-
-    Raises:
-        ValueError: if the folder holds another run.
-    """
+    """Make the run's folder, or check that the one there is this run's."""
     import tensorflow as tf
 
     from tfnlp.families.preparation import write_lines

@@ -71,11 +71,7 @@ class Index:
 
     @functools.cached_property
     def model(self) -> Any:
-        """The model of the queries' vectors.
-
-        Raises:
-            ValueError: if its vectors have another size.
-        """
+        """The model of the queries' vectors."""
         from tfnlp.families.recognition import load_pretrained
 
         return load_pretrained(self._model or self.settings["model"])
@@ -231,9 +227,5 @@ def _write_graph(vectors: np.ndarray, path: str) -> None:
 
 
 def faiss() -> Any:
-    """Return the library of approximate search.
-
-    Raises:
-        ImportError: without it; says how to install it.
-    """
+    """Return the library of approximate search."""
     return needed("faiss", "faiss-cpu", "search", "approximate search")

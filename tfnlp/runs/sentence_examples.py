@@ -41,9 +41,6 @@ def lesson_of(examples: Sequence[Any], objective: str | None, source: Any) -> Le
         objective: One of `OBJECTIVES`; None: cosine for rated pairs, softmax for pairs with a
             class, SimCSE for single texts, else ranking.
         source: What the examples were read from, for messages.
-
-    Raises:
-        ValueError: for examples that differ, or do not have what the objective needs.
     """
     name = f"`train` {shown_source(source)}"
     check_alike(examples, name)
@@ -83,11 +80,7 @@ def kind_of(example: Any) -> str | None:
 
 
 def check_alike(examples: Sequence[Any], name: str) -> None:
-    """Check that all examples have as many texts as the first one, and labels of one kind.
-
-    Raises:
-        ValueError: for the first that differs.
-    """
+    """Check that all examples have as many texts as the first one, and labels of one kind."""
     first = examples[0]
     for number, example in enumerate(examples, 1):
         if len(example.segments) != len(first.segments):

@@ -26,8 +26,8 @@ from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
 from tfnlp.runs.finetune_examples import crc32, read_parts, say, shown_source
-from tfnlp.runs.finetune_record import shown_measures
-from tfnlp.runs.finetune_trainer import make_trainer, micro_batches, optimizer_of
+from tfnlp.runs.finetune_record import ended_before, shown_measures
+from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, optimizer_of
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.sentence_examples import check_alike, lesson_of
 
@@ -35,15 +35,7 @@ _EPOCHS = {"cosine": 4.0}  # of other objectives 1
 
 
 class SentenceTrainingRuns:
-    """The data and the model that the runs of one config share.
-
-    Args:
-        config: Checked.
-        strategy: The devices to train on.
-
-    Raises:
-        ValueError, OSError: for what can't be; before anything is written.
-    """
+    """The data and the model that the runs of one config share."""
 
     def __init__(self, config: SentenceConfig, strategy: Any) -> None:
         from tfnlp.families.fitting import width
@@ -124,12 +116,8 @@ class SentenceTrainingRuns:
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
         write_config(folder, self._run_config(settings, arguments, seed))
-        results = task_folder.read_json(os.path.join(folder, task_folder.RESULTS))
+        results = ended_before(folder, sentence_runs.VOCABULARIES)
         if results is not None:
-            record_files(folder, [*sentence_runs.VOCABULARIES, task_folder.RESULTS])
-            print(
-                shown_measures(f"{folder} has ended before; its dev measures: ", results["metrics"])
-            )
             return results
         self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
         record_files(folder, sentence_runs.VOCABULARIES)
@@ -149,8 +137,7 @@ class SentenceTrainingRuns:
         print(
             f"embed, {self.lesson.objective}: {len(self.lesson.rows):,} rows of "
             f"{self.sentences.texts} texts to learn from, {len(self.dev):,} to measure on\n"
-            f"{steps} steps of {settings['batch_size']}, "
-            + shown_weights(task.model, optimizer_of(settings)),
+            f"{steps} steps of {settings['batch_size']}, " + shown_weights(task.model),
             flush=True,
         )
         before = self._scores_before()
@@ -191,16 +178,8 @@ class SentenceTrainingRuns:
         return settings
 
     def _settings(self, folder: str) -> dict[str, Any]:
-        from tfnlp.families.defaults import recorded
-
-        settings = self.defaults()
-        if self.config.learning_rate is None:
-            before = recorded(self.config, folder, "training", "learning_rate")
-            settings["learning_rate"] = before or settings["learning_rate"]
-        if self.config.accumulation is None:
-            before = recorded(self.config, folder, "training", "accumulation")
-            default = micro_batches(self.config, self.strategy, None)
-            settings["accumulation"] = default if before is None else int(before)
+        kept = kept_numbers(self.config, self.strategy, None, folder)
+        settings = {**self.defaults(), **kept}
         del settings["lm_weight"]
         return settings
 

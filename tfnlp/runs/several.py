@@ -2,6 +2,7 @@
 
 import json
 import os
+import statistics
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from tfnlp.families.preparation import write_lines
 from tfnlp.locks import locked
 from tfnlp.runs import task_folder
-from tfnlp.runs.finetune_table import rows_as_json, table
 
 OUT_OF_FOLD = "out_of_fold.jsonl"
 
@@ -21,33 +21,26 @@ def is_single(config: Any) -> bool:
 
 
 def run_all(config: Any, work: Any, choices: Sequence[str | None]) -> dict[str, Any]:
-    """Train several runs in folders of their own; print a table of them, and the best one.
-
-    Args:
-        config: A `FinetuneConfig`.
-        work: What trains one run after the other, see `tfnlp.runs.finetuning.Finetuning`.
-        choices: Names of `tfnlp.models.FEATURES`; None: the model is fine-tuned as a whole.
-    """
+    """Train several runs in folders of their own; print a table of them, and the best one."""
+    several_choices = len(choices) > 1
+    if several_choices:
+        choices = _with_layers(work, choices)
     rows, best, variants = {}, None, _variants(config)
     for choice in choices:
         for variant, fold, seed in variants:
-            name = os.path.join(*[choice] * (len(choices) > 1), *[variant] * (len(variants) > 1))
+            parts = [*[choice] * several_choices, *[variant] * (len(variants) > 1)]
+            name = os.path.join(*parts)
             folder = os.path.join(config.output, name)
             if fold is not None:
                 work.take_fold(fold)
-            try:
-                with locked(folder):
-                    results = work.run(folder, choice, seed)
-            except ValueError as error:
-                if len(choices) == 1 or "layers, but the encoder has" not in str(error):
-                    raise
-                print(f"{choice}: left out; {error}", file=sys.stderr)
-                break
+            with locked(folder):
+                results = work.run(folder, choice, seed)
             rows.setdefault(choice, []).append(results["metrics"])
             value = results["metrics"][work.metric]
             if best is None or value > best[0]:
                 best = (value, name, results, fold)
-    found = {"best": best[1], "metric": work.metric, "runs": rows_as_json(rows)}
+    runs = {choice or "fine-tuned": metrics for choice, metrics in rows.items()}
+    found = {"best": best[1], "metric": work.metric, "runs": runs}
     if config.folds:
         found["out_of_fold"] = _keep_out_of_fold(config, work)
         work.take_fold(
@@ -56,9 +49,24 @@ def run_all(config: Any, work: Any, choices: Sequence[str | None]) -> dict[str, 
     write_runs(config.output, found)
     folder = os.path.join(config.output, best[1])
     what = "fold" if config.folds else "dev"
-    print(f"\n{table(rows, work.metric, what)}\nbest: {folder}", flush=True)
+    print(f"\n{_table(rows, work.metric, what)}\nbest: {folder}", flush=True)
     more = {name: found[name] for name in ("runs", "out_of_fold") if name in found}
     return {**best[2], "folder": folder, **more}
+
+
+def _with_layers(work: Any, choices: Sequence[str]) -> list[str]:
+    """Return the choices of features that the model has the layers for; say which it has not."""
+    found, missing = [], None
+    for choice in choices:
+        try:
+            work.fitting.features(work.backbone, choice)
+            found.append(choice)
+        except ValueError as error:
+            missing = error
+            print(f"{choice}: left out; {error}", file=sys.stderr)
+    if not found:
+        raise missing
+    return found
 
 
 def _variants(config: Any) -> list[tuple[str, int | None, int]]:
@@ -86,3 +94,37 @@ def _keep_out_of_fold(config: Any, work: Any) -> dict[str, float]:
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     write_lines(os.path.join(config.output, OUT_OF_FOLD), lines)
     return score(work.spec, work.every, rows)
+
+
+def _table(rows: dict[str | None, list[dict[str, float]]], main: str, what: str = "dev") -> str:
+    """Return mean and standard deviation over seeds or folds, as text; `main` comes first."""
+    names = sorted(next(iter(rows.values()))[0], key=lambda name: name != main)
+    names = [
+        name for name in names if not name.endswith("_thresh") and ("/" not in name or name == main)
+    ]
+    lines = [f"{what:18s}" + "".join(f"{name:>20s}" for name in names)]
+    for choice, metrics in rows.items():
+        cells = [_mean_and_deviation([m[name] for m in metrics]) for name in names]
+        lines.append(f"{choice or 'fine-tuned':18s}" + "".join(f"{cell:>20s}" for cell in cells))
+    return "\n".join(lines)
+
+
+def _mean_and_deviation(values: list[float]) -> str:
+    """Return of one value the value, of several mean and standard deviation (of a sample)."""
+    if len(values) == 1:
+        return f"{values[0]:.4f}"
+    return f"{statistics.mean(values):.4f} ± {statistics.stdev(values):.4f}"
+
+
+def trials_table(trials: list[dict[str, Any]], metric: str) -> str:
+    """Return the settings and the value of each trial of a search, the best marked by a star."""
+    names = list(trials[0]["settings"])
+    best = max(t["value"] for t in trials if t.get("value") is not None)
+    lines = [f"{'trial':10s}" + "".join(f"{name:>16s}" for name in [*names, metric])]
+    for trial in trials:
+        cells = [f"{trial['settings'][name]:.4g}" for name in names]
+        value = trial.get("value")
+        cells.append("failed" if value is None else f"{value:.4f}")
+        line = f"{trial['trial']:10s}" + "".join(f"{cell:>16s}" for cell in cells)
+        lines.append(line + " *" * (value == best))
+    return "\n".join(lines)

@@ -69,7 +69,7 @@ def card_of_task(run: TaskRun) -> Card:
     if not results:  # somebody's checkpoint
         name, licence = shown_name(run.path), licence_of(run.folder)
     published = config["backbone"].get("published") or {}
-    name = published.get("name", name) or _unnamed(title)
+    name = published.get("name", name) or f"{title}, whose name is not recorded"
     labels = ", ".join(spec.labels[:_MANY]) + (", ..." if len(spec.labels) > _MANY else "")
     return Card(
         f"{title[0].upper()}{title[1:]}, fine-tuned to {_DOES.get(spec.task, spec.task)}"
@@ -91,10 +91,6 @@ def card_of_task(run: TaskRun) -> Card:
 def _shown(metrics: dict[str, Any]) -> dict[str, float]:
     """Return the measures but for those of single labels."""
     return {k: v for k, v in metrics.items() if isinstance(v, float | int) and "/" not in k}
-
-
-def _unnamed(title: str) -> str:
-    return f"{title}, whose name is not recorded"
 
 
 def _data(recorded: dict[str, Any], names: dict[str, Any]) -> tuple[str, ...]:

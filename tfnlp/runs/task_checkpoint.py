@@ -45,9 +45,6 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
     Returns:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
-
-    Raises:
-        FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
     from tfnlp.convert.heads.tensors import assign_head
     from tfnlp.hub import TaskModel
@@ -109,13 +106,7 @@ def _with_rows(model: Any, rows: Any) -> Any:
 
 
 def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:
-    """Return a task's model for another number of texts or choices of an example.
-
-    Args:
-        task_model: The `TaskModel` of a checkpoint.
-        config: What `load_checkpoint` returned.
-        changes: `texts` or `choices`.
-    """
+    """Return a task's model for another number of texts or choices of an example."""
     import dataclasses
 
     from tfnlp.convert.pretrained import Pretrained
@@ -136,18 +127,7 @@ def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:
 def save_checkpoint(
     task_model: Any, config: dict[str, Any], path: str, directory: str, overwrite: bool
 ) -> None:
-    """Write a fine-tuned model as a folder that transformers reads.
-
-    Args:
-        task_model: A `TaskModel`.
-        config: Its run's.
-        path: Of the run, for messages.
-        directory: The folder to write.
-        overwrite: Replace an earlier one.
-
-    Raises:
-        ValueError: for a model that Hugging Face has no class for.
-    """
+    """Write a fine-tuned model as a folder that transformers reads."""
     from tfnlp.families import FAMILIES
 
     family, kept = FAMILIES[config["backbone"]["kind"]], config["backbone"]

@@ -28,11 +28,7 @@ def texts_of(spec: Any) -> int:
 
 
 def examples_of_texts(spec: Any, rows: Iterable[Sequence[str]]) -> list[Any]:
-    """Return unlabelled examples of rows of texts.
-
-    Raises:
-        ValueError: for a row of another number of texts than the task takes.
-    """
+    """Return unlabelled examples of rows of texts."""
     return [_example(spec, row, number) for number, row in enumerate(rows, 1)]
 
 
@@ -54,11 +50,7 @@ def _example(spec: Any, row: Sequence[str], number: int) -> Any:
 
 
 def _predicate(words: Sequence[str], predicate: str, number: int) -> int:
-    """Return the number of the word that a text says is the predicate.
-
-    Raises:
-        ValueError: if it is none of the words, or several of them.
-    """
+    """Return the number of the word that a text says is the predicate."""
     places = [place for place, word in enumerate(words) if word == predicate]
     if len(places) == 1:
         return places[0]

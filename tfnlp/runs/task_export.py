@@ -35,16 +35,7 @@ def export_task(
 
 
 def check_tags_alone(spec: Any, path: str, name: str) -> None:
-    """Check that a model gives each tag from its words alone.
-
-    Args:
-        spec: the run's `TaskSpec`.
-        path: of the run.
-        name: the argument that asks for a form without a predicate and without a CRF.
-
-    Raises:
-        ValueError: if it does not.
-    """
+    """Check that a model gives each tag from its words alone."""
     if spec.crf or spec.task == "roles":
         what = "a CRF over its tags" if spec.crf else "a predicate beside its words"
         raise ValueError(f"`{name}`: {path} has {what}, which only a SavedModel holds")

@@ -26,13 +26,8 @@ PREDICTIONS, PICTURE = "dev_predictions.jsonl", "space.png"
 SOFT_TARGETS = "soft_targets.npz"
 OF_SEVERAL = ("out_of_fold.jsonl", "study.json", "search.png")  # beside RUNS
 KEPT = ("vocab.txt", "vocab", WORDS, WEIGHTS, SAVED)  # from the start of a run to its end
-_HEAD = (
-    "dropout",
-    "units",
-    "lstm_layers",
-    "embedding_size",
-    "predicate_size",
-)  # of a network on features
+# Of a network on features.
+_HEAD = ("dropout", "units", "lstm_layers", "embedding_size", "predicate_size")
 
 
 def load_backbone(model: Any, output: str | None = None) -> Any:
@@ -42,9 +37,6 @@ def load_backbone(model: Any, output: str | None = None) -> Any:
         model: A `Pretrained`, a path or the name of a published model.
         output: The folder of runs that may have begun: a published model is then loaded at the
             commit or version that they began with.
-
-    Raises:
-        FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
     from tfnlp.families import FAMILIES
     from tfnlp.families.recognition import load_pretrained
@@ -100,13 +92,7 @@ def _lowercase(backbone: Any) -> bool | None:
 
 
 def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
-    """Write what a run needs of its backbone, but for the trained weights, into its folder.
-
-    Args:
-        backbone: A `Pretrained`.
-        folder: The run's.
-        features: The `features` of the `TaskModel`, or None.
-    """
+    """Write what a run needs of its backbone, but for the trained weights, into its folder."""
     if backbone.saved:
         if not os.path.isdir(os.path.join(folder, SAVED)):
             with written_whole(os.path.join(folder, SAVED)) as partial:
@@ -168,9 +154,6 @@ def make_task_model(
         words: The words that the task has embeddings for, or None.
         dtype: A Keras dtype policy for what is fine-tuned.
         pack: Whether it is trained on packed rows.
-
-    Raises:
-        ValueError: for a task that the backbone can't have.
     """
     from tfnlp import models
     from tfnlp.families.adaptation import adaptation_of
@@ -219,12 +202,7 @@ def is_task(folder: str) -> bool:
 
 
 def check_task(folder: str, run: dict[str, Any]) -> None:
-    """Check that a model can be made of a run's config, and no larger one than its files can fill.
-
-    Raises:
-        FileNotFoundError: if the run has no checkpoint yet.
-        ValueError: one line that names the file and what is wrong in it.
-    """
+    """Check that a run's config is of a model, and of no larger one than its files can fill."""
     from tfnlp import models
     from tfnlp.families import FAMILIES
     from tfnlp.families.adaptation import adaptation_of
@@ -270,9 +248,6 @@ def load_task(
     Returns:
         `(TaskModel, config, History, results, folder of the run)`; of a checkpoint of Hugging Face
         without `History` and results.
-
-    Raises:
-        FileNotFoundError, ValueError: one line that says what is missing or wrong.
     """
     from tfnlp.convert.peft import is_adapter
     from tfnlp.families import FAMILIES

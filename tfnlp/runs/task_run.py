@@ -83,17 +83,13 @@ class TaskRun:
         with dtype_policy(self._dtype):
             self.task_model = refitted(self.task_model, self.config, **changes)
 
-    def _suit(self, counts: tuple[int, int]) -> None:
-        """Take the number of texts and choices from what is to be read, if it is not known."""
-        if self.config.get("open"):
-            if self.task_model.spec.reads_texts and counts[0] in (1, 2):
-                self.set_inputs(texts=counts[0])
-            if self.task == "choose" and counts[1] >= 2:
-                self.set_inputs(choices=counts[1])
-
     def suit_texts(self, count: int) -> None:
         """Take the number of texts or choices from a row of texts, if it is not known."""
-        self._suit((count, count - 1))
+        if self.config.get("open"):
+            if self.task_model.spec.reads_texts and count in (1, 2):
+                self.set_inputs(texts=count)
+            if self.task == "choose" and count > 2:
+                self.set_inputs(choices=count - 1)
 
     def read(self, source: Any, config: Any, name: str, labelled: bool = True) -> list[Any]:
         """Return the examples of files or Python objects.
@@ -107,8 +103,7 @@ class TaskRun:
         columns = self.with_columns(config)
         examples = read_examples(self.task, source, columns, name, labelled=labelled)
         if examples and (self.task_model.spec.reads_texts or self.task == "choose"):
-            first = examples[0]
-            self._suit((len(first.segments), len(first.choices or ())))
+            self.suit_texts(len(examples[0].segments) + len(examples[0].choices))
         return examples
 
     def predict(self, rows: Any, **settings: Any) -> list[dict[str, Any]]:
@@ -259,7 +254,7 @@ class TaskRun:
             "weights": self.task_model.model.count_params(),
             "features": run["features"] or "none: fine-tuned as a whole",
             **learnt,
-            "measured on": _source(config.data, len(examples)),
+            "measured on": f"{shown_source(config.data)}: {len(examples):,} examples",
             **{name: training[name] for name in names if name in training},
         }
         return write_report(
@@ -352,11 +347,7 @@ class TaskRun:
             return export_task(self, os.fspath(directory), overwrite, **given)
 
     def _with_adapters(self) -> "TaskRun":
-        """Return this run with its low-rank updates apart from their matrices.
-
-        Raises:
-            ValueError: if it has none.
-        """
+        """Return this run with its low-rank updates apart from their matrices."""
         from tfnlp.families.adaptation import adaptation_of
 
         if adaptation_of(self.config).low_rank is None:
@@ -383,10 +374,3 @@ def _is_texts(spec: Any, row: Any) -> bool:
         and len(row) == texts_of(spec)
         and all(isinstance(text, str) for text in row)
     )
-
-
-def _source(data: Any, count: int) -> str:
-    paths = [data] if isinstance(data, str | os.PathLike) else data
-    if isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths):
-        return ", ".join(map(os.fspath, paths))
-    return f"{count:,} rows"

@@ -16,11 +16,7 @@ from tfnlp.runs.task_folder import SOFT_TARGETS
 
 
 def check_teacher(config: FinetuneConfig) -> None:
-    """Check the arguments about the teacher.
-
-    Raises:
-        ValueError: if they contradict each other.
-    """
+    """Check the arguments about the teacher."""
     check_without_teacher(config, ("distillation_weight", "temperature", "unlabelled"))
     path = getattr(config.teacher, "path", config.teacher)
     if path is not None and same_folder(path, config.output):
@@ -30,18 +26,9 @@ def check_teacher(config: FinetuneConfig) -> None:
 class Teaching:
     """A teacher, and the examples that its student learns from.
 
-    Args:
-        config: Checked.
-        spec: The student's `TaskSpec`, of its own examples.
-        train: The examples with labels.
-
     Attributes:
         spec: The student's, with the labels of the teacher.
         examples: Those with labels and then those without, which have some label in its place.
-
-    Raises:
-        FileNotFoundError, ValueError: for a teacher that can't be loaded, or that was fine-tuned on
-            another task or with other labels.
     """
 
     def __init__(self, config: FinetuneConfig, spec: Any, train: list[Any]) -> None:
@@ -66,18 +53,10 @@ class Teaching:
                 f"`teacher` {teacher.path} was fine-tuned on {theirs.task}; give a run of "
                 f"`tfnlp finetune {spec.task}`"
             )
-        if spec.task == "labels":
-            raise ValueError(
-                "`teacher` can't be given with labels, whose probabilities are not of one "
-                "distribution; leave it out"
-            )
-        if spec.task == "roles":
-            raise ValueError("`teacher` can't be given with roles; leave it out")
-        if spec.crf or theirs.crf:
-            raise ValueError(
-                "`teacher` can't be given with `crf`, nor be a run with it: a CRF has "
-                "probabilities of sequences of tags; leave it out"
-            )
+        crf = spec.crf or theirs.crf
+        if spec.task in ("labels", "roles") or crf:  # whose outputs are not one distribution each
+            what = "`crf`, nor be a run with it" if crf else spec.task
+            raise ValueError(f"`teacher` can't be given with {what}; leave it out")
         for name in ("texts", "choices"):
             mine = getattr(spec, name)
             if teacher.config.get("open"):
@@ -129,10 +108,6 @@ class Teaching:
         Args:
             folder: The run's.
             encoded: The examples as the student reads them.
-
-        Raises:
-            ValueError: for spans, if the teacher reads other windows; for a damaged file.
-            OSError: if the file can't be written.
         """
         from tfnlp.tasks.soft_targets import soft_columns
 
@@ -191,11 +166,7 @@ def _with_some_label(spec: Any, example: Any) -> Any:
 
 
 def _read(path: str) -> dict[str, np.ndarray]:
-    """Return the arrays of a file.
-
-    Raises:
-        ValueError: for a damaged one.
-    """
+    """Return the arrays of a file."""
     try:
         with np.load(path, allow_pickle=False) as found:
             return dict(found)  # a ZIP archive, which has checksums
