@@ -135,11 +135,7 @@ class Config:
         return copy
 
     def check(self) -> None:
-        """Check types, choices and limits of all fields.
-
-        Raises:
-            ValueError: one line with the argument's name in backticks.
-        """
+        """Check types, choices and limits of all fields."""
         hints = typing.get_type_hints(type(self))
         for field in dataclasses.fields(self):
             check_value(field.name, getattr(self, field.name), hints[field.name], field.metadata)
@@ -154,11 +150,7 @@ class Config:
 
 
 def _expanded(value: Any, field: dataclasses.Field) -> Any:
-    """Return the value of an argument with the home folder in place of `~` in paths.
-
-    Raises:
-        ValueError: for `-` in place of a file.
-    """
+    """Return the value of an argument with the home folder in place of `~` in paths."""
     if field.metadata["metavar"] not in ("DIR", "FILE", "PNG"):
         return value
     if isinstance(value, list):  # of paths; plain strings in it may be texts
@@ -192,11 +184,7 @@ def element_type(hint: Any) -> tuple[type, bool, bool]:
 
 
 def check_value(name: str, value: Any, hint: Any, metadata: Mapping[str, Any]) -> None:
-    """Check one value against the type of its field, its choices and its limits.
-
-    Raises:
-        ValueError: one line with the argument's name in backticks.
-    """
+    """Check one value against the type of its field, its choices and its limits."""
     kind, many, optional = element_type(hint)
     if value is None and optional:
         return

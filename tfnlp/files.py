@@ -63,9 +63,6 @@ def named_errors(path: str | os.PathLike[str], written: str) -> Iterator[None]:
     Args:
         path: what the error names.
         written: the file or folder that the block writes, such as a temporary one.
-
-    Raises:
-        WriteError: if the block fails to write; other errors are not changed.
     """
     try:
         yield
@@ -76,11 +73,7 @@ def named_errors(path: str | os.PathLike[str], written: str) -> Iterator[None]:
 
 
 def check_space(path: str, size: int) -> None:
-    """Write an empty file at `path` if there is space for `size` bytes.
-
-    Raises:
-        OSError: if there is none.
-    """
+    """Write an empty file at `path` if there is space for `size` bytes."""
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, size)
         file.truncate(0)

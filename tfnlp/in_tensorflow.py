@@ -42,10 +42,6 @@ def in_tensorflow(
         method: name of the method.
         *arguments, **settings: of the method; pickle must take them, and tensors come back as
             arrays.
-
-    Raises:
-        ValueError: for a model that was loaded from nowhere, and arguments that can't be sent.
-        RuntimeError: if the process ended without an answer.
     """
     if path is None:
         raise ValueError(
@@ -59,11 +55,7 @@ def in_tensorflow(
 
 
 def export_in_tensorflow(model: Any, directory: str, **settings: Any) -> Any:
-    """Return what `tfnlp.export` of a plain Keras model gives in TensorFlow.
-
-    Raises:
-        ValueError: if the model can't be saved, or loaded without the code that made it.
-    """
+    """Return what `tfnlp.export` of a plain Keras model gives in TensorFlow."""
     request = {"path": None, "method": "export", "arguments": (directory,), "settings": settings}
     with tempfile.TemporaryDirectory() as folder:
         model.save(os.path.join(folder, "model.keras"))

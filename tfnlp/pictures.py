@@ -213,9 +213,6 @@ def subplots(*counts: int, figsize: tuple[float, float], **settings: Any) -> tup
         counts: Rows and columns; none: one of each.
         figsize: Width and height, inches.
         settings: Others of `Figure.subplots`.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
     """
     figure = matplotlib_module("matplotlib.figure").Figure(figsize=figsize, layout="constrained")
     matplotlib_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
@@ -223,11 +220,7 @@ def subplots(*counts: int, figsize: tuple[float, float], **settings: Any) -> tup
 
 
 def matplotlib_module(name: str = "matplotlib") -> ModuleType:
-    """Return a module of matplotlib.
-
-    Raises:
-        ImportError: if matplotlib is not installed.
-    """
+    """Return a module of matplotlib."""
     return needed(name, "matplotlib", "pictures", "a picture")
 
 

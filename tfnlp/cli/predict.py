@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     prediction = _predictions()[options.kind]
     if not config.text and not sys.stdin.isatty() and prediction.reads_stdin(config):
         config = config.replace(text=prediction.stdin_texts(sys.stdin))
-    prediction.check(config)
+    prediction.check_given(config)
     if is_task(config.model):
         raise ValueError(
             f"{config.model} is fine-tuned already; use `tfnlp predict {_TASK}`, or give the "

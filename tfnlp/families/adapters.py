@@ -9,16 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def merged_checkpoint(folder: str) -> Iterator[str]:
-    """Yield the folder of the checkpoint that adapters and their model make together.
-
-    Args:
-        folder: The adapters'. The model is a folder of Hugging Face or a published name.
-
-    Raises:
-        FileNotFoundError: if there is no such model.
-        ValueError: for adapters that can't be read, or that belong to another model.
-        OSError: if the model can't be downloaded, or the checkpoint can't be written.
-    """
+    """Yield the folder of the checkpoint that adapters and their model make together."""
     from tfnlp.convert.peft import base_of, write_merged
     from tfnlp.families.published import opened
 

@@ -1,45 +1,57 @@
 """BERT (Devlin et al. 2019) as a family."""
 
 import dataclasses
+import functools
+import sys
 from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import defaults, encoders
-from tfnlp.families.bert_text import BERT_TEXT
-from tfnlp.families.config import (
-    CHANGED_SIZES,
-    PACK_PAIRS,
-    MaskedTextConfig,
-    PackConfig,
-    PositionConfig,
-    StartConfig,
-    TrainingConfig,
-)
-from tfnlp.families.examples_config import BertExamplesConfig
-from tfnlp.families.family import Examples
-from tfnlp.families.masks import BERT_PREDICTION
-from tfnlp.families.plans import BERT_PLAN
+from tfnlp.families.config import CHANGED_SIZES, PACK_PAIRS, CasedEncoderConfig
+from tfnlp.families.masked_text import MaskedText, head_arguments
+from tfnlp.families.masks import mask_prediction
+from tfnlp.families.plans import masked_plan
+from tfnlp.families.subwords import WORDPIECE
 
 SIZES = {
     name: f"BERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base", "large")
 }
+_MOSTLY_RANDOM = 0.75  # share of random pairs; half are random where documents have sentences
+
+
+def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
+    """Return the arguments of `bert_pretrainer`.
+
+    The next-sentence head is trained on only where there are next sentences: a text of one line a
+    document makes random pairs alone, and the head would learn to call all pairs random.
+    """
+    heads = head_arguments(config, before, batches, "next_sentence")
+    if before is not None and heads["next_sentence"] and batches.random_share > _MOSTLY_RANDOM:
+        heads["next_sentence"] = False
+        print("next sentences are left out: documents of one sentence have none", file=sys.stderr)
+    return heads
+
+
+BERT_TEXT = MaskedText(
+    title="BERT",
+    subwords=WORDPIECE,
+    second="random",
+    sizes=functools.partial(encoders.encoder_sizes, "bert"),
+    heads=_heads,
+    copied=("masked_lm_head", "masked_lm_bias", "next_sentence_head"),
+)
 
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    epochs=None, pack={"help": PACK_PAIRS},
-    steps={"help": "updates (default: 10000, or those of the epochs)"},
-    batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
-    weight_decay=0.01, clip_norm=1.0,
+    pack={"help": PACK_PAIRS}, optimizer="bert_adamw", warmup=0.1, weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
-class BertConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
-    """Masked LM and next sentence; for small models on one machine.
+class BertConfig(CasedEncoderConfig):
+    """Masked LM and next sentence.
 
     The paper: batches of 256, 1e-4 at its peak, 10,000 of 1,000,000 steps of warm-up (A.2).
     """
 
-    default_steps = 10_000
-    cased: bool = option(False, "keep case and accents", group="text")
     size: str = option("tiny", "published size", choices=tuple(SIZES), group="model")
 
 
@@ -107,11 +119,6 @@ BERT = encoders.encoder_family(
     recognise=recognise,
     checkpoints="bert_config.json or config.json beside the weights of Google or Hugging Face",
     fitting=encoders.encoder_fitting("bert"),
-    examples=Examples(
-        "sentence pairs; masks are drawn when they are read",
-        BertExamplesConfig,
-        BERT_TEXT.examples,
-    ),
-    plan=BERT_PLAN,
-    prediction=BERT_PREDICTION,
+    plan=masked_plan("bert", SIZES, vocab_size=30522, label="next_sentence_labels"),
+    prediction=mask_prediction("bert", "a BERT", "[MASK]", pairs=True),
 )  # fmt: skip

@@ -36,9 +36,6 @@ def section(
         where: The section, such as "arguments" or "backbone.arguments".
         function: What the section is the arguments of.
         left_out: Parameters that a run does not state.
-
-    Raises:
-        ValueError: one line that names the file, the argument and what is wrong.
     """
     path, given = config_path(directory), find(directory, run, where)
     if not isinstance(given, dict):
@@ -62,12 +59,7 @@ def section(
 
 
 def check_size(directory: str, numbers: int) -> None:
-    """Check that the files of a run can fill a model of so many numbers.
-
-    Raises:
-        FileNotFoundError: if the run has no checkpoint yet.
-        ValueError: if the files are too small.
-    """
+    """Check that the files of a run can fill a model of so many numbers."""
     if not os.path.isdir(os.path.join(directory, "checkpoints")):
         raise FileNotFoundError(f"{directory} holds no checkpoint; train before you use the run")
     held = sum(
@@ -83,11 +75,7 @@ def check_size(directory: str, numbers: int) -> None:
 
 
 def count_weights(directory: str, build: Callable[..., Any], arguments: dict[str, Any]) -> int:
-    """Return how many weights a model of these arguments has, without making it.
-
-    Raises:
-        ValueError: if no such model can be made.
-    """
+    """Return how many weights a model of these arguments has, without making it."""
     from tfnlp.models import shapes
 
     try:
@@ -100,11 +88,7 @@ def count_weights(directory: str, build: Callable[..., Any], arguments: dict[str
 
 
 def find(directory: str, run: dict[str, Any], where: str) -> Any:
-    """Return the value at a place such as "text.lowercase".
-
-    Raises:
-        ValueError: if it is not there.
-    """
+    """Return the value at a place such as "text.lowercase"."""
     value = run
     for key in where.split("."):
         if not isinstance(value, dict) or key not in value:
@@ -114,11 +98,7 @@ def find(directory: str, run: dict[str, Any], where: str) -> Any:
 
 
 def stated(directory: str, run: dict[str, Any], where: str, choices: Collection[Any]) -> Any:
-    """Return the value at a place, which must be one of `choices`.
-
-    Raises:
-        ValueError: if it is another.
-    """
+    """Return the value at a place, which must be one of `choices`."""
     value = find(directory, run, where)
     for choice in choices:
         if type(value) is type(choice) and value == choice:

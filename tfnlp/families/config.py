@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from tfnlp.configs import Config, option
+from tfnlp.configs import Config, option, redefine
 from tfnlp.families.precision import PrecisionConfig
 
 LAYOUTS = ("auto", "lines", "prose", "words")
@@ -281,15 +281,29 @@ class PositionConfig(TransformerConfig):
     )  # fmt: skip
 
 
+@dataclasses.dataclass(kw_only=True)
+@redefine(
+    epochs=None, steps={"help": "updates (default: 10000, or those of the epochs)"},
+    learning_rate=5e-4,
+)  # fmt: skip
+class EncoderConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
+    """The pretraining of BERT and the encoders after it; for small models on one machine."""
+
+    default_steps = 10_000
+
+
+@dataclasses.dataclass(kw_only=True)
+class CasedEncoderConfig(EncoderConfig):
+    """The same, of a vocabulary with or without case."""
+
+    cased: bool = option(False, "keep case and accents", group="text")
+
+
 CHANGED_SIZES = ("num_layers", "hidden_size", "num_heads", "intermediate_size")
 
 
 def transformer_sizes(config: TransformerConfig, published: dict[str, Any]) -> dict[str, Any]:
-    """Return the published sizes with what the config changes of them.
-
-    Raises:
-        ValueError: if the width is not a multiple of the heads.
-    """
+    """Return the published sizes with what the config changes of them."""
     sizes = dict(published)
     sizes.update({n: getattr(config, n) for n in CHANGED_SIZES if getattr(config, n) is not None})
     if config.hidden_size and not config.intermediate_size:
@@ -303,11 +317,7 @@ def transformer_sizes(config: TransformerConfig, published: dict[str, Any]) -> d
 
 
 def check_length(config: SubwordTextConfig, positions: int) -> None:
-    """Check that the training sequences are no longer than the model reads.
-
-    Raises:
-        ValueError: if they are.
-    """
+    """Check that the training sequences are no longer than the model reads."""
     if config.seq_length > positions:
         raise ValueError(
             f"`seq_length` {config.seq_length} is longer than the model's {positions} positions; "
@@ -315,12 +325,35 @@ def check_length(config: SubwordTextConfig, positions: int) -> None:
         )
 
 
-def refuse_with_start(config: Any, names: tuple[str, ...], why: str) -> None:
-    """Refuse arguments that follow from the model to go on from.
+def model_to_go_on_from(
+    config: StartConfig, family: str, fixed: tuple[str, ...], vocabulary: tuple[str, ...] = ()
+) -> Any:
+    """Return the model of a family that `config.start` names, or None.
 
-    Raises:
-        ValueError: for an argument that was given all the same.
+    Args:
+        config: With `output`.
+        family: The name.
+        fixed: Arguments that follow from the model.
+        vocabulary: Arguments that follow from its vocabulary.
     """
+    from tfnlp.families import FAMILIES
+    from tfnlp.families.preparation import same_folder
+    from tfnlp.families.recognition import load_pretrained
+
+    if config.start is None:
+        return None
+    if same_folder(config.start, config.output):
+        raise ValueError(
+            f"`start` and `output` are the same folder, {config.output}; give a new `output`, or "
+            "leave `start` out to resume the run"
+        )
+    refuse_with_start(config, fixed, "can't be changed with `start`")
+    refuse_with_start(config, vocabulary, "can't be given with `start`, which has a vocabulary")
+    return load_pretrained(config.start, family=FAMILIES[family])
+
+
+def refuse_with_start(config: Any, names: tuple[str, ...], why: str) -> None:
+    """Refuse arguments that follow from the model to go on from."""
     for name in names:
         value = getattr(config, name)
         if name in config.given and value is not None and value is not False:

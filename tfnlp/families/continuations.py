@@ -27,18 +27,12 @@ class PredictGPT(ModelConfig):
 
 
 def check_prompts(config: PredictGPT) -> None:
-    """Check arguments before the model is loaded.
-
-    Raises:
-        ValueError: for arguments out of range or that contradict each other.
-    """
+    """Check arguments before the model is loaded."""
     from tfnlp.hub.modules.text_generation import check_sampling
 
     check_sampling(config.temperature, config.top_k, config.top_p)
     if config.beams and config.samples > 1:
         raise ValueError("`samples` draws, `beams` does not; give one of them")
-    if not config.text:
-        raise ValueError("no text: give prompts as arguments or on standard input")
 
 
 def predict(loaded: Any, config: PredictGPT) -> list[list[str]]:

@@ -67,11 +67,7 @@ def _vocabulary(config: CountedTextConfig, documents: Documents) -> list[str]:
 
 
 def read_words(path: str) -> list[str]:
-    """Return the words of a run, or of any file with one word a line.
-
-    Raises:
-        ValueError: for an empty file, or a line that is not one word.
-    """
+    """Return the words of a run, or of any file with one word a line."""
     from tfnlp.text.lines import read_lines, shown
 
     words = read_lines(path, "vocabulary file")

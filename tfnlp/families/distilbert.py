@@ -6,19 +6,9 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import defaults, distillation, encoders, fitting
-from tfnlp.families.config import (
-    CHANGED_SIZES,
-    MaskedTextConfig,
-    PackConfig,
-    PositionConfig,
-    StartConfig,
-    TrainingConfig,
-    transformer_sizes,
-)
+from tfnlp.families.config import CHANGED_SIZES, CasedEncoderConfig, transformer_sizes
 from tfnlp.families.distillation import DISTILBERT_TEXT
-from tfnlp.families.examples_config import ExamplesConfig
-from tfnlp.families.family import Examples
-from tfnlp.families.masks import PredictBert, mask_prediction
+from tfnlp.families.masks import mask_prediction
 from tfnlp.families.plans import masked_plan
 
 SIZES = {name: f"DISTILBERT_{name.upper()}" for name in ("tiny", "mini", "small", "medium", "base")}
@@ -26,19 +16,14 @@ SIZES = {name: f"DISTILBERT_{name.upper()}" for name in ("tiny", "mini", "small"
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    epochs=None,
-    steps={"help": "updates (default: 10000, or those of the epochs)"},
-    batch_size=32, learning_rate=5e-4, warmup=0.05, schedule="linear", optimizer="adamw",
-    weight_decay=0.0, clip_norm=5.0,
+    optimizer="adamw", warmup=0.05, weight_decay=0.0, clip_norm=5.0,
 )  # fmt: skip
-class DistilBertConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
+class DistilBertConfig(CasedEncoderConfig):
     """Masked LM on windows of sentences and, with a teacher, what that says of the same tokens.
 
     Rate, warm-up, decay and clipping are those of the released code; its batches have 250 rows.
     """
 
-    default_steps = 10_000
-    cased: bool = option(False, "keep case and accents", group="text")
     size: str = option(
         "tiny", "published size base, or smaller; a teacher gives its widths and half its layers, "
         "unless this is given",
@@ -99,19 +84,6 @@ def settle(config: DistilBertConfig, before: Any) -> DistilBertConfig:
     return config.replace(**{name: sizes[name] for name in CHANGED_SIZES})
 
 
-@dataclasses.dataclass(kw_only=True)
-class DistilBertExamplesConfig(ExamplesConfig):
-    """Windows of sentences; masks are drawn when they are read."""
-
-    cased: bool = option(False, "keep case and accents", group="text")
-
-
-@dataclasses.dataclass(kw_only=True)
-@redefine(pair={"hidden": True})
-class PredictDistilBert(PredictBert):
-    """Arguments of `tfnlp predict distilbert`."""
-
-
 DISTILBERT = encoders.encoder_family(
     "distilbert",
     DISTILBERT_TEXT,
@@ -122,18 +94,10 @@ DISTILBERT = encoders.encoder_family(
     start=start,
     settle=settle,
     prepare=distillation.prepare,
-    checkpoints="config.json beside Hugging Face's weights of a DistilBERT",
     fitting=encoders.encoder_fitting(
         "distilbert",
         fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="relu", drop_first=False),
     ),
-    examples=Examples(
-        "windows of sentences; masks are drawn when they are read",
-        DistilBertExamplesConfig,
-        DISTILBERT_TEXT.examples,
-    ),
     plan=masked_plan("distilbert", SIZES, vocab_size=30522),
-    prediction=mask_prediction(
-        "distilbert", "Fill in [MASK] with a DistilBERT.", PredictDistilBert, "[MASK]"
-    ),
+    prediction=mask_prediction("distilbert", "a DistilBERT", "[MASK]", pairs=False),
 )  # fmt: skip

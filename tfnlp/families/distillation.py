@@ -20,11 +20,7 @@ OF_TEACHER = (
 
 
 def check_teacher(config: Any) -> None:
-    """Check the arguments about the teacher.
-
-    Raises:
-        ValueError: if they contradict each other.
-    """
+    """Check the arguments about the teacher."""
     check_without_teacher(config, OF_TEACHER)
     if config.teacher is None:
         return
@@ -41,22 +37,14 @@ def check_teacher(config: Any) -> None:
 
 
 def check_without_teacher(config: Any, names: Iterable[str]) -> None:
-    """Check that without a teacher no argument is given that says what is learnt from one.
-
-    Raises:
-        ValueError: names the first that is.
-    """
+    """Check that without a teacher no argument is given that says what is learnt from one."""
     for name in names:
         if config.teacher is None and name in config.given and getattr(config, name) is not False:
             raise ValueError(f"`{name}` is about what is learnt from a `teacher`; give one")
 
 
 def load_teacher(config: Any) -> Any:
-    """Return the `Pretrained` that `config.teacher` names.
-
-    Raises:
-        ValueError: if a student can't learn from it.
-    """
+    """Return the `Pretrained` that `config.teacher` names."""
     from tfnlp.families.recognition import load_pretrained
     from tfnlp.text import WordPieceTokenizer
 
@@ -94,13 +82,7 @@ def student_sizes(config: Any, published: dict[str, Any], teacher: Any) -> dict[
 
 
 def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
-    """Return what DistilBERT's pretraining needs: masked windows and, with a teacher, its losses.
-
-    Args:
-        config: A `DistilBertConfig`.
-        before: The `Pretrained` to go on from; without one the teacher; or None.
-        strategy: The devices.
-    """
+    """Return what pretraining needs: masked windows and, with a teacher, its losses."""
     if config.teacher is None:
         return DISTILBERT_TEXT.prepare(config, before, strategy)
     if config.pack:

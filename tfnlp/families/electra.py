@@ -7,39 +7,30 @@ from typing import Any
 
 from tfnlp.configs import option, redefine
 from tfnlp.families import encoders, fitting
-from tfnlp.families.config import (
-    PACK_PAIRS,
-    MaskedTextConfig,
-    PackConfig,
-    PositionConfig,
-    StartConfig,
-    TrainingConfig,
-    refuse_with_start,
-)
-from tfnlp.families.electra_text import ELECTRA_TEXT, SIZES, objective, prepare
-from tfnlp.families.examples_config import BertExamplesConfig
-from tfnlp.families.family import Examples, Measured
+from tfnlp.families.config import PACK_PAIRS, CasedEncoderConfig, refuse_with_start
+from tfnlp.families.family import Measured
+from tfnlp.families.masked_text import MaskedText
 from tfnlp.families.plans import masked_plan
+from tfnlp.families.preparation import Preparation
 from tfnlp.families.replaced import ELECTRA_PREDICTION
+from tfnlp.families.subwords import WORDPIECE
 from tfnlp.families.use_config import EvaluateConfig, ExportConfig
+
+SIZES = {name: f"ELECTRA_{name.upper()}" for name in ("tiny", "mini", "small", "base", "large")}
+GENERATOR_SIZES = {"base": 1 / 3}  # of other sizes 1/4: the paper, table 6
 
 
 @dataclasses.dataclass(kw_only=True)
 @redefine(
-    epochs=None, pack={"help": PACK_PAIRS},
-    steps={"help": "updates (default: 10000, or those of the epochs)"},
-    batch_size=32, learning_rate=5e-4, warmup=0.1, schedule="linear", optimizer="bert_adamw",
-    weight_decay=0.01, clip_norm=1.0,
+    pack={"help": PACK_PAIRS}, optimizer="bert_adamw", warmup=0.1, weight_decay=0.01, clip_norm=1.0,
 )  # fmt: skip
-class ElectraConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, MaskedTextConfig):
+class ElectraConfig(CasedEncoderConfig):
     """A generator that fills masks and a discriminator that tells its tokens from the text's.
 
     Rate, decay and clipping are those of the released code for the small size, which has batches
     of 128 and 10,000 of 1,000,000 steps of warm-up.
     """
 
-    default_steps = 10_000
-    cased: bool = option(False, "keep case and accents", group="text")
     size: str = option(
         "tiny", "size (small, base and large: the published ones)", choices=tuple(SIZES),
         group="model",
@@ -54,12 +45,51 @@ class ElectraConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, Mas
     )  # fmt: skip
 
 
-def start(config: ElectraConfig) -> Any:
-    """Return the ELECTRA that `config.start` names, or None.
+def _heads(config: Any, before: Any, batches: Any) -> dict[str, Any]:
+    """Return the arguments of `electra_pretrainer`."""
+    if before is None:
+        size = config.generator_size or GENERATOR_SIZES.get(config.size, 0.25)
+        return {"generator_size": size, "initializer_range": config.initializer_range}
+    block = before.encoder.get_layer("layer_0")
+    smaller = before.pretrainer.get_layer("generator_layer_0")
+    widths = [one.output_norm.gamma.shape[0] for one in (smaller, block)]
+    return {
+        "generator_size": widths[0] / widths[1],
+        "initializer_range": before.encoder.get_layer("token_embedding").initializer.stddev,
+    }
 
-    Raises:
-        ValueError: if training can't go on from it, or arguments contradict it.
-    """
+
+def _copy_weights(before: Any, encoder: Any, pretrainer: Any) -> None:
+    old = {variable.path: variable for variable in before.pretrainer.trainable_variables}
+    for variable in pretrainer.trainable_variables:
+        variable.assign(old[variable.path])
+
+
+def objective(pretrainer: Any, weight: float) -> Any:
+    """Return the task of generator and discriminator."""
+    from tfnlp.tasks import ElectraPretraining
+
+    return ElectraPretraining(pretrainer, weight)
+
+
+ELECTRA_TEXT = MaskedText(
+    title="ELECTRA",
+    subwords=WORDPIECE,
+    second="following",
+    sizes=functools.partial(encoders.encoder_sizes, "electra"),
+    heads=_heads,
+    copy_weights=_copy_weights,
+)
+
+
+def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
+    """Return what ELECTRA's pretraining needs: masked pairs and both losses."""
+    task = functools.partial(objective, weight=config.discriminator_weight)
+    return dataclasses.replace(ELECTRA_TEXT, objective=task).prepare(config, before, strategy)
+
+
+def start(config: ElectraConfig) -> Any:
+    """Return the ELECTRA that `config.start` names, or None."""
     if config.start is not None:
         refuse_with_start(config, ("generator_size",), "can't be changed with `start`")
     before = encoders.start("electra", config)
@@ -78,11 +108,7 @@ def read(path: str, dtype: str | None = None) -> Any:
 
 
 def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
-    """Return losses and accuracies of the pretraining heads on held-out text.
-
-    Raises:
-        ValueError: for a discriminator without its generator; see `encoders.evaluate`.
-    """
+    """Return losses and accuracies of the pretraining heads on held-out text."""
     outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
     if "discriminator_logits" in outputs and "mlm_logits" not in outputs:
         raise ValueError(
@@ -136,18 +162,12 @@ ELECTRA = encoders.encoder_family(
     start=start,
     prepare=prepare,
     read=read,
-    checkpoints="config.json beside Hugging Face's weights of an ELECTRA",
     evaluate=evaluate,
     export=export,
     exports=tuple(name for name in encoders.EXPORTS if name not in ("fill", "top")),
     fitting=encoders.encoder_fitting(
         "electra",
         fine_tuned=functools.partial(fitting.fine_tuned_encoder, hidden="gelu"),
-    ),
-    examples=Examples(
-        "pairs of following segments; masks are drawn when they are read",
-        BertExamplesConfig,
-        ELECTRA_TEXT.examples,
     ),
     plan=dataclasses.replace(_PLAN, task=functools.partial(_plan_task, _PLAN.task)),
     prediction=ELECTRA_PREDICTION,

@@ -13,16 +13,14 @@ from tfnlp.families.config import (
     StartConfig,
     TrainingConfig,
     WordTextConfig,
+    model_to_go_on_from,
     refuse_with_start,
 )
 from tfnlp.families.elmo_text import held_out_windows, perplexities, prepare, word_measures
 from tfnlp.families.family import Family, Fitting, Measured
 from tfnlp.families.neighbours import ELMO_PREDICTION
 from tfnlp.families.plans import ELMO_PLAN
-from tfnlp.families.preparation import (
-    same_folder,
-    tokenized,
-)
+from tfnlp.families.preparation import tokenized
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -81,29 +79,11 @@ class ElmoConfig(TrainingConfig, RematConfig, StartConfig, WordTextConfig):
 
 def start(config: ElmoConfig) -> Any:
     """Return the ELMo that `config.start` names, or None."""
-    from tfnlp.families.recognition import load_pretrained
-
-    if config.start is None:
-        return None
-    if same_folder(config.start, config.output):
-        raise ValueError(
-            f"`start` and `output` are the same folder, {config.output}; give a new `output`, or "
-            "leave `start` out to resume the run"
-        )
-    refuse_with_start(config, CHANGED_SIZES, "can't be changed with `start`")
-    before = load_pretrained(config.start, family=ELMO)
-    if before.words is not None:
+    before = model_to_go_on_from(config, "elmo", CHANGED_SIZES)
+    if before is not None and before.words is not None:
         why = f"can't be given with `start` {config.start}, which has a vocabulary"
         refuse_with_start(config, ("vocab", "max_vocab", "min_count"), why)
     return before
-
-
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return encoder and pretrainer with new weights."""
-    from tfnlp import models
-
-    encoder = models.elmo(**arguments, dtype=dtype)
-    return encoder, models.elmo_pretrainer(encoder, **heads)
 
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
@@ -116,7 +96,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     if not isinstance(reset, str):
         wrong(path, "training.reset", reset, "a word")
     heads = {**run["heads"], "resets": reset != "never"}
-    encoder, pretrainer = build(run["arguments"], heads, dtype)
+    encoder, pretrainer = ELMO.build(run["arguments"], heads, dtype)
     words = read_words(os.path.join(path, "vocab.txt"))
     return Pretrained(encoder, pretrainer, run["arguments"], words=words)
 
@@ -223,12 +203,6 @@ def export(loaded: Any, config: ExportConfig) -> dict[str, str]:
     return {"module": module}
 
 
-def _model_functions() -> tuple[Any, Any]:
-    from tfnlp import models
-
-    return models.elmo, models.elmo_pretrainer
-
-
 ELMO = Family(
     name="elmo",
     title="an ELMo",
@@ -236,13 +210,11 @@ ELMO = Family(
     config=ElmoConfig,
     sizes=SIZES,
     sections={
-        "arguments": (lambda: _model_functions()[0], frozenset({"name", "dtype"})),
-        "heads": (
-            lambda: _model_functions()[1], frozenset({"name", "encoder", "dropout", "resets"})
-        ),
+        "arguments": ("elmo", frozenset({"name", "dtype"})),
+        "heads": ("elmo_pretrainer", frozenset({"name", "encoder", "dropout", "resets"})),
     },
     start=start,
-    build=build,
+    pretrainer="elmo_pretrainer",
     row=("window", "num_layers", "units"),
     prepare=prepare,
     restore=restore,

@@ -6,21 +6,22 @@
 
 import functools
 import importlib
-import os
 from collections.abc import Callable
 from typing import Any
 
 from tfnlp.families import fitting
-from tfnlp.families.config import CHANGED_SIZES, refuse_with_start
-from tfnlp.families.family import Family, Fitting, Measured
-from tfnlp.families.masked_text import MaskedText, sizes_of_config
-from tfnlp.families.preparation import (
-    BPE_VOCABULARY,
-    SENTENCEPIECE_MODEL,
-    VOCABULARY,
-    same_folder,
+from tfnlp.families.config import CHANGED_SIZES, model_to_go_on_from
+from tfnlp.families.examples_config import (
+    CasedExamplesConfig,
+    ExamplesConfig,
+    PairExamplesConfig,
 )
+from tfnlp.families.family import Examples, Family, Fitting, Measured
+from tfnlp.families.masked_text import MaskedText, sizes_of_config
+from tfnlp.families.preparation import kept_vocabulary
+from tfnlp.families.saved import saved_pair
 from tfnlp.families.sentences import sentences_module, vector_graphs
+from tfnlp.families.subwords import WORDPIECE, Subwords
 from tfnlp.families.use_config import (
     EvaluateConfig,
     ExportConfig,
@@ -29,35 +30,41 @@ from tfnlp.families.use_config import (
     only_savedmodel,
 )
 
+_ROWS = {  # of examples, by `MaskedText.second`
+    None: "windows of sentences",
+    "random": "sentence pairs",
+    "swapped": "pairs of segments, half of them swapped",
+    "following": "pairs of following segments",
+}
 EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
 EXPORTS = (
     "seq_length", "format", "fill", "top", "weights", "litert", "onnx", "combined", "sentences",
     "pooling",
 )  # fmt: skip
-_VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
 
 
 def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
-    """Return the record of an encoder.
-
-    Args:
-        name: The family's.
-        text: What it is pretrained on.
-        own: Fields of `Family` that are not shared, or differ.
-    """
+    """Return the record of an encoder."""
+    if text.second is not None:
+        examples_config = PairExamplesConfig
+    else:
+        examples_config = CasedExamplesConfig if text.subwords.cased else ExamplesConfig
+    summary = f"{_ROWS[text.second]}; masks are drawn when they are read"
     shared = {
+        "checkpoints": f"config.json beside Hugging Face's weights of {own['title']}",
+        "examples": Examples(summary, examples_config, text.examples),
         "sections": {
-            "arguments": (lambda: _functions(name)[0], frozenset({"name", "dtype", "packed"})),
-            "heads": (lambda: _functions(name)[1], frozenset({"name", "encoder"})),
+            "arguments": (name, frozenset({"name", "dtype", "packed"})),
+            "heads": (f"{name}_pretrainer", frozenset({"name", "encoder"})),
         },
-        "build": functools.partial(build, name),
+        "pretrainer": f"{name}_pretrainer",
         "start": functools.partial(start, name),
         "row": ("seq_length", "num_layers", "hidden_size"),
         "prepare": text.prepare,
         "restore": restore,
-        "recognise": functools.partial(recognise, name),
+        "recognise": lambda folder, names, model_type: model_type == name,
         "read": functools.partial(read, name),
-        "saved": saved,
+        "saved": saved_pair,
         "saved_layout": "bert",
         "evaluate": functools.partial(evaluate, text.batches),
         "evaluation": EVALUATION,
@@ -69,31 +76,19 @@ def encoder_family(name: str, text: MaskedText, **own: Any) -> Family:
     return Family(name=name, **{**shared, **own})
 
 
-def encoder_fitting(name: str, **own: Any) -> Fitting:
-    """Return how an encoder is fine-tuned.
-
-    Args:
-        name: The family's.
-        own: Fields of `Fitting` that differ: those of a BERT, which has WordPieces.
-    """
+def encoder_fitting(name: str, subwords: Subwords = WORDPIECE, **own: Any) -> Fitting:
+    """Return how an encoder is fine-tuned."""
     shared = {
         "reader": fitting.bert_reader,
         "fine_tuned": fitting.fine_tuned_encoder,
         "packs": True,
         "features": fitting.encoder_features,
-        "keep_vocabulary": fitting.keep_wordpiece,
-        "restore_tokenizer": fitting.restore_wordpiece,
+        "keep_vocabulary": subwords.keep,
+        "restore_tokenizer": subwords.restore,
         "task_files": functools.partial(task_files, name),
         "write_tokenizer": functools.partial(write_tokenizer, name),
     }
     return Fitting(**{**shared, **own})
-
-
-def _functions(name: str) -> tuple[Callable, Callable]:
-    """Return the functions that make encoder and pretrainer, such as `bert, bert_pretrainer`."""
-    from tfnlp import models
-
-    return getattr(models, name), getattr(models, f"{name}_pretrainer")
 
 
 def _files(name: str) -> Any:
@@ -102,40 +97,13 @@ def _files(name: str) -> Any:
 
 
 def encoder_sizes(name: str, config: Any, before: Any) -> dict[str, Any]:
-    """Return the encoder's arguments: see `MaskedText.sizes`.
-
-    Args:
-        name: The family's.
-        config: With `size`, the name of a published size.
-        before: The `Pretrained` to go on from, or None.
-    """
+    """Return the encoder's arguments: see `MaskedText.sizes`."""
     from tfnlp import models
     from tfnlp.convert.encoders.config import config_of
 
     published = getattr(models, f"{name.upper()}_{config.size.upper()}")
     old = None if before is None else config_of(_files(name), before.encoder)
     return sizes_of_config(config, published, old)
-
-
-def build(
-    name: str, arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None
-) -> tuple[Any, Any]:
-    """Return encoder and pretrainer with new weights.
-
-    Args:
-        name: The family's.
-        arguments: Of the encoder.
-        heads: Of the pretrainer.
-        dtype: A Keras dtype policy, or None.
-    """
-    make_encoder, make_pretrainer = _functions(name)
-    encoder = make_encoder(**arguments, dtype=dtype)
-    return encoder, make_pretrainer(encoder, **heads)
-
-
-def recognise(name: str, folder: str, names: list[str], model_type: str | None) -> bool:
-    """Return whether a folder holds files of the family `name`: see `Family.recognise`."""
-    return model_type == name
 
 
 def read(name: str, path: str, dtype: str | None = None) -> Any:
@@ -146,34 +114,11 @@ def read(name: str, path: str, dtype: str | None = None) -> Any:
 
 
 def start(name: str, config: Any) -> Any:
-    """Return the model that `config.start` names, or None.
-
-    Args:
-        name: Of the family that it must be of.
-        config: With `start`, `output` and what contradicts a model to go on from.
-
-    Raises:
-        ValueError: if training can't go on from it, or arguments contradict it.
-    """
-    from tfnlp.families import FAMILIES
-    from tfnlp.families.recognition import load_pretrained
-
-    if config.start is None:
-        return None
-    if same_folder(config.start, config.output):
-        raise ValueError(
-            f"`output` {config.output} is the model that training starts from; give a new folder"
-        )
-    sizes = (*CHANGED_SIZES, "max_positions")
-    refuse_with_start(config, sizes, "can't be changed with `start`")
+    """Return the model of the family `name` that `config.start` names, or None."""
     words = tuple(name for name in ("vocab", "cased") if hasattr(config, name))
-    refuse_with_start(config, words, "can't be given with `start`, which has a vocabulary")
-    before, expected = load_pretrained(config.start), FAMILIES[name]
-    if before.family is not expected:
-        raise ValueError(
-            f"{config.start} is {before.family.title}; only {expected.title} fills masked words"
-        )
-    if before.pretrainer is None or "mlm_logits" not in before.pretrainer.output:
+    before = model_to_go_on_from(config, name, (*CHANGED_SIZES, "max_positions"), words)
+    heads = {} if before is None or before.pretrainer is None else before.pretrainer.output
+    if before is not None and "mlm_logits" not in heads:
         raise ValueError(f"{config.start} has no masked-LM head to go on with; give one that has")
     return before
 
@@ -188,13 +133,12 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     has_case = hasattr(family.config, "cased")
     lowercase = text_flag(path, run, "lowercase") if has_case else None
     encoder, pretrainer = family.build(run["arguments"], run["heads"], dtype)
-    kept = (os.path.join(path, name) for name in _VOCABULARIES)
     return Pretrained(
         encoder,
         pretrainer,
         run["arguments"],
         make_tokenizer=lambda: family.fitting.restore_tokenizer(path, lowercase),
-        vocabulary=next((name for name in kept if os.path.exists(name)), None),
+        vocabulary=kept_vocabulary(path),
         lowercase=lowercase,
     )
 
@@ -213,9 +157,6 @@ def evaluate(
         loaded: A `Pretrained`.
         config: What to measure on.
         objective: Function of the pretrainer to the task; None: `BertPretraining`.
-
-    Raises:
-        ValueError: for a model without these heads, or sequences that it can't read.
     """
     from tfnlp import training
     from tfnlp.data import TokenizedCorpus, masked_positions
@@ -250,13 +191,6 @@ def evaluate(
     return Measured(results, "\n".join(f"{n:28s}{value:.4f}" for n, value in results.items()))
 
 
-def saved(path: str) -> Any:
-    """Return the encoder and tokenizer of exported modules."""
-    from tfnlp.families.saved import saved_pair
-
-    return saved_pair(path)
-
-
 def vectors(loaded: Any) -> Callable[[list[str]], Any]:
     """Return the function of strings to the encoder's outputs that the exported pair would be."""
     from tfnlp.families.strings import string_vectors
@@ -273,16 +207,7 @@ def sentences(loaded: Any, settings: Any) -> Callable[[list[str]], Any]:
 
 
 def save(name: str, loaded: Any, config: ExportConfig) -> None:
-    """Write Hugging Face's files, or those of sentence-transformers: the encoder and its pooling.
-
-    Args:
-        name: The family's.
-        loaded: A `Pretrained`.
-        config: What to write.
-
-    Raises:
-        ValueError: for sentence-transformers without a tokenizer.
-    """
+    """Write Hugging Face's files, or the encoder and its pooling for sentence-transformers."""
     from tfnlp.convert.encoders.saving import save_encoder
 
     model, sentences = loaded.pretrainer or loaded.encoder, None
@@ -317,18 +242,13 @@ def export(
         save: Function of (loaded, config) that writes Hugging Face's files.
         loaded: A `Pretrained`.
         config: What to write.
-
-    Raises:
-        ValueError: for arguments that do not go together.
     """
     from tfnlp import hub
     from tfnlp.hub.modules.fill import export_fill
 
-    if config.fill and config.seq_length is not None:
-        raise ValueError("`seq_length` is for the pair; with `fill` texts are as long as they are")
-    if config.fill:
-        for name in chosen(config, ("weights", "litert", "onnx", "combined")):
-            raise ValueError(f"`{name}` is for the pair, not for `fill`")
+    pair_only = ("seq_length", "weights", "litert", "onnx", "combined")
+    for name in chosen(config, pair_only) if config.fill else ():
+        raise ValueError(f"`{name}` is for the pair, not for `fill`")
     if config.top is not None and not config.fill:
         raise ValueError("`top` is for `fill`")
     formats = ("huggingface", "sentence-transformers")

@@ -18,17 +18,7 @@ _DECIDED = ("seq_length", "seed", "cased")
 
 
 def with_examples(config: Any, model: str) -> Any:
-    """Return the config with what its examples decide; without examples, as it is.
-
-    Args:
-        config: A `SubwordTextConfig`.
-        model: The family's name.
-
-    Raises:
-        ValueError: for neither or both of text and examples, or an argument that contradicts the
-            examples.
-        FileNotFoundError, OSError: if there are none, or shards are missing.
-    """
+    """Return the config with what its examples decide; without examples, as it is."""
     if config.examples is None:
         if config.text is None:
             raise ValueError("give `text`, or `examples` made by tfnlp examples")
@@ -64,11 +54,7 @@ def readable(config: Any, model: str) -> Any:
 
 
 def check_same_vocabulary(config: Any, ours: Any, theirs: Any) -> None:
-    """Check that examples were made with the vocabulary of the model to go on from.
-
-    Raises:
-        ValueError: if they were not.
-    """
+    """Check that examples were made with the vocabulary of the model to go on from."""
     if ours != theirs:
         raise ValueError(
             f"`examples` {config.examples} was made with another vocabulary than `start` "

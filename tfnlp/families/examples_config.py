@@ -11,7 +11,9 @@ from tfnlp.families.config import TextConfig
     output={"help": "folder of the examples", "group": "run"},
     restart={"hidden": True},
     held_out={"help": "without --valid: share of --input held out; training keeps it in memory"},
-    vocab={"help": "vocabulary (GPT: its folder); built from --input if absent, by one process"},
+    vocab={
+        "help": "vocabulary (byte pairs: a folder); built from --input if absent, by one process"
+    },
 )
 class ExamplesConfig(TextConfig):
     """Raw text to shards of training examples, by an Apache Beam pipeline."""
@@ -32,10 +34,16 @@ class ExamplesConfig(TextConfig):
 
 
 @dataclasses.dataclass(kw_only=True)
-class BertExamplesConfig(ExamplesConfig):
-    """Sentence pairs; masks are drawn when they are read."""
+class CasedExamplesConfig(ExamplesConfig):
+    """Windows of sentences; masks are drawn when they are read."""
 
     cased: bool = option(False, "keep case and accents", group="text")
+
+
+@dataclasses.dataclass(kw_only=True)
+class PairExamplesConfig(CasedExamplesConfig):
+    """Pairs of segments; masks are drawn when they are read."""
+
     short_seq_prob: float = option(0.1, "share of shorter pairs", group="text")
 
 

@@ -63,6 +63,7 @@ class Prediction:
         predict: Function of (pretrained, config) to a list of results.
         lines: Function of (pretrained, config) to an iterator of pieces of text to print.
         check: Function of the config that raises ValueError before anything is loaded.
+        needs: What must be given to read as texts, in words; "": nothing.
         reads_stdin: Function of the config to whether texts come from standard input if none is
             given.
         blank_lines: Whether a blank line of standard input is a text.
@@ -74,8 +75,15 @@ class Prediction:
     predict: Callable[..., list[Any]]
     lines: Callable[..., Iterator[str]]
     check: Callable[..., None] = lambda config: None
+    needs: str = "texts"
     reads_stdin: Callable[..., bool] = lambda config: True
     blank_lines: bool = True
+
+    def check_given(self, config: Any) -> None:
+        """Raise ValueError, before anything is loaded, for arguments that can't be."""
+        if self.needs and not any(config.text):
+            raise ValueError(f"no text: give {self.needs} as arguments or on standard input")
+        self.check(config)
 
     def stdin_texts(self, lines: Iterator[str]) -> list[str]:
         """Return the texts of standard input, a line each."""
@@ -140,9 +148,9 @@ class Family:
         config: The config dataclass of pretraining; its defaults are the recipe.
         sizes: Name of each published size to the name of its constant in `tfnlp.models`.
         sections: Sections of a run's `config.json` that become arguments: the section's name to
-            (function that returns the function which takes them, names left out).
-        build: Function of (arguments, heads, dtype) to `(encoder, pretrainer)`, Keras models;
-            the pretrainer is what a run trains and saves.
+            (name of the function in `tfnlp.models` which takes them, names left out).
+        pretrainer: Name of the function in `tfnlp.models` that puts the heads on the encoder; None:
+            the encoder is what a run trains and saves.
         row: Arguments whose product is how many numbers a training step keeps of a row, at least.
         prepare: Function of (config, model to go on from, strategy) to a `Preparation`.
         restore: Function of (folder, run config, dtype) to a `Pretrained` with the run's weights.
@@ -179,7 +187,6 @@ class Family:
     config: type[Config]
     sizes: Mapping[str, str]
     sections: Mapping[str, tuple[Callable[[], Callable[..., Any]], frozenset[str]]]
-    build: Callable[..., tuple[Any, Any]]
     row: tuple[str, ...]
     prepare: Callable[..., Any]
     restore: Callable[..., Any]
@@ -190,6 +197,7 @@ class Family:
     vectors: Callable[..., Any]
     prediction: Prediction
     sentences: Callable[..., Any] | None = None
+    pretrainer: str | None = None
     recognise: Callable[..., bool] | None = None
     read: Callable[..., Any] | None = None
     checkpoints: str = ""
@@ -206,19 +214,27 @@ class Family:
 
     def encoder_function(self) -> Callable[..., Any]:
         """Return the function of keywords that makes the encoder."""
-        function, _ = self.sections["arguments"]
-        return function()
+        from tfnlp import models
+
+        return getattr(models, self.sections["arguments"][0])
 
     def build_encoder(self, arguments: dict[str, Any]) -> Any:
         """Return the encoder alone, with new weights."""
         return self.encoder_function()(**arguments)
 
-    def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
-        """Write a model of this family with the settings that it takes.
+    def build(
+        self, arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None
+    ) -> tuple[Any, Any]:
+        """Return encoder and pretrainer with new weights; None for a pretrainer that is none."""
+        from tfnlp import models
 
-        Raises:
-            ValueError: for a setting that only other families take.
-        """
+        encoder = self.build_encoder({**arguments, "dtype": dtype})
+        if self.pretrainer is None:
+            return encoder, None
+        return encoder, getattr(models, self.pretrainer)(encoder, **heads)
+
+    def exported(self, loaded: Any, directory: str, settings: dict[str, Any]) -> dict[str, str]:
+        """Write a model of this family with the settings that it takes."""
         from tfnlp.cards import card_of_export
         from tfnlp.families.cards import card_of
         from tfnlp.families.use_config import ExportConfig
@@ -230,11 +246,7 @@ class Family:
             return self.export(loaded, config)
 
     def measured(self, loaded: Any, text: Any, settings: dict[str, Any]) -> Any:
-        """Measure a model of this family with the settings that it takes, filled with defaults.
-
-        Raises:
-            ValueError: for a setting that only other families take, or for no text.
-        """
+        """Measure a model of this family with the settings that it takes, filled with defaults."""
         from tfnlp.families.sentence_measures import measured_on_pairs
         from tfnlp.families.use_config import EvaluateConfig
 
@@ -260,15 +272,11 @@ class Family:
         self.check_weights(loaded)
         prediction = self.prediction
         config = prediction.config.make(model=loaded, text=list(texts), **settings)
-        prediction.check(config)
+        prediction.check_given(config)
         return prediction.predict(loaded, config)
 
     def embedded(self, loaded: Any, texts: list[str], settings: dict[str, Any]) -> Any:
-        """Return the vectors `[N, D]` of N texts, see `Pretrained.embed`.
-
-        Raises:
-            ValueError: for settings that the model does not have, or a family without vectors.
-        """
+        """Return the vectors `[N, D]` of N texts, see `Pretrained.embed`."""
         from tfnlp.families.sentences import embedded
 
         settings = dict(settings)
@@ -287,11 +295,7 @@ class Family:
         return loaded.sentence_functions[pooled]
 
     def check_weights(self, loaded: Any) -> None:
-        """Refuse an exported module where the model itself is needed.
-
-        Raises:
-            ValueError: if the model was loaded from exported modules.
-        """
+        """Refuse an exported module where the model itself is needed."""
         if loaded.saved:
             raise ValueError(
                 f"{loaded.path} is an exported module: it can be called and fine-tuned; give the "
@@ -301,11 +305,7 @@ class Family:
     def check_takes(
         self, config: Config, names: tuple[str, ...], kind: str, path: str | None
     ) -> None:
-        """Refuse arguments that only other families take.
-
-        Raises:
-            ValueError: for the first of them; says which families take it.
-        """
+        """Refuse arguments that only other families take."""
         from tfnlp.families import FAMILIES
 
         for name in sorted(config.given):

@@ -39,11 +39,7 @@ def bert_reader(backbone: Pretrained) -> Any:
 
 
 def gpt_reader(backbone: Pretrained) -> Any:
-    """Return the reader with GPT's start, delimiter and extract tokens.
-
-    Raises:
-        ValueError: for a module without a token that ends texts.
-    """
+    """Return the reader with GPT's start, delimiter and extract tokens."""
     from tfnlp.text.task_readers import GPTReader
 
     if not backbone.saved:
@@ -172,20 +168,6 @@ def _layers_of(backbone: Pretrained, encoder: Any, choice: str) -> tuple[Any, in
     count = len(encoder.output["encoder_outputs"])
     layers, mix = models.select_layers(choice, count, embeddings=False)
     return EncoderFeatures(encoder, layers), len(layers), width(backbone), mix
-
-
-def keep_wordpiece(tokenizer: Any, folder: str) -> None:
-    """Write the vocabulary of a WordPiece tokenizer into a run's folder."""
-    from tfnlp.text import write_vocabulary
-
-    write_vocabulary(os.path.join(folder, "vocab.txt"), tokenizer.vocabulary)
-
-
-def restore_wordpiece(folder: str, lowercase: bool | None) -> Any:
-    """Return the WordPiece tokenizer of a run's folder."""
-    from tfnlp.text import WordPieceTokenizer
-
-    return WordPieceTokenizer(os.path.join(folder, "vocab.txt"), lowercase=lowercase)
 
 
 def keep_bpe(tokenizer: Any, folder: str) -> None:

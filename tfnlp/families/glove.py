@@ -97,18 +97,11 @@ def prepare(config: GloVeConfig, before: Any, strategy: Any) -> Preparation:
     )
 
 
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return the model with new weights; it has no other pretrainer."""
-    from tfnlp import models
-
-    return models.glove(**arguments, dtype=dtype), None
-
-
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the GloVe of a run; `finish` makes its vectors."""
     from tfnlp.convert.pretrained import Pretrained
 
-    model, _ = build(run["arguments"], {}, dtype)
+    model, _ = GLOVE.build(run["arguments"], {}, dtype)
     words = read_words(os.path.join(path, "vocab.txt"))
     return Pretrained(model, None, run["arguments"], words=words)
 
@@ -123,20 +116,13 @@ def finish(loaded: Any, path: str) -> None:
     loaded.word_vectors = WordVectors(loaded.words, vectors, read_counts(path))
 
 
-def _glove() -> Any:
-    from tfnlp import models
-
-    return models.glove
-
-
 GLOVE = Family(
     name="glove",
     title="a GloVe",
     summary="Pretrain GloVe: one vector a word, from how often it is near each other word.",
     config=GloVeConfig,
     sizes={},
-    sections={"arguments": (_glove, frozenset({"name", "dtype"}))},
-    build=build,
+    sections={"arguments": ("glove", frozenset({"name", "dtype"}))},
     row=("dimension",),
     prepare=prepare,
     restore=restore,

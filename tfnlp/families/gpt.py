@@ -14,13 +14,14 @@ from tfnlp.families.config import (
     StartConfig,
     SubwordTextConfig,
     TrainingConfig,
-    refuse_with_start,
+    model_to_go_on_from,
 )
 from tfnlp.families.continuations import GPT_PREDICTION
 from tfnlp.families.examples_config import GPTExamplesConfig
 from tfnlp.families.family import Examples, Family, Fitting, Measured
 from tfnlp.families.gpt_text import perplexities, prepare
 from tfnlp.families.plans import GPT_PLAN
+from tfnlp.families.saved import saved_pair
 from tfnlp.families.sentences import sentences_module, vector_graphs
 from tfnlp.families.use_config import (
     EvaluateConfig,
@@ -64,22 +65,7 @@ class GPTConfig(TrainingConfig, PositionConfig, StartConfig, PackConfig, Subword
 
 def start(config: GPTConfig) -> Any:
     """Return the GPT that `config.start` names, or None."""
-    from tfnlp.families.recognition import load_pretrained
-
-    if config.start is None:
-        return None
-    sizes = (*CHANGED_SIZES, "max_positions")
-    refuse_with_start(config, sizes, "can't be changed with `start`")
-    refuse_with_start(config, ("vocab",), "can't be given with `start`, which has a vocabulary")
-    return load_pretrained(config.start, family=GPT)
-
-
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return encoder and pretrainer with new weights."""
-    from tfnlp import models
-
-    encoder = models.gpt(**arguments, dtype=dtype)
-    return encoder, models.gpt_pretrainer(encoder)
+    return model_to_go_on_from(config, "gpt", (*CHANGED_SIZES, "max_positions"), ("vocab",))
 
 
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
@@ -90,7 +76,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
 
     whole_number(path, run, "training.seq_length")
     vocabulary = os.path.join(path, "vocab")
-    encoder, pretrainer = build(run["arguments"], {}, dtype)
+    encoder, pretrainer = GPT.build(run["arguments"], {}, dtype)
     return Pretrained(
         encoder,
         pretrainer,
@@ -110,13 +96,6 @@ def read(path: str, dtype: str | None = None) -> Any:
 def recognise(folder: str, names: list[str], model_type: str | None) -> bool:
     """Return whether a folder holds files of a GPT or GPT-2."""
     return any(name in _FILES for name in names) or model_type in _MODEL_TYPES
-
-
-def saved(path: str) -> Any:
-    """Return the model and tokenizer of exported modules."""
-    from tfnlp.families.saved import saved_pair
-
-    return saved_pair(path)
 
 
 def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
@@ -239,28 +218,22 @@ def _write_tokenizer(folder: str, reader: Any, arguments: dict[str, Any]) -> Non
     write_task_tokens(folder, reader.tokenizer, arguments["vocab_size"], ends, positions)
 
 
-def _gpt() -> Any:
-    from tfnlp import models
-
-    return models.gpt
-
-
 GPT = Family(
     name="gpt",
     title="a GPT",
     summary="Pretrain a GPT: the next token.",
     config=GPTConfig,
     sizes=SIZES,
-    sections={"arguments": (_gpt, frozenset({"name", "dtype", "packed"}))},
+    sections={"arguments": ("gpt", frozenset({"name", "dtype", "packed"}))},
     start=start,
-    build=build,
+    pretrainer="gpt_pretrainer",
     row=("seq_length", "num_layers", "hidden_size"),
     prepare=prepare,
     restore=restore,
     recognise=recognise,
     read=read,
     checkpoints="OpenAI's params_*.npy or hparams.json, or Hugging Face's config.json of a GPT",
-    saved=saved,
+    saved=saved_pair,
     saved_layout="gpt",
     evaluate=evaluate,
     evaluation={"text": None, "batch_size": 16, "seq_length": None, "stride": None},

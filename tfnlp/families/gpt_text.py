@@ -40,13 +40,7 @@ class _Source:
 
 
 def prepare(config: Any, before: Any, strategy: Any) -> Preparation:
-    """Return what GPT's pretraining needs: windows of tokens, the loss of the next token.
-
-    Args:
-        config: A `GPTConfig`.
-        before: The `Pretrained` to go on from, or None.
-        strategy: The devices.
-    """
+    """Return what GPT's pretraining needs: windows of tokens, the loss of the next token."""
     from tfnlp.families.packing import check_pack
     from tfnlp.tasks import GPTPretraining
     from tfnlp.text import read_bpe
@@ -162,11 +156,7 @@ def _from_documents(config: Any, before: Any) -> _Source:
 
 
 def _from_examples(config: Any, before: Any) -> _Source:
-    """Return the batches of what `tfnlp examples` wrote.
-
-    Raises:
-        ValueError: if the model to go on from has another vocabulary.
-    """
+    """Return the batches of what `tfnlp examples` wrote."""
     from tfnlp.data import WindowShards, token_stream
     from tfnlp.families.examples import check_same_vocabulary
     from tfnlp.files import local_copy

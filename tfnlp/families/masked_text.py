@@ -112,81 +112,60 @@ class MaskedText:
         return self.subwords.kept(tokens), settings, recipe
 
     def prepare(self, config: Any, before: Any, strategy: Any) -> Preparation:
-        """Return what pretraining needs: masked batches and the losses of the pretrainer's heads.
+        """Return what pretraining needs: masked batches and the losses of the heads."""
+        from tfnlp.data import masked_positions
 
-        Args:
-            config: A `SubwordTextConfig` with `max_predictions` and `whole_word`.
-            before: The `Pretrained` to go on from, or None.
-            strategy: The devices.
-        """
-        return _prepare(self, config, before)
+        pack = getattr(config, "pack", False)
+        if pack:
+            check_pack(config)
+        predictions = config.max_predictions or masked_positions(config.seq_length)
+        sizes = self.sizes(config, before)
+        if pack and self.second is None and "pooler" in sizes:
+            sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
+        tokenizer, found = _read(self, config, before, predictions)
+        held_out = list(found["held_out"].evaluation_batches(config.evaluate_batches))
+        commonest = masked_measures.unigram_accuracy(found["commonest"], held_out)
+        subwords, names = self.subwords, self.subwords.settings(config)
 
+        def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
+            cut = masked_measures.too_long(found, config.seq_length) if self.second else ""
+            return (
+                f"{self.title} with {pretrainer.count_params() / 1e6:.2f} M parameters on "
+                f"{found['size']:,} tokens of {found['documents']:,} documents{cut}"
+                f"; held out: {found['held_out_size']:,} tokens"
+            )
 
-def _prepare(text: MaskedText, config: Any, before: Any) -> Preparation:
-    pack = getattr(config, "pack", False)
-    if pack:
-        check_pack(config)
-    predictions = masks_a_row(config)
-    sizes = text.sizes(config, before)
-    if pack and text.second is None and "pooler" in sizes:
-        sizes["pooler"] = False  # of a model to go on from; pretraining does not train it
-    tokenizer, found = _read(text, config, before, predictions)
-    held_out = list(found["held_out"].evaluation_batches(config.evaluate_batches))
-    commonest = masked_measures.unigram_accuracy(found["commonest"], held_out)
-    subwords, names = text.subwords, text.subwords.settings(config)
+        def copy_weights(encoder: Any, pretrainer: Any) -> None:
+            if self.copy_weights is not None:
+                self.copy_weights(before, encoder, pretrainer)
+            else:
+                _copy_weights(before, encoder, pretrainer, self.copied)
 
-    def describe(encoder: Any, pretrainer: Any, steps: int) -> str:
-        return (
-            f"{text.title} with {pretrainer.count_params() / 1e6:.2f} M parameters on "
-            f"{found['size']:,} tokens of {found['documents']:,} documents"
-            + ("" if text.second is None else masked_measures.too_long(found, config.seq_length))
-            + f"; held out: {found['held_out_size']:,} tokens"
+        return Preparation(
+            batches=found["batches"],
+            held_out=held_out,
+            vocabulary=subwords.kept(subwords.tokens(tokenizer)),
+            # The table of a checkpoint may have more rows than there are tokens.
+            arguments={"vocab_size": tokenizer.vocab_size, **sizes},
+            unrecorded_arguments={"packed": True} if pack else {},
+            heads=self.heads(config, before, found["batches"]),
+            text={name: getattr(tokenizer, name) for name in names},
+            training={"max_predictions": predictions},
+            corpus=found["corpus"],
+            objective=self.objective,
+            describe=describe,
+            measure=lambda trainer: masked_measures.measured(trainer, held_out, before is not None),
+            line=lambda when, results: masked_measures.line(when, results, commonest),
+            first=before is not None,
+            copy_weights=None if before is None else copy_weights,
+            perplexity=False,
         )
-
-    def copy_weights(encoder: Any, pretrainer: Any) -> None:
-        if text.copy_weights is not None:
-            text.copy_weights(before, encoder, pretrainer)
-        else:
-            _copy_weights(before, encoder, pretrainer, text.copied)
-
-    return Preparation(
-        batches=found["batches"],
-        held_out=held_out,
-        vocabulary=subwords.kept(subwords.tokens(tokenizer)),
-        # The table of a checkpoint may have more rows than there are tokens.
-        arguments={"vocab_size": tokenizer.vocab_size, **sizes},
-        unrecorded_arguments={"packed": True} if pack else {},
-        heads=text.heads(config, before, found["batches"]),
-        text={name: getattr(tokenizer, name) for name in names},
-        training={"max_predictions": predictions},
-        corpus=found["corpus"],
-        objective=text.objective,
-        describe=describe,
-        measure=lambda trainer: masked_measures.measured(trainer, held_out, before is not None),
-        line=lambda when, results: masked_measures.line(when, results, commonest),
-        first=before is not None,
-        copy_weights=None if before is None else copy_weights,
-        perplexity=False,
-    )
-
-
-def masks_a_row(config: Any) -> int:
-    """Return the masked positions of a training row."""
-    from tfnlp.data import masked_positions
-
-    return config.max_predictions or masked_positions(config.seq_length)
 
 
 def sizes_of_config(
     config: Any, published: dict[str, Any], before: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """Return the arguments of an encoder with positions, checked before any work is done.
-
-    Args:
-        config: A `PositionConfig` and `SubwordTextConfig`.
-        published: The arguments of the published size.
-        before: The arguments of the model to go on from, or None.
-    """
+    """Return the arguments of an encoder with positions, checked before any work is done."""
     from tfnlp.families.config import check_length, transformer_sizes
 
     rates = {"dropout": config.dropout, "attention_dropout": config.dropout}
@@ -213,7 +192,7 @@ def _read(
     if before is not None:
         tokenizer = before.tokenizer
     else:
-        tokenizer = subwords.make(subwords.of_documents(config, train), **settings)
+        tokenizer = subwords.maker(subwords.of_documents(config, train), settings)()
     return tokenizer, _read_documents(text, config, tokenizer, predictions, train, valid)
 
 
@@ -226,7 +205,7 @@ def _examples_tokenizer(
 
     with local_copy(f"{config.examples}/{subwords.name}") as path:
         tokens = subwords.read(path)
-    tokenizer = subwords.make(tokens, **settings)
+    tokenizer = subwords.maker(tokens, settings)()
     if before is None:
         return tokenizer
     facts = (subwords.facts(one, settings) for one in (tokenizer, before.tokenizer))

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tfnlp.configs import option
+from tfnlp.configs import option, redefine
 from tfnlp.families.family import Prediction
 from tfnlp.families.use_config import ModelConfig
 
@@ -21,29 +21,25 @@ _PAIR_HEADS = ("next_sentence_logits", "sentence_order_logits")  # 0: the second
 
 
 @dataclasses.dataclass(kw_only=True)
-class PredictBert(ModelConfig):
-    """Arguments of `tfnlp predict bert`."""
+class PredictPairs(ModelConfig):
+    """Arguments of `tfnlp predict bert` and of others with a head for pairs of texts."""
 
     text: list[str] = option(
-        [], "sentences with [MASK]; none: a sentence a line from stdin", positional=True
+        [], "sentences with masks; none: a sentence a line from stdin", positional=True
     )
-    pair: str | None = option(None, "second sentence: does it follow the (one) text?")
+    pair: str | None = option(None, "second text: does it follow the (one) text?")
     top: int = option(5, "guesses a mask", at_least=1)
     attention: str | None = option(None, "draw the last layer's attention map", metavar="PNG")
 
 
-def check_texts(mask: str, config: PredictBert) -> None:
-    """Check that there is something to fill.
+@dataclasses.dataclass(kw_only=True)
+@redefine(pair={"hidden": True})
+class PredictMasks(PredictPairs):
+    """Arguments of `tfnlp predict roberta` and of others without such a head."""
 
-    Args:
-        mask: How a mask is written.
-        config: The arguments.
 
-    Raises:
-        ValueError: for no text, or one without a mask.
-    """
-    if not config.text:
-        raise ValueError("no text: give sentences as arguments or on standard input")
+def check_texts(mask: str, config: PredictPairs) -> None:
+    """Check that there is something to fill."""
     if config.pair is None and not config.attention:
         missing = [text for text in config.text if mask not in text]
         if missing:
@@ -52,14 +48,14 @@ def check_texts(mask: str, config: PredictBert) -> None:
             raise ValueError(f"{missing[0]!r} has no {mask} to fill; write one{other}")
 
 
-def predict(loaded: Any, config: PredictBert) -> list[Any]:
+def predict(loaded: Any, config: PredictPairs) -> list[Any]:
     """Return for each text the guesses of each mask, or the probability that `pair` follows."""
     if config.pair is not None:
         return [follows(loaded, text, config.pair) for text in config.text]
     return [fill_masks(loaded, text, config.top) for text in config.text]
 
 
-def lines(loaded: Any, config: PredictBert) -> Iterator[str]:
+def lines(loaded: Any, config: PredictPairs) -> Iterator[str]:
     """Yield what `predict` returns as lines."""
     for text in config.text:
         (result,) = predict(loaded, config.replace(text=[text]))
@@ -81,9 +77,6 @@ def encode(
 
     Returns:
         `(inputs, positions)`: int32 `[1, T]` each, and the positions of the masks.
-
-    Raises:
-        ValueError: if the text is longer than the model's positions.
     """
     import tensorflow as tf
 
@@ -123,11 +116,7 @@ def fill_masks(loaded: Pretrained, text: str, top: int) -> list[list[tuple[str, 
 
 
 def follows(loaded: Pretrained, text: str, pair: str) -> float:
-    """Return the probability that `pair` is the sentence after `text`.
-
-    Raises:
-        ValueError: if the model has no head that tells.
-    """
+    """Return the probability that `pair` is the sentence after `text`."""
     import tensorflow as tf
 
     outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
@@ -160,29 +149,22 @@ def _pretrainer_outputs(
     return loaded.pretrainer(inputs)
 
 
-def mask_prediction(name: str, summary: str, config: type[PredictBert], mask: str) -> Prediction:
+def mask_prediction(name: str, title: str, mask: str, pairs: bool) -> Prediction:
     """Return the record of `tfnlp predict NAME`.
 
     Args:
         name: Of the sub-command.
-        summary: One line for `--help`.
-        config: `PredictBert`, or it with other help and without `pair`.
+        title: Of the family.
         mask: How a mask is written.
+        pairs: Whether the model may have a head for pairs of texts.
     """
+    more = ", or tell whether one text follows another," if pairs else ""
     return Prediction(
         name=name,
-        summary=summary,
-        config=config,
+        summary=f"Fill in {mask}{more} with {title}.",
+        config=PredictPairs if pairs else PredictMasks,
         predict=predict,
         lines=lines,
         check=functools.partial(check_texts, mask),
         blank_lines=False,
     )
-
-
-BERT_PREDICTION = mask_prediction(
-    "bert",
-    "Fill in [MASK], or tell whether one sentence follows another, with a BERT.",
-    PredictBert,
-    "[MASK]",
-)

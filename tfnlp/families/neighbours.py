@@ -6,7 +6,7 @@ Nearest neighbours (Peters et al. 2018, table 4), and all layers of a text as an
 import dataclasses
 import heapq
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.configs import option
@@ -46,12 +46,7 @@ class PredictElmo(ModelConfig):
 
 
 def check_prediction(config: PredictElmo) -> None:
-    """Check arguments before the model is loaded.
-
-    Raises:
-        ValueError: if there is nothing to do, or an argument lacks another.
-        FileExistsError: if the HDF5 file exists.
-    """
+    """Check arguments before the model is loaded."""
     if not (config.word or config.hdf5):
         raise ValueError("nothing to do: give `word` and `corpus`, or `input` and `hdf5`")
     if config.word and not (config.corpus and config.text):
@@ -65,9 +60,58 @@ def check_prediction(config: PredictElmo) -> None:
         raise FileExistsError(f"{config.hdf5} exists; delete it or choose another `hdf5`")
 
 
-def predict(loaded: Any, config: PredictElmo) -> list[Any]:
-    """Return for each sentence its `Neighbour`s, see `tfnlp.families.neighbours`."""
-    return neighbours(loaded.encoder, config)
+def predict(loaded: Any, config: PredictElmo) -> list[list[tuple[float, list[str], int]]]:
+    """Return for each sentence the words of the corpus whose vectors are nearest to its word's.
+
+    Returns:
+        a list for each sentence of `(cosine, words of the found sentence, place in it)`, best
+        first.
+    """
+    import numpy as np
+
+    from tfnlp.bars import ProgressBar
+    from tfnlp.data.corpus.python_text import documents_of
+    from tfnlp.families.preparation import tokenized
+    from tfnlp.hub import ElmoModule, sentence_layers
+
+    outputs = loaded.encoder.output
+    names = ["word_emb", *(name for name in outputs if name.startswith("lstm_outputs"))]
+    if config.layer not in names:
+        raise ValueError(f"`layer` {config.layer} is unknown; choose one of {', '.join(names)}")
+    layer, word = names.index(config.layer), config.word
+    documents = tokenized(documents_of(config.corpus, config.layout), config.tokenize)
+    corpus = [sentence.split() for document in documents for sentence in document]
+    sentences = [sentence.split() for sentence in config.text]
+    asked = {tuple(words) for words in sentences}
+    numbers = [
+        n
+        for n, words in enumerate(corpus)
+        if (word in words or not config.same) and tuple(words) not in asked
+    ]
+    if not numbers:
+        raise ValueError(f"the corpus does not hold the word {word!r}; give another text or word")
+
+    module = ElmoModule(loaded.encoder)
+    queries = [
+        _unit(layers[layer, words.index(word)])
+        for words, layers in zip(sentences, sentence_layers(module, sentences), strict=True)
+    ]
+    queries = np.stack(queries)  # [Q, D]
+    best: list[list] = [[] for _ in sentences]
+    layers = sentence_layers(module, (corpus[n] for n in numbers))
+    for number, values in zip(ProgressBar(numbers, unit="sentences"), layers, strict=True):
+        places = [p for p, w in enumerate(corpus[number]) if w == word or not config.same]
+        scores = queries @ _unit(values[layer, places]).T  # [Q, places]
+        for heap, row in zip(best, scores, strict=True):
+            # Two words of one sentence say little more than one: only the better one is kept.
+            place = int(row.argmax())
+            heapq.heappush(heap, (float(row[place]), number, places[place]))
+            if len(heap) > config.top:
+                heapq.heappop(heap)
+    return [
+        [(cosine, corpus[number], place) for cosine, number, place in sorted(heap, reverse=True)]
+        for heap in best
+    ]
 
 
 def lines(loaded: Any, config: PredictElmo) -> Iterator[str]:
@@ -80,95 +124,6 @@ def lines(loaded: Any, config: PredictElmo) -> Iterator[str]:
                 yield f"  {cosine:.3f}  {marked(sentence_words, place)}\n"
     if config.hdf5:
         yield write_layers(loaded.encoder, config.input, config.hdf5, config.carry_state) + "\n"
-
-
-def neighbours(encoder: Any, config: Any) -> list[list[tuple[float, list[str], int]]]:
-    """Return the nearest neighbours that a `PredictElmo` asks for.
-
-    Returns:
-        a list for each sentence of `(cosine, words of the found sentence, place in it)`.
-
-    Raises:
-        ValueError: for a layer that the model does not have.
-    """
-    from tfnlp.data.corpus.python_text import documents_of
-    from tfnlp.families.preparation import tokenized
-
-    names = ["word_emb", *(n for n in encoder.output if n.startswith("lstm_outputs"))]
-    if config.layer not in names:
-        raise ValueError(f"`layer` {config.layer} is unknown; choose one of {', '.join(names)}")
-    documents = tokenized(documents_of(config.corpus, config.layout), config.tokenize)
-    corpus = [sentence.split() for document in documents for sentence in document]
-    found = nearest(
-        encoder,
-        [sentence.split() for sentence in config.text],
-        config.word,
-        corpus,
-        layer=names.index(config.layer),
-        top=config.top,
-        same=config.same,
-    )
-    return [[(cosine, corpus[number], place) for cosine, number, place in row] for row in found]
-
-
-def nearest(
-    encoder: Any,
-    sentences: Sequence[list[str]],
-    word: str,
-    corpus: Sequence[list[str]],
-    layer: int,
-    top: int = 5,
-    same: bool = False,
-) -> list[list[tuple[float, int, int]]]:
-    """Return for each sentence the words of `corpus` whose vectors are nearest to its `word`'s.
-
-    Args:
-        encoder: From `tfnlp.models.elmo`.
-        sentences: Lists of words; the first `word` in each is meant.
-        word: The word.
-        corpus: Lists of words.
-        layer: The layer whose vectors are compared, 0 for the words without context.
-        top: Number of neighbours.
-        same: Look at occurrences of `word` alone.
-
-    Returns:
-        a list for each sentence of `(cosine, number of the sentence in corpus, place in it)`,
-        best first.
-
-    Raises:
-        ValueError: with `same`, if the corpus does not hold the word.
-    """
-    import numpy as np
-
-    from tfnlp.bars import ProgressBar
-    from tfnlp.hub import ElmoModule, sentence_layers
-
-    module = ElmoModule(encoder)
-    queries = [
-        _unit(layers[layer, words.index(word)])
-        for words, layers in zip(sentences, sentence_layers(module, sentences), strict=True)
-    ]
-    queries = np.stack(queries)  # [Q, D]
-    asked = {tuple(words) for words in sentences}
-    numbers = [
-        n
-        for n, words in enumerate(corpus)
-        if (word in words or not same) and tuple(words) not in asked
-    ]
-    if not numbers:
-        raise ValueError(f"the corpus does not hold the word {word!r}; give another text or word")
-    best: list[list] = [[] for _ in sentences]
-    layers = sentence_layers(module, (corpus[n] for n in numbers))
-    for number, values in zip(ProgressBar(numbers, unit="sentences"), layers, strict=True):
-        places = [p for p, w in enumerate(corpus[number]) if w == word or not same]
-        scores = queries @ _unit(values[layer, places]).T  # [Q, places]
-        for heap, row in zip(best, scores, strict=True):
-            # Two words of one sentence say little more than one: only the better one is kept.
-            place = int(row.argmax())
-            heapq.heappush(heap, (float(row[place]), number, places[place]))
-            if len(heap) > top:
-                heapq.heappop(heap)
-    return [sorted(heap, reverse=True) for heap in best]
 
 
 def marked(words: list[str], place: int, around: int = 9) -> str:
@@ -189,9 +144,6 @@ def write_layers(encoder: Any, source: str, path: str, carry_state: bool) -> str
 
     Returns:
         a line that says what was written.
-
-    Raises:
-        ValueError: for an empty file.
     """
     from tfnlp.bars import ProgressBar
     from tfnlp.convert.formats.hdf5_files import written_hdf5
@@ -226,5 +178,6 @@ ELMO_PREDICTION = Prediction(
     predict=predict,
     lines=lines,
     check=check_prediction,
+    needs="",
     reads_stdin=lambda config: False,
 )

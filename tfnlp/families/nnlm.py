@@ -117,20 +117,8 @@ def _counts(corpus: Any) -> Any:
     return counts[: corpus.vocab_size]
 
 
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return model and pretrainer with new weights."""
-    from tfnlp import models
-
-    model = models.nnlm(**arguments, dtype=dtype)
-    return model, models.nnlm_pretrainer(model)
-
-
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
-    """Return the NNLM of a run.
-
-    Raises:
-        ValueError: if the run's words are not those of its model.
-    """
+    """Return the NNLM of a run."""
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.text import read_words
 
@@ -140,7 +128,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
             f"{path} has {len(words)} words in vocab.txt, but a model of "
             f"{run['arguments']['vocab_size']}; do they belong together?"
         )
-    model, pretrainer = build(run["arguments"], {}, dtype)
+    model, pretrainer = NNLM.build(run["arguments"], {}, dtype)
     return Pretrained(model, pretrainer, run["arguments"], words=words)
 
 
@@ -171,20 +159,14 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     return word_measures(corpus, results, f"perplexity {results['perplexity']:.2f}")
 
 
-def _nnlm() -> Any:
-    from tfnlp import models
-
-    return models.nnlm
-
-
 NNLM = Family(
     name="nnlm",
     title="an NNLM",
     summary="Pretrain an NNLM: the next word from the vectors of the few before it.",
     config=NNLMConfig,
     sizes={},
-    sections={"arguments": (_nnlm, frozenset({"name", "dtype"}))},
-    build=build,
+    sections={"arguments": ("nnlm", frozenset({"name", "dtype"}))},
+    pretrainer="nnlm_pretrainer",
     row=("context", "embedding_size"),
     prepare=prepare,
     restore=restore,

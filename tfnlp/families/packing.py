@@ -6,11 +6,7 @@ from tfnlp.families.config import PackConfig
 
 
 def check_pack(config: PackConfig) -> None:
-    """Check that rows can be packed.
-
-    Raises:
-        ValueError: for prepared examples.
-    """
+    """Check that rows can be packed."""
     if config.pack and config.examples is not None:
         raise ValueError("`pack` needs `text`: the rows of `examples` are prepared, and other ones")
 

@@ -112,9 +112,6 @@ def _elmo_batch(sizes: dict[str, Any], arguments: Any) -> dict[str, tuple]:
     return {**{name: (window, "int32") for name in words}, "weights": (window, "float32")}
 
 
-BERT_PLAN = masked_plan(
-    "bert", ("tiny", "mini", "small", "medium", "base", "large"), 30522, "next_sentence_labels"
-)
 GPT_PLAN = Plan(
     lengths={
         "gpt": 512,

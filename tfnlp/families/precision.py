@@ -47,15 +47,7 @@ def dtype_policy(name: str | None) -> Iterator[None]:
 
 
 def check_precision(loaded: Any, dtype: str | None) -> None:
-    """Refuse a dtype policy of exported modules, which keep their own.
-
-    Args:
-        loaded: A `Pretrained`.
-        dtype: That it was loaded with.
-
-    Raises:
-        ValueError: if it has no effect.
-    """
+    """Refuse a dtype policy of exported modules, which keep their own."""
     if dtype is not None and loaded.saved:
         raise ValueError(
             f"{loaded.path} was exported and keeps its numbers; give the run or checkpoint that it "

@@ -12,6 +12,7 @@ T = TypeVar("T")
 VOCABULARY = "vocab.txt"
 BPE_VOCABULARY = "vocab"  # a folder
 SENTENCEPIECE_MODEL = "spiece.model"
+VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)  # of pieces of words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -245,6 +246,12 @@ def write_bpe_folder(path: str, pair: Any) -> None:
     with written_whole(path) as partial:
         os.makedirs(partial)
         write_bpe(partial, *pair)
+
+
+def kept_vocabulary(folder: str) -> str | None:
+    """Return the path of the vocabulary of pieces in a run's folder, or None."""
+    paths = (os.path.join(folder, name) for name in VOCABULARIES)
+    return next((path for path in paths if os.path.exists(path)), None)
 
 
 def same_folder(first: Any, second: Any) -> bool:

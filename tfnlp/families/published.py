@@ -68,10 +68,6 @@ def model_files(name: str, files: list[str], path_of: Callable[[str], str]) -> l
         name: The model's, for messages.
         files: Paths of all files in the repository.
         path_of: Downloads a small file of them and returns its path.
-
-    Raises:
-        FileNotFoundError: if a part of the weights is missing.
-        ValueError: for a repository of something else; says what, and what was expected.
     """
     from tfnlp.convert.folders import weight_names
     from tfnlp.convert.formats.json_files import read_json
@@ -117,11 +113,7 @@ def _content(top: list[str]) -> str:
 
 
 def module_files(name: str, files: list[str], path_of: Callable[[str], str]) -> list[str]:
-    """Return the files of a repository of SavedModels; arguments are those of `model_files`.
-
-    Raises:
-        ValueError: if it holds none.
-    """
+    """Return the files of a repository of SavedModels; arguments are those of `model_files`."""
     if any(os.path.basename(file) == _MODULE for file in files):
         return files
     listed = f"{', '.join(sorted(files)[:5])}{', ...' if len(files) > 5 else ''}"

@@ -73,11 +73,7 @@ def load_pretrained(
 
 
 def run_family(path: str, run: dict[str, Any]) -> Family:
-    """Return the family of a pretraining run.
-
-    Raises:
-        ValueError: if its config names none, or it is a run of fine-tuning.
-    """
+    """Return the family of a pretraining run."""
     from tfnlp.families import FAMILIES
     from tfnlp.families.checked import stated
 
@@ -90,15 +86,12 @@ def run_family(path: str, run: dict[str, Any]) -> Family:
 
 
 def check_arguments(path: str, run: dict[str, Any], family: Family, where: str = "") -> int:
-    """Check the sections of a run's config that become arguments; return the number of weights.
-
-    Raises:
-        ValueError: one line that names the file and what is wrong in it.
-    """
+    """Check the sections of a run's config that become arguments; return the number of weights."""
+    from tfnlp import models
     from tfnlp.families.checked import count_weights, section
 
     sections = {
-        name: section(path, run, where + name, function(), left_out)
+        name: section(path, run, where + name, getattr(models, function), left_out)
         for name, (function, left_out) in family.sections.items()
         if not where or name == "arguments"
     }
@@ -154,7 +147,7 @@ def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
     if layout is not None:
         alike = {f.name: f for f in families.values() if f.saved_layout == layout}
         if alike:
-            # Modules of other libraries and of earlier versions do not say whose they are.
+            # Modules of other libraries do not say whose they are.
             family = alike.get(saved_family(path)) or next(iter(alike.values()))
             return family, family.saved
     folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
@@ -183,11 +176,7 @@ def family_of_files(
 
 
 def _model_type(path: str) -> str | None:
-    """Return what Hugging Face's configuration says of the kind of model.
-
-    Raises:
-        ValueError: if it is not JSON.
-    """
+    """Return what Hugging Face's configuration says of the kind of model."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             config = json.load(file)

@@ -26,22 +26,8 @@ class PredictElectra(ModelConfig):
     )
 
 
-def check_texts(config: PredictElectra) -> None:
-    """Check that there is something to read.
-
-    Raises:
-        ValueError: for no text.
-    """
-    if not config.text:
-        raise ValueError("no text: give sentences as arguments or on standard input")
-
-
 def discriminator(loaded: Pretrained) -> keras.Model:
-    """Return the model that tells for each token whether it was replaced.
-
-    Raises:
-        ValueError: for an encoder or a generator alone.
-    """
+    """Return the model that tells for each token whether it was replaced."""
     from tfnlp import models
 
     outputs = {} if loaded.pretrainer is None else loaded.pretrainer.output
@@ -86,6 +72,5 @@ ELECTRA_PREDICTION = Prediction(
     config=PredictElectra,
     predict=predict,
     lines=lines,
-    check=check_texts,
     blank_lines=False,
 )

@@ -14,11 +14,7 @@ TAKES = ("pairs", "text_columns", "label", "skip_bad_rows", "layout")
 
 
 def measured_on_pairs(loaded: Pretrained, config: EvaluateConfig) -> Measured:
-    """Return the measures of `tfnlp.tasks.sentence_scores.score_sentences`.
-
-    Raises:
-        ValueError: for arguments of other measures, or pairs that can't be read.
-    """
+    """Return the measures of `tfnlp.tasks.sentence_scores.score_sentences`."""
     from tfnlp.data import examples_of
     from tfnlp.families.family import Measured
     from tfnlp.families.sentence_runs import vectors_of_texts

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families.adaptation import adaptation_of
-from tfnlp.families.preparation import BPE_VOCABULARY, SENTENCEPIECE_MODEL, VOCABULARY
+from tfnlp.families.preparation import kept_vocabulary
 
 if TYPE_CHECKING:
     import keras
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from tfnlp.families.family import Family
 
 SECTION = "sentences"
-VOCABULARIES = (VOCABULARY, BPE_VOCABULARY, SENTENCEPIECE_MODEL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +48,6 @@ def trainable_encoder(loaded: Pretrained, dropout: float, dtype: str | None) -> 
     """Return a copy of the encoder to train, and the arguments that make it again.
 
     It has no pooler, on which sentence vectors do not depend.
-
-    Raises:
-        ValueError: for a model whose weights can't be trained as a whole.
     """
     from tfnlp.models import encoder_for_tasks
 
@@ -101,37 +96,28 @@ def vectors_of_texts(
 
 
 def restored(path: str, run: dict[str, Any], family: Family, dtype: str | None) -> Pretrained:
-    """Return the model of a run, with the weights of its best checkpoint.
-
-    Raises:
-        FileNotFoundError: if it has no checkpoint yet.
-        ValueError: one line that names the file and what is wrong in it.
-    """
+    """Return the model of a run, with the weights of its best checkpoint."""
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.convert.sentence_transformers import SentenceSettings
     from tfnlp.families.checked import check_size, count_weights, section, text_flag
     from tfnlp.training.run import restore_weights
 
-    function, left_out = family.sections["arguments"]
-    arguments = section(path, run, "arguments", function(), left_out)
+    function, (_, left_out) = family.encoder_function(), family.sections["arguments"]
+    arguments = section(path, run, "arguments", function, left_out)
     settings = SentenceRun(**section(path, run, SECTION, SentenceRun, ()))
 
-    def build(**arguments: Any) -> Any:
-        return family.build_encoder(arguments)
-
-    check_size(path, count_weights(path, build, arguments))
+    check_size(path, count_weights(path, function, arguments))
     lowercase = text_flag(path, run, "lowercase") if "text" in run else None
-    encoder, adaptation = function()(**arguments, dtype=dtype), adaptation_of(run)
+    encoder, adaptation = function(**arguments, dtype=dtype), adaptation_of(run)
     adaptation.apply(encoder)
     _, history = restore_weights(path, siamese_of(encoder, settings))
     adaptation.finish(encoder)
-    kept = (os.path.join(path, name) for name in VOCABULARIES)
     return Pretrained(
         encoder,
         None,
         arguments,
         make_tokenizer=lambda: family.fitting.restore_tokenizer(path, lowercase),
-        vocabulary=next((name for name in kept if os.path.exists(name)), None),
+        vocabulary=kept_vocabulary(path),
         lowercase=lowercase,
         history=history,
         sentences=SentenceSettings(settings.pooling, True, settings.max_length),

@@ -46,12 +46,7 @@ def pooled_of(
     layer: int = -1,
     max_length: int | None = None,
 ) -> Pooled:
-    """Return the settings: those given, else those that the model's folder states.
-
-    Raises:
-        ValueError: for a pooling that does not exist, a length below 3, or a folder of
-            sentence-transformers whose vectors tfnlp can't make.
-    """
+    """Return the settings: those given, else those that the model's folder states."""
     from tfnlp.convert.sentence_transformers import SentenceSettings
     from tfnlp.layers.sentence_pooling import POOLINGS
 
@@ -73,11 +68,7 @@ def pooled_of(
 
 
 def settings_to_save(loaded: Pretrained) -> SentenceSettings:
-    """Return what a folder of sentence-transformers says of a model: what `embed` does.
-
-    Raises:
-        ValueError: if the model's folder stated what tfnlp does not have.
-    """
+    """Return what a folder of sentence-transformers says of a model: what `embed` does."""
     from tfnlp.convert.sentence_transformers import SentenceSettings
 
     pooled = pooled_of(loaded)
@@ -90,14 +81,7 @@ def embedded(
     progress: bool = False,
     first: int = 0,
 ) -> np.ndarray:
-    """Return float32 `[N, D]`, computed in parts of `_PART` texts.
-
-    Args:
-        vectors: of `Family.sentences`.
-        texts: N strings.
-        progress: Show a bar.
-        first: Texts that were done before, for the bar.
-    """
+    """Return float32 `[N, D]`, computed in parts of `_PART` texts."""
     import numpy as np
 
     from tfnlp.bars import ProgressBar
@@ -122,9 +106,6 @@ def of_tokens(
         reader: Of the texts, see `tfnlp.text.task_readers`.
         loaded: Whose model it is.
         settings: Of the pooling.
-
-    Raises:
-        ValueError: for a layer that the model does not have, or a length that it can't read.
     """
     import numpy as np
     import tensorflow as tf
@@ -172,9 +153,6 @@ def of_words(
         size: D.
         settings: Of the pooling.
         title: Of the model, for messages.
-
-    Raises:
-        ValueError: for a largest length, which models of words do not have.
     """
     import keras
     import numpy as np
@@ -228,9 +206,6 @@ def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -
         loaded: The model.
         config: `ExportConfig`, with `pooling` and `seq_length`.
         model, reader: See `of_tokens`.
-
-    Raises:
-        ValueError: for arguments of other modules, or a length that the model can't read.
     """
     from tfnlp.families.use_config import chosen
     from tfnlp.hub.modules.sentences import export_sentences
@@ -251,14 +226,7 @@ def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -
 
 
 def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> Any:
-    """Return the `tfnlp.hub.saving.graphs.Graphs` of a model that gives vectors.
-
-    Args:
-        loaded: The model.
-        config: `ExportConfig`, with `litert` and `onnx`.
-        reader: Of its texts.
-        length: Longest sequence.
-    """
+    """Return the `tfnlp.hub.saving.graphs.Graphs` of a model that gives vectors."""
     from tfnlp.hub.saving.example import write_example
     from tfnlp.hub.saving.graphs import Graphs
 
@@ -272,12 +240,7 @@ def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> 
 
 
 def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[Any, int]:
-    """Return the model of tokens to one vector, and the largest length of a text.
-
-    Args:
-        loaded: An encoder or a GPT.
-        settings: See `pooled_of`.
-    """
+    """Return the model of tokens to one vector, and the largest length of a text."""
     from tfnlp.models import sentence_encoder
 
     pooled = pooled_of(loaded, **settings)
@@ -286,11 +249,7 @@ def encoder_and_length(loaded: Pretrained, settings: dict[str, Any]) -> tuple[An
 
 
 def _length_of(loaded: Pretrained, settings: Pooled) -> int:
-    """Return how many tokens of a text are read.
-
-    Raises:
-        ValueError: if they are more than the model's positions.
-    """
+    """Return how many tokens of a text are read."""
     positions = fitting.max_positions(loaded)
     length = settings.max_length or min(_LENGTH, positions or _LENGTH)
     if positions and length > positions:

@@ -4,9 +4,8 @@ import dataclasses
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import translation, translation_use
+from tfnlp.families import translation
 from tfnlp.families.config import MOST_LAYERS
-from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation
 
 _NO_ATTENTION = "none"
@@ -55,44 +54,12 @@ def prepare(config: Seq2SeqConfig, before: Any, strategy: Any) -> Preparation:
     return translation.prepare(config, sizes, strategy)
 
 
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return the model with new weights; it has no other pretrainer."""
-    from tfnlp import models
-
-    return models.seq2seq(**arguments, dtype=dtype), None
-
-
-def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
-    """Return the model of a run."""
-    from tfnlp import models
-
-    model, _ = build(run["arguments"], {}, dtype)
-    return translation.restored(model, models.Seq2SeqDecoder, path, run["arguments"])
-
-
-def _seq2seq() -> Any:
-    from tfnlp import models
-
-    return models.seq2seq
-
-
-SEQ2SEQ = Family(
-    name="seq2seq",
+SEQ2SEQ = translation.translation_family(
+    "seq2seq",
+    "Seq2SeqDecoder",
     title="a seq2seq model",
     summary="Train a recurrent encoder-decoder to translate, with attention or without.",
     config=Seq2SeqConfig,
     sizes={},
-    sections={"arguments": (_seq2seq, translation.NOT_STATED)},
-    build=build,
-    row=("num_layers", "hidden_size"),
     prepare=prepare,
-    restore=restore,
-    evaluate=translation_use.evaluate,
-    evaluation=translation_use.TRANSLATION_MEASURES,
-    needs=translation_use.TRANSLATION_NEEDS,
-    export=translation_use.export,
-    exports=translation_use.TRANSLATION_EXPORTS,
-    vectors=translation_use.vectors,
-    sentences=translation_use.sentences,
-    prediction=translation_use.TRANSLATION_PREDICTION,
 )

@@ -8,11 +8,7 @@ RUNS = "runs.json"
 
 
 def best_run(folder: str) -> str:
-    """Return the folder of the best of several runs under `folder`, or `folder` itself.
-
-    Raises:
-        ValueError: if the file that says so leads elsewhere.
-    """
+    """Return the folder of the best of several runs under `folder`, or `folder` itself."""
     from tfnlp.text.lines import shown
 
     path = os.path.join(folder, RUNS)
@@ -27,11 +23,7 @@ def best_run(folder: str) -> str:
 
 
 def read_json(path: str) -> Any:
-    """Return what a file that a run ends with says; None if there is no such file.
-
-    Raises:
-        ValueError: if it is not JSON.
-    """
+    """Return what a file that a run ends with says; None if there is no such file."""
     if not os.path.exists(path):
         return None
     try:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -16,41 +17,69 @@ from tfnlp.families.preparation import (
 )
 
 
+def _of_text(name: str) -> Callable[..., Any]:
+    """Return a function or class of `tfnlp.text`, which is imported when it is needed."""
+    from tfnlp import text
+
+    return getattr(text, name)
+
+
+def _make(tokenizer: str, tokens: Any, settings: dict[str, Any]) -> Any:
+    return _of_text(tokenizer)(tokens, **settings)
+
+
 @dataclasses.dataclass(frozen=True)
 class Subwords:
-    """The vocabulary of a family that reads sentences.
+    """The vocabulary of a family that reads sentences; functions and classes are of `tfnlp.text`.
 
     Attributes:
         kind: Tells its files in the cache from those of others.
-        read: Function of a path to the tokens, which can be compared and pickled.
+        tokenizer: The class, of tokens and, by name, settings.
+        train: The function of (strings, size) and, by name, settings to tokens.
+        read_file: The function of a path to the tokens, which can be compared and pickled.
         write: Function of a path and tokens.
-        learn: Function of (strings, config) to tokens.
-        decides: Function of the config to what decides the tokens beside the text, as JSON.
-        make: Function of tokens and, by name, settings to the tokenizer; workers get it by pickle.
-        settings: Function of the config to the settings, which are attributes of the tokenizer.
+        cased: Whether configs have `cased`, and tokenizers the setting `lowercase`.
         tokens: Function of a tokenizer to its tokens.
         key: Function of tokens to JSON that tells them from others.
         name: Of the file or folder in a run.
     """
 
     kind: str
-    read: Callable[[str], Any]
+    tokenizer: str
+    train: str
+    read_file: str
     write: Callable[[str, Any], None]
-    learn: Callable[[Iterable[str], Any], Any]
-    decides: Callable[[Any], list[Any]]
-    make: Callable[..., Any]
-    settings: Callable[[Any], dict[str, Any]]
+    cased: bool = True
     tokens: Callable[[Any], Any] = lambda tokenizer: tokenizer.vocabulary
     key: Callable[[Any], Any] = lambda tokens: tokens
     name: str = VOCABULARY
 
+    def read(self, path: str) -> Any:
+        """Return the tokens of a file or folder."""
+        return _of_text(self.read_file)(path)
+
+    def settings(self, config: Any) -> dict[str, Any]:
+        """Return the settings of the tokenizer, which are attributes of it."""
+        return {"lowercase": not config.cased} if self.cased else {}
+
     def maker(self, tokens: Any, settings: dict[str, Any]) -> Callable[[], Any]:
         """Return a function that makes the tokenizer and can be pickled."""
-        return functools.partial(self.make, tokens, **settings)
+        return functools.partial(_make, self.tokenizer, tokens, settings)
 
     def kept(self, tokens: Any) -> Vocabulary:
         """Return the tokens as a run keeps them."""
         return Vocabulary(tokens, self.read, self.write, self.name)
+
+    def keep(self, tokenizer: Any, folder: str) -> None:
+        """Write the tokens of a tokenizer into a run's folder."""
+        path = os.path.join(folder, self.name)
+        if not os.path.isdir(path):
+            self.write(path, self.tokens(tokenizer))
+
+    def restore(self, folder: str, lowercase: bool | None) -> Any:
+        """Return the tokenizer of a run's folder."""
+        settings = {"lowercase": lowercase is not False} if self.cased else {}
+        return _make(self.tokenizer, self.read(os.path.join(folder, self.name)), settings)
 
     def facts(self, tokenizer: Any, names: Iterable[str]) -> tuple[Any, dict[str, Any]]:
         """Return the tokens and the settings `names` of a tokenizer, to compare with others."""
@@ -66,13 +95,14 @@ class Subwords:
             texts: Function that returns the strings to learn from.
             documents: What they are made of, if that is stored.
         """
+        settings = self.settings(config)
 
         def learn() -> Any:
             print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
-            return self.learn(texts(), config)
+            return _of_text(self.train)(texts(), config.vocab_size, **settings)
 
         def make() -> Any:
-            decides = [self.kind, *self.decides(config)]
+            decides = [self.kind, config.vocab_size, *settings.values()]
             return learnt_once(documents, decides, learn, self.read, self.write)
 
         return vocabulary_tokens(config, self.read, make, self.name)
@@ -82,37 +112,14 @@ class Subwords:
         return self.given_or_learnt(config, lambda: sentences(documents), documents)
 
 
-def _read(path: str) -> list[str]:
-    from tfnlp.text import read_vocabulary
-
-    return read_vocabulary(path)
+def _write_vocabulary(path: str, tokens: list[str]) -> None:
+    _of_text("write_vocabulary")(path, tokens)
 
 
-def _write(path: str, tokens: list[str]) -> None:
-    from tfnlp.text import write_vocabulary
-
-    write_vocabulary(path, tokens)
-
-
-def _learn(texts: Iterable[str], config: Any) -> list[str]:
-    from tfnlp.text import train_wordpiece
-
-    return train_wordpiece(texts, config.vocab_size, lowercase=not config.cased)
-
-
-def _make(tokens: list[str], lowercase: bool) -> Any:
-    from tfnlp.text import WordPieceTokenizer
-
-    return WordPieceTokenizer(tokens, lowercase=lowercase)
-
-
-# WordPiece, of configs with `cased`.
 WORDPIECE = Subwords(
     kind="wordpiece",
-    read=_read,
-    write=_write,
-    learn=_learn,
-    decides=lambda config: [config.vocab_size, config.cased],
-    make=_make,
-    settings=lambda config: {"lowercase": not config.cased},
+    tokenizer="WordPieceTokenizer",
+    train="train_wordpiece",
+    read_file="read_vocabulary",
+    write=_write_vocabulary,
 )

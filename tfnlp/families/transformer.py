@@ -4,10 +4,9 @@ import dataclasses
 from typing import Any
 
 from tfnlp.configs import option, redefine
-from tfnlp.families import translation, translation_use
+from tfnlp.families import translation
 from tfnlp.families.config import TransformerConfig as SizeConfig
 from tfnlp.families.config import transformer_sizes
-from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation
 
 SIZES = {name: f"TRANSFORMER_{name.upper()}" for name in ("mini", "base", "big")}
@@ -38,44 +37,12 @@ def prepare(config: TransformerConfig, before: Any, strategy: Any) -> Preparatio
     return translation.prepare(config, sizes, strategy)
 
 
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return the model with new weights; it has no other pretrainer."""
-    from tfnlp import models
-
-    return models.transformer(**arguments, dtype=dtype), None
-
-
-def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
-    """Return the model of a run."""
-    from tfnlp import models
-
-    model, _ = build(run["arguments"], {}, dtype)
-    return translation.restored(model, models.TransformerDecoder, path, run["arguments"])
-
-
-def _transformer() -> Any:
-    from tfnlp import models
-
-    return models.transformer
-
-
-TRANSFORMER = Family(
-    name="transformer",
+TRANSFORMER = translation.translation_family(
+    "transformer",
+    "TransformerDecoder",
     title="a Transformer",
     summary="Train a Transformer to translate.",
     config=TransformerConfig,
     sizes=SIZES,
-    sections={"arguments": (_transformer, translation.NOT_STATED)},
-    build=build,
-    row=("num_layers", "hidden_size"),
     prepare=prepare,
-    restore=restore,
-    evaluate=translation_use.evaluate,
-    evaluation=translation_use.TRANSLATION_MEASURES,
-    needs=translation_use.TRANSLATION_NEEDS,
-    export=translation_use.export,
-    exports=translation_use.TRANSLATION_EXPORTS,
-    vectors=translation_use.vectors,
-    sentences=translation_use.sentences,
-    prediction=translation_use.TRANSLATION_PREDICTION,
 )

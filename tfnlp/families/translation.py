@@ -1,13 +1,16 @@
 """Translation with an encoder-decoder: what seq2seq and the Transformer share as families."""
 
 import dataclasses
+import functools
 import os
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 from tfnlp.configs import option
+from tfnlp.families import translation_use
 from tfnlp.families.config import OutputConfig, TokenBatchConfig, TrainingConfig
+from tfnlp.families.family import Family
 from tfnlp.families.preparation import (
     BPE_VOCABULARY,
     Preparation,
@@ -15,9 +18,29 @@ from tfnlp.families.preparation import (
     bpe_vocabulary,
     write_bpe_folder,
 )
+from tfnlp.families.translation_use import paths
 
 # Lengths of fixed shapes are an option of the models, not of their runs.
-NOT_STATED = frozenset({"name", "dtype", "source_length", "target_length"})
+_NOT_STATED = frozenset({"name", "dtype", "source_length", "target_length"})
+
+
+def translation_family(name: str, decoder: str, **own: Any) -> Family:
+    """Return the record of an encoder-decoder."""
+    return Family(
+        name=name,
+        sections={"arguments": (name, _NOT_STATED)},
+        row=("num_layers", "hidden_size"),
+        restore=functools.partial(restore, name, decoder),
+        evaluate=translation_use.evaluate,
+        evaluation=translation_use.TRANSLATION_MEASURES,
+        needs=translation_use.TRANSLATION_NEEDS,
+        export=translation_use.export,
+        exports=translation_use.TRANSLATION_EXPORTS,
+        vectors=translation_use.vectors,
+        sentences=translation_use.sentences,
+        prediction=translation_use.TRANSLATION_PREDICTION,
+        **own,
+    )
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -59,13 +82,7 @@ class TranslationTraining(TrainingConfig, TokenBatchConfig):
 
 
 def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
-    """Return what translation needs: batches of pairs, the smoothed loss of the next token.
-
-    Args:
-        config: A config of `PairConfig` and `TranslationTraining`.
-        sizes: Arguments of the model, but for `vocab_size`.
-        strategy: The devices.
-    """
+    """Return what translation needs: batches of pairs, the smoothed loss of the next token."""
     import tensorflow as tf
 
     from tfnlp.data import translation_batches
@@ -118,11 +135,7 @@ def prepare(config: Any, sizes: dict[str, Any], strategy: Any) -> Preparation:
 
 
 def _short(sources: list[Any], targets: list[Any], max_tokens: int) -> tuple[list, list]:
-    """Return the pairs of which both sides have fewer than `max_tokens` tokens.
-
-    Raises:
-        ValueError: if there are none.
-    """
+    """Return the pairs of which both sides have fewer than `max_tokens` tokens."""
     pairs = zip(sources, targets, strict=True)
     kept = [pair for pair in pairs if max(map(len, pair)) < max_tokens]
     if not kept:
@@ -225,23 +238,21 @@ def _texts(config: Any) -> tuple[Any, Any]:
     )
 
 
-def paths(source: Any) -> list[str]:
-    """Return one path or several as a list."""
-    return [os.fspath(source)] if isinstance(source, str | os.PathLike) else list(source)
-
-
-def restored(model: Any, decoder: Callable, path: str, arguments: dict[str, Any]) -> Any:
-    """Return a run's model with its tokenizer and decoder."""
+def restore(
+    name: str, decoder: str, path: str, run: dict[str, Any], dtype: str | None = None
+) -> Any:
+    """Return a run's model with its tokenizer and decoder, see `translation_family`."""
+    from tfnlp import models
     from tfnlp.convert.pretrained import Pretrained
     from tfnlp.text import gpt_tokenizer
 
-    vocabulary = os.path.join(path, BPE_VOCABULARY)
-    tokenizer = gpt_tokenizer(vocabulary)
+    arguments, vocabulary = run["arguments"], os.path.join(path, BPE_VOCABULARY)
+    model, tokenizer = getattr(models, name)(**arguments, dtype=dtype), gpt_tokenizer(vocabulary)
     return Pretrained(
         model,
         None,
         arguments,
         make_tokenizer=lambda: tokenizer,
         vocabulary=vocabulary,
-        decoder=decoder(model, tokenizer.end_id),
+        decoder=getattr(models, decoder)(model, tokenizer.end_id),
     )

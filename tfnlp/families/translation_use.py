@@ -26,7 +26,6 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
     """
     from tfnlp.data import read_parallel
     from tfnlp.families.preparation import write_lines
-    from tfnlp.families.translation import paths
     from tfnlp.hub import Translator
     from tfnlp.pictures import can_draw, plot_lengths
     from tfnlp.tasks.bleu import bleu_by_length, corpus_bleu, sacrebleu
@@ -51,6 +50,11 @@ def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
         shown.append(f"report: {config.report}")
     rows = [row._asdict() for row in lengths]
     return Measured({"bleu": bleu, "signature": signature, "lengths": rows}, "\n".join(shown))
+
+
+def paths(source: Any) -> list[str]:
+    """Return one path or several as a list."""
+    return [os.fspath(source)] if isinstance(source, str | os.PathLike) else list(source)
 
 
 def vectors(loaded: Any) -> Callable[[list[str]], list[str]]:
@@ -96,11 +100,6 @@ class PredictTranslation(ModelConfig):
     beams: int = option(4, "hypotheses kept at a time", at_least=1)
     length_penalty: float = option(0.6, "above 0 it favours long translations")
     attention: str | None = option(None, "draw the attention of the first sentence", metavar="PNG")
-
-
-def _check(config: PredictTranslation) -> None:
-    if not any(config.text):
-        raise ValueError("no text: give sentences as arguments or on standard input")
 
 
 def predict(loaded: Any, config: PredictTranslation) -> list[str]:
@@ -179,5 +178,4 @@ TRANSLATION_PREDICTION = Prediction(
     config=PredictTranslation,
     predict=predict,
     lines=lines,
-    check=_check,
 )

@@ -241,11 +241,7 @@ def chosen(config: Config, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def check_format(config: ExportConfig, others: tuple[str, ...], title: str) -> str:
-    """Return the format, "savedmodel" by default.
-
-    Raises:
-        ValueError: for a format that the family does not have.
-    """
+    """Return the format, "savedmodel" by default."""
     chosen_format = config.format or "savedmodel"
     if chosen_format not in ("savedmodel", *others):
         *first, last = ("savedmodel", *others)
@@ -256,10 +252,6 @@ def check_format(config: ExportConfig, others: tuple[str, ...], title: str) -> s
 
 
 def only_savedmodel(config: ExportConfig, names: tuple[str, ...]) -> None:
-    """Refuse arguments that only SavedModels have.
-
-    Raises:
-        ValueError: for the first that was given.
-    """
+    """Refuse arguments that only SavedModels have."""
     for name in chosen(config, names):
         raise ValueError(f"`{name}` is for a SavedModel, not for `format` {config.format}")

@@ -123,11 +123,7 @@ class PredictWords(ModelConfig):
 
 
 def query(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of "king - man + woman", as `(positive, negative)`.
-
-    Raises:
-        ValueError: if a word or a sign is missing.
-    """
+    """Return the words of "king - man + woman", as `(positive, negative)`."""
     positive, negative, sign, words = [], [], "+", text.split()
     for place, word in enumerate(words):
         if place % 2:

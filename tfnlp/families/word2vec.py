@@ -13,9 +13,8 @@ from tfnlp.families.counted_words import (
     read_counts,
     read_words,
 )
-from tfnlp.families.family import Family, Measured
+from tfnlp.families.family import Family
 from tfnlp.families.preparation import Preparation, Vocabulary, write_lines
-from tfnlp.families.use_config import EvaluateConfig
 from tfnlp.families.vectors import OF_VECTORS, VECTOR_MEASURES, evaluate_vectors
 from tfnlp.families.word_losses import loss_arguments
 
@@ -65,9 +64,9 @@ class Word2VecConfig(TrainingConfig, CountedTextConfig):
         "have one",
         group="model",
     )  # fmt: skip
-    min_n: int = option(3, "characters of the shortest n-grams", group="model")
+    min_n: int = option(3, "characters of the shortest n-grams", at_least=1, group="model")
     max_n: int = option(6, "characters of the longest n-grams", group="model")
-    buckets: int = option(200_000, "vectors that the n-grams share", group="model")
+    buckets: int = option(200_000, "vectors that the n-grams share", at_least=1, group="model")
 
 
 def prepare(config: Word2VecConfig, before: Any, strategy: Any) -> Preparation:
@@ -132,12 +131,8 @@ def _subwords(config: Word2VecConfig, words: list[str]) -> Any:
 
     if not config.subwords:
         return None
-    if not 1 <= config.min_n <= config.max_n:
-        raise ValueError(
-            f"`min_n` {config.min_n} must be at least 1 and at most `max_n` {config.max_n}"
-        )
-    if config.buckets < 1:
-        raise ValueError(f"`buckets` {config.buckets} must be at least 1")
+    if config.min_n > config.max_n:
+        raise ValueError(f"`min_n` {config.min_n} must be at most `max_n` {config.max_n}")
     rows, splits = subword_rows(words, config.min_n, config.max_n, config.buckets)
     if not len(rows):
         raise ValueError(f"no word has n-grams of `min_n` {config.min_n} characters or more")
@@ -162,13 +157,6 @@ def _arguments(config: Word2VecConfig, corpus: Any, subwords: Any) -> dict[str, 
     return {**arguments, **loss_arguments(config.loss, "negative", corpus.counts)}
 
 
-def build(arguments: dict[str, Any], heads: dict[str, Any], dtype: str | None) -> tuple[Any, Any]:
-    """Return the model with new weights; it has no other pretrainer."""
-    from tfnlp import models
-
-    return models.word2vec(**arguments, dtype=dtype), None
-
-
 def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     """Return the word2vec of a run; `finish` makes its vectors."""
     from tfnlp.convert.pretrained import Pretrained
@@ -178,7 +166,7 @@ def restore(path: str, run: dict[str, Any], dtype: str | None = None) -> Any:
     if arguments.get("buckets") is not None:
         for where in ("text.min_n", "text.max_n", "arguments.most_subwords"):
             whole_number(path, run, where)
-    model, _ = build(arguments, {}, dtype)
+    model, _ = WORD2VEC.build(arguments, {}, dtype)
     words = read_words(os.path.join(path, "vocab.txt"))
     return Pretrained(model, None, arguments, words=words)
 
@@ -217,25 +205,13 @@ def read(path: str, dtype: str | None = None) -> Any:
     return Pretrained(None, None, {}, words=vectors.words, word_vectors=vectors)
 
 
-def evaluate(loaded: Any, config: EvaluateConfig) -> Measured:
-    """Return what the word vectors know."""
-    return evaluate_vectors(loaded, config)
-
-
-def _word2vec() -> Any:
-    from tfnlp import models
-
-    return models.word2vec
-
-
 WORD2VEC = Family(
     name="word2vec",
     title="word vectors",
     summary="Pretrain word2vec: one vector a word, from the words around it.",
     config=Word2VecConfig,
     sizes={},
-    sections={"arguments": (_word2vec, frozenset({"name", "dtype"}))},
-    build=build,
+    sections={"arguments": ("word2vec", frozenset({"name", "dtype"}))},
     row=("block", "dimension"),
     prepare=prepare,
     restore=restore,
@@ -243,7 +219,7 @@ WORD2VEC = Family(
     recognise_file=recognise_file,
     read=read,
     checkpoints="a file of word2vec, fastText or GloVe",
-    evaluate=evaluate,
+    evaluate=evaluate_vectors,
     evaluation=VECTOR_MEASURES,
     needs=("analogies|similarity",),
     **OF_VECTORS,

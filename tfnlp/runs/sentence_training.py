@@ -21,7 +21,7 @@ import numpy as np
 
 from tfnlp.families import sentence_runs
 from tfnlp.families.adaptation import SECTION, adaptation_asked, check_adaptation
-from tfnlp.families.preparation import write_lines
+from tfnlp.families.preparation import VOCABULARIES, write_lines
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
@@ -116,11 +116,11 @@ class SentenceTrainingRuns:
                 network, self.lesson.loss, config.temperature, not config.one_way, config.sizes
             )
         write_config(folder, self._run_config(settings, arguments, seed))
-        results = ended_before(folder, sentence_runs.VOCABULARIES)
+        results = ended_before(folder, VOCABULARIES)
         if results is not None:
             return results
         self.backbone.family.fitting.keep_vocabulary(self.backbone.tokenizer, folder)
-        record_files(folder, sentence_runs.VOCABULARIES)
+        record_files(folder, VOCABULARIES)
         return self._fit(folder, task, self._pretrained(encoder, arguments), settings, seed)
 
     def _fit(
