@@ -134,7 +134,7 @@ def test_stored_documents_are_those_of_the_files(text, on_disk):
     for layout, contents in layouts.items():
         text.write_text(contents, encoding="utf-8")
         documents = list(read_documents(text, layout))
-        stored = StoredDocuments(StoredText(text, layout, progress=False))
+        stored = StoredDocuments(StoredText(text, layout))
         assert joined(stored) == documents
         assert max(map(len, stored)) <= 3 < max(map(len, documents))
         parts = split_documents(documents, 0.1, 5)
@@ -145,14 +145,14 @@ def test_stored_documents_are_those_of_the_files(text, on_disk):
 def test_a_single_document_is_cut(tmp_path, on_disk):
     path = tmp_path / "one.txt"
     path.write_text("".join(f"Sentence {i}.\n" for i in range(50)), encoding="utf-8")
-    train, held = StoredDocuments(StoredText(path, "lines", progress=False)).split(0.2, 0)
+    train, held = StoredDocuments(StoredText(path, "lines")).split(0.2, 0)
     expected = split_documents(list(read_documents(path, "lines")), 0.2, 0)
     assert [s for piece in train for s in piece] == expected[0][0]
     assert [s for piece in held for s in piece] == expected[1][0]
 
 
 def test_a_text_that_changes_while_it_is_read(text, on_disk):
-    stored = StoredText(text, progress=False)
+    stored = StoredText(text)
     with open(text, "a", encoding="utf-8") as file:
         file.write("More.\n")
     with pytest.raises(ValueError, match="text.txt"):

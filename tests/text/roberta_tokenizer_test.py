@@ -44,7 +44,7 @@ def reference(pair):
     return tokenizer
 
 
-@pytest.mark.parametrize("pair", [published, small])
+@pytest.mark.parametrize("pair", [pytest.param(published, marks=pytest.mark.slow), small])
 def test_ids_are_those_of_tokenizers(pair):
     items = json.loads(golden("tokenizer_golden.json").read_text(encoding="utf-8"))["items"]
     texts = [item["text"] for item in items] + MORE
@@ -60,6 +60,7 @@ def test_ids_are_those_of_tokenizers(pair):
         assert [len(word) for word in row] == [len(other.model.tokenize(word)) for word in cut]
 
 
+@pytest.mark.slow
 def test_attributes_and_special_tokens():
     tokens, merges = published()
     tokenizer = RobertaTokenizer(published())

@@ -63,7 +63,7 @@ def test_rows_of_a_known_word():
     assert in_numpy(["the"], 3, 6, 2_000_000) == [[hashed(n) % 2_000_000 for n in ngrams]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=9), max_size=5),
     st.integers(1, 4),

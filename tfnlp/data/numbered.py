@@ -7,10 +7,10 @@ import numpy as np
 import tensorflow as tf
 
 
-def check_seed(seed: int, bits: int = 31) -> None:
-    """Raise a ValueError for a seed that does not fit into a number of bits."""
-    if not 0 <= seed < 2**bits:
-        raise ValueError(f"seed must lie in [0, 2^{bits}); got {seed}")
+def check_seed(seed: int) -> None:
+    """Raise a ValueError for a seed that TensorFlow, whose seeds are int32, does not take."""
+    if not 0 <= seed < 2**31:
+        raise ValueError(f"seed must lie in [0, 2^31); got {seed}")
 
 
 def numbered_batches(

@@ -38,17 +38,13 @@ class StoredText:
 
     Args:
         sources, layout, paragraphs: as of `read_documents`.
-        progress: show a progress bar on stderr.
     """
 
-    def __init__(
-        self, sources: Any, layout: str = "auto", paragraphs: bool = False, progress: bool = True
-    ) -> None:
+    def __init__(self, sources: Any, layout: str = "auto", paragraphs: bool = False) -> None:
         self._names = [sources] if is_path(sources) else list(sources)
         self._readers = document_readers(sources, layout, paragraphs, _PIECE)
         self._files = [_files(reader.args[0]) for reader in self._readers]
         self._settings = [layout, paragraphs]
-        self._progress = progress
         self._state = self._stat()
 
     @property
@@ -97,10 +93,7 @@ class StoredText:
     def _stored(self) -> tuple[Any, Sequence[int]]:
         """The open file of sentences, and the sizes of the documents."""
         sizes = array("i")
-        bar = ProgressBar(
-            desc="reading", total=self.num_bytes, unit="B",
-            disable=not self._progress,
-        )  # fmt: skip
+        bar = ProgressBar(desc="reading", total=self.num_bytes, unit="B")
         with disk_errors(cache_folder()), bar:
             file = tempfile.TemporaryFile(dir=cache_folder())
             before = 0  # bytes of the files that were read to their ends

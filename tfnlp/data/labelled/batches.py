@@ -83,7 +83,7 @@ class TaskBatches(LengthBuckets):
                 f"batch_tokens={batch_tokens} can't be given with pad_all=True, rows of one length"
             )
         super().__init__(
-            (f"tokens[{first!r}]", "tokens"),
+            f"tokens[{first!r}]",
             sizes,
             batch_size=batch_size,
             lengths=lengths,

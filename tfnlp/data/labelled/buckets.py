@@ -35,7 +35,7 @@ class LengthBuckets:
     of a batch under the same names, for a length that may be None.
 
     Args:
-        name: the argument and the unit of the lengths, for errors: ("word_ids", "words").
+        name: the argument with the examples, for errors.
         sizes: length of each example, int [N], 1 or more.
         batch_size: B, over all devices.
         lengths: increasing; None: one length, that of the longest example. With one length, the
@@ -48,7 +48,7 @@ class LengthBuckets:
 
     def __init__(
         self,
-        name: tuple[str, str],
+        name: str,
         sizes: np.ndarray,
         *,
         batch_size: int,
@@ -61,8 +61,8 @@ class LengthBuckets:
         self.lengths = [int(sizes.max())] if lengths is None else [int(n) for n in lengths]
         if sizes.max() > self.lengths[-1]:
             raise ValueError(
-                f"{name[0]}[{int(sizes.argmax())}] has {sizes.max()} {name[1]}, more than the last "
-                f"of lengths={self.lengths}; add a longer one or cut it"
+                f"{name}[{int(sizes.argmax())}] has {sizes.max()} tokens, more than the last of "
+                f"lengths={self.lengths}; add a longer one or cut it"
             )
         bucket = np.searchsorted(self.lengths, sizes)  # the smallest length that fits
         self._buckets = [

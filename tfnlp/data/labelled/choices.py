@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from xml.parsers import expat
 
 from tfnlp.data.labelled.examples import TaskExample, label_cell
-from tfnlp.data.labelled.rows import BadRow, TaskData, checked_text, file_kind, file_lines, gather
+from tfnlp.data.labelled.rows import (
+    BadRow,
+    TaskData,
+    checked_text,
+    file_kind,
+    file_lines,
+    filled_lines,
+    gather,
+)
 from tfnlp.data.labelled.tables import (
     JSON_KINDS,
     PARQUET,
@@ -49,8 +57,7 @@ def choice_file(path: str, how: Reading) -> TaskData:
         _, asked, *choices, index = fields
         return _choice(checked_text(asked, "its text").strip(), choices, index, how.labelled)
 
-    rows = ((f"line {n}", line) for n, line in enumerate(file_lines(path), 1) if line.strip())
-    return gather(path, rows, make, how.skip)
+    return gather(path, filled_lines(path), make, how.skip)
 
 
 def choice_table(table: Table, how: Reading) -> TaskData:

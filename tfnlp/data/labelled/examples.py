@@ -7,7 +7,7 @@ task would be scored on other data. `tfnlp.data.read_task` can leave such rows o
 import math
 from dataclasses import dataclass
 
-from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, checked_text, file_lines, gather
+from tfnlp.data.labelled.rows import BadRow, LeftOut, TaskData, checked_text, filled_lines, gather
 from tfnlp.data.labelled.tables import Column, Reading, Table, cell, find_columns
 
 
@@ -54,8 +54,7 @@ def labelled_lines(path: str, skip: bool, labelled: bool) -> TaskData:
         found, _, text = line.partition(" ") if labelled else (None, "", line)
         return TaskExample((checked_text(text, "its text").strip(),), found)
 
-    lines = [(f"line {n}", line.strip()) for n, line in enumerate(file_lines(path), 1)]
-    rows = [(where, line) for where, line in lines if line]
+    rows = [(where, line.strip()) for where, line in filled_lines(path)]
     tabs = {line.count("\t") for _, line in rows}
     if labelled and len(tabs) == 1 and 0 not in tabs:
         raise ValueError(

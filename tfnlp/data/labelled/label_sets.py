@@ -11,7 +11,7 @@ from tfnlp.data.labelled.rows import (
     TaskData,
     checked_text,
     file_kind,
-    file_lines,
+    filled_lines,
     gather,
 )
 from tfnlp.data.labelled.tables import (
@@ -184,7 +184,7 @@ def _separator(rows: list[Row], column: Column) -> str | None:
 
 def _lines(path: str, skip: bool, labelled: bool) -> TaskData:
     def make(line: str) -> TaskExample:
-        labels = []
+        labels, line = [], line.strip()
         while line.startswith(PREFIX):
             name, _, line = line.partition(" ")
             labels.append(checked_text(name.removeprefix(PREFIX), "a label"))
@@ -192,5 +192,4 @@ def _lines(path: str, skip: bool, labelled: bool) -> TaskData:
         text = checked_text(line, "its text")
         return TaskExample((text,), tuple(sorted(set(labels))) if labels or labelled else None)
 
-    rows = ((f"line {n}", line.strip()) for n, line in enumerate(file_lines(path), 1))
-    return gather(path, ((where, line) for where, line in rows if line), make, skip)
+    return gather(path, filled_lines(path), make, skip)

@@ -18,7 +18,7 @@ from tfnlp.data.labelled.rows import (
     TaskData,
     checked_text,
     file_kind,
-    file_lines,
+    filled_lines,
     gather,
 )
 from tfnlp.data.labelled.tables import (
@@ -47,13 +47,11 @@ RELATIONS = ("entailment", "neutral", "contradiction")
 def related_file(path: str, how: Reading) -> TaskData:
     """Return the examples of a table, or of a text file with a text a line; see `read_task`."""
     if not how.columns and file_kind(path) not in TABLES:
-        lines = ((f"line {n}", line) for n, line in enumerate(file_lines(path), 1))
 
         def make(line: str) -> TaskExample:
             return TaskExample((checked_text(line, "its text").strip(),), None)
 
-        filled = ((where, line) for where, line in lines if line.strip())
-        return gather(path, filled, make, how.skip)
+        return gather(path, filled_lines(path), make, how.skip)
     return related_table(read_table(path, how.columns), how)
 
 

@@ -101,6 +101,13 @@ def file_lines(path: str | os.PathLike) -> Iterator[str]:
         raise type(error)(f"{error} (after line {number})") from error.__cause__
 
 
+def filled_lines(path: str | os.PathLike) -> Iterator[tuple[str, str]]:
+    """Yield `(where, line)` of the lines of a file that are not blank, see `file_lines`."""
+    for number, line in enumerate(file_lines(path), 1):
+        if line.strip():
+            yield f"line {number}", line
+
+
 def file_kind(path: str | os.PathLike) -> str:
     """Return the extension of a file in lower case, such as ".tsv", without ".gz"."""
     name = os.fspath(path).lower().removesuffix(".gz")

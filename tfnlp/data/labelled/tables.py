@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tfnlp.data.labelled.parquet_files import parquet_table
-from tfnlp.data.labelled.rows import BadRow, file_kind, file_lines, json_rows, no_examples
+from tfnlp.data.labelled.rows import (
+    BadRow,
+    file_kind,
+    file_lines,
+    filled_lines,
+    json_rows,
+    no_examples,
+)
 
 # The default columns: the first of these that a table has.
 TEXT_COLUMNS = (
@@ -182,9 +189,8 @@ def _is_number(column: Column) -> bool:
 
 
 def _tab_rows(path: str) -> Iterator[Row]:
-    for number, line in enumerate(file_lines(path), 1):
-        if line.strip():
-            yield f"line {number}", line.split("\t")
+    for where, line in filled_lines(path):
+        yield where, line.split("\t")
 
 
 def _csv_rows(path: str) -> Iterator[Row]:
