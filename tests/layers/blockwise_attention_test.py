@@ -69,7 +69,13 @@ def with_gradients(function, arrays, upstream):
 
 @pytest.mark.parametrize(
     "kind, heads, compiled",
-    [*((kind, 3, False) for kind in KINDS), ("causal", 4, True), ("causal sequences", 4, True)],
+    [
+        ("causal", 3, False),
+        ("cross", 4, False),
+        pytest.param("self", 3, True, marks=pytest.mark.slow),
+        pytest.param("sequences", 3, False, marks=pytest.mark.slow),
+        pytest.param("causal sequences", 4, True, marks=pytest.mark.slow),
+    ],
 )
 def test_blocks_change_nothing(kind, heads, compiled):
     arrays, visible, drops = case(kind, heads, np.random.default_rng(heads))
@@ -152,6 +158,7 @@ def test_a_layer_trains_the_same_way_in_blocks(most, context, small_blocks):
         np.testing.assert_allclose(a, b, atol=2e-4, rtol=2e-5)
 
 
+@pytest.mark.slow
 def test_memory_grows_with_the_length_and_not_with_its_square():
     """The largest array of a compiled step of twice the length is twice as large."""
 

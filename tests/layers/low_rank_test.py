@@ -121,7 +121,7 @@ def test_cross_attention():
     layer = layers.MultiHeadAttention(2, low_rank=LowRank(2, ("key", "attention_output")))
     layer(inputs, context=context)
     randomize(layer, rng)
-    assert layer.key_value.update.parts == (0,) and layer.query.update is None
+    assert layer.key_value.update.parts == [0] and layer.query.update is None
     want = np.asarray(layer(inputs, context=context))
     layer.merge_low_rank()
     np.testing.assert_allclose(layer(inputs, context=context), want, rtol=1e-4, atol=1e-5)

@@ -82,7 +82,9 @@ def of_a_call(case, mode, **arguments):
 @pytest.mark.parametrize(
     "dtype", ["float32", pytest.param("mixed_bfloat16", marks=pytest.mark.slow)]
 )
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if case == "bilm" else ()) for case in CASES]
+)
 def test_the_same_numbers(case, dtype):
     wanted, calls = of_a_call(case, "none", dtype=dtype)
     counts = [calls]

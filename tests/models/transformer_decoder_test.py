@@ -71,6 +71,7 @@ def test_step_by_step_equals_the_whole_model(arguments, more):
     assert len(cache) == 2 * len(constant)
 
 
+@pytest.mark.slow
 def test_beams_do_not_mix_up_rows_and_hypotheses(model):
     decoder = TransformerDecoder(model, START)
     found, scores = search(decoder, SOURCES, 5, 3, more=1, length_penalty=0.6, stop_ids=(STOP,))
