@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from tfnlp.layers import Dropout, ScalarMix
+from tfnlp.layers.base import check_positive
 from tfnlp.layers.kernels.attention import MASKED
 from tfnlp.layers.types import Tensor
 from tfnlp.models.task_heads import (
@@ -131,6 +132,8 @@ def feature_task(
             not fit the output.
     """
     check_output(output, num_classes, sequences, crf=crf)
+    if vocab_size is None:
+        check_positive(num_layers=num_layers)
     if mix not in ("weighted", "concat"):
         raise ValueError(f'mix={mix!r} must be "weighted" or "concat"')
 

@@ -64,11 +64,14 @@ def nnlm(
     input of the softmax.
 
     Raises:
-        ValueError: for sizes below 1, an unknown loss, or a depth below that of a balanced tree.
+        ValueError: for sizes below 1, neither hidden units nor direct connections, an unknown loss,
+            or a depth below that of a balanced tree.
     """
     check_positive(context=context, embedding_size=embedding_size)
     if loss not in LOSSES:
         raise ValueError(f"loss={loss!r} is unknown; choose one of {sorted(LOSSES)}")
+    if not (hidden_size or direct):
+        raise ValueError("hidden_size=0 needs direct=True")
     ids = keras.Input((context,), dtype="int32", name="input_word_ids")
     vectors = TokenEmbedding(
         vocab_size,

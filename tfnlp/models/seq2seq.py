@@ -81,11 +81,13 @@ def seq2seq(
     of each layer), and with attention `attention` float32 `[B, T, S]`, its weights.
 
     Raises:
-        ValueError: for sizes below 1, `input_feeding` without attention, `tied` tables of other
-            widths than H, or with `bidirectional` an odd H or `reverse_source`.
+        ValueError: for sizes below 1, an unknown score, `input_feeding` without attention, `tied`
+            tables of other widths than H, or with `bidirectional` an odd H or `reverse_source`.
     """
     embedding_size = hidden_size if embedding_size is None else embedding_size
     check_positive(num_layers=num_layers, hidden_size=hidden_size, embedding_size=embedding_size)
+    if attention not in (None, *ATTENTIONS):
+        raise ValueError(f"attention={attention!r} must be None or one of {', '.join(ATTENTIONS)}")
     if tied and embedding_size != hidden_size:
         raise ValueError(
             f"tied=True needs embedding_size={embedding_size} equal to hidden_size={hidden_size}"

@@ -19,6 +19,9 @@ class Seq2SeqDecoder:
 
     Attributes:
         vocab_size: V, as given.
+
+    Raises:
+        ValueError: for a vocab_size above the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
@@ -37,7 +40,10 @@ class Seq2SeqDecoder:
         self._attention = layers.get("attention")
         self._vector = layers.get("attentional_vector")
         self.start_id = start_id
-        self.vocab_size = self._embedding.vocab_size if vocab_size is None else vocab_size
+        rows = self._embedding.vocab_size
+        self.vocab_size = rows if vocab_size is None else vocab_size
+        if self.vocab_size > rows:
+            raise ValueError(f"vocab_size={vocab_size} exceeds the model's {rows}")
 
     def prefill(self, ids: Tensor, mask: Tensor, size: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Read sources and the start token.

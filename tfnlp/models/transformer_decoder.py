@@ -23,6 +23,9 @@ class TransformerDecoder:
     Attributes:
         vocab_size: V, as given.
         constant_parts: how many of the last parts of a cache depend on the source alone.
+
+    Raises:
+        ValueError: for a vocab_size above the model's.
     """
 
     def __init__(self, model: keras.Model, start_id: int, vocab_size: int | None = None) -> None:
@@ -36,7 +39,10 @@ class TransformerDecoder:
             {name: model.input[name] for name in ("input_word_ids", "input_mask")},
             model.output["encoder_output"],
         )
-        self.vocab_size = self._tokens.vocab_size if vocab_size is None else vocab_size
+        rows = self._tokens.vocab_size
+        self.vocab_size = rows if vocab_size is None else vocab_size
+        if self.vocab_size > rows:
+            raise ValueError(f"vocab_size={vocab_size} exceeds the model's {rows}")
         self.start_id = start_id
         self.constant_parts = 2 * count
 

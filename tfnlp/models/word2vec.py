@@ -69,9 +69,11 @@ def word2vec(
     block's pairs (CBOW: centres).
 
     Raises:
-        ValueError: for sizes below 1, negatives not above 0, or a depth below that of a balanced
-            tree.
+        ValueError: for an unknown architecture or loss, sizes below 1, negatives not above 0, or a
+            depth below that of a balanced tree.
     """
+    if architecture not in LOSSES.get(loss, {}):
+        raise ValueError(f"there is no loss={loss!r} with architecture={architecture!r}")
     check_positive(window=window, samples=samples, block=block)
     if loss == "hierarchical":
         drawn, more_loss = {}, {"depth": depth}
