@@ -1,15 +1,12 @@
 """Packages that only some work needs: what is said where they are missing."""
 
-import re
 import sys
 
 import pytest
 
-from tests.support import ROOT, run_python
+from tests.support import run_python
 from tfnlp.extras import needed
 from tfnlp.pictures import can_draw
-
-CALL = re.compile(r'needed\(\s*"[\w.]+",\s*"([\w-]+)",\s*"([\w-]+)"')
 
 
 def test_what_is_missing_is_named_with_its_extra(monkeypatch):
@@ -25,20 +22,6 @@ def test_an_error_within_a_package_is_not_taken_for_a_missing_one(monkeypatch, t
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="what_it_needs_itself"):
         needed("broken_package", "broken-package", None, "nothing")
-
-
-def test_the_extras_bring_what_is_said():
-    setup = (ROOT / "setup.py").read_text()
-    lists = dict(re.findall(r"^([A-Z]+) = (\[.*\])$", setup, re.MULTILINE))
-    extras = dict(re.findall(r'^        "([\w-]+)": ([A-Z]+),$', setup, re.MULTILINE))
-    calls = [
-        call
-        for file in (ROOT / "tfnlp").glob("**/*.py")
-        for call in CALL.findall(file.read_text(encoding="utf-8"))
-    ]
-    assert len(calls) >= 3
-    for package, extra in calls:
-        assert f'"{package}' in lists[extras[extra]]
 
 
 def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):

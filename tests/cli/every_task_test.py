@@ -16,22 +16,29 @@ from tests.cli.toy_tasks import (
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
+# Encoders after BERT share its heads; what may differ is where pieces stand in a text. A GPT and
+# an ELMo have heads of their own.
+CROSSED = {
+    "albert": ["answer"],
+    "bert": list(TASKS),
+    "distilbert": ["answer"],
+    "elmo": ["pair", "choose", "crf", "answer"],
+    "gpt": ["pair", "similarity", "choose", "tag", "answer"],
+    "roberta": ["tag", "answer"],
+}
 
-# Encoders after BERT share its heads; what may differ is where pieces stand in a text.
-FEWER = {name: ["pair", "tag", "answer"] for name in ("albert", "distilbert", "roberta")}
 
-
-@pytest.mark.parametrize("kind", ["albert", "bert", "distilbert", "elmo", "gpt", "roberta"])
+@pytest.mark.parametrize("kind", CROSSED)
 def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
     files = write_toys(tmp_path)
     model = backbone(kind, tmp_path)
     predictions, asked = {}, {}
-    for name in FEWER.get(kind, TASKS):
+    for name in CROSSED[kind]:
         folder = tmp_path / name
         run, module = folder / "run", folder / "module"
         predictions[name] = finetuned(name, model, files, run)
         # Evaluation and prediction are the same for every backbone; one task shows that it loads.
-        if kind == "bert" or name == "pair":
+        if kind == "bert" or name == CROSSED[kind][0]:
             assert_evaluated_and_predicted(name, run, files, predictions[name], folder, capsys)
         assert tfnlp("export", "--model", run, "--output", module) == 0
         asked[name] = module, inputs_of(name, files[name][-1])
@@ -40,5 +47,5 @@ def test_from_files_to_predictions_and_an_export(kind, tmp_path, capsys):
     for name in predictions:
         assert_served(name, said[name], predictions[name])
         assert said[name]["names"] == said[name]["names_asset"]
-    assert said["tag"]["names"] == ["B-x", "I-x", "O"]
-    assert said["pair"]["names"] == ["no", "yes"]
+        if name in ("tag", "crf"):
+            assert said[name]["names"] == ["B-x", "I-x", "O"]

@@ -10,13 +10,11 @@ import pytest
 
 from tests.cli.command import RUN, checkpoint, error, tfnlp, weights
 from tests.support import golden, run_python
-from tfnlp import books
 from tfnlp.convert import load_bert, save_huggingface
 from tfnlp.text import read_vocabulary
 
 pytestmark = pytest.mark.slow
 
-TOY = ["--num-layers", "1", "--hidden-size", "16", "--num-heads", "2", "--max-positions", "24"]
 TRAINING = ["--seq-length", "16", "--batch-size", "8", "--steps-per-call", "2"]
 SHOWN = re.compile(r"held out (before|after \d+ steps): masked-LM accuracy ([\d.]+)")
 GOOGLE = golden("bert_google_tf_generated")
@@ -24,34 +22,30 @@ GOOGLE = golden("bert_google_tf_generated")
 
 def fill(model, text, output, *more):
     command = ["finetune", "fill", "--model", model, "--train", text, "--output", output]
-    return tfnlp(*command, *TRAINING, *more)
+    return tfnlp(*command, "--layout", "lines", *TRAINING, *more)
 
 
 @pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    """A text to pretrain on, and others to go on with: alike lines, in documents or not."""
-    folder = tmp_path_factory.mktemp("text")
-    (folder / "book.txt").write_text(books.path().read_text(encoding="utf-8")[:30_000])
-    line = "the garden was in the house"
-    (folder / "own.txt").write_text("\n\n".join(["\n".join([line] * 6)] * 20) + "\n")
-    (folder / "lines.txt").write_text("\n\n".join([line] * 60) + "\n")
-    return folder
+def text(tmp_path_factory):
+    """A text to go on with: alike lines, six a document."""
+    path = tmp_path_factory.mktemp("text") / "own.txt"
+    path.write_text("\n\n".join(["\n".join(["the garden was in the house"] * 6)] * 20) + "\n")
+    return path
 
 
 @pytest.fixture(scope="module")
-def pretrained(texts, tmp_path_factory):
-    run = tmp_path_factory.mktemp("bert") / "run"
-    command = ["pretrain", "bert", "--input", texts / "book.txt", "--output", run, *TRAINING]
-    assert tfnlp(*command, *TOY, "--vocab-size", 300, "--steps", 4) == 0
-    return run
+def pretrained(made):
+    return made("bert").run
+
+
+LONG = ["--steps", "40", "--checkpoint-every", "20", "--learning-rate", "0.03"]
 
 
 @pytest.fixture(scope="module")
-def run(pretrained, texts, tmp_path_factory):
+def run(pretrained, text, tmp_path_factory):
     """A run that went on."""
     folder = tmp_path_factory.mktemp("fill") / "run"
-    more = ["--steps", "40", "--checkpoint-every", "20", "--learning-rate", "0.03"]
-    assert fill(pretrained, texts / "own.txt", folder, "--layout", "lines", *more) == 0
+    assert fill(pretrained, text, folder, *LONG) == 0
     return folder
 
 
@@ -65,36 +59,34 @@ def test_the_result_is_a_bert_run(run, pretrained):
     assert config["text"] == before["text"] and config["heads"]["next_sentence"]
 
 
-def test_it_is_better_on_the_text_than_before(run, pretrained, texts, capsys):
+def test_it_is_better_on_the_text_than_before(run, pretrained, text, capsys):
     found = []
     for model in (pretrained, run):
-        command = ["evaluate", "--model", model, "--input", texts / "own.txt", "--layout", "lines"]
+        command = ["evaluate", "--model", model, "--input", text, "--layout", "lines"]
         assert tfnlp(*command, "--seq-length", "16", "--batches", "4", "--json") == 0
         found.append(json.loads(capsys.readouterr().out))
     assert found[0]["masked_lm_loss"] > 4 > 2.5 > found[1]["masked_lm_loss"]
     assert found[0]["masked_lm_accuracy"] < 0.1 < 0.15 < found[1]["masked_lm_accuracy"]
 
 
-def test_it_starts_with_the_weights_it_was_given(pretrained, texts, tmp_path, capsys):
+def test_it_starts_with_the_weights_it_was_given(pretrained, text, tmp_path, capsys):
     # An update of a size that changes nothing in float32.
-    more = ["--layout", "lines", "--dev", texts / "own.txt", "--epochs", "0.1", "--dropout", "0"]
-    more += ["--learning-rate", "1e-30"]
-    assert fill(pretrained, texts / "own.txt", tmp_path / "run", *more) == 0
+    more = ["--dev", text, "--epochs", "0.1", "--dropout", "0", "--learning-rate", "1e-30"]
+    assert fill(pretrained, text, tmp_path / "run", *more) == 0
     (_, before), (when, after) = SHOWN.findall(capsys.readouterr().out)
     assert before == after and when != "after 0 steps"
     for a, b in zip(weights(pretrained), weights(tmp_path / "run"), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_run_cut_short_ends_where_it_would_have(run, pretrained, texts, tmp_path, capsys):
+def test_a_run_cut_short_ends_where_it_would_have(run, pretrained, text, tmp_path, capsys):
     again = tmp_path / "run"
     shutil.copytree(run, again)
     steps = {path: int(path.name.split("-")[1]) for path in (again / "checkpoints").iterdir()}
     assert set(steps.values()) >= {20, 40}
     for path in (path for path, step in steps.items() if step > 20):
         shutil.rmtree(path)
-    more = ["--steps", "40", "--checkpoint-every", "20", "--learning-rate", "0.03"]
-    assert fill(pretrained, texts / "own.txt", again, "--layout", "lines", *more) == 0
+    assert fill(pretrained, text, again, *LONG) == 0
     (best,) = (path.name for path in (run / "checkpoints").glob("best-*"))
     shown = f"after {int(best.split('-')[1])} steps"
     assert [when for when, _ in SHOWN.findall(capsys.readouterr().out)] == [shown]
@@ -102,24 +94,26 @@ def test_a_run_cut_short_ends_where_it_would_have(run, pretrained, texts, tmp_pa
     assert names[0] == names[1]
     for a, b in zip(weights(run), weights(again), strict=True):
         np.testing.assert_array_equal(a, b)
-    assert fill(pretrained, texts / "own.txt", again, "--layout", "lines", "--steps", "8") == 1
-    assert "holds a run with other settings" in error(capsys)
+    assert fill(run, text, run, "--restart") == 1  # its own model is no output
+    assert "--model and --output are the same folder" in error(capsys)
+    assert (run / "checkpoints").exists()
 
 
-def test_lines_that_are_documents_have_no_next_sentences(pretrained, texts, tmp_path, capsys):
-    more = ["--layout", "lines", "--steps", "2"]
-    assert fill(pretrained, texts / "lines.txt", tmp_path / "run", *more) == 0
+def test_lines_that_are_documents_have_no_next_sentences(pretrained, tmp_path, capsys):
+    text, run = tmp_path / "lines.txt", tmp_path / "run"
+    text.write_text("\n\n".join(["the garden was in the house"] * 60) + "\n")
+    assert fill(pretrained, text, run, "--steps", "2") == 0
     captured = capsys.readouterr()
     assert "next sentences are left out" in captured.err
     assert "next-sentence accuracy" not in captured.out
-    names = " ".join(checkpoint(tmp_path / "run"))
+    names = " ".join(checkpoint(run))
     assert "next_sentence_head" not in names and "pooler" in names  # the encoder stays as it was
-    assert tfnlp("predict", "bert", "--model", tmp_path / "run", "a", "--pair", "b") == 1
+    assert tfnlp("predict", "bert", "--model", run, "a", "--pair", "b") == 1
     assert "no next-sentence head" in error(capsys)
 
 
-def test_going_on_with_a_checkpoint_of_google(texts, tmp_path, capsys):
-    command = ["finetune", "fill", "--model", GOOGLE, "--train", texts / "own.txt", "--layout"]
+def test_going_on_with_a_checkpoint_of_google(text, tmp_path):
+    command = ["finetune", "fill", "--model", GOOGLE, "--train", text, "--layout"]
     command += ["lines", "--output", tmp_path / "run", "--steps", "2", "--batch-size", "4"]
     assert tfnlp(*command) == 0
     config = json.loads((tmp_path / "run/config.json").read_text())
@@ -131,12 +125,10 @@ def test_going_on_with_a_checkpoint_of_google(texts, tmp_path, capsys):
     for variable in before.pretrainer.weights:
         found = after[f"model/{variable.path}"]
         np.testing.assert_allclose(found, variable, atol=2e-3)  # two small updates away
-    assert tfnlp("predict", "bert", "--model", tmp_path / "run", "the [MASK]") == 0
 
 
 READER = """
 import sys
-sys.modules["tfnlp"] = None
 import tensorflow as tf, tensorflow_text
 filled = tf.saved_model.load(sys.argv[1])(tf.constant(sys.argv[2:]))
 for text, tokens, probabilities in zip(*(filled[n].numpy() for n in
@@ -166,24 +158,18 @@ def test_export_says_what_predict_says(run, tmp_path, capsys):
     assert filled == [f"The garden {best[0]} in the {best[1]}", f"[CLS] was {best[2]}"]
 
 
-def test_a_model_without_the_head(texts, tmp_path, capsys):
+def test_a_model_without_the_head(text, tmp_path, capsys):
     bare = tmp_path / "bare"
     save_huggingface(load_bert(GOOGLE).encoder, bare, GOOGLE / "vocab.txt", lowercase=True)
-    assert fill(bare, texts / "own.txt", tmp_path / "run") == 1
+    assert fill(bare, text, tmp_path / "run") == 1
     assert "has no masked-LM head to go on with" in error(capsys)
     assert tfnlp("export", "--model", bare, "--output", tmp_path / "out", "--fill") == 1
     assert "the model has no masked-LM head" in error(capsys)
     assert os.listdir(tmp_path) == ["bare"]
 
 
-def test_its_own_model_is_no_output(run, texts, capsys):
-    assert fill(run, texts / "own.txt", run, "--restart") == 1
-    assert "is the model that training starts from; give a new folder" in error(capsys)
-    assert (run / "checkpoints").exists()
-
-
-def test_pretrain_from_does_the_same(run, pretrained, texts, tmp_path, capsys):
-    command = ["pretrain", "bert", "--input", texts / "own.txt", "--layout", "lines", *TRAINING]
+def test_pretrain_from_does_the_same(run, pretrained, text, tmp_path, capsys):
+    command = ["pretrain", "bert", "--input", text, "--layout", "lines", *TRAINING]
     command += ["--output", tmp_path / "run", "--from", pretrained, "--steps", "2"]
     for more, message in (
         (["--hidden-size", "32"], "--hidden-size can't be changed with --from"),
@@ -193,7 +179,6 @@ def test_pretrain_from_does_the_same(run, pretrained, texts, tmp_path, capsys):
         assert tfnlp(*command, *more) == 1
         assert message in error(capsys)
     assert tfnlp(*command, "--warmup", "0.06", "--learning-rate", "3e-4") == 0
-    options = ["--layout", "lines", "--steps", "2"]
-    assert fill(pretrained, texts / "own.txt", tmp_path / "fill", *options) == 0
+    assert fill(pretrained, text, tmp_path / "fill", "--steps", "2") == 0
     for a, b in zip(weights(tmp_path / "run"), weights(tmp_path / "fill"), strict=True):
         np.testing.assert_array_equal(a, b)

@@ -1,7 +1,6 @@
 """`tfnlp inspect`: what it prints of a module, of a pair, and of what is neither."""
 
 import json
-import os
 import shutil
 
 import pytest
@@ -31,47 +30,26 @@ def test_a_module_as_a_table(pair, capsys):
     assert space["outputs"][0].shape == (1, 3)
 
 
-def test_a_pair(pair, capsys):
+def test_a_pair_and_versions(pair, tmp_path, capsys):
     assert tfnlp("inspect", pair) == 0
     modules = capsys.readouterr().out.split("\n\n")
-    assert [m.split("\n")[0] for m in modules] == [
-        str(pair / "encoder"),
-        str(pair / "preprocessor"),
-    ]
+    names = ("encoder", "preprocessor")
+    assert [m.split("\n")[0] for m in modules] == [str(pair / name) for name in names]
     assert tfnlp("inspect", pair, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    names = ("encoder", "preprocessor")
     assert found == json.loads(json.dumps([hub.inspect(pair / n).to_dict() for n in names]))
-
-
-def test_versions(pair, tmp_path, capsys):
     shutil.copytree(pair / "encoder", tmp_path / "3")
     assert tfnlp("inspect", tmp_path) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / '3'}\n")
 
 
-@pytest.mark.parametrize(
-    "damage, words",
-    [
-        ("nothing", "does not exist"),
-        ("empty folder", "is not a SavedModel"),
-        ("keras file", "it is a Keras model"),
-        ("cut graph", "saved_model.pb is cut off or damaged"),
-        ("no index", "variables.index is missing"),
-    ],
-)
+@pytest.mark.parametrize("damage, words", [("empty", "is not a SavedModel"), ("cut", "variables")])
 def test_errors_are_one_line(pair, tmp_path, capsys, damage, words):
     path = tmp_path / "module"
-    if damage == "empty folder":
+    if damage == "empty":
         path.mkdir()
-    elif damage == "keras file":
-        path = path.with_suffix(".keras")
-        path.write_bytes(b"PK")
-    elif damage != "nothing":
+    else:
         shutil.copytree(pair / "encoder", path)
-    if damage == "cut graph":
-        os.truncate(path / "saved_model.pb", 5000)
-    if damage == "no index":
         (path / "variables" / "variables.index").unlink()
     assert tfnlp("inspect", path) == 1
     out, err = capsys.readouterr()

@@ -1,18 +1,14 @@
-"""Uses exported task modules in a process where tfnlp can't be imported.
+"""Uses exported task modules where tfnlp can't be imported.
 
 `python task_reader.py FOLDER` reads FOLDER/asked.json, name to [module, inputs], and writes what
 each module's signature gives to FOLDER/said.json.
 """
 
 import json
-import os
 import sys
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-sys.modules["tfnlp"] = None  # importing it, or anything in it, now fails
-
-import tensorflow as tf  # noqa: E402
-import tensorflow_text  # noqa: E402, F401
+import tensorflow as tf
+import tensorflow_text  # noqa: F401
 
 
 def plain(x):

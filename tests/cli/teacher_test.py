@@ -47,9 +47,9 @@ def predictions(run):
     return [json.loads(line) for line in lines]
 
 
-# Labels and a CRF are refused with a teacher.
-@pytest.mark.parametrize("name", [name for name in TASKS if name not in ("crf", "labels")])
-def test_a_student_of_each_task(name, files, teachers, tmp_path, capsys):
+# One task of each kind of output.
+@pytest.mark.parametrize("name", ["classify", "similarity", "choose", "tag", "answer"])
+def test_a_student(name, files, teachers, tmp_path, capsys):
     teacher, run = teachers(name), tmp_path / "student"
     assert tfnlp(*student(name, BERT, files, run, "--teacher", teacher)) == 0
     assert f"its teacher {teacher} has 0." in capsys.readouterr().out
@@ -59,17 +59,18 @@ def test_a_student_of_each_task(name, files, teachers, tmp_path, capsys):
     assert config["training"].items() >= wanted.items()
     assert not (run / "soft_targets.npz").exists()
     assert "distillation_loss" in load(run).history.train[0]
-    assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
-    assert f"{teacher}" in (tmp_path / "report" / "index.html").read_text()
+    if name == "answer":
+        assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
+        assert f"{teacher}" in (tmp_path / "report" / "index.html").read_text()
 
 
-@pytest.mark.parametrize("name", ["classify", "tag"])
-def test_teachers_of_other_families(name, files, teachers, tmp_path):
+def test_teachers_of_other_families(files, teachers, tmp_path):
     """A BERT learns from a GPT, which reads other pieces; a GPT, an ELMo from a BERT."""
-    finetuned(name, backbone("gpt", tmp_path), files, tmp_path / "of_gpt")
+    name, gpt = "tag", backbone("gpt", tmp_path)
+    finetuned(name, gpt, files, tmp_path / "of_gpt")
     pairs = {"bert": tmp_path / "of_gpt", "gpt": teachers(name), "elmo": teachers(name)}
     for kind, teacher in pairs.items():
-        model = tmp_path / "gpt" if kind == "gpt" else backbone(kind, tmp_path)
+        model = gpt if kind == "gpt" else backbone(kind, tmp_path)
         command = student(name, model, files, tmp_path / f"run_{kind}", "--teacher", teacher)
         assert tfnlp(*command) == 0
         assert len(predictions(tmp_path / f"run_{kind}")) == 7
@@ -111,6 +112,7 @@ def test_a_student_says_what_its_teacher_says(files, teachers, tmp_path):
     np.testing.assert_allclose(share(run), share(teacher), atol=0.02)
 
 
+@pytest.mark.long
 def test_killed_run_ends_as_an_uninterrupted_one_without_asking_the_teacher_again(
     files, teachers, tmp_path, monkeypatch
 ):
@@ -146,27 +148,21 @@ def test_what_a_student_cannot_learn_from(files, teachers, tmp_path, capsys):
 
     teacher = teachers("classify")
     for option, value in (("temperature", 3), ("distillation-weight", 1), ("unlabelled", BERT)):
-        said = f"--{option} is about what is learnt from a --teacher; give one"
-        assert said in refused("classify", f"--{option}", value)
+        assert f"--{option} is about" in refused("classify", f"--{option}", value)
     assert "--distillation-weight 0.0 must be" in refused("classify", "--distillation-weight", 0)
-    said = f"--teacher {teacher} was fine-tuned on classify; give a run of `tfnlp finetune tag`"
-    assert said in refused("tag", "--teacher", teacher)
-    said = "--teacher can't be given with --crf"
-    assert said in refused("tag", "--teacher", teachers("tag"), "--crf")
-    said = f"--teacher {teacher} reads 1 texts of an example; those of --train"
-    assert said in refused("pair", "--teacher", teacher)
+    assert f"--teacher {teacher} was fine-tuned on classify" in refused("tag", "--teacher", teacher)
+    crf = refused("tag", "--teacher", teachers("tag"), "--crf")
+    assert "--teacher can't be given with --crf" in crf
+    assert f"--teacher {teacher} reads 1 texts" in refused("pair", "--teacher", teacher)
     rows = [("the dog", "no"), ("a cat", "maybe")] * 4
-    with pytest.raises(ValueError, match="has the label 'maybe', which `teacher` .*: no, yes"):
+    with pytest.raises(ValueError, match="'maybe', which `teacher` .*: no, yes"):
         finetune("classify", BERT, rows, rows, run, teacher=teacher)
-    said = "--teacher must be a run of `tfnlp finetune classify`: "
-    assert said + f"{BERT / 'config.json'} is missing" in refused("classify", "--teacher", BERT)
+    assert f"{BERT / 'config.json'} is missing" in refused("classify", "--teacher", BERT)
     damaged = shutil.copytree(teacher, tmp_path / "damaged")
     (damaged / "vocab.txt").write_text("[PAD]\n")
-    assert said + str(damaged / "vocab.txt") in refused("classify", "--teacher", damaged)
-    (damaged / "config.json").write_text("{")
-    assert said + f"{damaged / 'config.json'} is not" in refused("classify", "--teacher", damaged)
+    assert str(damaged / "vocab.txt") in refused("classify", "--teacher", damaged)
     assert tfnlp(*student("classify", BERT, files, teacher, "--teacher", teacher)) == 1
-    assert f"--output {teacher} is the teacher; give a new folder" in error(capsys)
+    assert f"--output {teacher} is the teacher" in error(capsys)
     finetuned("answer", backbone("gpt", tmp_path), files, tmp_path / "of_gpt")
     said = "reads the documents in other pieces or windows than --model"
     assert said in refused("answer", "--teacher", tmp_path / "of_gpt")
@@ -183,9 +179,6 @@ def test_soft_targets_that_are_damaged(files, teachers, tmp_path, capsys, monkey
     path.write_bytes(content)
     assert tfnlp(*command) == 1
     assert f"{path} is damaged" in error(capsys)
-    path.write_bytes(content[:50])
-    assert tfnlp(*command) == 1
-    assert "delete it, and the teacher computes it again" in error(capsys)
 
 
 def _interrupted(*_, **__):
@@ -193,7 +186,7 @@ def _interrupted(*_, **__):
 
 
 def test_a_student_with_low_rank_updates(files, teachers, tmp_path, capsys):
-    name, teacher, run = "classify", teachers("classify"), tmp_path / "run"
-    more = ("--teacher", teacher, "--lora", "2", "--learning-rate", "0.05")
+    name, run = "classify", tmp_path / "run"
+    more = ("--teacher", teachers(name), "--lora", "2", "--learning-rate", "0.05")
     assert tfnlp(*student(name, BERT, files, run, *more)) == 0
     assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)

@@ -204,32 +204,27 @@ def inputs_of(name, dev):
     return {key: [row[column] for row in rows] for key, column in columns.items()}
 
 
+SERVED = {
+    **dict.fromkeys(("classify", "pair"), ("label", "probabilities")),
+    "labels": ("labels", "probabilities"),
+    "similarity": ("score",),
+    "choose": ("choice", "probabilities"),
+    **dict.fromkeys(("tag", "crf"), ("tags", "probabilities")),
+    "answer": ("answer", "score", "scores"),
+}
+
+
 def assert_served(name, said, predictions):
     """Whether a module gave what `predict` did."""
     for i, prediction in enumerate(predictions):
-        if name in ("classify", "pair"):
-            assert said["label"][i] == prediction["label"]
-            expected = list(prediction["probabilities"].values())
-            np.testing.assert_allclose(said["probabilities"][i], expected, atol=2e-4)
-        elif name == "labels":
-            assert [label for label in said["labels"][i] if label] == prediction["labels"]
-            expected = list(prediction["probabilities"].values())
-            np.testing.assert_allclose(said["probabilities"][i], expected, atol=2e-4)
-        elif name == "similarity":
-            np.testing.assert_allclose(said["score"][i], prediction["score"], atol=1e-4)
-        elif name == "choose":
-            assert said["choice"][i] == prediction["choice"]
-            np.testing.assert_allclose(
-                said["probabilities"][i], prediction["probabilities"], atol=2e-4
-            )
-        elif name in ("tag", "crf"):
-            count = len(prediction["tags"])
-            assert said["tags"][i][:count] == prediction["tags"]
-            assert not any(said["tags"][i][count:])
-            np.testing.assert_allclose(
-                said["probabilities"][i][:count], prediction["probabilities"], atol=2e-4
-            )
-        else:
-            assert said["answer"][i] == prediction["answer"]
-            np.testing.assert_allclose(said["score"][i], prediction["score"], atol=2e-4)
-            np.testing.assert_allclose(said["scores"][i], prediction["scores"], atol=2e-4)
+        for key in SERVED[name]:
+            want, found = prediction[key], said[key][i]
+            if isinstance(want, dict):
+                want = list(want.values())
+            if isinstance(want, list) and name in ("labels", "tag", "crf"):  # batches are padded
+                assert key == "probabilities" or not any(found[len(want) :])
+                found = found[: len(want)]
+            if key in ("label", "labels", "choice", "tags", "answer"):
+                assert found == want, key
+            else:
+                np.testing.assert_allclose(found, want, atol=2e-4, err_msg=key)

@@ -1,4 +1,4 @@
-"""`tfnlp pretrain nnlm`, and what all word vectors are used for: evaluate, predict, export."""
+"""word2vec, GloVe and the NNLM from text to vectors, and what all vectors are used for."""
 
 import collections
 import json
@@ -9,35 +9,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfnlp as tfnlp_python
-from tests.cli.command import RUN, checkpoint, error, tfnlp, write_texts
+import tfnlp as library
+from tests.cli.command import RUN, checkpoint, error, tfnlp
 from tests.support import ROOT, golden, run_python
+from tfnlp import models
 from tfnlp.convert import read_word_vectors, write_word_vectors
-from tfnlp.data import LanguageModelCorpus
+from tfnlp.data import Cooccurrences, LanguageModelCorpus, WordCorpus, frequent_words
+from tfnlp.layers.huffman import huffman_tree
 from tfnlp.text import WordVectors, read_words
-
-TOY = ["--context", "2", "--embedding-size", "6", "--hidden-size", "8", "--batch-size", "32"]
-TOY += ["--layout", "lines", "--max-vocab", "200", "--steps", "12", "--steps-per-call", "4"]
-
-
-def pretrain(texts, output, *more):
-    train, valid = texts
-    files = ["--input", train, "--valid", valid, "--output", output]
-    return tfnlp("pretrain", "nnlm", *files, *TOY, *more)
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory):
-    """A training text, a sentence a line, and a held-out one."""
-    return write_texts(tmp_path_factory.mktemp("text"), 20_000, words=9, held_out=40)
-
-
-@pytest.fixture(scope="module")
-def run(texts, tmp_path_factory):
-    """A finished toy run."""
-    folder = tmp_path_factory.mktemp("run") / "run"
-    assert pretrain(texts, folder) == 0
-    return folder
+from tfnlp.training.run import restore_weights
 
 
 @pytest.fixture(scope="module")
@@ -55,45 +35,166 @@ def file(tmp_path_factory):
     return path
 
 
-# --- The NNLM's run
+def config_of(run):
+    return json.loads((run / "config.json").read_text())
 
 
-def test_run_leaves_what_it_promises(run):
+def words_of(run):
+    return (run / "vocab.txt").read_text(encoding="utf-8").splitlines()
+
+
+def counts_of(run):
+    return [int(line) for line in (run / "counts.txt").read_text().splitlines()]
+
+
+def exported(run, path, form="word2vec"):
+    """The vectors of a run, written as a file."""
+    assert tfnlp("export", "--model", run, "--output", path, "--format", form) == 0
+    return read_word_vectors(path)
+
+
+# --- The runs
+
+
+@pytest.mark.slow
+def test_a_run_of_word2vec(made, tmp_path, capsys):
+    run, text = tmp_path / "run", made("word2vec").train
+    assert tfnlp(*made("word2vec").command(run, tokenize=True, lowercase=True)) == 0
+    assert sorted(os.listdir(run)) == sorted([*RUN, "counts.txt"])
+    words, counts = words_of(run), counts_of(run)
+    assert len(words) == len(counts) == len(set(words))
+    assert {",", ".", "the", "mary"} < set(words) and all(w == w.lower() for w in words)
+    assert counts == sorted(counts, reverse=True) and counts[-1] == 2
+    config = config_of(run)
+    assert config["text"] == {"tokenize": True, "lowercase": True}
+    assert config["corpus"]["words"] == sum(counts) < len(text.read_text().split()) * 1.3
+    vectors = exported(run, tmp_path / "vectors.txt")
+    weights = checkpoint(run, "best")
+    tables = [weights[f"model/{name}"] for name in ("word_embedding/embeddings", "loss/kernel")]
+    assert tables[0].shape == tables[1].shape == (len(words), 8)
+    assert all(np.abs(table).max() > 0.1 for table in tables)
+    assert vectors.words == words
+    np.testing.assert_allclose(vectors.vectors, tables[0], rtol=1e-5)
+    capsys.readouterr()
+    assert tfnlp("predict", "word2vec", "--model", run, words[0], "--top", "1") == 0
+    nearest = vectors.most_similar([words[0]], count=1)[0]
+    assert capsys.readouterr().out == f"{words[0]}\n  {nearest[1]:.3f}  {nearest[0]}\n"
+    (run / "counts.txt").write_text("many\n")
+    assert tfnlp("predict", "word2vec", "--model", run, words[0]) == 1
+    assert "counts.txt" in error(capsys)
+
+
+@pytest.mark.slow
+def test_cbow_and_a_vocabulary_that_is_given(made, tmp_path, capsys):
+    vocab, run = tmp_path / "vocab.txt", tmp_path / "run"
+    vocab.write_text("she\nthe\nMary\nhad\nwas\nand\nto\na\nin\nof\nher\nnobody-has-this\n")
+    more = dict(architecture="cbow", vocab=vocab, sample=0, batch_size=4)
+    assert tfnlp(*made("word2vec").command(run, **more)) == 0
+    assert "word2vec (cbow) of 12 words x 8" in capsys.readouterr().out
+    assert (run / "vocab.txt").read_text() == vocab.read_text()
+    assert len(counts_of(run)) == 12 and counts_of(run)[-1] == 0
+    assert tfnlp(*made("word2vec").command(run, **more, **{"window": 3})) == 1
+    assert "arguments.window was 2, now 3" in error(capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss, architecture", [("hierarchical", "cbow"), ("nce", "skipgram")])
+def test_other_losses_know_the_counts_of_words(loss, architecture, made, tmp_path):
+    run = tmp_path / "run"
+    assert tfnlp(*made("word2vec").command(run, loss=loss, architecture=architecture)) == 0
+    weights, counts = checkpoint(run, "best"), np.array(counts_of(run))
+    if loss == "hierarchical":
+        np.testing.assert_array_equal(weights["model/loss/softmax/tree"], huffman_tree(counts))
+        assert config_of(run)["arguments"]["depth"] == huffman_tree(counts).shape[1]
+    else:
+        share = counts**0.75 / np.sum(counts**0.75)
+        np.testing.assert_allclose(weights["model/loss/log_noise"], np.log(share), rtol=1e-5)
+    vectors = exported(run, tmp_path / "vectors.txt").vectors
+    np.testing.assert_allclose(vectors, weights["model/word_embedding/embeddings"], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_subwords_give_unseen_words_vectors(made, tmp_path, capsys):
+    run, module = tmp_path / "run", tmp_path / "module"
+    more = dict(tokenize=True, lowercase=True, subwords=True, buckets=500)
+    assert tfnlp(*made("word2vec").command(run, **more)) == 0
+    known, words = words_of(run), ["mary", "garden", "the"]
+    model = models.word2vec(**config_of(run)["arguments"])
+    restore_weights(run, model)
+    ids = np.array([[known.index(word) for word in words]], "int32")
+    trained = model.get_layer("word_embedding")(ids)[0]
+    assert tfnlp("export", "--model", run, "--output", module, "--combiner", "sum") == 0
+    module = tf.saved_model.load(str(module))
+    np.testing.assert_allclose(module(tf.constant(words)), trained, atol=1e-6)
+    assert np.abs(module(tf.constant(["gardening"]))).min() > 0
+    capsys.readouterr()
+    predict = ["predict", "word2vec", "--model", run, "gardenn", "--top", len(known) // 20]
+    assert tfnlp(*predict) == 0
+    found = set(capsys.readouterr().out.split())
+    assert {"garden", "gardens"} & found  # which share most of the n-grams
+
+
+@pytest.mark.slow
+def test_a_run_of_glove(made, tmp_path, capsys):
+    toy = made("glove")
+    assert sorted(os.listdir(toy.run)) == sorted([*RUN, "counts.txt"])
+    lines = [line for line in toy.train.read_text(encoding="utf-8").splitlines() if line]
+    words = frequent_words(lines, 2)
+    assert words_of(toy.run) == words
+    config = config_of(toy.run)
+    assert config["training"]["window"] == 4
+    assert config["arguments"] == dict(
+        vocab_size=len(words), hidden_size=8, x_max=100.0, alpha=0.75
+    )
+    assert tfnlp(*toy.command(toy.run)) == 0  # there is nothing left to train
+    cells = Cooccurrences.count(WordCorpus.build(lines, words), 4)
+    out = capsys.readouterr().out
+    assert f"GloVe of {len(words):,} words x 8;" in out
+    assert f"{len(cells.rows):,} pairs of words near each other" in out
+    weights = checkpoint(toy.run, "best")
+    want = weights["model/word_embedding/embeddings"] + weights["model/loss/kernel"]
+    vectors = exported(toy.run, tmp_path / "vectors.txt", "glove").vectors
+    np.testing.assert_allclose(vectors, want, rtol=1e-5)
+    np.testing.assert_allclose(library.load(toy.run)(words[:3]), want[:3], rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_a_run_of_the_nnlm(made):
+    run = made("nnlm").run
     assert sorted(os.listdir(run)) == RUN
     words = read_words(run / "vocab.txt")
     assert len(words) == 200 and words[:3] == ["<S>", "</S>", "<UNK>"]
-    config = json.loads((run / "config.json").read_text())
-    assert config["model"] == "nnlm" and config["arguments"]["context"] == 2
 
 
-@pytest.mark.parametrize("loss", [(), ("hierarchical",), ("nce", "--samples", "40")])
-def test_evaluate_says_what_training_said(loss, run, texts, tmp_path, capsys):
-    more = ("--loss", *loss) if loss else ()
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [None, "hierarchical", "nce"])
+def test_the_nnlm_is_measured_as_it_was_trained(loss, made, tmp_path, capsys):
+    toy, more = made("nnlm"), {}
+    run = toy.run
     if loss:
-        run = tmp_path / "run"
-        assert pretrain(texts, run, *more) == 0
+        run, more = tmp_path / "run", dict(loss=loss, samples=40 if loss == "nce" else None)
+        assert tfnlp(*toy.command(run, **more)) == 0
         capsys.readouterr()
-    assert pretrain(texts, run, *more) == 0  # the same again: nothing is left to train
-    printed = capsys.readouterr().out
-    measured = float(re.search(r"perplexity ([\d.]+)", printed)[1])
-    assert "NNLM with 0.00 M parameters" in printed
-    text = ["--input", texts[1], "--layout", "lines"]
+    assert tfnlp(*toy.command(run, **more)) == 0  # the same again: nothing is left to train
+    measured = float(re.search(r"perplexity ([\d.]+)", capsys.readouterr().out)[1])
+    text = ["--input", toy.valid, "--layout", "lines"]
     assert tfnlp("evaluate", "--model", run, *text, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["perplexity"] == pytest.approx(measured, abs=0.01)
-    lines = texts[1].read_text(encoding="utf-8").splitlines()
+    lines = [line for line in toy.valid.read_text(encoding="utf-8").splitlines() if line]
     corpus = LanguageModelCorpus.build([lines], read_words(run / "vocab.txt"), progress=False)
-    assert found["tokens"] == corpus.num_tokens and found["sentences"] == 40
+    assert found["tokens"] == corpus.num_tokens and found["sentences"] == len(lines)
     assert found["unknown_words"] == int(np.sum(corpus.ids >= 200)) > 0
+    if loss == "hierarchical":
+        _check_tree(library.load(run), toy.train)
 
 
-def test_a_tree_gives_probabilities_of_all_words(texts, tmp_path):
-    assert pretrain(texts, tmp_path / "run", "--loss", "hierarchical") == 0
-    loaded = tfnlp_python.load(tmp_path / "run")
-    counts = collections.Counter(texts[0].read_text(encoding="utf-8").split())
+def _check_tree(loaded, text):
+    """A tree gives probabilities of all words; frequent ones are near its root."""
+    counts = collections.Counter(text.read_text(encoding="utf-8").split())
     steps = np.count_nonzero(loaded.pretrainer.get_layer("softmax").tree, 1)
     known = [(counts[word], n) for word, n in zip(loaded.words, steps, strict=True)]
-    assert min(n for count, n in known if count > 50) < max(n for count, n in known if count < 5)
+    assert min(n for count, n in known if count > 50) < max(n for count, n in known if count < 8)
     ids = {"input_word_ids": np.array([[5, 9], [0, 1]], "int32")}
     logs = np.asarray(loaded.encoder(ids)["lm_logits"])
     np.testing.assert_allclose(np.exp(logs).sum(1), 1, rtol=1e-5)
@@ -102,31 +203,10 @@ def test_a_tree_gives_probabilities_of_all_words(texts, tmp_path):
         np.testing.assert_allclose(losses, -logs[:, word], rtol=1e-5)
 
 
-def test_the_vectors_of_a_word2vec_run(texts, tmp_path, capsys):
-    run, toy = tmp_path / "run", ["--dimension", "6", "--window", "2", "--steps", "4"]
-    toy += ["--negatives", "2.5", "--batch-size", "16", "--block", "8", "--layout", "lines"]
-    files = ["--input", texts[0], "--output", run, "--min-count", "3"]
-    assert tfnlp("pretrain", "word2vec", *files, *toy) == 0
-    words = (run / "vocab.txt").read_text(encoding="utf-8").split()
-    export = ["export", "--model", run, "--output", tmp_path / "vectors.txt"]
-    assert tfnlp(*export, "--format", "word2vec") == 0
-    vectors = read_word_vectors(tmp_path / "vectors.txt")
-    assert vectors.words == words and vectors.vectors.shape == (len(words), 6)
-    text = texts[0].read_text(encoding="utf-8").split()
-    counts = [int(line) for line in (run / "counts.txt").read_text().split()]
-    assert all(0 < n <= text.count(word) for n, word in zip(counts[:5], words[:5], strict=True))
-    assert np.abs(vectors.vectors).min(1).max() > 0
-    capsys.readouterr()
-    assert tfnlp("predict", "word2vec", "--model", run, words[0], "--top", "1") == 0
-    nearest = vectors.most_similar([words[0]], count=1)[0]
-    assert capsys.readouterr().out == f"{words[0]}\n  {nearest[1]:.3f}  {nearest[0]}\n"
-    (run / "counts.txt").write_text("many\n")
-    assert tfnlp("predict", "word2vec", "--model", run, words[0]) == 1
-    assert "counts.txt was changed" in error(capsys)
-
-
-def test_a_config_that_was_changed(run, tmp_path, capsys):
-    config = json.loads((run / "config.json").read_text())
+@pytest.mark.slow
+def test_a_config_that_was_changed(made, tmp_path, capsys):
+    run = made("nnlm").run
+    config = config_of(run)
     (tmp_path / "vocab.txt").write_bytes((run / "vocab.txt").read_bytes())
     (tmp_path / "checkpoints").mkdir()
     for change, words in (
@@ -141,14 +221,16 @@ def test_a_config_that_was_changed(run, tmp_path, capsys):
         assert words in error(capsys)
 
 
-def test_what_asks_for_another_model(run, texts, tmp_path, capsys):
-    (tmp_path / "train.tsv").write_text("text\tlabel\ngood\tyes\nbad\tno\n")
-    finetune = ["finetune", "classify", "--train", tmp_path / "train.tsv"]
-    finetune += ["--dev", tmp_path / "train.tsv", "--output", tmp_path / "x"]
-    bert = ["pretrain", "bert", "--input", texts[0], "--output", tmp_path / "x", "--from"]
+@pytest.mark.slow
+def test_what_asks_for_another_model(made, tmp_path, capsys):
+    toy = made("nnlm")
+    bert = ["pretrain", "bert", "--input", toy.train]
+    finetune = ["finetune", "classify", "--train", toy.rows, "--dev", toy.dev]
     for command, words in (
-        ([*finetune, "--model", run], "is an NNLM; only an ELECTRA"),
-        ([*bert, run], "is an NNLM; only a BERT fills masked words"),
+        ([*finetune, "--output", tmp_path / "x", "--model", toy.run], "is an NNLM"),
+        ([*bert, "--output", tmp_path / "x", "--from", toy.run], "is an NNLM"),
+        (["evaluate", "--model", toy.run], "give --input"),
+        (["evaluate", "--model", toy.run, "--input", toy.valid, "--stride", 3], "--stride"),
     ):
         assert tfnlp(*command) == 1
         assert words in error(capsys)
@@ -192,28 +274,17 @@ def test_analogies_and_similarity(file, capsys):
     assert rated == pytest.approx({"spearman": -0.5, "seen": 3, "asked": 4})
 
 
-def test_evaluate_of_a_run_needs_a_text(run, texts, capsys):
-    for arguments, words in (
-        ([run], "give --input"),
-        ([run, "--input", texts[0], "--stride", "3"], "--stride is for a GPT"),
-    ):
-        assert tfnlp("evaluate", "--model", *arguments) == 1
-        assert words in error(capsys)
-
-
-def test_exports(run, file, tmp_path, capsys):
+@pytest.mark.slow
+def test_exports(made, file, tmp_path, capsys):
+    run = made("nnlm").run
     words = read_words(run / "vocab.txt")
     table = checkpoint(run, "best")["model/token_embedding/embeddings"]
-    assert table.std(0).min() > 0.01
-    for format in ("word2vec", "word2vec-binary", "fasttext", "glove"):
-        path = tmp_path / format
-        assert tfnlp("export", "--model", run, "--format", format, "--output", path) == 0
-        assert capsys.readouterr().out == f"vectors: {path}\n"
-        again = read_word_vectors(path)
+    for form in ("word2vec", "word2vec-binary", "fasttext", "glove"):
+        again = exported(run, tmp_path / form, form)
+        assert capsys.readouterr().out == f"vectors: {tmp_path / form}\n"
         assert again.words == words
         np.testing.assert_array_equal(again.vectors, table)
-    assert tfnlp("export", "--model", run, "--output", tmp_path / "module") == 0
-    module = tf.saved_model.load(str(tmp_path / "module"))
+    module = tf.saved_model.load(str(made("nnlm").exported))
     got = module(tf.constant(["the unheardof", ""])).numpy()
     want = (table[words.index("the")] + table[words.index("<UNK>")]) / 2**0.5
     np.testing.assert_allclose(got, [want, np.zeros(6)], atol=1e-6)

@@ -69,6 +69,7 @@ def test_the_first_worker_speaks_and_writes(whole):
     assert sorted(os.listdir(whole)) == ["checkpoints", "config.json", "curve.png", "logs", "vocab"]
 
 
+@pytest.mark.long
 def test_a_killed_worker_comes_back_and_the_weights_are_the_same(whole, text, tmp_path):
     places = addresses(2)
     run = tmp_path / "run"
@@ -86,6 +87,7 @@ def test_a_killed_worker_comes_back_and_the_weights_are_the_same(whole, text, tm
         np.testing.assert_array_equal(other[name], value, err_msg=name)
 
 
+@pytest.mark.long
 def test_interrupting_one_worker_stops_both_with_a_checkpoint(text, tmp_path):
     places = addresses(2)
     workers = [start(text, tmp_path / "run", places, i) for i in range(2)]
@@ -108,6 +110,7 @@ def test_a_worker_that_never_comes_is_named_and_nothing_is_written(text, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_a_batch_that_does_not_divide_is_refused_by_both(text, tmp_path):
     places = addresses(2)
     more = ["--batch-size", "7"]

@@ -1,0 +1,351 @@
+"""An ELMo from text to perplexities, neighbours, modules and bilm-tf's files."""
+
+import functools
+import json
+import math
+import os
+import re
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.cli.command import RUN, checkpoint, error, tfnlp
+from tests.made import options
+from tests.support import ROOT, golden, run_python, traced
+from tfnlp.convert import load_elmo
+from tfnlp.text import character_ids, read_words
+
+BILM = golden("elmo_bilm_tf")
+SENTENCE = "the cat sat on a mat ."
+PERPLEXITY = re.compile(r"perplexity ([\d.]+) \(forward ([\d.]+), backward ([\d.]+)\)")
+
+
+def perplexities(printed):
+    """Of each line that has some: (mean, forward, backward)."""
+    return [tuple(map(float, match)) for match in PERPLEXITY.findall(printed)]
+
+
+def evaluate(run, text, capsys, *more):
+    capsys.readouterr()
+    command = ["evaluate", "--model", run, "--input", text, "--layout", "lines", "--json"]
+    assert tfnlp(*command, *more) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.fixture
+def pretrain(made):
+    """A function of a text, a folder and options that pretrains like the toy, from new sizes."""
+    training = {n: v for n, v in made("elmo").settings.items() if n in TRAINING}
+
+    def pretrain(text, output, *more):
+        command = ["pretrain", "elmo", "--input", text, "--output", output, *options(training)]
+        return tfnlp(*command, "--layout", "lines", *more)
+
+    return pretrain
+
+
+TRAINING = ("batch_size", "window", "steps", "steps_per_call", "samples", "evaluate_batches")
+TOY = ["--size", "mini", "--units", "12", "--projection-size", "8", "--num-layers", "1"]
+
+
+@pytest.mark.slow
+def test_a_run_and_its_evaluation(made, capsys):
+    toy = made("elmo")
+    assert sorted(os.listdir(toy.run)) == RUN
+    words = read_words(toy.run / "vocab.txt")
+    assert len(words) == 300 and words[:3] == ["<S>", "</S>", "<UNK>"]
+    config = json.loads((toy.run / "config.json").read_text())
+    assert config["model"] == "elmo" and config["heads"]["vocab_size"] == 300
+    assert config["training"]["window"] == 5 and config["training"]["reset"] == "sentence"
+
+    before = sorted(os.listdir(toy.run / "checkpoints"))
+    capsys.readouterr()
+    assert tfnlp(*toy.command(toy.run)) == 0  # nothing left to do but the last evaluation
+    assert sorted(os.listdir(toy.run / "checkpoints")) == before
+    ((mean, forward, backward),) = perplexities(capsys.readouterr().out)
+    assert 100 < mean < 600  # about as many as there are words
+    found = evaluate(toy.run, toy.valid, capsys)
+    assert (round(found["perplexity"], 2), round(found["forward_perplexity"], 2)) == (mean, forward)
+    assert round(found["backward_perplexity"], 2) == backward
+    np.testing.assert_allclose(math.exp(found["loss"] / 2), found["perplexity"], rtol=1e-6)
+    text = toy.valid.read_text(encoding="utf-8").split()
+    lines = [line for line in toy.valid.read_text(encoding="utf-8").splitlines() if line]
+    assert found["words"] == len(text) and found["sentences"] == len(lines)
+    assert found["tokens"] == len(text) + len(lines)
+    assert found["unknown_words"] == sum(word not in set(words) for word in text) > 50
+    # Sentences alone: it does not matter how they are laid out in rows, but for rows' starts.
+    alone = evaluate(toy.run, toy.valid, capsys, "--batch-size", "1")
+    np.testing.assert_allclose(alone["perplexity"], mean, rtol=0.01)
+
+
+@pytest.mark.slow
+def test_changed_settings_are_refused_and_restart_starts_anew(made, tmp_path, capsys):
+    toy = made("elmo")
+    for change, message in (
+        ({"window": 6}, "training.window was 5, now 6"),
+        ({"reset": "never"}, "training.reset was sentence, now never"),
+        ({"units": 13}, "arguments.units was 12, now 13"),
+    ):
+        assert tfnlp(*toy.command(toy.run, **change)) == 1
+        assert message in error(capsys)
+    kept = tmp_path / "run"
+    shutil.copytree(toy.run, kept)
+    # Another text: the vocabulary is the run's, the corpus is not.
+    assert tfnlp(*toy.command(kept), "--input", toy.valid) == 1
+    assert "corpus.crc32" in error(capsys)
+    # What is asked for can't be had: the run must survive.
+    for more in (["--input", "nowhere.txt"], ["--window", "5000"], ["--from", kept]):
+        assert tfnlp(*toy.command(kept, restart=True), *more) == 1
+    assert "--from and --output are the same folder" in error(capsys)
+    assert (kept / "checkpoints" / "step-0000000004").exists()
+
+    changes = dict(restart=True, reset=None, max_vocab=None, min_count=9)
+    assert tfnlp(*toy.command(kept, **changes)) == 0
+    config = json.loads((kept / "config.json").read_text())
+    assert config["training"]["reset"] == "never"
+    words = read_words(kept / "vocab.txt")
+    assert len(words) == config["heads"]["vocab_size"] < 200
+    text = toy.train.read_text(encoding="utf-8").split()
+    assert all(text.count(word) >= 9 for word in words[3:])
+
+
+@pytest.mark.slow
+def test_going_on_from_a_run(made, pretrain, tmp_path, capsys):
+    toy, run = made("elmo"), tmp_path / "run"
+    was = evaluate(toy.run, toy.valid, capsys)
+    command = ["--valid", toy.valid, "--from", toy.run, "--reset", "sentence"]
+    more = ["--learning-rate", "0.5", "--dropout", "0"]
+    assert pretrain(toy.valid, run, *command, *more) == 0
+    before, after = perplexities(capsys.readouterr().out)
+    # It starts where the other run ended, and has seen this very text afterwards.
+    np.testing.assert_allclose(before[0], was["perplexity"], atol=0.006)
+    assert after[0] < before[0] - 1
+    assert (run / "vocab.txt").read_bytes() == (toy.run / "vocab.txt").read_bytes()
+    again = evaluate(run, toy.valid, capsys)["perplexity"]
+    np.testing.assert_allclose(again, after[0], atol=0.006)
+    # Resumed, it does not speak of "before" any more.
+    assert pretrain(toy.valid, run, *command, *more) == 0
+    assert perplexities(capsys.readouterr().out) == [after]
+    for option, message in (
+        (["--vocab", toy.run / "vocab.txt"], "--vocab can't be given with --from"),
+        (["--max-vocab", "9"], "--max-vocab can't be given with --from"),
+        (["--units", "13"], "--units can't be changed with --from"),
+    ):
+        assert pretrain(toy.train, tmp_path / "other", *command, *option) == 1
+        assert message in error(capsys)
+    assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.slow
+def test_going_on_from_a_bilm_tf_checkpoint(made, pretrain, tmp_path, capsys):
+    toy = made("elmo")
+    command = ["--valid", toy.valid, "--from", BILM, "--reset", "document"]
+    command += ["--learning-rate", "1e-6"]  # so that its weights can be told again
+    assert pretrain(toy.train, tmp_path / "run", *command) == 0
+    before, _ = perplexities(capsys.readouterr().out)
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert (config["arguments"]["units"], config["arguments"]["residual"]) == (64, False)
+    size = len(read_words(tmp_path / "run" / "vocab.txt"))
+    # Its file has no softmax over words; a new one knows next to nothing.
+    assert size / 3 < before[0] < 3 * size
+    export = ["export", "--model", tmp_path / "run", "--output", tmp_path / "bilm"]
+    assert tfnlp(*export, "--format", "bilm") == 0
+    ours, theirs = load_elmo(tmp_path / "bilm").encoder, load_elmo(BILM).encoder
+    for a, b in zip(ours.trainable_weights, theirs.trainable_weights, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_other_layouts_of_text(made, pretrain, tmp_path, capsys):
+    """Words one a line with a vocabulary that is given, and text that is not tokenized yet."""
+    words, vocab = tmp_path / "words.txt", tmp_path / "vocab.txt"
+    lines = [x for x in made("elmo").train.read_text(encoding="utf-8").splitlines() if x]
+    words.write_text("\n\n".join("\n".join(line.split()) for line in lines), encoding="utf-8")
+    vocab.write_text("</S>\n<S>\n<UNK>\nthe\nand\nshe\n", encoding="utf-8")
+    more = ["--layout", "words", "--vocab", vocab, "--reset", "sentence", "--steps", "1"]
+    assert pretrain(words, tmp_path / "words", *TOY, *more) == 0
+    printed = capsys.readouterr().out
+    numbers = re.search(r"over 6 words .*; ([\d,]+) tokens of ([\d,]+) sentences", printed)
+    held = re.search(r"held out: ([\d,]+) tokens", printed)
+    total = sum(int(x.replace(",", "")) for x in (numbers[1], held[1]))
+    assert total == sum(len(line.split()) + 1 for line in lines)  # words, and sentences' ends
+    assert (tmp_path / "words" / "vocab.txt").read_text() == vocab.read_text()
+
+    text = tmp_path / "text.txt"
+    text.write_text('"No," she said, "it didn\'t."\nIt rained.\n\n' * 40, encoding="utf-8")
+    command = [*TOY, "--valid", text, "--steps", "1", "--tokenize"]
+    assert pretrain(text, tmp_path / "run", *command) == 0
+    assert {"No", ",", "n't", '"', "rained"} < set(read_words(tmp_path / "run" / "vocab.txt"))
+    # The run remembers; nothing of its own text is unknown to it.
+    assert evaluate(tmp_path / "run", text, capsys)["unknown_words"] == 0
+
+
+@pytest.mark.slow
+def test_models_are_not_taken_for_one_another(made, pretrain, tmp_path, capsys):
+    toy, bert = made("elmo"), made("bert").run
+    for command, message in (
+        (["--from", bert], "expected"),
+        ([*TOY, "--vocab", bert / "vocab.txt"], "lacks <S>, </S>, <UNK>"),
+    ):
+        assert pretrain(toy.train, tmp_path / "run", *command) == 1
+        assert message in error(capsys)
+    assert not (tmp_path / "run").exists()
+    # A BERT's folder is refused as a place for an ELMo, and left as it is.
+    before = sorted(path.name for path in bert.rglob("*"))
+    assert tfnlp(*toy.command(bert)) == 1
+    assert "bert" in error(capsys)
+    assert sorted(path.name for path in bert.rglob("*")) == before
+    assert tfnlp("predict", "bert", "--model", toy.run, "a [MASK]") == 1
+    assert "is an ELMo, expected a BERT" in error(capsys)
+
+
+# --- Export
+
+
+def vectors(folder, sentence=SENTENCE):
+    """Return the outputs for a sentence of the ELMo in a folder of bilm-tf's files."""
+    return load_elmo(folder).encoder({"character_ids": character_ids([sentence.split()])})
+
+
+@pytest.mark.slow
+def test_export_of_a_run(made, tmp_path, capsys):
+    run, bilm, path = made("elmo").run, tmp_path / "bilm", tmp_path / "m"
+    export = ["export", "--model", run, "--output"]
+    assert tfnlp(*export, bilm, "--format", "bilm") == 0
+    assert sorted(os.listdir(bilm)) == ["README.md", "options.json", "weights.hdf5"]
+    with h5py.File(bilm / "weights.hdf5") as file:  # the words' softmax goes along
+        kernel = checkpoint(run, "best")["model/softmax/kernel"]
+        np.testing.assert_array_equal(file["softmax/W"], kernel)
+    assert tfnlp(*export, bilm, "--format", "bilm") == 1
+    assert str(bilm) in error(capsys)
+    assert tfnlp(*export, bilm, "--format", "bilm", "--overwrite") == 0
+
+    assert tfnlp(*export, path, "--trainable", "all", "--l2", "0.5") == 0
+    assert f"module: {path}" in capsys.readouterr().out
+    module, want = tf.saved_model.load(str(path)), vectors(bilm)
+    for name, got in module(tf.constant([SENTENCE])).items():
+        np.testing.assert_allclose(got, want[name], atol=2e-6)
+    assert len(module.trainable_variables) == len(load_elmo(bilm).encoder.trainable_variables)
+    (loss,) = module.regularization_losses
+    (scalars,) = [v for v in module.trainable_variables if v.shape == (2,)]
+    scalars.assign([1.0, 2.0])
+    np.testing.assert_allclose(loss(), 0.5 * 5.0)
+    assert tfnlp(*export, path) == 1
+    assert "m exists" in error(capsys)
+    assert len(tf.saved_model.load(str(made("elmo").exported)).trainable_variables) == 2
+
+
+@pytest.mark.slow
+def test_export_of_a_bilm_checkpoint_with_a_cache_by_the_script(tmp_path):
+    (tmp_path / "words.txt").write_text("the\ncat\n")
+    flags = ["--model", BILM, "--output", tmp_path / "m"]
+    flags += ["--cache", tmp_path / "words.txt", "--l2", "0.25"]
+    run_python(ROOT / "export" / "elmo.py", *flags)
+    module = tf.saved_model.load(str(tmp_path / "m"))
+    assert len(module.regularization_losses) == 1 and len(module.trainable_variables) == 2
+    assert (tmp_path / "m" / "assets" / "words.txt").read_text() == "the\ncat\n"
+    want = vectors(BILM)
+    for name, got in module.signatures["default"](text=tf.constant([SENTENCE])).items():
+        np.testing.assert_allclose(got, want[name], atol=2e-6)
+
+
+# --- Predictions
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory):
+    """Thirty sentences, one a line, and an empty line."""
+    texts = json.loads((BILM / "lm_embeddings_sentences.json").read_text())
+    path = tmp_path_factory.mktemp("text") / "sentences.txt"
+    lines = [sentence for text in texts for sentence in text]
+    path.write_text("\n".join([*lines[:3], "", *lines[3:]]) + "\n", encoding="utf-8")
+    return path
+
+
+def predict(*arguments):
+    return tfnlp("predict", "elmo", "--model", BILM, *arguments)
+
+
+@functools.cache
+def encoder():
+    return traced(load_elmo(BILM).encoder)
+
+
+def unit_vectors(words):
+    """Unit vectors of the first LSTM layer, `[n, D]`, of a sentence alone."""
+    x = np.array(encoder()(character_ids([words]))["lstm_outputs1"][0])
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+@pytest.mark.slow
+def test_neighbours_are_those_of_a_search_by_hand(sentences, capsys):
+    query = "He said that the bank closed ."
+    assert predict("--word", "bank", "--corpus", sentences, "--top", 3, query) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "He said that the [bank] closed ."
+    target = unit_vectors(query.split())[4]
+    scores = []
+    for line in sentences.read_text(encoding="utf-8").split("\n"):
+        if words := line.split():
+            cosines = unit_vectors(words) @ target
+            scores.append((cosines.max(), words[cosines.argmax()]))
+    best = sorted(scores, reverse=True)[:3]
+    for line, (score, word) in zip(shown[1:], best, strict=True):
+        assert line.startswith(f"  {score:.3f}  ") and f"[{word}]" in line
+
+
+@pytest.mark.slow
+def test_only_the_same_word_and_not_the_sentence_itself(sentences, capsys):
+    query = next(s for s in sentences.read_text("utf-8").split("\n") if " the " in s)
+    assert predict("--word", "the", "--corpus", sentences, "--same", query) == 0
+    shown = capsys.readouterr().out.splitlines()[1:]
+    assert len(shown) == 5 and all("[the]" in line for line in shown)
+    place = query.split().index("the")
+    nearby = " ".join(query.split()[max(0, place - 3) : place])
+    assert not any(nearby in line for line in shown)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("carry", [False, True])
+def test_hdf5_has_a_dataset_a_line(sentences, carry, tmp_path, capsys):
+    output = tmp_path / "layers.hdf5"
+    more = ["--carry-state"] if carry else []
+    assert predict("--input", sentences, "--hdf5", output, *more) == 0
+    lines = sentences.read_text(encoding="utf-8").split("\n")[:-1]
+    with h5py.File(output) as file:
+        assert len(file) == len(lines) == 31
+        for number, line in enumerate(lines):
+            assert file[str(number)].shape == (3, len(line.split()), 32)
+            assert file[str(number)].dtype == "float32"
+        if carry:  # bilm-tf's own recording of the first text, whose first three lines these are
+            with h5py.File(BILM / "lm_embeddings_0.hdf5") as recorded:
+                for number in range(3):
+                    both = np.concatenate(list(recorded[str(number)]), -1)
+                    np.testing.assert_allclose(file[str(number)][2], both, atol=2e-6)
+            return
+    narrow = tmp_path / "narrow.hdf5"
+    assert predict("--input", sentences, "--hdf5", narrow, "--bf16") == 0
+    with h5py.File(output) as file, h5py.File(narrow) as other:
+        assert other["0"].dtype == "float32" and np.any(file["0"][2] != other["0"][2])
+        np.testing.assert_allclose(file["0"], other["0"], atol=0.1)
+    assert predict("--input", sentences, "--hdf5", output) == 1  # never overwritten
+    assert "exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "name, data, message",
+    [
+        ("empty", b"", "empty.txt"),
+        ("small", b"It rained .\nAll day .\n\n" * 5, "too few for one batch"),
+        ("one", b"It rained .\n", "sentence"),
+    ],
+)
+def test_bad_text_is_named_and_nothing_is_written(name, data, message, tmp_path, capsys):
+    (tmp_path / f"{name}.txt").write_bytes(data)
+    command = ["pretrain", "elmo", "--input", tmp_path / f"{name}.txt", "--layout", "lines"]
+    assert tfnlp(*command, *TOY, "--batch-size", 8, "--output", tmp_path / "run") == 1
+    assert message in error(capsys)
+    assert not (tmp_path / "run").exists()
