@@ -12,10 +12,11 @@ The fixture `made` (tests/conftest.py) returns the `Made` of a family, whose par
                 .task               what `tfnlp finetune classify` left: the run, fine-tuned
                 .module             what `tfnlp export` wrote of the task: one module
                 .command(output)    the command line that has made the run, for another folder
+                .copied(folder)     a copy of the run, for tests that may write to it
                 .settings           the same as arguments of `tfnlp.pretrain`, but for the texts
 
 Translators have .train and .valid with the suffixes `.source` and `.target`, and no task. Word
-vectors have no task either. Who changes a folder copies it first.
+vectors have no task either. The folders are of all tests and processes: none writes to them.
 """
 
 import contextlib
@@ -112,6 +113,10 @@ class Made:
     def module(self) -> pathlib.Path:
         task = self.task
         return self._part("module", lambda output: _export(task, output))
+
+    def copied(self, folder: pathlib.Path) -> pathlib.Path:
+        """Return a copy of the run, in `folder`."""
+        return pathlib.Path(shutil.copytree(self.run, folder / f"{self.family}_run"))
 
     def command(self, output: pathlib.Path, **changes: Any) -> list[Any]:
         """Return the command line of the run, with another folder and other settings."""

@@ -57,15 +57,15 @@ def test_predict_fills_masks_draws_and_judges_pairs(made, capsys, tmp_path):
     assert 0 < float(capsys.readouterr().out.split()[0]) < 1
 
 
-def test_same_command_resumes_and_another_setting_is_refused(made, capsys):
-    toy = made("bert")
-    before = sorted(os.listdir(toy.run / "checkpoints"))
-    assert tfnlp(*toy.command(toy.run)) == 0  # nothing left to do
-    assert sorted(os.listdir(toy.run / "checkpoints")) == before
+def test_same_command_resumes_and_another_setting_is_refused(made, tmp_path, capsys):
+    toy, run = made("bert"), made("bert").copied(tmp_path)
+    before = sorted(os.listdir(run / "checkpoints"))
+    assert tfnlp(*toy.command(run)) == 0  # nothing left to do
+    assert sorted(os.listdir(run / "checkpoints")) == before
     capsys.readouterr()
-    assert tfnlp(*toy.command(toy.run, learning_rate=0.1)) == 1
+    assert tfnlp(*toy.command(run, learning_rate=0.1)) == 1
     line = error(capsys)
-    assert "training.learning_rate was 0.0005, now 0.1" in line and f"--from {toy.run}" in line
+    assert "training.learning_rate was 0.0005, now 0.1" in line and f"--from {run}" in line
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_has_the_same_teacher(made, tmp_path, capsys):
     toy, other = made("distilbert"), tmp_path / "other"
     command = made("bert").command(other, vocab=toy.run / "vocab.txt", steps=1, seed=2)
     assert tfnlp(*command) == 0
-    assert tfnlp(*toy.command(toy.run, teacher=other)) == 1
+    assert tfnlp(*toy.command(toy.copied(tmp_path), teacher=other)) == 1
     assert "teacher_crc32 was" in error(capsys)
 
 
@@ -90,7 +90,8 @@ def test_refusals(more, said, distil, teacher, tmp_path, capsys):
     assert not (tmp_path / "run").exists()
 
 
-def test_the_teacher_is_no_output(distil, teacher, capsys):
+def test_the_teacher_is_no_output(distil, made, tmp_path, capsys):
+    teacher = made("bert").copied(tmp_path)
     assert tfnlp(*distil(teacher, "--teacher", teacher, "--restart")) == 1
     assert f"--output {teacher}" in error(capsys)
     assert (teacher / "checkpoints").exists()

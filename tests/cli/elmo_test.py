@@ -5,7 +5,6 @@ import json
 import math
 import os
 import re
-import shutil
 
 import h5py
 import numpy as np
@@ -52,22 +51,22 @@ TOY = ["--size", "mini", "--units", "12", "--projection-size", "8", "--num-layer
 
 
 @pytest.mark.slow
-def test_a_run_and_its_evaluation(made, capsys):
-    toy = made("elmo")
-    assert sorted(os.listdir(toy.run)) == RUN
-    words = read_words(toy.run / "vocab.txt")
+def test_a_run_and_its_evaluation(made, tmp_path, capsys):
+    toy, run = made("elmo"), made("elmo").copied(tmp_path)
+    assert sorted(os.listdir(run)) == RUN
+    words = read_words(run / "vocab.txt")
     assert len(words) == 300 and words[:3] == ["<S>", "</S>", "<UNK>"]
-    config = json.loads((toy.run / "config.json").read_text())
+    config = json.loads((run / "config.json").read_text())
     assert config["model"] == "elmo" and config["heads"]["vocab_size"] == 300
     assert config["training"]["window"] == 5 and config["training"]["reset"] == "sentence"
 
-    before = sorted(os.listdir(toy.run / "checkpoints"))
+    before = sorted(os.listdir(run / "checkpoints"))
     capsys.readouterr()
-    assert tfnlp(*toy.command(toy.run)) == 0  # nothing left to do but the last evaluation
-    assert sorted(os.listdir(toy.run / "checkpoints")) == before
+    assert tfnlp(*toy.command(run)) == 0  # nothing left to do but the last evaluation
+    assert sorted(os.listdir(run / "checkpoints")) == before
     ((mean, forward, backward),) = perplexities(capsys.readouterr().out)
     assert 100 < mean < 600  # about as many as there are words
-    found = evaluate(toy.run, toy.valid, capsys)
+    found = evaluate(run, toy.valid, capsys)
     assert (round(found["perplexity"], 2), round(found["forward_perplexity"], 2)) == (mean, forward)
     assert round(found["backward_perplexity"], 2) == backward
     np.testing.assert_allclose(math.exp(found["loss"] / 2), found["perplexity"], rtol=1e-6)
@@ -77,22 +76,20 @@ def test_a_run_and_its_evaluation(made, capsys):
     assert found["tokens"] == len(text) + len(lines)
     assert found["unknown_words"] == sum(word not in set(words) for word in text) > 50
     # Sentences alone: it does not matter how they are laid out in rows, but for rows' starts.
-    alone = evaluate(toy.run, toy.valid, capsys, "--batch-size", "1")
+    alone = evaluate(run, toy.valid, capsys, "--batch-size", "1")
     np.testing.assert_allclose(alone["perplexity"], mean, rtol=0.01)
 
 
 @pytest.mark.slow
 def test_changed_settings_are_refused_and_restart_starts_anew(made, tmp_path, capsys):
-    toy = made("elmo")
+    toy, kept = made("elmo"), made("elmo").copied(tmp_path)
     for change, message in (
         ({"window": 6}, "training.window was 5, now 6"),
         ({"reset": "never"}, "training.reset was sentence, now never"),
         ({"units": 13}, "arguments.units was 12, now 13"),
     ):
-        assert tfnlp(*toy.command(toy.run, **change)) == 1
+        assert tfnlp(*toy.command(kept, **change)) == 1
         assert message in error(capsys)
-    kept = tmp_path / "run"
-    shutil.copytree(toy.run, kept)
     # Another text: the vocabulary is the run's, the corpus is not.
     assert tfnlp(*toy.command(kept), "--input", toy.valid) == 1
     assert "corpus.crc32" in error(capsys)
@@ -185,7 +182,7 @@ def test_other_layouts_of_text(made, pretrain, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_models_are_not_taken_for_one_another(made, pretrain, tmp_path, capsys):
-    toy, bert = made("elmo"), made("bert").run
+    toy, bert = made("elmo"), made("bert").copied(tmp_path)
     for command, message in (
         (["--from", bert], "expected"),
         ([*TOY, "--vocab", bert / "vocab.txt"], "lacks <S>, </S>, <UNK>"),

@@ -33,8 +33,8 @@ def test_run_leaves_all_that_its_model_is_made_of(made):
     assert layers == {"layer_0", "layer_1"}
 
 
-def test_evaluate_says_what_training_said(made, capsys):
-    run, valid = made("gpt").run, made("gpt").valid
+def test_evaluate_says_what_training_said(made, tmp_path, capsys):
+    run, valid = made("gpt").copied(tmp_path), made("gpt").valid
     before = sorted(os.listdir(run / "checkpoints"))
     capsys.readouterr()
     assert tfnlp(*made("gpt").command(run)) == 0  # only the last evaluation is left to do
@@ -72,7 +72,7 @@ def test_going_on_from_a_run(made, tmp_path, capsys):
     assert read_bpe(tmp_path / "more/vocab") == read_bpe(toy.run / "vocab")
     assert tfnlp(*command, "--hidden-size", "8") == 1
     assert "--hidden-size can't be changed with --from" in error(capsys)
-    assert tfnlp(*toy.command(toy.run, learning_rate=0.5)) == 1
+    assert tfnlp(*toy.command(toy.copied(tmp_path), learning_rate=0.5)) == 1
     assert "training.learning_rate was 0.001, now 0.5" in error(capsys)
 
 

@@ -146,7 +146,7 @@ def test_a_run_of_glove(made, tmp_path, capsys):
     assert config["arguments"] == dict(
         vocab_size=len(words), hidden_size=8, x_max=100.0, alpha=0.75
     )
-    assert tfnlp(*toy.command(toy.run)) == 0  # there is nothing left to train
+    assert tfnlp(*toy.command(toy.copied(tmp_path))) == 0  # there is nothing left to train
     cells = Cooccurrences.count(WordCorpus.build(lines, words), 4)
     out = capsys.readouterr().out
     assert f"GloVe of {len(words):,} words x 8;" in out
@@ -170,8 +170,9 @@ def test_a_run_of_the_nnlm(made):
 @pytest.mark.parametrize("loss", [None, "hierarchical", "nce"])
 def test_the_nnlm_is_measured_as_it_was_trained(loss, made, tmp_path, capsys):
     toy, more = made("nnlm"), {}
-    run = toy.run
-    if loss:
+    if not loss:
+        run = toy.copied(tmp_path)
+    else:
         run, more = tmp_path / "run", dict(loss=loss, samples=40 if loss == "nce" else None)
         assert tfnlp(*toy.command(run, **more)) == 0
         capsys.readouterr()

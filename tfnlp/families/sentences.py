@@ -127,7 +127,7 @@ def of_tokens(
     def vectors(texts: list[str], done: Done = None) -> np.ndarray:
         ids, _, _ = reader.read([tf.constant(texts, "string")])
         packed = {k: x.numpy() for k, x in reader.pack(ids, length).items()}
-        _warn_of_cut(int(packed["is_cut"].sum()), len(texts), length)
+        warn_of_cut(int(packed["is_cut"].sum()), len(texts), length)
         inputs = {name: packed[name] for name in made.input}
         weights = call.weights()
 
@@ -280,7 +280,8 @@ def _by_length(sizes: np.ndarray, compute: Callable, spec: Any, done: Done = Non
     return found
 
 
-def _warn_of_cut(cut: int, count: int, length: int) -> None:
+def warn_of_cut(cut: int, count: int, length: int) -> None:
+    """Warn the caller of a function of strings of texts that were cut, if some were."""
     if cut:
         warnings.warn(
             f"{cut:,} of {count:,} texts are longer than {length} tokens and were cut",

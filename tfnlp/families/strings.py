@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.families import fitting
+from tfnlp.families.sentences import warn_of_cut
 
 _TOKENS = 4096  # of a batch
 
@@ -39,11 +39,7 @@ def string_vectors(
         if len(full):
             tokens = loaded.tokenizer.tokenize(tf.gather(texts, full)).row_lengths().numpy()
             cut = int((tokens + special > length).sum())
-            if cut:
-                warnings.warn(
-                    f"{cut:,} of {len(texts):,} texts are longer than {length} tokens and were cut",
-                    stacklevel=3,
-                )
+            warn_of_cut(cut, len(texts), length)
         if call is None or not len(texts):  # a module reads one length
             return loaded.encoder(inputs)
         return _by_length(call, {name: inputs[name].numpy() for name in loaded.encoder.input})
