@@ -139,6 +139,8 @@ def _rule(name: str, default: Any, hint: Any) -> tuple[Callable[[Any], bool], st
         return _is_filters, f"up to {MOST_LAYERS} pairs of whole numbers from 1"
     if name == "labels":
         return _is_texts, "a list of texts"
+    if name == "thresholds":
+        return _is_shares, "a list of numbers from 0 to below 1"
     if type(default) is bool:
         return lambda v: type(v) is bool, "true or false"
     optional = default is None or name in _MAY_BE_NONE
@@ -179,6 +181,10 @@ def _number(value: Any, low: float, high: float) -> bool:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _is_shares(value: Any) -> bool:
+    return isinstance(value, list) and all(_number(number, 0, 1) for number in value)
 
 
 def _is_filters(value: Any) -> bool:

@@ -169,6 +169,7 @@ VECTOR_PREDICTION = Prediction(
     predict=predict,
     lines=lines,
     check=_check,
+    needs="",
     reads_stdin=lambda config: False,
 )
 
