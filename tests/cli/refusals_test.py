@@ -112,7 +112,7 @@ REFUSED = {
     "evaluate --model {vectors}": {
         "": "is word vectors; give --analogies or --similarity",
         "--analogies pairs.txt": "line 1 has 3 words",
-        "--similarity pairs.txt --model broken.txt": "line 3 has 2 numbers",
+        "--similarity pairs.txt --model broken.txt": "broken.txt, line 3",
     },
     # Prediction.
     "predict bert --model {bert}": {
