@@ -53,7 +53,6 @@ setup(
         "tensorflow>=2.20,<2.22",
         # 2.21.0 does not import: it misses a symbol of ICU. There is none for Windows.
         "tensorflow-text>=2.20,<2.22,!=2.21.0; sys_platform != 'win32'",
-        "tensorflow-hub>=0.16",
         "keras>=3.14",
         "absl-py",
         "h5py",
@@ -65,8 +64,6 @@ setup(
         "scipy",
         "sentencepiece",
         "sentencex>=1.0",
-        # tensorflow-hub imports pkg_resources, which later versions no longer have.
-        "setuptools<81",
         "tensorboard",
         "tokenizers>=0.20",
     ],
@@ -94,6 +91,10 @@ setup(
             "pytest-timeout",
             "pytest-xdist>=3.8",
             "ruff",
+            # TF-Hub's own loader, with which exported modules are tried. It is frozen, and imports
+            # pkg_resources, which later versions of setuptools no longer have.
+            "setuptools<81",
+            "tensorflow-hub>=0.16",
             "tf-keras",
         ],
         "jax": JAX,

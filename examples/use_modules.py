@@ -13,7 +13,6 @@ import os
 import re
 
 import tensorflow as tf
-import tensorflow_hub as hub
 import tensorflow_text  # noqa: F401  (registers the tokenizer's ops)
 
 
@@ -54,8 +53,8 @@ def main():
     parser.add_argument("--sentences", type=int, default=2000, help="how many to search")
     arguments = parser.parse_args()
 
-    preprocessor = hub.load(os.path.join(arguments.modules, "preprocessor"))
-    encoder = hub.load(os.path.join(arguments.modules, "encoder"))
+    preprocessor = tf.saved_model.load(os.path.join(arguments.modules, "preprocessor"))
+    encoder = tf.saved_model.load(os.path.join(arguments.modules, "encoder"))
     (path,) = glob.glob(os.path.join(arguments.modules, "preprocessor", "assets", "*"))
     vocabulary = open(path, encoding="utf-8").read().split("\n")
 

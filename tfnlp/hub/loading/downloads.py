@@ -1,106 +1,135 @@
-"""Downloads of modules: tensorflow_hub's resolvers and cache, with checked unpacking.
+"""The cache of unpacked archives: those of this machine, and those of addresses.
 
-tensorflow_hub accepts a download that was cut off between two files, unpacks any amount of data,
-fails for archives that do not list their folders, and never times out. Here the archive is
-downloaded completely, checked, and then unpacked by `tfnlp.hub.loading.archives`. The lock, the
-names in the cache and the renaming are tensorflow_hub's, so the two share their cache.
+A module of an address is in the folder that `tensorflow_hub` looks for too: the sha1 of the
+address. An archive of this machine is under the sha256 of its bytes.
 """
 
-import contextlib
 import hashlib
 import http.client
 import os
+import re
 import shutil
 import tempfile
+import time
+import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Callable
 from typing import BinaryIO
 
 import tensorflow as tf
-import tensorflow_hub as hub
-from tensorflow_hub import compressed_module_resolver, resolver
 
-from tfnlp.hub.loading import archives
+from tfnlp.files import is_remote
+from tfnlp.hub.loading.archives import unpack
+from tfnlp.hub.loading.checks import GRAPHS
 
 _TIMEOUT = 60  # seconds without data
 _CHUNK = 1 << 20
-_FREE = 1 << 26  # bytes of disk that a download leaves free
+_PARTIAL = re.compile(r"[0-9a-f]{40,64}\.[0-9a-f]{8}\.tmp")
+_ABANDONED = 24 * 3600  # seconds after which a partial folder is no longer in use
 
 
-class _Http(compressed_module_resolver.HttpCompressedFileResolver):
-    def __call__(self, handle: str) -> str:
-        return _cached(handle, self._open)
+def downloaded(address: str) -> str:
+    """Return the SavedModel of an `http(s)://` or `gs://` archive, downloaded once."""
 
-    def _open(self, handle: str) -> BinaryIO:
-        # Module servers answer this query with the archive, other servers ignore it.
-        request = urllib.request.Request(self._append_compressed_format_query(handle))
-        return urllib.request.urlopen(request, timeout=_TIMEOUT, context=self._context)
+    def fill(folder: str) -> None:
+        with tempfile.TemporaryFile(dir=folder) as archive:
+            try:
+                with _opened(address) as remote:
+                    shutil.copyfileobj(remote, archive, _CHUNK)
+            except (OSError, ValueError, http.client.HTTPException, tf.errors.OpError) as error:
+                raise OSError(
+                    f"{address} could not be downloaded ({_reason(error)}); check the URL and the "
+                    "network, or download the archive yourself and give its path"
+                ) from error
+            unpack(archive, folder, address)
+
+    return _cached(hashlib.sha1(address.encode()).hexdigest(), fill, address)
 
 
-class _Gcs(compressed_module_resolver.GcsCompressedFileResolver):
-    def __call__(self, handle: str) -> str:
-        return _cached(handle, lambda name: tf.io.gfile.GFile(name, "rb"))
+def unpacked(path: str, shown: str) -> str:
+    """Return the SavedModel of an archive of this machine, unpacked once; `shown` names it."""
+    with open(path, "rb") as archive:
+        digest = hashlib.file_digest(archive, "sha256").hexdigest()
+        return _cached(digest, lambda folder: unpack(archive, folder, shown), shown)
 
 
-def download(handle: str) -> str:
-    """Download an `http(s)://` or `gs://` archive; return its folder in tensorflow_hub's cache.
+def _opened(address: str) -> BinaryIO:
+    if address.startswith("gs://"):
+        return tf.io.gfile.GFile(address, "rb")
+    # Module servers answer this query with the archive, other servers ignore it.
+    parts = urllib.parse.urlsplit(address)
+    query = [*urllib.parse.parse_qsl(parts.query), ("tf-hub-format", "compressed")]
+    address = parts._replace(query=urllib.parse.urlencode(query)).geturl()
+    return urllib.request.urlopen(urllib.request.Request(address), timeout=_TIMEOUT)
 
-    A `gs://` folder is not copied: it is read from there.
 
-    Raises:
-        OSError: if it can't be downloaded or written.
-        ValueError: if it is no archive of one SavedModel (see `archives.unpack`).
+def _cached(key: str, fill: Callable[[str], None], shown: str) -> str:
+    """Return the SavedModel in a folder of the cache, which holds complete ones only.
+
+    Several processes may fill it at the same time; the folder of the first one is kept.
+
+    Args:
+        key: name of the folder.
+        fill: writes the files into an empty folder.
+        shown: name of the archive in messages.
     """
-    for found in (_Http(), _Gcs()):
-        if found.is_supported(handle):
-            return found(handle)
-    with _download_errors(handle):
-        return hub.resolve(handle)
+    cache = _cache_dir()
+    folder = os.path.join(cache, key)
+    if not os.path.isdir(folder):
+        partial = f"{folder}.{uuid.uuid4().hex[:8]}.tmp"
+        try:
+            os.makedirs(partial)
+        except OSError as error:
+            raise OSError(
+                f"the cache {cache} can't be written ({_reason(error)}); set TFHUB_CACHE_DIR to a "
+                "folder that you can write to"
+            ) from error
+        try:
+            _remove_abandoned(cache)
+            fill(partial)
+            found = _saved_models(partial)
+            if len(found) != 1:
+                raise ValueError(f"{shown} holds {len(found)} SavedModels; expected one")
+            try:
+                os.rename(partial, folder)
+            except OSError:
+                if not os.path.isdir(folder):
+                    raise
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    found = _saved_models(folder)
+    if len(found) != 1:
+        raise FileNotFoundError(
+            f"{shown} is cached in {folder}, which holds {len(found)} SavedModels; delete that "
+            "folder to unpack it again"
+        )
+    return found[0]
 
 
-def cache_dir() -> str:
-    """Return tensorflow_hub's cache: `TFHUB_CACHE_DIR`, its flag or a temporary folder."""
-    folder = resolver.tfhub_cache_dir(use_temp=True)
-    return folder if "://" in folder else os.path.abspath(folder)
+def _cache_dir() -> str:
+    folder = os.environ.get("TFHUB_CACHE_DIR", "")
+    if is_remote(folder):
+        raise ValueError(f"TFHUB_CACHE_DIR={folder} must be a folder of this machine")
+    return os.path.abspath(folder or os.path.join(tempfile.gettempdir(), "tfhub_modules"))
 
 
-def _cached(handle: str, open_remote: Callable[[str], BinaryIO]) -> str:
-    """Unpack into the folder that tensorflow_hub names: the sha1 of the URL. It has a lock."""
-
-    def fill(handle: str, folder: str) -> None:
-        with tempfile.TemporaryFile(dir=None if "://" in folder else folder) as archive:
-            with _download_errors(handle), contextlib.closing(open_remote(handle)) as remote:
-                _copy(remote, archive)
-            archives.unpack(archive, folder, handle)
-
-    name = hashlib.sha1(handle.encode()).hexdigest()
-    try:
-        folder = resolver.create_local_module_dir(cache_dir(), name)
-        return resolver.atomic_download(handle, fill, folder)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"{handle} could not be written to the cache {cache_dir()} "
-            f"({_reason(error)}); set TFHUB_CACHE_DIR to a folder that you can write to"
-        ) from error
+def _saved_models(folder: str) -> list[str]:
+    """Return the folders of the SavedModels in a folder; one inside of another is part of it."""
+    found = []
+    for place, folders, files in os.walk(folder):
+        if any(name in files for name in GRAPHS):
+            found.append(place)
+            folders.clear()
+    return found
 
 
-def _copy(remote: BinaryIO, archive: BinaryIO) -> None:
-    while data := remote.read(_CHUNK):
-        free = shutil.disk_usage(archive.fileno()).free
-        if free < _FREE + len(data):
-            raise OSError(f"only {free} bytes of disk are free after {archive.tell()} bytes")
-        archive.write(data)
-
-
-@contextlib.contextmanager
-def _download_errors(handle: str) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError, http.client.HTTPException, tf.errors.OpError) as error:
-        raise OSError(
-            f"{handle} could not be downloaded ({_reason(error)}); check the URL and the network, "
-            "or download the archive yourself and give its path"
-        ) from error
+def _remove_abandoned(cache: str) -> None:
+    """Delete the partial folders of processes that were killed while they unpacked."""
+    for name in os.listdir(cache):
+        left = os.path.join(cache, name)
+        if _PARTIAL.fullmatch(name) and time.time() - os.stat(left).st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _reason(error: Exception) -> str:
