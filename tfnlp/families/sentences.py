@@ -227,7 +227,7 @@ def sentences_module(loaded: Pretrained, config: Any, model: Any, reader: Any) -
 
 def vector_graphs(loaded: Pretrained, config: Any, reader: Any, length: int) -> Any:
     """Return the `tfnlp.hub.saving.graphs.Graphs` of a model that gives vectors."""
-    from tfnlp.hub.saving.example import write_example
+    from tfnlp.hub.modules.task_files import write_example
     from tfnlp.hub.saving.graphs import Graphs
 
     write = loaded.family.fitting.write_tokenizer

@@ -1,13 +1,15 @@
 """What lies beside a task's graph of ids: vocabulary, labels, thresholds, transitions, example."""
 
+import inspect
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tfnlp.convert.formats.json_files import write_json
-from tfnlp.hub.saving.example import write_example
+from tfnlp.hub.modules import graph_example
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import bio_transitions
 from tfnlp.text.lines import write_text
@@ -44,12 +46,34 @@ def write_task_files(
         file,
         spec.output,
         spec.max_length,
-        texts=spec.texts,
+        texts=2 if spec.output == "span" else spec.texts,
         sequences=spec.sequences,
         head=task_model.reader.head,
         longest=spec.max_answer,
         threshold=spec.threshold if spec.unanswerable else None,
     )
+
+
+def write_example(folder: str, file: str, output: str, length: int, **settings: Any) -> None:
+    """Write `example.py`, a program that calls a graph with texts, if there is a `tokenizer.json`.
+
+    Args:
+        folder: that of the graph.
+        file: name of the graph's file.
+        output, length, **settings: see `SETTINGS` of `tfnlp.hub.modules.graph_example`.
+    """
+    if not os.path.exists(os.path.join(folder, "tokenizer.json")):
+        return
+    settings = dict(graph_example.SETTINGS, file=file, output=output, length=length, **settings)
+    lines = "".join(f"    {name!r}: {value!r},\n" for name, value in settings.items())
+    program = re.sub(
+        r"(?<=SETTINGS: dict\[str, Any\] = \{\n).*?(?=\}\n)",
+        lambda _: lines,
+        inspect.getsource(graph_example),
+        count=1,
+        flags=re.DOTALL,
+    )
+    write_text(os.path.join(folder, "example.py"), program)
 
 
 def transitions_of(task_model: Any) -> dict[str, list]:
