@@ -4,8 +4,6 @@
 `import tfnlp.hub as hub` as its only change.
 """
 
-from typing import Any
-
 from tfnlp.hub.inspection.inspect import Inspection, inspect
 from tfnlp.hub.loading.elmo import saved_elmo
 from tfnlp.hub.loading.encoder import saved_encoder
@@ -62,14 +60,3 @@ __all__ = [
     "saved_tokenizer",
     "sentence_layers",
 ]
-
-_OF_TENSORFLOW_1 = ("Module", "text_embedding_column", "text_embedding_column_v2")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _OF_TENSORFLOW_1:
-        raise AttributeError(
-            f"tfnlp.hub has no {name}, which is for TensorFlow 1 and feature columns; use "
-            "hub.KerasLayer(handle), or hub.load(handle) and its signatures"
-        )
-    raise AttributeError(f"module 'tfnlp.hub' has no attribute {name!r}")

@@ -23,12 +23,6 @@ def download(name: str, repository: str, revision: str | None, choose: Choose) -
         repository: "org/name" or "name".
         revision: A branch, tag or commit; None: the main branch.
         choose: See `tfnlp.published.fetch`.
-
-    Raises:
-        ImportError: if huggingface_hub is not installed.
-        FileNotFoundError: if there is no such repository or revision.
-        ValueError: if `choose` refuses the repository.
-        OSError: if a file can't be downloaded or written.
     """
     hub = import_library("huggingface_hub", "huggingface", "resolve_revision", name)
     with _one_line(hub, name, repository, revision):

@@ -22,11 +22,6 @@ def download(name: str, model: str, version: str | None) -> Fetched:
         name: As the user gave it.
         model: "owner/model/framework/variation".
         version: None: the newest.
-
-    Raises:
-        ImportError: if kagglehub is not installed.
-        FileNotFoundError: if there is no such model or version.
-        OSError: if it can't be downloaded or written.
     """
     kagglehub = import_library("kagglehub", "kaggle", "model_download", name)
     cache = os.path.join(kagglehub.config.get_cache_folder(), "models", *model.split("/"))

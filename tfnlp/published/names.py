@@ -61,11 +61,7 @@ def fetch(name: str, choose: Choose) -> Fetched:
 
 
 def at_revision(name: str, revision: str) -> str:
-    """Return the name of the same model at a commit (Hugging Face) or version (Kaggle).
-
-    Raises:
-        ValueError: if the name is not complete.
-    """
+    """Return the name of the same model at a commit (Hugging Face) or version (Kaggle)."""
     mark = "@" if name.startswith(HUGGINGFACE) else "/"
     scheme = HUGGINGFACE if name.startswith(HUGGINGFACE) else KAGGLE
     return f"{scheme}{_parts(name)[0]}{mark}{revision}"
@@ -79,9 +75,6 @@ def import_library(package: str, extra: str, latest: str, name: str) -> Any:
         extra: Of tfnlp, that has it.
         latest: A name in it that earlier versions do not have.
         name: A published name, for the message.
-
-    Raises:
-        ImportError: if it is not installed, or too old; says how to install it.
     """
     library = needed(package, package, extra, name)
     if not hasattr(library, latest):

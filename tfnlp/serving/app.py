@@ -11,12 +11,6 @@ from tfnlp.serving.module import ServedModule
 from tfnlp.serving.requests import Refused, read_rows
 
 PAGE = pathlib.Path(__file__).with_name("page")
-_TYPES = {
-    ".html": "text/html",
-    ".css": "text/css",
-    ".js": "text/javascript",
-    ".svg": "image/svg+xml",
-}
 # The page asks no other host for anything, and no other page may hold it in a frame.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -38,13 +32,11 @@ def make_app(served: ServedModule, config: ServeConfig, batcher: Batcher) -> Any
         config: the limits, and the host, whose names are the only ones that requests to a loopback
             address may have: a page of another site could have its own name lead here.
         batcher: computes `served.run`.
-
-    Raises:
-        ImportError: if FastAPI is not installed.
     """
     fastapi = needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     from fastapi.responses import JSONResponse
     from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.staticfiles import StaticFiles
 
     # The pages of FastAPI that describe an application load scripts from other hosts.
     app = fastapi.FastAPI(title="tfnlp", docs_url=None, redoc_url=None, openapi_url=None)
@@ -68,8 +60,6 @@ def make_app(served: ServedModule, config: ServeConfig, batcher: Batcher) -> Any
         response.headers.update(_HEADERS)
         return response
 
-    _add_files(app, fastapi)
-
     @app.get("/api/module")
     async def module() -> JSONResponse:
         limits = {
@@ -89,24 +79,8 @@ def make_app(served: ServedModule, config: ServeConfig, batcher: Batcher) -> Any
         key, rows, count = read_rows(body, served.actions[name], config)
         return JSONResponse({"predictions": await _computed(batcher, key, rows, count)})
 
+    app.mount("/", StaticFiles(directory=PAGE, html=True))
     return app
-
-
-def _add_files(app: Any, fastapi: Any) -> None:
-    """Add the files of the page to an application."""
-    files = {"/": "index.html", **{f"/{path.name}": path.name for path in PAGE.iterdir()}}
-    for address, name in files.items():
-        path = PAGE / name
-        if path.suffix in _TYPES:
-            text, kind = path.read_text(encoding="utf-8"), _TYPES[path.suffix]
-            app.get(address)(_constant(fastapi.Response, text, kind))
-
-
-def _constant(response: Any, text: str, kind: str) -> Any:
-    async def file() -> Any:
-        return response(text, media_type=kind)
-
-    return file
 
 
 async def _body(request: Any, most: int) -> bytes:

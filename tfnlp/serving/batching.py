@@ -120,11 +120,7 @@ class Batcher:
     def _computed(self, key: Hashable, rows: list[Any]) -> list[Any]:
         found = []
         for first in range(0, len(rows), self._batch_size):
-            part = rows[first : first + self._batch_size]
-            results = self._run(key, part)
-            if len(results) != len(part):
-                raise RuntimeError(f"{len(results)} results for {len(part)} rows")
-            found += results
+            found += self._run(key, rows[first : first + self._batch_size])
         return found
 
 

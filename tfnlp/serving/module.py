@@ -14,10 +14,7 @@ _NO_MASKS = (
     "This module can't fill masks. `tfnlp export --fill` writes one that does, of a model with a "
     "masked-LM head."
 )
-_NO_ATTENTION = (
-    "This module does not return its attention: its model has none, or it was exported by an "
-    "earlier version. `tfnlp export` writes it again."
-)
+_NO_ATTENTION = "This module does not return its attention: its model has none."
 _ALONE = "Neighbours need the folder with `model` and `preprocessor` in it."
 
 

@@ -19,10 +19,6 @@ _WORDS = "words.txt"  # the asset of word vectors
 _SMALLEST = 8  # numbers of a vector; fewer are taken for scores of a module by others
 
 
-class NoText(ValueError):
-    """A module that takes no strings."""
-
-
 def actions_of(found: Inspection, module: Any) -> list[Action]:
     """Return the actions of one module.
 
@@ -31,7 +27,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
         module: what `tf.saved_model.load` returns.
 
     Raises:
-        NoText: if none of its signatures or calls takes strings.
+        ValueError: if none of its signatures or calls takes strings.
     """
     signatures = {f.name: f.calls[0] for f in found.signatures}
     if "generate" in signatures:
@@ -42,7 +38,7 @@ def actions_of(found: Inspection, module: Any) -> list[Action]:
     else:
         described = _own_call(found)
         if described is None:
-            raise NoText(_refusal(found))
+            raise ValueError(_refusal(found))
         call = _named(module, next(iter(described.arguments)))
     if "attention" in signatures and "translation" in _outputs(described):
         return [texts.translate(call, _signature(module, "attention"))]

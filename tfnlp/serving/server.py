@@ -74,11 +74,7 @@ def _run(server: Any, listening: socket.socket) -> None:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket with the address, not listening yet.
-
-    Raises:
-        OSError: if there is no such address, or it is taken.
-    """
+    """Return a socket with the address, not listening yet."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

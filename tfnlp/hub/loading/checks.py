@@ -78,35 +78,34 @@ def check_record(path: str) -> None:
         FileNotFoundError: names the file that is missing.
         ValueError: names the file that was changed, or the record if that is damaged.
     """
-    file = f"{path}/{RECORD}"
-    if not _is_file(file):
-        return
-    try:
-        files = json.loads(_read(file))["files"]
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise ValueError(f"{file} is damaged ({_reason(error)}); {_AGAIN}") from error
-    remedy = f"{_AGAIN}, or delete {RECORD} if the change was meant"
-    check_files(path, files, file, remedy)
+    record, remedy = _record(path), f"{_AGAIN}, or delete {RECORD} if the change was meant"
+    if record is not None:
+        check_files(path, record["files"], f"{path}/{RECORD}", remedy)
 
 
 def read_about(path: str) -> dict[str, Any]:
     """Return the facts that were written with a SavedModel; {} if there are none."""
-    file = f"{path}/{RECORD}"
-    if not _is_file(file):
-        return {}
     try:
-        found = json.loads(_read(file)).get("model")
-    except (ValueError, RecursionError, AttributeError):
+        found = (_record(path) or {}).get("model")
+    except ValueError:
         return {}  # `check_record` says so
     return found if isinstance(found, dict) else {}
 
 
-def graph_file(path: str) -> str:
-    """Return the graph file of a SavedModel.
+def _record(path: str) -> dict[str, Any] | None:
+    file = f"{path}/{RECORD}"
+    if not _is_file(file):
+        return None
+    try:
+        record = json.loads(_read(file))
+        record["files"]
+    except (ValueError, RecursionError, TypeError, KeyError) as error:
+        raise ValueError(f"{file} is damaged ({_reason(error)}); {_AGAIN}") from error
+    return record
 
-    Raises:
-        FileNotFoundError: if there is none.
-    """
+
+def graph_file(path: str) -> str:
+    """Return the graph file of a SavedModel."""
     file = next((f for f in (f"{path}/{name}" for name in GRAPHS) if _is_file(f)), None)
     if file is None:
         raise FileNotFoundError(f"{path} is not a SavedModel: it has no {GRAPHS[0]}; {_AGAIN}")
@@ -128,8 +127,7 @@ def read_graph(path: str) -> saved_model_pb2.SavedModel:
         else:
             text_format.Parse(content.decode(), graph)
     except (message.DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
-        reason = str(error).split("\n")[0]
-        raise ValueError(f"{file} is cut off or damaged ({reason}); {_AGAIN}") from error
+        raise ValueError(f"{file} is cut off or damaged ({_reason(error)}); {_AGAIN}") from error
     if not graph.meta_graphs:
         raise ValueError(f"{file} has {len(content)} bytes and no graph in them; {_AGAIN}")
     return graph

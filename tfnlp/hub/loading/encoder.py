@@ -81,17 +81,13 @@ def max_positions(layer: Layer) -> int | None:
 def _specs(layer: Layer, path: str) -> tuple[dict, dict]:
     """Return the specs of the inputs and of the outputs."""
     for inputs, outputs in zip(layer.input_specs, layer.output_specs, strict=True):
-        if isinstance(inputs, dict) and isinstance(outputs, dict):
-            if all(x.dtype.is_integer and x.shape.rank == 2 for x in inputs.values()):
-                if "sequence_output" in outputs:
-                    return inputs, outputs
-                raise ValueError(
-                    f"SavedModel {path} returns {', '.join(sorted(outputs))}, but no "
-                    "sequence_output; expected the encoder of a BERT or the model of a GPT"
-                )
+        named = isinstance(inputs, dict) and isinstance(outputs, dict)
+        if named and all(x.dtype.is_integer and x.shape.rank == 2 for x in inputs.values()):
+            if "sequence_output" in outputs:
+                return inputs, outputs
     raise ValueError(
-        f"SavedModel {path} cannot be called with a dict of named ids [B, T]; expected an encoder "
-        "with TF-Hub's interface, as `tfnlp export` writes it"
+        f"SavedModel {path} does not return a sequence_output for a dict of named ids [B, T]; "
+        "expected the encoder of a BERT or the model of a GPT, as `tfnlp export` writes it"
     )
 
 

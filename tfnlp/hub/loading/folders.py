@@ -30,10 +30,6 @@ def saved_models(handle: str | os.PathLike) -> list[str]:
     These are: in a folder that `tfnlp export` wrote, the encoder or model, then the preprocessor;
     in a folder of numbered versions, the last one; otherwise the one that
     `tfnlp.hub.loading.resolve` returns.
-
-    Raises:
-        FileNotFoundError, ValueError, OSError: if there is none; see `resolve`. The message names
-            what was found instead, and what to do with it.
     """
     path = os.path.expanduser(os.fsdecode(handle)) if isinstance(handle, str | os.PathLike) else ""
     if os.path.isdir(path) and not is_saved_model(path):

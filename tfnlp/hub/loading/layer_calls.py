@@ -68,9 +68,6 @@ def as_tensors(specs: list, inputs: Any) -> Any:
         specs: nests of `tf.TensorSpec`. The first one with the structure of the inputs says which
             lists are tensors and which hold several tensors. Without specs all are one tensor.
         inputs: nest of tensors and of what becomes tensors.
-
-    Raises:
-        ValueError: if an input is a symbolic one of Keras 2.
     """
     leaves = tf.nest.flatten(inputs)
     if any(type(x).__module__.startswith("tf_keras.") for x in leaves):
@@ -146,11 +143,7 @@ def dtype_policy(specs: list, dtype: Any) -> Any:
 
 
 def symbol(spec: tf.TypeSpec, label: str) -> keras.KerasTensor:
-    """Return the symbolic tensor of a spec.
-
-    Raises:
-        ValueError: if the rank is unknown; `label` names the module.
-    """
+    """Return the symbolic tensor of a spec."""
     if spec.shape.rank is None:
         raise ValueError(f"{label} does not state the shape of its output; give output_shape")
     ragged = {}

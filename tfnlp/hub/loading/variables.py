@@ -22,9 +22,6 @@ def wrapped_variables(
     Each holds the `tf.Variable` itself, under the path that it was saved with. It is trainable if
     the module trains it and no pattern of `freeze` is found in its path. A variable that two
     layers share is the same `keras.Variable` in both.
-
-    Raises:
-        ValueError: if a pattern is no regular expression, or is found in no path.
     """
     trained = list(getattr(module, "trainable_variables", None) or ())
     trained_ids = {id(v) for v in trained}
@@ -93,7 +90,5 @@ def _wrapped(variable: tf.Variable, path: str, trainable: bool) -> keras.Variabl
         wrapped = keras.Variable(
             variable, dtype=variable.dtype.name, trainable=trainable, autocast=False, name=name
         )
-    if wrapped._value is not variable:
-        raise RuntimeError(f"Keras copied the variable {path} instead of using it itself")
     variable._tfnlp_wrapped = wrapped
     return wrapped

@@ -38,7 +38,7 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
         self.variables = []
         self.trainable_variables = []
         self.regularization_losses = []
-        self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
+        self.__call__.get_concrete_function(_SENTENCES)
 
     @tf.function(autograph=False)
     def __call__(self, sentences: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -46,12 +46,11 @@ class BertPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
 
     def signature(self) -> Callable:
         """Return strings to the encoder's inputs as a concrete function."""
+        serve = tf.function(lambda sentences: self(sentences), autograph=False)
+        return serve.get_concrete_function(_SENTENCES)
 
-        def serve(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.__call__(sentences)
 
-        spec = tf.TensorSpec([None], "string", name="sentences")
-        return tf.function(serve, autograph=False).get_concrete_function(spec)
+_SENTENCES = tf.TensorSpec([None], "string", name="sentences")
 
 
 class _Tokenize(tf.__internal__.tracking.AutoTrackable):

@@ -109,18 +109,13 @@ class ElmoModule(tf.__internal__.tracking.AutoTrackable):
 
         `serving_default`, which servers call, is `default`.
         """
-
-        def default(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.__call__(text)
-
-        def tokens(tokens: tf.Tensor, sequence_len: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.__call__({"tokens": tokens, "sequence_len": sequence_len})
-
-        of_text = tf.function(default, autograph=False).get_concrete_function(_TEXT)
+        of_text = tf.function(lambda text: self(text), autograph=False)
+        of_text = of_text.get_concrete_function(_TEXT)
+        of_tokens = tf.function(lambda **tokens: self(tokens), autograph=False)
         return {
             "default": of_text,
             "serving_default": of_text,
-            "tokens": tf.function(tokens, autograph=False).get_concrete_function(**_TOKENS),
+            "tokens": of_tokens.get_concrete_function(**_TOKENS),
         }
 
     @tf.function(autograph=False)
@@ -209,9 +204,5 @@ def export_elmo(
     l2: float = 0.0,
     overwrite: bool = False,
 ) -> str:
-    """Write `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; return its path.
-
-    Raises:
-        ValueError, OSError: see `ElmoModule` and `tfnlp.hub.save`.
-    """
+    """Write `ElmoModule(encoder, trainable, cache, l2)` as a SavedModel; return its path."""
     return save_module(lambda: ElmoModule(encoder, trainable, cache, l2), directory, overwrite)

@@ -39,30 +39,18 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
         top: k, at most the size of the vocabulary.
 
     T is the model's number of positions; `[CLS]` and `[SEP]` take two of them.
-
-    Raises:
-        ValueError: if there is no masked-LM head, `top` is below 1, or the vocabulary has more
-            tokens than the model.
     """
 
     def __init__(self, pretrainer: keras.Model, tokenizer: Any, top: int = 5) -> None:
         super().__init__()
         check_head(pretrainer)
-        if top < 1:
-            raise ValueError(f"top={top} must be at least 1")
-        size = pretrainer.get_layer("token_embedding").vocab_size
-        if tokenizer.vocab_size > size:
-            raise ValueError(
-                f"vocabulary of {tokenizer.vocab_size} tokens, but the model has {size}; give the "
-                "vocabulary that the model was trained with"
-            )
         self._tokenizer, self._model = tokenizer, Untracked(pretrainer)
         self._top = min(top, tokenizer.vocab_size)
         self._positions = pretrainer.get_layer("position_embedding").max_positions
         self.variables = [v.value for v in without_seeds(pretrainer)]
         self.trainable_variables = [v.value for v in pretrainer.trainable_variables]
         self.regularization_losses = []
-        self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="text"))
+        self.__call__.get_concrete_function(_TEXT)
 
     @tf.function(autograph=False)
     def __call__(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -73,13 +61,11 @@ class FillModule(tf.__internal__.tracking.AutoTrackable):
 
     def signatures(self) -> dict[str, Callable]:
         """Return strings to the dict above, for `tfnlp.hub.save`."""
+        serve = tf.function(lambda text: self(text), autograph=False)
+        return {"serving_default": serve.get_concrete_function(_TEXT)}
 
-        def serve(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.__call__(text)
 
-        spec = tf.TensorSpec([None], "string", name="text")
-        function = tf.function(serve, autograph=False)
-        return {"serving_default": function.get_concrete_function(spec)}
+_TEXT = tf.TensorSpec([None], "string", name="text")
 
 
 def fill_masks(
@@ -202,10 +188,5 @@ def export_fill(
     top: int = 5,
     overwrite: bool = False,
 ) -> str:
-    """Write `FillModule(pretrainer, tokenizer, top)` as a SavedModel; return its path.
-
-    Raises:
-        ValueError: see `FillModule`.
-        OSError: see `tfnlp.hub.save`.
-    """
+    """Write `FillModule(pretrainer, tokenizer, top)` as a SavedModel; return its path."""
     return save_module(lambda: FillModule(pretrainer, tokenizer, top), directory, overwrite)

@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.frozen_features import ElmoFeatures
-from tfnlp.hub.modules.task_graph import ids_function, task_outputs
+from tfnlp.hub.modules.task_graph import DECODED, ids_function, task_outputs
 from tfnlp.hub.modules.task_model import TaskModel
 from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.graphs import Graphs
@@ -18,10 +18,6 @@ from tfnlp.hub.untracked import Untracked
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import (
     decode_answers,
-    decode_choices,
-    decode_classes,
-    decode_labels,
-    decode_scores,
     decode_tags,
     span_candidates,
     word_logits,
@@ -99,7 +95,11 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
         with contextlib.ExitStack() as stack:
             if self._weights.value is not None:
                 stack.enter_context(self._weights.value.scope(*self._models()))
-            return getattr(self, f"_{self._spec().task}")(inputs)
+            spec = self._spec()
+            decode = DECODED.get(spec.output)
+            if decode is not None:
+                return decode(self._outputs(self._read(inputs)), spec)
+            return self._answer(inputs) if spec.output == "span" else self._tag(inputs)
 
     def signatures(self) -> dict[str, Callable]:
         """Return concrete functions of named strings, for `tfnlp.hub.save`."""
@@ -112,21 +112,12 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             for name, inputs in self._inputs().items()
         }
 
-    def _classify(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
-        return decode_classes(outputs, self._spec())
-
-    def _labels(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
-        return decode_labels(outputs, self._spec())
-
-    def _similarity(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        outputs = self._outputs(self._encoder.texts(self._texts(inputs)))
-        return decode_scores(outputs, self._spec())
-
-    def _choose(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        outputs = self._outputs(self._encoder.choices(inputs["text"], inputs["choices"]))
-        return decode_choices(outputs)
+    def _read(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Return packed sequences of texts, pairs or choices."""
+        if "choices" in inputs:
+            return self._encoder.choices(inputs["text"], inputs["choices"])
+        names = ["text"] if self._spec().texts == 1 else ["text_a", "text_b"]
+        return self._encoder.texts([inputs[name] for name in names])
 
     def _answer(self, inputs: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         spec, contexts = self._spec(), inputs["context"]
@@ -161,12 +152,6 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
                 for name, x in found.items()
             }
         return found
-
-    _roles = _tag
-
-    def _texts(self, inputs: dict[str, tf.Tensor]) -> list[tf.Tensor]:
-        names = ["text"] if self._spec().texts == 1 else ["text_a", "text_b"]
-        return [inputs[name] for name in names]
 
     def _outputs(self, encoded: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return the model's outputs for packed sequences."""
@@ -242,10 +227,6 @@ def export_fine_tuned(
         graphs: `tfnlp.hub.saving.graphs.Graphs` to write too, or None. LiteRT's reads sequences of
             `max_length`, ONNX's of any length.
         title: of the model, for messages.
-
-    Raises:
-        ValueError: for a model that can't be stored so, or be such a graph.
-        OSError: see `tfnlp.hub.save`.
     """
     graphs = Graphs() if graphs is None else graphs
     check_free(directory, overwrite)
@@ -265,5 +246,5 @@ def export_fine_tuned(
     with graphs.written(function_of, title, weights, overwrite):
         save_module(lambda: FineTunedModule(task_model, stored), directory, overwrite)
     if stored is not None:
-        print(f"weights as {weights}: {stored.report(directory, task_model.model)}")
+        stored.report(directory, task_model.model)
     return os.fspath(directory)

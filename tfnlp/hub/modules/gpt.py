@@ -7,7 +7,7 @@ import keras
 import tensorflow as tf
 
 from tfnlp.hub.modules.text_generation import pad_prompts
-from tfnlp.hub.saving.compact import CompactWeights, report
+from tfnlp.hub.saving.compact import CompactWeights
 from tfnlp.hub.saving.keras_module import KerasModule
 from tfnlp.hub.saving.save import as_saved, check_free, save, together
 from tfnlp.hub.untracked import Untracked
@@ -134,12 +134,8 @@ class GPTPreprocessorModule(tf.__internal__.tracking.AutoTrackable):
 
     def signature(self) -> Callable:
         """Return strings to the model's inputs as a concrete function."""
-
-        def serve(sentences: tf.Tensor) -> dict[str, tf.Tensor]:
-            return self.__call__(sentences)
-
-        spec = tf.TensorSpec([None], "string", name="sentences")
-        return tf.function(serve, autograph=False).get_concrete_function(spec)
+        serve = tf.function(lambda sentences: self(sentences), autograph=False)
+        return serve.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
 
 
 def export_gpt(
@@ -181,6 +177,6 @@ def export_gpt(
     with together(directory, ("model", "preprocessor")) as (first, second):
         save(module, first, signatures)
         save(preprocessor, second, packed)
-    if weights:
-        print(f"weights as {weights}: {report(model_path, pretrainer)}")
+    if stored is not None:
+        stored.report(model_path, pretrainer)
     return model_path, preprocessor_path

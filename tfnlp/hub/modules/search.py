@@ -26,9 +26,6 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
         vectors: float32 `[N, D]`, those of the texts.
         texts: N strings.
         top: K, from 1 to N.
-
-    Raises:
-        ValueError: for another number of texts than vectors, or K outside its range.
     """
 
     def __init__(
@@ -41,10 +38,6 @@ class SearchModule(tf.__internal__.tracking.AutoTrackable):
         top: int,
     ) -> None:
         super().__init__()
-        if len(texts) != len(vectors):
-            raise ValueError(f"{len(texts)} texts do not belong to {len(vectors)} vectors")
-        if not 1 <= top <= len(texts):
-            raise ValueError(f"top={top} must be from 1 to {len(texts)}, the number of texts")
         self.encoder = SentenceModule(model, reader, max_length)
         self._top = top
         self._vectors = tf.Variable(vectors, trainable=False, name="vectors")
@@ -76,11 +69,7 @@ def export_search(
     top: int = 5,
     overwrite: bool = False,
 ) -> str:
-    """Write a `SearchModule` with the same arguments as a SavedModel; return its path.
-
-    Raises:
-        ValueError, OSError: see `SearchModule` and `tfnlp.hub.save`.
-    """
+    """Write a `SearchModule` with the same arguments as a SavedModel; return its path."""
     return save_module(
         lambda: SearchModule(model, reader, max_length, vectors, texts, top), directory, overwrite
     )

@@ -53,12 +53,8 @@ class SentenceModule(tf.__internal__.tracking.AutoTrackable):
 
     def signatures(self) -> dict[str, Callable]:
         """Return strings to vectors, for `tfnlp.hub.save`."""
-
-        def serve(inputs: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {"outputs": self.__call__(inputs, training=False)}
-
-        function = tf.function(serve, autograph=False)
-        return {"serving_default": function.get_concrete_function(_TEXTS)}
+        serve = tf.function(lambda inputs: {"outputs": self(inputs)}, autograph=False)
+        return {"serving_default": serve.get_concrete_function(_TEXTS)}
 
 
 _TEXTS = tf.TensorSpec([None], "string", name="inputs")
@@ -80,10 +76,6 @@ def export_sentences(
         model, reader, max_length: see `SentenceModule`.
         weights: "bfloat16" or "int8", see `tfnlp.hub.export`; the size and the error are printed.
         graphs: `tfnlp.hub.saving.graphs.Graphs` from ids to `sentence_embedding`, or None.
-
-    Raises:
-        ValueError: for a model that can't be stored so, or be such a graph.
-        OSError: see `tfnlp.hub.save`.
     """
     graphs = Graphs() if graphs is None else graphs
     check_free(directory, overwrite)
@@ -96,11 +88,8 @@ def export_sentences(
             spec = {name: tf.TensorSpec([None, max_length], "int32", name) for name in spec}
         return serving(model, spec, model.output, ["sentence_embedding"])
 
-    def make() -> SentenceModule:
-        return SentenceModule(model, reader, max_length, stored)
-
     with graphs.written(function_of, f"model {model.name}", weights, overwrite):
-        save_module(make, directory, overwrite)
+        save_module(lambda: SentenceModule(model, reader, max_length, stored), directory, overwrite)
     if stored is not None:
-        print(f"weights as {weights}: {stored.report(directory, model)}")
+        stored.report(directory, model)
     return os.fspath(directory)

@@ -8,7 +8,7 @@ import tensorflow as tf
 from tfnlp.hub.modules.frozen_features import EncoderFeatures
 from tfnlp.tasks.decoding import decode_choices, decode_classes, decode_labels, decode_scores
 
-_DECODED = {
+DECODED = {  # kinds of output whose predictions need the model's outputs alone
     "class": decode_classes,
     "label": decode_labels,
     "score": decode_scores,
@@ -65,9 +65,6 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     Args:
         task_model: a `tfnlp.hub.TaskModel`.
         length: T; None: open.
-
-    Raises:
-        ValueError: for a network on the layers of an ELMo, which reads characters.
     """
     spec, model, features = task_model.spec, task_model.model, task_model.features
     if features is not None and not isinstance(features, EncoderFeatures):
@@ -82,7 +79,7 @@ def ids_function(task_model: Any, length: int | None = None) -> Callable:
     def outputs(**inputs: tf.Tensor) -> dict[str, tf.Tensor]:
         found = dict(task_outputs(model, inputs, spec.sequences, features))
         found.pop("sequence_output", None)  # of a GPT, for the loss of its language model
-        decode = _DECODED.get(spec.output)
+        decode = DECODED.get(spec.output)
         decoded = {} if decode is None else decode(found, spec)
         numbers = {name: x for name, x in decoded.items() if _is_number(x)}
         return {**found, **numbers}

@@ -16,13 +16,10 @@ from tfnlp.hub.modules.frozen_features import (
     WordRows,
     sequence_table,
 )
+from tfnlp.hub.modules.task_graph import DECODED
 from tfnlp.models.task_heads import crf_of
 from tfnlp.tasks.decoding import (
     decode_answers,
-    decode_choices,
-    decode_classes,
-    decode_labels,
-    decode_scores,
     decode_tags,
     span_candidates,
     word_logits,
@@ -227,45 +224,31 @@ class TaskModel:
         if prepared is None:
             (prepared,) = self.prepare([examples])
         outputs = self.outputs(batches or self.batches(prepared, batch_size))
-        decode = getattr(self, f"_decode_{self.spec.task}")
-        return decode(outputs, prepared.encoded, examples)
+        decode = DECODED.get(self.spec.output)
+        if decode is not None:
+            return self._named(_rows(decode(outputs, self.spec)))
+        if self.spec.output == "span":
+            return self._decode_answer(outputs, prepared.encoded, examples)
+        return self._decode_tag(outputs, prepared.encoded, len(examples))
 
     def outputs(self, batches: TaskBatches) -> dict[str, Any]:
         """Return the outputs of the model, see `tfnlp.tasks.predict`."""
         return self._predictor(batches)
 
-    def _decode_classify(
-        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
-    ) -> list[dict[str, Any]]:
-        return self._named(decode_classes(outputs, self.spec))
-
-    def _decode_labels(
-        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
-    ) -> list[dict[str, Any]]:
-        found = self._named(decode_labels(outputs, self.spec))
-        for row in found:
-            row["labels"] = [label for label in row["labels"] if label]
-        return found
-
-    def _named(self, found: dict[str, tf.Tensor]) -> list[dict[str, Any]]:
-        """Return decoded rows with the probabilities as a dict by label."""
-        rows = _rows(found)
-        for row in rows:
-            row["probabilities"] = dict(zip(self.spec.labels, row["probabilities"], strict=True))
+    def _named(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return decoded rows with the probabilities of labels as a dict by label."""
+        if self.spec.labels:
+            for row in rows:
+                row["probabilities"] = dict(
+                    zip(self.spec.labels, row["probabilities"], strict=True)
+                )
+        if self.spec.output == "label":
+            for row in rows:
+                row["labels"] = [label for label in row["labels"] if label]
         return rows
 
-    def _decode_similarity(
-        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
-    ) -> list[dict[str, Any]]:
-        return _rows(decode_scores(outputs, self.spec))
-
-    def _decode_choose(
-        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
-    ) -> list[dict[str, Any]]:
-        return _rows(decode_choices(outputs))
-
     def _decode_tag(
-        self, outputs: dict, encoded: EncodedExamples, examples: Sequence
+        self, outputs: dict, encoded: EncodedExamples, count: int
     ) -> list[dict[str, Any]]:
         logits = np.zeros((int(encoded.splits[-1]), len(self.spec.labels)), np.float32)  # [W, K]
         for part, windows in _window_parts(encoded):
@@ -273,15 +256,13 @@ class TaskModel:
             tag_logits = _padded(outputs["tag_logits"][part], width)  # [N, T, K]
             logits += word_logits(tag_logits, windows, len(logits)).numpy()
         found = []
-        for first in range(0, len(examples), _WINDOWS):
+        for first in range(0, count, _WINDOWS):
             splits = encoded.splits[first : first + _WINDOWS + 1]
             some = logits[splits[0] : splits[-1]]
             rows = _rows(decode_tags(some, splits - splits[0], self.spec.labels, self._crf))
-            for row, count in zip(rows, np.diff(splits), strict=True):
-                found.append({name: values[:count] for name, values in row.items()})
+            for row, words in zip(rows, np.diff(splits), strict=True):
+                found.append({name: values[:words] for name, values in row.items()})
         return found
-
-    _decode_roles = _decode_tag
 
     def _decode_answer(
         self, outputs: dict, encoded: EncodedExamples, examples: Sequence

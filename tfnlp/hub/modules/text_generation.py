@@ -139,9 +139,6 @@ class TextGenerator:
     ) -> tuple[tf.Tensor, tf.Tensor]:
         if isinstance(prompts, str | bytes) or not len(prompts):
             raise ValueError("prompts must be a list of one string or more")
-        for prompt in prompts:
-            if not isinstance(prompt, str | bytes):
-                raise ValueError(f"prompts must hold strings, but one is {prompt!r}")
         if max_new_tokens < 1:
             raise ValueError(f"max_new_tokens={max_new_tokens} must be at least 1")
         ids, mask = pad_prompts(self.tokenizer, tf.constant(list(prompts)))

@@ -34,8 +34,7 @@ class Translator:
         length_penalty: alpha, see `tfnlp.models.beam_search`.
 
     Raises:
-        ValueError: if the vocabulary is not the model's or has no token that ends sentences, or
-            `beams` is below 1.
+        ValueError: if the vocabulary is not the model's or has no token that ends sentences.
     """
 
     def __init__(
@@ -52,15 +51,9 @@ class Translator:
             )
         if tokenizer.end_id is None:
             raise ValueError("the vocabulary has no <|endoftext|>, which ends sentences")
-        if beams < 1:
-            raise ValueError(f"beams={beams} must be at least 1")
         self.tokenizer, self.beams, self.length_penalty = tokenizer, beams, length_penalty
         self._decoder = decoder
-        self._run = tf.function(
-            self.translate,
-            input_signature=[_SENTENCES],
-            autograph=False,
-        )
+        self._run = tf.function(self.translate, input_signature=[_SENTENCES], autograph=False)
 
     def translate(self, sentences: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return translations, strings `[B]`, and scores, float32 `[B]`, of strings `[B]`.
@@ -156,9 +149,6 @@ class Translator:
         """
         if isinstance(sentences, str | bytes):
             raise ValueError("sentences is a single string; give a list of strings")
-        for sentence in sentences:
-            if not isinstance(sentence, str):
-                raise ValueError(f"sentences must hold strings, but one is {sentence!r}")
         translations = [""] * len(sentences)
         order = [i for i in np.argsort([len(s) for s in sentences]) if sentences[i].strip()]
         with ProgressBar(total=len(order), disable=not progress, unit="sentences") as bar:
@@ -227,9 +217,5 @@ def export_translator(
     translator: Translator,
     overwrite: bool = False,
 ) -> str:
-    """Write `TranslationModule(model, translator)` as a SavedModel; return its path.
-
-    Raises:
-        OSError: see `tfnlp.hub.save`.
-    """
+    """Write `TranslationModule(model, translator)` as a SavedModel; return its path."""
     return save_module(lambda: TranslationModule(model, translator), directory, overwrite)

@@ -28,9 +28,6 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
 
     Attributes:
         vectors: variable `[V, P]`, not trainable.
-
-    Raises:
-        FileNotFoundError, ValueError: see `read_cache_words`.
     """
 
     def __init__(self, path: str | os.PathLike, embed: Callable[[tf.Tensor], tf.Tensor]) -> None:

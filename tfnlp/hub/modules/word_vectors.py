@@ -94,11 +94,8 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
 
         `serving_default`, which servers call, is the same.
         """
-
-        def default(text: tf.Tensor) -> dict[str, tf.Tensor]:
-            return {"default": self.__call__(text)}
-
-        function = tf.function(default, autograph=False).get_concrete_function(_TEXT)
+        default = tf.function(lambda text: {"default": self(text)}, autograph=False)
+        function = default.get_concrete_function(_TEXT)
         return {"default": function, "serving_default": function}
 
     @tf.function(input_signature=[tf.TensorSpec([None], "string")], autograph=False)
@@ -144,11 +141,7 @@ def export_word_vectors(
     punctuation: bool = True,
     overwrite: bool = False,
 ) -> str:
-    """Write a `WordVectorsModule` with the same arguments as a SavedModel; return its path.
-
-    Raises:
-        ValueError, OSError: see `WordVectorsModule` and `tfnlp.hub.save`.
-    """
+    """Write a `WordVectorsModule` with the same arguments as a SavedModel; return its path."""
     return save_module(
         lambda: WordVectorsModule(vectors, oov_buckets, combiner, lowercase, punctuation),
         directory,

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.hub.saving.keras_module import symbols, without_seeds
+from tfnlp.hub.saving.keras_module import without_seeds
 from tfnlp.hub.saving.probe import probe_batch
 
 KINDS = ("bfloat16", "int8")
@@ -60,7 +60,7 @@ class CompactWeights:
             yield
 
     def report(self, directory: str | os.PathLike, model: keras.Model) -> "Report":
-        """Compare the SavedModel of a model with the model, on random inputs.
+        """Compare the SavedModel of a model with the model, on random inputs, and print it.
 
         Args:
             directory: the SavedModel, with the stored weights.
@@ -73,7 +73,9 @@ class CompactWeights:
         full = [v.value for v, _ in self._stored.values()]
         now = [x for _, stored in self._stored.values() for x in stored]
         after = _size(directory)
-        return Report(after + _bytes(full) - _bytes(now), after, *_difference(want, got))
+        found = Report(after + _bytes(full) - _bytes(now), after, *_difference(want, got))
+        print(f"weights as {self.kind}: {found}")
+        return found
 
     def check(self, model: keras.Model, used: Iterable[tf.Variable]) -> None:
         """Raise ValueError if a graph uses a variable itself that should be read as stored."""
@@ -159,39 +161,6 @@ class Report:
         )
 
 
-def report(
-    directory: str | os.PathLike,
-    model: keras.Model,
-    objects: dict[str, keras.Model] | None = None,
-    probe: Any = None,
-) -> Report:
-    """Compare a SavedModel that `tfnlp.hub.export` wrote with the model that it was made from.
-
-    Args:
-        directory: the SavedModel.
-        model: the Keras model.
-        objects: the other models in it, as they were given to `export`.
-        probe: inputs of `model`; None: random ones, see `tfnlp.hub.saving.probe.probe_batch`.
-
-    Returns:
-        `Report`. Its `before` is `after` plus the bytes that the variables lost.
-    """
-    directory = os.fspath(directory)
-    module = tf.saved_model.load(directory)
-    module = getattr(module, "encoder", module)
-    modules = [module, *(getattr(module, name) for name in objects or ())]
-    models = [model, *(objects or {}).values()]
-    now = {id(v): v for m in modules for v in m.variables}
-    full = {id(v): v.value for m in models for v in without_seeds(m)}
-    after = _size(directory)
-    before = after + _bytes(full.values()) - _bytes(now.values())
-    inputs = probe_batch(model) if probe is None else _converted(probe, model)
-    outputs, found = model(inputs, training=False), module(inputs)
-    if isinstance(found, dict):
-        found = {name: found[name] for name in found if name in model.output}
-    return Report(before, after, *_difference(outputs, found))
-
-
 def _difference(want: Any, got: Any) -> tuple[float, float]:
     """Return the largest absolute difference of two nests of floats, and the largest of them."""
     difference = largest = 0.0
@@ -216,8 +185,3 @@ def _size(directory: str | os.PathLike) -> int:
 
 def _bytes(variables: Iterable[tf.Variable]) -> int:
     return sum(v.shape.num_elements() * v.dtype.size for v in variables)
-
-
-def _converted(probe: Any, model: keras.Model) -> Any:
-    inputs, _ = symbols(model)
-    return tf.nest.map_structure(lambda x, value: tf.cast(value, x.dtype), inputs, probe)

@@ -8,7 +8,7 @@ from typing import Any
 
 import keras
 
-from tfnlp.hub.saving.compact import CompactWeights, check_kind, report
+from tfnlp.hub.saving.compact import CompactWeights, check_kind
 from tfnlp.hub.saving.export_checks import (
     check_default,
     check_model,
@@ -36,7 +36,6 @@ def export(
     litert: str | os.PathLike | None = None,
     onnx: str | os.PathLike | None = None,
     overwrite: bool = False,
-    probe: Any = None,
     about: dict[str, Any] | None = None,
     beside: Callable[[str, str], None] | None = None,
 ) -> str | tuple[str, str]:
@@ -72,15 +71,13 @@ def export(
         weights: "bfloat16" or "int8": store the matrices so, for inference only; see
             `tfnlp.hub.saving.compact.CompactWeights`. The module has no `trainable_variables`, and
             computes the same with `training=True`. Its size, that without `weights`, and the
-            largest difference of an output are printed; `tfnlp.hub.saving.compact.report` returns
-            the numbers.
+            largest difference of an output are printed.
         litert: path of a LiteRT file (`.tflite`), or of a folder for one, to write too. It computes
             what "serving_default" serves, from the model's inputs (not from strings), with the
             lengths that the preprocessor returns; see `tfnlp.hub.saving.litert.convert`.
         onnx: the same of an ONNX file (`.onnx`), with the open lengths of the model; see
             `tfnlp.hub.saving.onnx.convert`.
         overwrite: replace earlier exports.
-        probe: inputs of the model for the printed difference; None: random ones.
         about: facts about the model, as JSON, that `tfnlp.hub.loading.checks.read_about` returns.
         beside: writes what belongs to `litert` and `onnx` into their folders, see
             `tfnlp.hub.saving.graphs.Graphs`.
@@ -118,9 +115,10 @@ def export(
         served = signatures.get("serving_default")
         function_of = functools.partial(_of_ids, model, served, objects, adapter)
         wanted = graphs.written(function_of, f"model {model.name}", weights, overwrite)
+        stored = CompactWeights([model, *objects.values()], weights) if weights else None
         with wanted:
             with as_saved():
-                encoder = _module(model, default, objects, weights)
+                encoder = _module(model, default, objects, stored)
                 module = encoder if adapter is None or pair else TextModule(adapter, encoder)
                 functions = {
                     name: getattr(encoder, x).signature()
@@ -137,8 +135,8 @@ def export(
                     save(adapter.module, second, packed)
             else:
                 save(module, directory, functions, overwrite, about)
-    if weights is not None:
-        print(f"weights as {weights}: {report(paths[0], model, objects, probe)}")
+    if stored is not None:
+        stored.report(paths[0], model)
     return paths if pair else directory
 
 
@@ -167,10 +165,12 @@ def _of_ids(
 
 
 def _module(
-    model: keras.Model, default: str | None, objects: dict[str, keras.Model], weights: str | None
+    model: keras.Model,
+    default: str | None,
+    objects: dict[str, keras.Model],
+    stored: CompactWeights | None,
 ) -> KerasModule:
     """Return the module of `model`, with a sub-object for each of `objects`."""
-    stored = CompactWeights([model, *objects.values()], weights) if weights else None
     module = KerasModule(model, default, stored)
     for name, sub_model in objects.items():
         repeated = default if default in keys_of(sub_model) else None

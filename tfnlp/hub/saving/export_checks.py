@@ -28,15 +28,10 @@ def check_model(model: Any, name: str) -> None:
             + ("; put it into a keras.Model" if isinstance(model, keras.layers.Layer) else "")
         )
     if getattr(model, "inputs", None) is None:
-        if isinstance(model, keras.Sequential):
-            raise ValueError(
-                f"{name} {model.name} is a Sequential without inputs yet; begin it with "
-                "keras.Input(shape), or call it once"
-            )
         raise ValueError(
-            f"{name} {model.name} is a subclassed model ({type(model).__name__}), whose inputs "
-            "are not known; call it on keras.Input()s and make a keras.Model of these and its "
-            "outputs"
+            f"{name} {model.name} ({type(model).__name__}) has no symbolic inputs: begin a "
+            "Sequential with keras.Input(shape); call a subclassed model on keras.Input()s and "
+            "make a keras.Model of these and its outputs"
         )
     for x in model.inputs:
         if x.sparse or x.ragged:
@@ -53,15 +48,13 @@ def keys_of(model: keras.Model) -> tuple[str, ...]:
 
 
 def check_default(model: keras.Model, default: str | None) -> None:
-    """Raise ValueError if `default` is no output, or an output named "default" would be lost."""
+    """Raise ValueError if `default` is no output."""
     keys = keys_of(model)
     if default is not None and default not in keys:
         raise ValueError(
             f"default={default!r} is not an output of model {model.name}, which returns "
             + (", ".join(keys) or "no dict")
         )
-    if default is not None and "default" in keys and default != "default":
-        raise ValueError(f"default={default!r}, but model {model.name} has an output 'default'")
 
 
 def check_objects(objects: dict[str, Any]) -> None:

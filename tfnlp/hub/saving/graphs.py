@@ -57,24 +57,16 @@ class Graphs:
         Args:
             directory: the SavedModel that is written with them; they can't be in it.
             overwrite: whether they may be replaced.
-
-        Raises:
-            ImportError: if a library is missing.
-            ValueError, FileExistsError: for a path that can't be written.
         """
-        directory, taken = os.path.abspath(os.fspath(directory)), {}
+        directory, taken = os.path.abspath(os.fspath(directory)), []
         for kind, given in self.paths().items():
             if kind == "onnx":
                 onnx.check_installed()
             path = os.path.abspath(given)
-            if path == directory or path.startswith(directory + os.sep):
-                raise ValueError(
-                    f"{kind}={path} is inside the SavedModel {directory}; choose another place"
-                )
-            if directory.startswith(path + os.sep) or path in taken:
-                other = f"the SavedModel {directory}" if path not in taken else taken[path]
+            other = next((x for x in (directory, *taken) if _overlap(x, path)), None)
+            if other is not None:
                 raise ValueError(f"{kind}={path} is also the place of {other}; choose another")
-            taken[path] = kind
+            taken.append(path)
             _check_ending(kind, path)
             if not path.endswith(ENDINGS[kind]):
                 check_new_folder(path, _FILES, overwrite)
@@ -96,10 +88,6 @@ class Graphs:
             title: of the model, for messages.
             weights: "bfloat16", "int8" or None, see `convert` of each.
             overwrite: replace earlier ones.
-
-        Raises:
-            ValueError: if the model can't be such a graph.
-            OSError: if something can't be written; nothing is left of it then.
         """
         with contextlib.ExitStack() as stack:
             for kind, path in self.paths().items():
@@ -114,6 +102,11 @@ class Graphs:
                 with open(partial, "wb") as file:
                     file.write(data)
             yield
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Return whether two absolute paths are the same, or one is inside of the other."""
+    return os.path.commonpath([one, other]) in (one, other)
 
 
 def _check_ending(kind: str, path: str) -> None:

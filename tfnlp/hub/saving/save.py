@@ -90,9 +90,6 @@ def save_module(
         make: returns the module; it is called after the check of `directory`.
         directory: see `save`.
         overwrite: see `save`.
-
-    Raises:
-        FileExistsError, OSError: see `save`.
     """
     check_free(directory, overwrite)
     with as_saved():
@@ -112,9 +109,6 @@ def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[lis
     Args:
         directory: the folder of the modules.
         names: names of the modules in it, the largest first.
-
-    Raises:
-        OSError: if they can't be written; incomplete files are deleted.
     """
     directory = os.path.abspath(os.fspath(directory))
     if os.path.exists(directory):

@@ -69,9 +69,6 @@ class PreprocessorAdapter:
         input_spec: the specs of its inputs.
         pair_spec: the specs of two segments for a preprocessor that takes these too; else None.
         specs: the inputs of the model, with the shapes of the preprocessor's outputs.
-
-    Raises:
-        ValueError: if it is none of these, or does not return the model's inputs.
     """
 
     def __init__(self, preprocessor: Any, spec: Any) -> None:
@@ -131,22 +128,12 @@ class PreprocessorAdapter:
         if isinstance(spec, dict):
             if not isinstance(outputs, dict) and len(spec) == 1:
                 outputs = dict.fromkeys(spec, outputs)
-            names = sorted(outputs) if isinstance(outputs, dict) else []
-            missing = sorted(set(spec) - set(names))
-            if missing:
-                raise ValueError(
-                    f"preprocessor returns {', '.join(names) or 'no dict'}, but the model also "
-                    f"takes {', '.join(missing)}"
-                )
-            return {name: outputs[name] for name in spec}
-        if isinstance(outputs, dict) and isinstance(spec, tf.TensorSpec):
-            if len(outputs) != 1 and spec.name not in outputs:
-                raise ValueError(
-                    f"preprocessor returns {', '.join(sorted(outputs))}, but the model takes one "
-                    f"tensor, {spec.name}"
-                )
-            return outputs[spec.name] if spec.name in outputs else next(iter(outputs.values()))
-        if isinstance(outputs, list | tuple) and isinstance(spec, list | tuple):
+            if isinstance(outputs, dict) and set(spec) <= set(outputs):
+                return {name: outputs[name] for name in spec}
+        elif isinstance(outputs, dict) and isinstance(spec, tf.TensorSpec):
+            if len(outputs) == 1 or spec.name in outputs:
+                return outputs.get(spec.name, next(iter(outputs.values())))
+        elif isinstance(outputs, list | tuple) and isinstance(spec, list | tuple):
             outputs = type(spec)(outputs)
         try:
             tf.nest.assert_same_structure(spec, outputs, check_types=False)
