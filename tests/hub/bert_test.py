@@ -98,31 +98,18 @@ def test_encoder_equals_the_keras_model(exported):
     assert seen["repeat"] == 0 and seen["dropout"] > 1e-3
 
 
-def test_all_weights_are_there_and_get_gradients(exported):
-    _, encoder, _, seen = exported
+def test_it_trains_without_tfnlp(exported):
+    """Gradients, the penalty, another save, and `hub.KerasLayer`."""
+    folder, encoder, _, seen = exported
     count = len(encoder.trainable_variables)
     assert seen["variables"].tolist() == [count, count]
     assert seen["gradients/True"].all() and seen["gradients/False"].all()
-    assert len(seen["gradients/True"]) == count
-
-
-def test_regularization_losses_are_exact(exported):
-    _, encoder, _, seen = exported
+    assert len(seen["gradients/True"]) == len(seen["keras/moved"]) == count
     kernel = encoder.get_layer("pooler").dense.kernel.numpy()
     np.testing.assert_allclose(seen["regularization"], [0.1 * (kernel**2).sum()], rtol=1e-5)
-
-
-def test_survives_another_save_and_carries_its_vocabulary(exported):
-    folder, _, _, seen = exported
     np.testing.assert_allclose(seen["again"], seen["outputs/default"], atol=1e-6)
     assert (folder / "again/preprocessor/assets/vocab.txt").exists()
-
-
-def test_keras_layer_trains_every_weight(exported):
-    _, encoder, _, seen = exported
-    assert seen["keras/moved"].all() and len(seen["keras/moved"]) == len(
-        encoder.trainable_variables
-    )
+    assert seen["keras/moved"].all()
     assert seen["keras/losses"][-1] < seen["keras/losses"][0] - 0.5
 
 
@@ -161,8 +148,8 @@ def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
 def test_vocabulary_and_model_must_agree(tmp_path):
     encoder, pretrainer = tiny_bert()
     other = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS, "mouse"])
-    with pytest.raises(ValueError, match="vocabulary of 14 tokens, but the model has 13"):
+    with pytest.raises(ValueError, match="vocabulary of 14 tokens"):
         hub.export_bert(tmp_path, encoder, other, pretrainer, 8)
-    with pytest.raises(ValueError, match="seq_length=99 is longer than the model's 24"):
+    with pytest.raises(ValueError, match="seq_length=99"):
         hub.export_bert(tmp_path, encoder, tokenizer(), pretrainer, 99)
     assert os.listdir(tmp_path) == []

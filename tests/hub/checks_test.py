@@ -163,6 +163,7 @@ def inspected(folder):
         compile(found.usage or "", "usage", "exec")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [GRAPH, INDEX, DATA])
 def test_edited(folder, whole, name):
     """An edit is refused in one line that names the file, or harms no variable; what it does to

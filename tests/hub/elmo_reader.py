@@ -17,9 +17,6 @@ sys.modules.update(dict.fromkeys(BLOCKED))  # importing one, or anything in it, 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2
-)
 folder = sys.argv[1]
 texts = tf.constant(["the cat  sat", "", "naïve 北京 cat <UNK>"])
 tokens = tf.constant([["the", "cat", "sat", "rest"], ["x"] * 4, ["naïve", "北京", "cat", "<UNK>"]])
@@ -85,34 +82,6 @@ again = tf.saved_model.load(f"{folder}/again")
 listed("again", again(texts))
 listed("again/signature", again.signatures["default"](text=texts))
 os.rename(f"{folder}/moved", f"{folder}/cache")
-
-# Two replicas, with two rows and one: the step being that of all rows together.
-strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-for name in ("cache", "still"):
-    with strategy.scope():
-        module = tf.saved_model.load(f"{folder}/{name}")
-    rows = strategy.experimental_distribute_values_from_function(
-        lambda context: texts[:2] if context.replica_id_in_sync_group == 0 else texts[2:]
-    )
-
-    @tf.function
-    def step(rows, module=module):
-        with tf.GradientTape() as tape:
-            outputs = module(rows, training=True)
-            loss = tf.add_n(
-                [tf.reduce_sum(outputs[n] ** 2) for n in ("elmo", "default", "lstm_outputs1")]
-            )
-        context = tf.distribute.get_replica_context()
-        found = [tf.convert_to_tensor(g) for g in tape.gradient(loss, module.trainable_variables)]
-        found = context.all_reduce("sum", found)
-        for variable, gradient in zip(module.trainable_variables, found, strict=True):
-            variable.assign_sub(0.01 * gradient)
-        return found
-
-    found = strategy.run(step, (rows,))
-    for i, gradient in enumerate(found):
-        values = [x.numpy() for x in strategy.experimental_local_results(gradient)]
-        seen[f"mirrored/{name}/{i}"] = np.stack(values)
 
 # hub.KerasLayer in a tf_keras model, fine-tuned on strings.
 for name in BLOCKED[1:]:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
 from tests.support import run_python
+from tests.training.toy import two_replicas
 from tfnlp import hub
 from tfnlp.hub.modules import word_cache
 from tfnlp.hub.modules.word_cache import read_cache_words
@@ -148,13 +149,9 @@ def test_bfloat16(encoder, tmp_path):
     "data",
     [
         VOCABULARY,
-        "the\r\ncat\r\n北京",
-        "\n\nthe\n\n\ncat\n\r\n\n",
-        "cat\nthe\ncat\nthe\n",
-        "\ufeffthe\ncat\n",
-        "n\x85l\nthe\nps\u2028ls\u2029\n\x1c\n",
+        "\ufeffthe\r\n\ncat\r\n\r\n\n北京",
+        "cat\nthe\ncat\nn\x85l\nthe\nps\u2028ls\u2029\n\x1c\n!!!MAXTERMID\n",
         f"{LONG}\n{'é' * 60}\nthe\n",
-        "!!!MAXTERMID\ncat",
     ],
 )
 def test_cache_changes_no_vector(encoder, data, tmp_path, monkeypatch):
@@ -178,26 +175,14 @@ def test_cache_changes_no_vector(encoder, data, tmp_path, monkeypatch):
     assert asked == [word.encode() for word in other if word not in words]
 
 
-@pytest.mark.parametrize(
-    "data, said",
-    [
-        (None, "does not exist"),
-        (b"", "holds no words"),
-        (b"\x89HDF\r\n\0\0", "is binary .NUL at byte 6."),
-        (b"the 123\ncat 7\n", "has 'the 123' in line 1; expected one word"),
-        (b"the\n\ncat\t7\n", "has 'cat.*7' in line 3; expected one word"),
-    ],
-)
-def test_bad_cache_is_named(encoder, data, said, tmp_path):
+@pytest.mark.parametrize("data", [None, b"", b"\x89HDF\r\n\0\0", b"the 123\ncat 7\n", b"a\n\nb\t7"])
+def test_bad_cache_is_named(encoder, data, tmp_path):
     path = tmp_path / "words.txt"
     if data is not None:
         path.write_bytes(data)
-    said = f"cache .*words.txt {said}"
-    with pytest.raises((ValueError, FileNotFoundError), match=said) as error:
+    with pytest.raises((ValueError, FileNotFoundError), match="cache .*words.txt ") as error:
         hub.ElmoModule(encoder, cache=path)
     assert "\n" not in str(error.value)
-    with pytest.raises(FileNotFoundError, match="is a folder"):
-        hub.ElmoModule(encoder, cache=tmp_path)
 
 
 def test_large_cache_is_no_part_of_the_graph(encoder, tmp_path, capfd):
@@ -215,10 +200,9 @@ def test_large_cache_is_no_part_of_the_graph(encoder, tmp_path, capfd):
 
 def test_arguments_are_checked(encoder, tmp_path):
     for arguments, said in (
-        (("none",), "trainable='none' must be one of mix, all"),
-        (("all", tmp_path / "x"), 'cache needs trainable="mix"'),
-        (("mix", None, -0.1), "l2=-0.1 must be at least 0"),
-        (("mix", None, float("nan")), "l2=nan must be at least 0"),
+        (("none",), "trainable="),
+        (("all", tmp_path / "x"), "cache"),
+        (("mix", None, float("nan")), "l2="),
     ):
         with pytest.raises(ValueError, match=said):
             hub.export_elmo(tmp_path / "m", encoder, *arguments)
@@ -242,18 +226,12 @@ def test_loaded_module_equals_the_model(encoder, exported, name):
         assert_equal(outputs(seen, f"{name}/{call}"), want)
 
 
-@pytest.mark.parametrize("name", ["again", "again/signature"])
-def test_survives_another_save_with_its_own_words(encoder, exported, name):
+def test_survives_another_save_with_its_own_words(encoder, exported):
     folder, _, seen = exported
-    assert_equal(outputs(seen, name), expected(encoder, ROWS))
+    for name in ("again", "again/signature"):
+        assert_equal(outputs(seen, name), expected(encoder, ROWS))
     for copy in ("cache", "again"):
         assert (folder / copy / "assets" / "words.txt").read_text() == VOCABULARY
-
-
-def test_dropout_only_where_all_is_trained(exported):
-    seen = exported[2]
-    assert seen["all/dropout"] > 1e-3
-    assert seen["cache/dropout"] == seen["still/dropout"] == 0
 
 
 def test_variables(encoder, exported):
@@ -263,6 +241,10 @@ def test_variables(encoder, exported):
     assert seen["all/counts"].tolist() == [count, count]
     assert seen["frozen"].all() and len(seen["frozen"]) == count - 1
     assert seen["complaints"].tolist() == []  # loading warns of nothing
+    assert seen["all/dropout"] > 1e-3  # where all is trained
+    assert seen["cache/dropout"] == seen["still/dropout"] == 0
+    for index in range(count):  # with dropout, too
+        assert np.abs(seen[f"all/gradient/True/{index}"]).max() > 0
 
 
 def squares(outputs):
@@ -295,21 +277,31 @@ def test_loaded_gradients_equal_the_models(encoder, exported, name, training):
     assert_gradients(lambda i: seen[f"{name}/gradient/{training}/{i}"], want)
 
 
-def test_gradients_with_dropout_reach_every_weight(encoder, exported):
-    seen = exported[2]
-    for index in range(len(encoder.trainable_variables)):
-        assert np.abs(seen[f"all/gradient/True/{index}"]).max() > 0
-
-
 @pytest.mark.parametrize("name", ["cache", "still"])
 def test_two_replicas(encoder, exported, name):
-    _, still, seen = exported
+    """With two rows and one; their gradients sum to those of all rows together."""
+    folder, still, _ = exported
     model, variables = encoder, encoder.get_layer("scalar_mix").trainable_variables
     if name == "still":
         model, variables = still, still.trainable_variables
+    texts, strategy = tf.constant([" ".join(row) for row in ROWS]), two_replicas()
+    with strategy.scope():
+        module = tf.saved_model.load(str(folder / name))
+    rows = strategy.experimental_distribute_values_from_function(
+        lambda context: texts[:2] if context.replica_id_in_sync_group == 0 else texts[2:]
+    )
+
+    @tf.function
+    def gradients(rows):
+        with tf.GradientTape() as tape:
+            loss = squares(module(rows, training=True))
+        found = [tf.convert_to_tensor(g) for g in tape.gradient(loss, module.trainable_variables)]
+        return tf.distribute.get_replica_context().all_reduce("sum", found)
+
+    found = [strategy.experimental_local_results(g) for g in strategy.run(gradients, (rows,))]
     want = wanted_gradients(model, variables, name == "still")
     for replica in range(2):
-        assert_gradients(lambda i, r=replica: seen[f"mirrored/{name}/{i}"][r], want)
+        assert_gradients(lambda i, r=replica: found[i][r], want)
 
 
 def test_regularization_losses_are_exact(encoder, exported):

@@ -97,11 +97,6 @@ fresh = module.generate(prompts, **settings(calls[0]))["continuation"].numpy()
 seen["tuned"] = fresh  # by the weights that were trained
 
 # GPT's words.
-try:
-    tf.saved_model.load(f"{folder}/gpt/preprocessor")
-    seen["missing"] = np.array("")
-except Exception as error:
-    seen["missing"] = np.array(str(error))
 for name in ("tensorflow_text", "keras", "tf_keras"):  # it imports a Keras itself
     del sys.modules[name]
 import tensorflow_text  # noqa: E402, F401

@@ -48,22 +48,20 @@ def test_handles(folder, tmp_path):
         hub.inspect(tmp_path / "pair")
 
 
-@pytest.mark.parametrize(
-    "name, content, words",
-    [
-        ("model.keras", b"PK", "it is a Keras model: load it with keras.saving.load_model"),
-        ("weights", b"\x89HDF\r\n\x1a\n", "it is a Keras model or its weights"),
-        ("bert.ckpt.data-00000-of-00001", b"", "of a TensorFlow checkpoint: weights without a"),
-        ("model.safetensors", b"", "it is weights without a graph; `tfnlp export` converts"),
+def test_what_else_there_is(tmp_path):
+    for name, content, words in (
+        ("model.keras", b"PK", "a Keras model"),
+        ("weights", b"\x89HDF\r\n\x1a\n", "a Keras model or its weights"),
+        ("bert.ckpt.data-00000-of-00001", b"", "part of a TensorFlow checkpoint"),
+        ("model.safetensors", b"", "weights without a graph; `tfnlp export` converts"),
         ("saved_model.pb", b"", "it is the graph file of one; give its folder, "),
-        ("notes.txt", b"", "neither the folder of a SavedModel nor an archive"),
-    ],
-)
-def test_what_else_there_is(tmp_path, name, content, words):
-    (tmp_path / name).write_bytes(content)
-    assert words in message(tmp_path / name)
-    if name.endswith((".keras", ".safetensors")):
-        assert f"it holds {name}, " in message(tmp_path)
+        ("notes.txt", b"", "notes.txt is no SavedModel"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert words in message(tmp_path / name)
+        if name in ("model.keras", "model.safetensors"):
+            assert f"it holds {name}, " in message(tmp_path)
+        (tmp_path / name).unlink()
 
 
 def test_nothing_there(tmp_path):
@@ -117,7 +115,7 @@ def forge(message, field, number, string):
             message.ClearField(field.name)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_forged_fields(folder):
     data = (folder / "saved_model.pb").read_bytes()
     count = len(list(fields(_objects(saved_model_pb2.SavedModel.FromString(data)))))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.cli.command import tfnlp as command
 from tests.support import golden, run_python
 from tests.text.bpe_reference import byte_names
 from tfnlp import hub
@@ -145,22 +146,18 @@ def test_a_published_preset_becomes_a_served_module(models, tmp_path):
     """One command, and a process with TensorFlow alone."""
     with zipfile.ZipFile(golden("keras_hub/bert.zip")) as archive:
         archive.extractall(tmp_path / "preset")
-    run_python(
-        "import sys\nfrom tfnlp.cli.command import run\nsys.argv[0] = 'tfnlp'\nrun()",
-        *("export", "--model", f"keras_hub:{tmp_path / 'preset'}", "--output", tmp_path / "module"),
-        folder=tmp_path,
-    )
+    preset = f"keras_hub:{tmp_path / 'preset'}"
+    assert command("export", "--model", preset, "--output", tmp_path / "module") == 0
     script = """
-        import os, sys
-        os.environ["TF_USE_LEGACY_KERAS"] = "1"
-        sys.modules["tfnlp"] = sys.modules["keras"] = sys.modules["keras_hub"] = None
-        import numpy as np
-        import tensorflow as tf
-        import tensorflow_text
-        encoder, front = (tf.saved_model.load(f"module/{x}") for x in ("encoder", "preprocessor"))
-        np.save("seen.npy", encoder(front(tf.constant(["The cat sat!"])))["pooled_output"])
-    """
-    run_python("\n".join(x[8:] for x in script.splitlines()), folder=tmp_path, without_tfnlp=False)
+import sys
+sys.modules["keras"] = sys.modules["keras_hub"] = None
+import numpy as np
+import tensorflow as tf
+import tensorflow_text
+encoder, front = (tf.saved_model.load(f"module/{x}") for x in ("encoder", "preprocessor"))
+np.save("seen.npy", encoder(front(tf.constant(["The cat sat!"])))["pooled_output"])
+"""
+    run_python(script, folder=tmp_path, without_tfnlp=True)
     task = models.BertMaskedLM.from_preset(str(tmp_path / "preset"))
     packer = models.BertTextClassifierPreprocessor(task.preprocessor.tokenizer, sequence_length=16)
     want = task.backbone(packer(["The cat sat!"]))["pooled_output"]

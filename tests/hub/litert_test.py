@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tfnlp import hub, models
+from tfnlp import hub
 
 pytestmark = [
     pytest.mark.slow,
@@ -42,26 +42,6 @@ def test_a_model_of_somebody(tmp_path, capfd):
         sizes.append(path.stat().st_size)
         np.testing.assert_allclose(run(path, x=x)["classes"], model(x), atol=0.02)
     assert sizes[0] > sizes[1]
-
-
-def test_a_bert_of_fixed_length(tmp_path):
-    encoder = models.bert(20, 2, 16, 2, 32, 24, seq_length=7)
-    for variable in encoder.trainable_variables:
-        variable.assign(keras.random.normal(variable.shape, stddev=0.3))
-    path = tmp_path / "model.tflite"
-    served = {"serving_default": ["sequence_output", "pooled_output"]}
-    hub.export(encoder, tmp_path / "module", signatures=served, litert=path)
-    rng = np.random.default_rng(0)
-    mask = (np.arange(7) < [[7], [4], [1]]).astype("int32")
-    inputs = {
-        "input_word_ids": (rng.integers(0, 20, (3, 7)) * mask).astype("int32"),
-        "input_mask": mask,
-        "input_type_ids": (rng.integers(0, 2, (3, 7)) * mask).astype("int32"),
-    }
-    want, got = encoder(inputs), run(path, **inputs)
-    assert set(got) == {"sequence_output", "pooled_output"}
-    for name, x in got.items():
-        np.testing.assert_allclose(x, want[name], atol=2e-5)
 
 
 def test_the_served_object(tmp_path):

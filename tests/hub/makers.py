@@ -13,11 +13,10 @@ import tensorflow as tf
 import tensorflow_hub  # it brings tf_keras
 import tf_keras
 
-from tfnlp import hub, models
-from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+from tfnlp import hub
 
 LIBRARIES = {"tf_keras": (tf_keras, tensorflow_hub.KerasLayer), "keras": (keras, hub.Layer)}
-WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "good", "bad", "film", "."]
+WORDS = ["the", "a", "cat", "dog", "sat", "ran", "good", "bad", "film", "."]
 ROWS = 8  # of `Original.inputs`
 
 
@@ -35,20 +34,6 @@ class Original:
 
     def values(self):
         return [v.numpy() for v in self.variables]
-
-
-def bert(folder, dropout=0.0, seed=0, seq_length=12):
-    """Writes a BERT of ours; returns the paths of the encoder and of the preprocessor."""
-    encoder = models.bert(
-        len(SPECIAL_TOKENS) + len(WORDS), 1, 16, 2, 32, 24, dropout=dropout,
-        attention_dropout=dropout,
-    )  # fmt: skip
-    rng = np.random.default_rng(seed)
-    for variable in encoder.trainable_variables:  # biases too, so that nothing hides in a zero
-        variable.assign(rng.normal(0, 0.3, variable.shape))
-    encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.01)
-    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
-    return hub.export_bert(folder, encoder, tokenizer, seq_length=seq_length)
 
 
 def _normal(*shape, seed):
@@ -195,10 +180,3 @@ def export_archive(path):
     archive.add_endpoint("__call__", lambda x: model(x, training=False), input_signature=spec)
     archive.write_out(path, verbose=False)
     return _of_keras(path, model, lambda x, training: model(x, training=False), False)
-
-
-def model_export(path):
-    """Keras 3's `model.export`: a signature, and no more."""
-    model = _layers(keras, 0.0)
-    model.export(path, verbose=False)
-    return _of_keras(path, model)

@@ -29,19 +29,23 @@ def arrays(name, value):
         yield name, value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
 
 
-folder = sys.argv[1]
-seen = {"library": tf.keras.Model.__module__.split(".")[0]}
-with open(f"{folder}/snippets.json") as file:
-    snippets = json.load(file)
-for name, (pieces, results) in snippets.items():
-    names = {}
-    try:
-        for i, piece in enumerate(pieces):
-            if i:
-                start(names["model"])
-            exec(piece, names)
-        for result, expression in results.items():
-            seen.update(arrays(f"{name}/{result}", eval(expression, names)))
-    except Exception:
-        seen[f"{name}/error"] = traceback.format_exc()
-np.savez(f"{folder}/seen.npz", **{key: np.asarray(x) for key, x in seen.items()})
+def made(snippets):
+    """What snippets make, by name."""
+    seen = {"library": tf.keras.Model.__module__.split(".")[0]}
+    for name, (pieces, results) in snippets.items():
+        names = {}
+        try:
+            for i, piece in enumerate(pieces):
+                if i:
+                    start(names["model"])
+                exec(piece, names)
+            for result, expression in results.items():
+                seen.update(arrays(f"{name}/{result}", eval(expression, names)))
+        except Exception:
+            seen[f"{name}/error"] = traceback.format_exc()
+    return {key: np.asarray(x) for key, x in seen.items()}
+
+
+if __name__ == "__main__":
+    with open(f"{sys.argv[1]}/snippets.json") as file:
+        np.savez(f"{sys.argv[1]}/seen.npz", **made(json.load(file)))

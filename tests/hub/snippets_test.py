@@ -11,7 +11,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.hub import elmo_toy
+from tests.hub import elmo_toy, snippets_reader
 from tests.support import run_python
 from tfnlp import hub, models
 from tfnlp.convert.pretrained import Pretrained
@@ -22,12 +22,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # exports trace many 
 
 IMPORT = "import tensorflow_hub as hub"
 WORLDS = {"tf_keras": IMPORT, "keras": "import tfnlp.hub as hub"}
-READER = pathlib.Path(__file__).with_name("snippets_reader.py")
 CLOSE = dict(rtol=1e-4, atol=1e-5)
 
 ELMO = "https://tfhub.dev/google/elmo/3"
 BERT = "https://tfhub.dev/tensorflow/bert_en_uncased_L-12_H-768_A-12/4"
-SMALL_BERT = "https://tfhub.dev/tensorflow/small_bert/bert_en_uncased_L-2_H-128_A-2/2"
 PREPROCESS = "https://tfhub.dev/tensorflow/bert_en_uncased_preprocess/3"
 SENTENCES = "https://tfhub.dev/google/universal-sentence-encoder/4"
 NNLM = "https://tfhub.dev/google/nnlm-en-dim128/2"
@@ -172,10 +170,6 @@ SNIPPETS = {  # pieces of code, and what to keep
         dict(embeddings="embeddings", of_tokens="of_tokens", logits="logits"),
     ),
     "bert": ([BERT_PAGE], dict(pooled="pooled", sequence="sequence")),
-    "small bert": (
-        [BERT_PAGE.replace(BERT, SMALL_BERT)],
-        dict(pooled="pooled", sequence="sequence"),
-    ),
     "bert pairs": (
         [BERT_PAIRS],
         dict(packed="packed", pooled="pooled", special="special", again="dict(again)"),
@@ -217,8 +211,8 @@ def small_bert(layers, seed):
     return pretrainer, encoder
 
 
-def bert(folder, layers, seed):
-    pretrainer, encoder = small_bert(layers, seed)
+def bert(folder):
+    pretrainer, encoder = small_bert(2, 0)
     hub.export_bert(folder, encoder, WordPieceTokenizer(WORDS), pretrainer, seq_length=LENGTH)
     return pretrainer
 
@@ -258,13 +252,11 @@ def elmo_outputs(folder):
 
 
 def bert_outputs(folder):
-    full, small = bert(folder / "bert", 2, 0), bert(folder / "small", 1, 1)
+    full = bert(folder / "bert")
     inputs = packed(["the cat sat", "a dog ran to the cat"])
     positions = dict(masked_lm_positions=np.array([[2, 0], [1, 4]], "int32"))
-    want = {}
-    for name, model in (("bert", full), ("small bert", small)):
-        outputs = model({**inputs, **positions})
-        want[name] = dict(pooled=outputs["pooled_output"], sequence=outputs["sequence_output"])
+    outputs = full({**inputs, **positions})
+    want = {"bert": dict(pooled=outputs["pooled_output"], sequence=outputs["sequence_output"])}
     pairs = packed(["the cat sat", "dog ##s"], ["a dog ran", "a cat"], 10)
     ids = np.array([[2, 5, 4, 9, 3, 0, 0, 0, 0, 0], [2, 4, 8, 10, 4, 3, 0, 0, 0, 0]], "int32")
     masked = dict(input_word_ids=ids, input_mask=(ids > 0) * 1, input_type_ids=0 * ids)
@@ -333,7 +325,6 @@ def made(tmp_path_factory):
     paths = {
         ELMO: "elmo",
         BERT: "bert/encoder",
-        SMALL_BERT: "small/encoder",
         PREPROCESS: "bert/preprocessor",
         SENTENCES: "sentences",
         NNLM: "nnlm",
@@ -353,14 +344,13 @@ def seen(made, tmp_path_factory):
             for handle, path in {**made[0], IMPORT: import_hub}.items():
                 code = [piece.replace(handle, path) for piece in code]
             snippets[name] = code, results
-        (folder / "snippets.json").write_text(json.dumps(snippets))
-        run_python(
-            READER.read_text(),  # as code, so that it imports the tfnlp of this folder
-            folder,
-            env={"TF_USE_LEGACY_KERAS": str(int(world == "tf_keras"))},
-            without_tfnlp=world == "tf_keras",
-        )
-        found[world] = dict(np.load(folder / "seen.npz"))
+        if world == "keras":  # that of this process
+            found[world] = snippets_reader.made(snippets)
+        else:
+            (folder / "snippets.json").write_text(json.dumps(snippets))
+            env = {"TF_USE_LEGACY_KERAS": "1"}
+            run_python(pathlib.Path(snippets_reader.__file__), folder, env=env, without_tfnlp=True)
+            found[world] = dict(np.load(folder / "seen.npz"))
         assert str(found[world].pop("library")) == world
     return found
 

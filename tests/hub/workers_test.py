@@ -10,7 +10,7 @@ import tensorflow as tf
 from tests.hub.bag import ROWS, SCALE, Bag, penalised_steps
 from tests.support import start_python
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_two_workers_are_one(tmp_path):

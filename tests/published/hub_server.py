@@ -2,7 +2,7 @@
 
 It answers what huggingface_hub asks for: what a revision is, the tree of a commit, and the files,
 with the headers that its cache is made of. Large files are redirected to another host name, as the
-Hub's are. A test can let answers stop half-way, or wait until the test goes on.
+Hub's are.
 """
 
 import contextlib
@@ -31,19 +31,13 @@ class Hub:
         refs: Dict of (repository, branch or tag) to the commit.
         refused: Dict of repository to (status, the Hub's name of the error).
         token: What may be asked only with this token is everything, if it is not None.
-        cut: Dict of path to how many bytes of it are sent before the connection is closed; each
-            is cut once.
-        short: Paths of which only the half is sent, as if that were all.
-        held: Dict of path to a pair of events: (the half was sent, the rest may be sent).
-        asked: The method, path and `Range` of each request for a file's bytes.
-        looked_up: Released each time that somebody asks what a revision is.
+        asked: The method and path of each request for a file's bytes.
     """
 
     def __init__(self) -> None:
         self.url, self.cdn = "", ""
         self.commits, self.refs, self.refused, self.token = {}, {}, {}, None
-        self.cut, self.short, self.held, self.asked = {}, set(), {}, []
-        self.looked_up = threading.Semaphore(0)
+        self.asked = []
 
     def put(self, repository: str, files: dict[str, bytes], tag: str = "main") -> str:
         """Add a commit of these files to a repository; return it."""
@@ -55,7 +49,7 @@ class Hub:
 
     def downloads(self) -> list[str]:
         """Return the names of the files whose bytes were asked for."""
-        return [path for method, path, _ in self.asked if method == "GET"]
+        return [path for method, path in self.asked if method == "GET"]
 
 
 def files_in(folder: pathlib.Path) -> dict[str, bytes]:
@@ -81,8 +75,6 @@ def serving() -> Iterator[Hub]:
     try:
         yield hub
     finally:
-        for _, go_on in hub.held.values():
-            go_on.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -126,7 +118,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._file(urllib.parse.unquote(asked["file"]), files, commit)
         if asked["what"] == "tree":
             return self._json([self._entry(name, data) for name, data in files.items()])
-        self.hub.looked_up.release()
         siblings = [{"rfilename": name} for name in files]
         self._json({"id": repo, "modelId": repo, "sha": commit, "siblings": siblings, "tags": []})
 
@@ -159,30 +150,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         raise KeyError(digest)
 
     def _bytes(self, name: str, data: bytes, headers: dict) -> None:
-        self.hub.asked.append((self.command, name, self.headers.get("Range")))
-        part = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
-        first = int(part[1]) if part else 0
-        end = len(data) // 2 if name in self.hub.short and self.command == "GET" else len(data)
-        self.send_response(206 if part else 200)
-        if part:
-            headers["Content-Range"] = f"bytes {first}-{end - 1}/{end}"
-        self._headers({**headers, "Content-Length": end - first, "Accept-Ranges": "bytes"})
-        if self.command == "HEAD":
-            return
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            if name in self.hub.cut:
-                self.wfile.write(data[first : self.hub.cut.pop(name)])
-                self.close_connection = True
-                return
-            if name in self.hub.held:
-                sent, go_on = self.hub.held[name]
-                middle = (first + end) // 2
-                self.wfile.write(data[first:middle])
-                self.wfile.flush()
-                first = middle
-                sent.set()
-                go_on.wait()
-            self.wfile.write(data[first:end])
+        self.hub.asked.append((self.command, name))
+        self.send_response(200)
+        self._headers({**headers, "Content-Length": len(data)})
+        if self.command == "GET":
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                self.wfile.write(data)
 
     def _json(self, content: object) -> None:
         data = json.dumps(content).encode()

@@ -1,31 +1,22 @@
 """`kaggle://` names: kagglehub against a server on this machine, and its cache."""
 
-import contextlib
 import http.server
-import io
 import json
-import os
 import pathlib
-import re
 import sys
-import tarfile
 import threading
 
+import numpy as np
 import pytest
 
 import tfnlp
 from tests.published.hub_server import files_in
-from tests.support import golden, run_python
 from tfnlp.published import at_revision, fetch
 from tfnlp.runs.module import Module
+from tfnlp.text import WordVectors
 
 kagglehub = pytest.importorskip("kagglehub")
 NAME = "kaggle://me/words/tensorFlow2/small"
-FETCH = """
-import sys
-from tfnlp.published import fetch
-print(fetch(sys.argv[1], None).folder)
-"""
 
 
 class Kaggle:
@@ -34,12 +25,11 @@ class Kaggle:
     Attributes:
         versions: Dict of version to a dict of path to bytes.
         status: What every request is answered with, if it is not 200.
-        short: Whether the connection is closed after half of a file.
-        asked: The names of the requests; of downloads the path and `Range`.
+        asked: The names of the requests; of downloads the path.
     """
 
     def __init__(self):
-        self.versions, self.status, self.short, self.asked = {}, 200, False, []
+        self.versions, self.status, self.asked = {}, 200, []
 
 
 @pytest.fixture
@@ -72,29 +62,22 @@ def kaggle(tmp_path, monkeypatch):
                 return self.answer(json.dumps(listing).encode(), "application/json")
             assert name == "DownloadModelInstanceVersion" and asked["ownerSlug"] == "me"
             self.send_response(302)
-            path = asked.get("path") or "archive.tar.gz"
-            self.send_header("Location", f"http://localhost/{number}/{path}")
+            self.send_header("Location", f"http://localhost/{number}/{asked['path']}")
             self.send_header("Content-Length", "0")
             self.end_headers()
 
         def do_GET(self):
             number, path = self.path.removeprefix("http://localhost/").split("/", 1)
             files = model.versions[int(number)]
-            data = files[path] if path in files else archive(files)
-            part = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
-            model.asked.append((path, self.headers.get("Range")))
-            first = int(part[1]) if part else 0
-            self.answer(data[first:], "application/octet-stream", 206 if part else 200)
+            model.asked.append((path,))
+            self.answer(files[path], "application/octet-stream")
 
         def answer(self, data, kind, status=200):
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(data)))
-            self.send_header("Accept-Ranges", "bytes")
             self.end_headers()
-            cut = len(data) // 2 if model.short and "json" not in kind else len(data)
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                self.wfile.write(data[:cut])
+            self.wfile.write(data)
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -111,18 +94,9 @@ def kaggle(tmp_path, monkeypatch):
     server.server_close()
 
 
-def archive(files):
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
-        for name, data in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tar.addfile(member, io.BytesIO(data))
-    return packed.getvalue()
-
-
 def test_versions(kaggle, tmp_path, capsys):
-    module = files_in(golden("runs_0.1.0/module"))
+    vectors = WordVectors(["a", "b"], np.eye(2, dtype="float32"))
+    module = files_in(pathlib.Path(tfnlp.hub.export_word_vectors(tmp_path / "module", vectors)))
     kaggle.versions = {1: {"a": b"old"}, 2: module}
     found = fetch(NAME, None)
     assert found.revision == "2" and files_in(pathlib.Path(found.folder)) == module
@@ -132,7 +106,7 @@ def test_versions(kaggle, tmp_path, capsys):
     loaded = tfnlp.load(NAME)
     assert isinstance(loaded, Module) and loaded.path == NAME
     downloads = [asked for asked in kaggle.asked if isinstance(asked, tuple)]
-    assert sorted(downloads) == sorted((file, None) for file in [*module, "a"])
+    assert sorted(downloads) == sorted((file,) for file in [*module, "a"])
     assert capsys.readouterr().out == ""  # which commands print predictions to
 
 
@@ -165,24 +139,3 @@ def test_refusals(kaggle, monkeypatch):
     says = rf"^{NAME} needs kagglehub: pip install kagglehub \(the extra `kaggle`\)$"
     with pytest.raises(ImportError, match=says):
         fetch(NAME, None)
-
-
-def test_cut_off(kaggle):
-    """What has come is kept, and the rest is asked for the next time."""
-    data = os.urandom(3 << 20)
-    kaggle.versions, kaggle.short = {1: {"saved_model.pb": data}}, True
-    with pytest.raises(OSError, match=f"^{NAME} (can't be downloaded|is not in the cache)"):
-        fetch(NAME, None)
-    kaggle.short = False
-    found = fetch(NAME, None)
-    assert files_in(pathlib.Path(found.folder)) == {"saved_model.pb": data}
-    assert re.fullmatch(r"bytes=\d+-", kaggle.asked[-1][1])
-
-
-def test_archive_in_a_process(kaggle):
-    """Of many files kagglehub downloads an archive."""
-    files = {f"part-{number}": b"%d" % number for number in range(30)}
-    kaggle.versions = {3: files}
-    done = run_python(FETCH, NAME)
-    assert files_in(pathlib.Path(done.stdout.strip())) == files
-    assert kaggle.asked[-1] == ("archive.tar.gz", None)

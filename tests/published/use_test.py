@@ -73,10 +73,10 @@ def test_finetune(hub, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_pretrain_from(hub, tmp_path, capsys):
+def test_pretrain_from(hub, made, tmp_path, capsys):
     lines = [f"the {word} is here\nit was a {word}\n" for word in "cat dog man day".split() * 9]
     (tmp_path / "text.txt").write_text("\n".join(lines))
-    files = files_in(golden("runs_0.1.0/bert"))
+    files = files_in(made("bert").run)
     commit = hub.put("me/bert", files)
     arguments = [
         "pretrain", "bert", "--input", tmp_path / "text.txt", "--layout", "lines",

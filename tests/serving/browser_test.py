@@ -18,7 +18,7 @@ from tfnlp.serving.config import ServeConfig  # noqa: E402
 from tfnlp.serving.module import load_served  # noqa: E402
 from tfnlp.serving.server import _bound  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 # What the page shows of the toys' examples, by action.
 SHOWN = {
     "classify": "0.024", "labels": "yes", "similarity": "score", "choose": "the sun burnt us.",
