@@ -35,12 +35,7 @@ class ServedModule:
     notes: list[str] = field(default_factory=list)
 
     def run(self, key: Hashable, rows: list[Row]) -> list[Row]:
-        """Return the results of rows, for `tfnlp.serving.batching.Batcher`.
-
-        Args:
-            key: a tuple of the action's name and its options.
-            rows: see `Action`.
-        """
+        """Return the results of rows, for `tfnlp.serving.batching.Batcher`."""
         name, *_ = key
         return self.actions[name].run(rows)
 

@@ -22,10 +22,6 @@ _SMALLEST = 8  # numbers of a vector; fewer are taken for scores of a module by 
 def actions_of(found: Inspection, module: Any) -> list[Action]:
     """Return the actions of one module.
 
-    Args:
-        found: what `inspect` says of it.
-        module: what `tf.saved_model.load` returns.
-
     Raises:
         ValueError: if none of its signatures or calls takes strings.
     """

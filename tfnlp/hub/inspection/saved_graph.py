@@ -20,11 +20,7 @@ _INIT_OPS = ("__saved_model_init_op", "__saved_model_train_op")
 
 
 class SavedGraph:
-    """The graph of a SavedModel. Its methods raise ValueError where the file is inconsistent.
-
-    Args:
-        path: folder of a SavedModel that passed `tfnlp.hub.loading.checks.check_saved_model`.
-    """
+    """The graph of a SavedModel. Its methods raise ValueError where the file is inconsistent."""
 
     def __init__(self, path: str) -> None:
         self.file = graph_file(path)

@@ -58,12 +58,7 @@ def check_saved_model(path: str, tensors: bool = False) -> None:
 
 
 def write_record(path: str, about: dict[str, Any] | None = None) -> None:
-    """Write the checksums of a new SavedModel beside it, where TensorFlow reads nothing.
-
-    Args:
-        path: of the SavedModel.
-        about: facts about its model, as JSON.
-    """
+    """Write the checksums of a new SavedModel beside it, where TensorFlow reads nothing."""
     files = checksums(path, [GRAPHS[0], "assets", "variables"])
     os.makedirs(os.path.join(path, os.path.dirname(RECORD)), exist_ok=True)
     model = {} if about is None else {"model": about}

@@ -51,12 +51,7 @@ def only_input(traces: list[Trace], signature: bool) -> str | None:
 
 
 def specs_of(traces: list[Trace], name: str | None) -> list:
-    """Return all that the traces take: nests of specs, and the spec of the input `name` itself.
-
-    Args:
-        traces: list of `Trace`.
-        name: from `only_input`.
-    """
+    """Return all that the traces take: nests of specs, and the spec of the input `name` itself."""
     alone = [trace.inputs[name] for trace in traces if name and list(trace.inputs) == [name]]
     return [*alone, *(trace.inputs for trace in traces)]
 

@@ -20,9 +20,6 @@ class ElmoInJax:
     """What `ElmoModule(encoder)` returns of `{"tokens": ..., "sequence_len": ...}`, as tensors.
 
     Shapes are rounded up, because each one is compiled.
-
-    Args:
-        encoder: from `tfnlp.models.elmo`.
     """
 
     def __init__(self, encoder: keras.Model) -> None:

@@ -31,9 +31,6 @@ class KerasHubPreprocessor(tf.__internal__.tracking.AutoTrackable):
     language models return, the module returns `x`; those of masked models draw new masks at each
     call.
 
-    Args:
-        layer: a preprocessor or tokenizer of keras-hub.
-
     Attributes:
         pair_spec: the specs of two segments, or None.
     """
@@ -71,9 +68,6 @@ def without_word_caches(values: Iterable[Any]) -> Iterator[None]:
 
     keras-hub keeps them in a table that grows with each new word: in a server without limit. In
     graphs that are traced inside the context every call encodes its own words, each once.
-
-    Args:
-        values: layers and models; others are left out.
     """
     tokenizers = {
         id(layer): layer

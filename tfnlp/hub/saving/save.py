@@ -84,13 +84,7 @@ def _write_card(partial: str, directory: str) -> None:
 def save_module(
     make: Callable[[], Any], directory: str | os.PathLike, overwrite: bool = False
 ) -> str:
-    """Make a module and write it with its `signatures()` as a SavedModel; return its path.
-
-    Args:
-        make: returns the module; it is called after the check of `directory`.
-        directory: see `save`.
-        overwrite: see `save`.
-    """
+    """Make a module and write it with its `signatures()` as a SavedModel; return its path."""
     check_free(directory, overwrite)
     with as_saved():
         module = make()
@@ -104,11 +98,8 @@ def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[lis
     """Yield temporary paths for modules of a folder; move them there when all are written.
 
     A new folder appears with all of them: it is renamed once. In one that exists they are renamed
-    one after the other at the end. Call `check_free` for each of them before.
-
-    Args:
-        directory: the folder of the modules.
-        names: names of the modules in it, the largest first.
+    one after the other at the end. Call `check_free` for each of them before, and name the largest
+    first.
     """
     directory = os.path.abspath(os.fspath(directory))
     if os.path.exists(directory):

@@ -13,12 +13,7 @@ _FIRST = 8
 
 
 def outputs(call: Callable[..., dict[str, Any]], names: Sequence[str]) -> Action:
-    """Return the action that shows what a module returns.
-
-    Args:
-        call: the signature.
-        names: its inputs, strings `[B]` each.
-    """
+    """Return the action that shows what a module returns."""
 
     def run(rows: Sequence[Row]) -> list[Row]:
         found = call(**{name: column(rows, name) for name in names})

@@ -9,11 +9,7 @@ import tensorflow as tf
 
 
 def call_of(function: Callable) -> Callable[..., dict[str, Any]]:
-    """Return a signature as a function of named lists to a dict of arrays.
-
-    Args:
-        function: a signature, which takes tensors by name.
-    """
+    """Return a signature as a function of named lists to a dict of arrays."""
 
     def call(**inputs: Any) -> dict[str, Any]:
         found = function(**{name: tensor_of(value) for name, value in inputs.items()})
