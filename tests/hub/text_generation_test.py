@@ -97,7 +97,7 @@ def test_the_end_token_ends_a_text_unless_told_otherwise(pretrainer):
     assert "".join(generator.stream("the cat", 3, temperature=0)) == ""
 
 
-@pytest.mark.parametrize("tokens_a_call", [1, 3])
+@pytest.mark.parametrize("tokens_a_call", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_stream_is_the_call_in_pieces(generator, tokens_a_call):
     calls = 0
     for seed in range(6):
