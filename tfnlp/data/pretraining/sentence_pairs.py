@@ -21,8 +21,41 @@ from tfnlp.data.pretraining.pair_sampling import (
 )
 
 
-class PairRows(MaskedRows):
-    """Rows of pairs of segments; see `SentencePairs`, which says what the arguments are."""
+class SentencePairs(MaskedRows):
+    """Batches of packed pairs `[CLS] A [SEP] B [SEP]`, a pure function of (corpus, seed, step).
+
+    Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. A
+    batch is a dict with B = batch_size, T = seq_length, P = max_predictions:
+
+        input_word_ids       int32   [B, T]  15 % masked as in the paper, padded
+        input_mask           int32   [B, T]  1 for tokens, 0 for padding
+        input_type_ids       int32   [B, T]  1 for B and its [SEP], else 0
+        masked_lm_positions  int32   [B, P]  0 where unused
+        masked_lm_ids        int32   [B, P]  the original tokens there
+        masked_lm_weights    float32 [B, P]  1 for used positions, else 0
+        next_sentence_labels int32   [B]     0: B follows A; 1: B is random (Google's convention)
+
+    The last one is there if `second` is "random". If it is "swapped", it is `sentence_order_labels`
+    (0: B follows A; 1: A follows B); if "following", there are no labels.
+
+    Args:
+        corpus: the text.
+        tokenizer: that of the corpus; has `pad_id`, `unk_id`, `cls_id`, `sep_id`,
+            `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
+        batch_size: B, over all devices.
+        seq_length: T, 8 or more.
+        max_predictions: P, at most T.
+        seed: int in [0, 2^31).
+        mask_rate: fraction of the tokens to predict.
+        short_seq_prob: fraction of the pairs with a random, shorter target length, as the texts of
+            fine-tuning are shorter than T.
+        whole_word: mask all pieces of a word or none.
+        second: the second segment: "random" (half of the pairs have a random one), "swapped" (half
+            of the pairs are in the wrong order) or "following" (it always follows the first).
+
+    Raises:
+        ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
+    """
 
     segments = 2
 
@@ -63,8 +96,22 @@ class PairRows(MaskedRows):
         pairs = self._epoch(0).sequences
         return float(sum(part[:, 4].sum() for part in chunks(pairs)) / len(pairs))
 
+    def plan(self, epoch: int) -> np.ndarray:
+        """Return the pairs of an epoch in their order, drawn with (seed, epoch).
+
+        Every epoch has `num_examples` pairs: if more are drawn, the rest is left out; if fewer are
+        drawn, the first ones are repeated. The last two plans are kept.
+
+        Returns:
+            int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, label, target): A and
+            B as ranges of `corpus.tokens`, cut to fit; whether B follows A (0) or is random or
+            swapped (1); and the target length in tokens.
+        """
+        order, pairs, rows = self._epoch(epoch)
+        return pairs[np.resize(order, self.num_examples)] if rows is None else pairs
+
     def _draw(self, epoch: int) -> Epoch:
-        """Return the pairs of an epoch, rows as in `SentencePairs.plan`, and their order."""
+        """Return the pairs of an epoch, rows as in `plan`, and their order."""
         starts = self.corpus.sentence_starts
         plan, keys = GrowingArray(np.int64), GrowingArray(np.uint64)
         for pairs in drawn_blocks(
@@ -90,61 +137,10 @@ class PairRows(MaskedRows):
         return Epoch(np.argsort(keys.finish(), kind="stable"), plan.finish())
 
 
-class SentencePairs(PairRows):
-    """Batches of packed pairs `[CLS] A [SEP] B [SEP]`, a pure function of (corpus, seed, step).
-
-    Step n belongs to epoch `n // steps_per_epoch`. No batch depends on the batches before it. A
-    batch is a dict with B = batch_size, T = seq_length, P = max_predictions:
-
-        input_word_ids       int32   [B, T]  15 % masked as in the paper, padded
-        input_mask           int32   [B, T]  1 for tokens, 0 for padding
-        input_type_ids       int32   [B, T]  1 for B and its [SEP], else 0
-        masked_lm_positions  int32   [B, P]  0 where unused
-        masked_lm_ids        int32   [B, P]  the original tokens there
-        masked_lm_weights    float32 [B, P]  1 for used positions, else 0
-        next_sentence_labels int32   [B]     0: B follows A; 1: B is random (Google's convention)
-
-    The last one is there if `second` is "random". If it is "swapped", it is `sentence_order_labels`
-    (0: B follows A; 1: A follows B); if "following", there are no labels.
-
-    Args:
-        corpus: the text.
-        tokenizer: that of the corpus; has `pad_id`, `unk_id`, `cls_id`, `sep_id`,
-            `mask_id`, `vocab_size` and, for `whole_word`, `is_continuation`.
-        batch_size: B, over all devices.
-        seq_length: T, 8 or more.
-        max_predictions: P, at most T.
-        seed: int in [0, 2^31).
-        mask_rate: fraction of the tokens to predict.
-        short_seq_prob: fraction of the pairs with a random, shorter target length, as the texts of
-            fine-tuning are shorter than T.
-        whole_word: mask all pieces of a word or none.
-        second: the second segment: "random" (half of the pairs have a random one), "swapped" (half
-            of the pairs are in the wrong order) or "following" (it always follows the first).
-
-    Raises:
-        ValueError: an argument out of its range, or a corpus with ids the tokenizer does not have.
-    """
-
-    def plan(self, epoch: int) -> np.ndarray:
-        """Return the pairs of an epoch in their order, drawn with (seed, epoch).
-
-        Every epoch has `num_examples` pairs: if more are drawn, the rest is left out; if fewer are
-        drawn, the first ones are repeated. The last two plans are kept.
-
-        Returns:
-            int64 [num_examples, 6], rows (a_start, a_end, b_start, b_end, label, target): A and
-            B as ranges of `corpus.tokens`, cut to fit; whether B follows A (0) or is random or
-            swapped (1); and the target length in tokens.
-        """
-        order, pairs, _ = self._epoch(epoch)
-        return pairs[np.resize(order, self.num_examples)]
-
-
-class PackedPairs(PairRows):
+class PackedPairs(SentencePairs):
     """Batches of rows `[CLS] A [SEP] B [SEP] [CLS] A [SEP] B [SEP] ...`, masked.
 
-    The pairs of an epoch are those of `SentencePairs`, which says what the arguments are. A model
+    The pairs of an epoch are those of `SentencePairs`, whose arguments it has. A model
     that is built with `packed=True` keeps the attention of the pairs apart and counts their
     positions anew. Pairs that are near each other in the order of the epoch share a row, see
     `first_fit`. Every epoch has as many rows as the first one: if there are more, the rest is left
