@@ -100,7 +100,7 @@ TEXTS = st.lists(st.lists(FRAGMENTS, max_size=12).map("".join), min_size=1, max_
 
 
 @pytest.mark.slow
-@hypothesis.settings(derandomize=True, max_examples=200, deadline=None, database=None)
+@hypothesis.settings(derandomize=True, max_examples=60, deadline=None, database=None)
 @hypothesis.given(texts=TEXTS)
 def test_fuzz_against_plain_python(texts):
     for casing in ("uncased", "cased"):
@@ -142,15 +142,11 @@ def test_attributes(casing):
 SMALL = [*SPECIAL_TOKENS, "un", "##want", "##ed", "#", "run", "##ning", ",", "¿", "##!"]
 
 
-def test_empty_rows_and_empty_batch():
+def test_empty_rows():
     tokenizer = WordPieceTokenizer(SMALL)
     assert tokenizer.tokenize(["", " \n", "run", ""]).to_list() == [[], [], [9], []]
     assert tokenizer.tokenize_words(["", "running run", "\0"]).to_list() == [[], [[9, 10], [9]], []]
-    assert tokenizer.tokenize(["run"]).dtype == tokenizer.tokenize_words(["run"]).dtype == tf.int32
-    none = tf.zeros([0], tf.string)
-    assert tokenizer.tokenize(none).shape.as_list() == [0, None]
-    assert tokenizer.tokenize_words(none).to_list() == []
-    assert tokenizer.detokenize(tokenizer.tokenize(none)).shape == [0]
+    assert tokenizer.tokenize(tf.zeros([0], tf.string)).shape.as_list() == [0, None]
 
 
 def test_detokenize():
@@ -164,16 +160,6 @@ def test_detokenize():
     assert tokenizer.detokenize(dense).numpy().tolist() == [b"unwanted run", b"# run"]
     with pytest.raises(tf.errors.InvalidArgumentError):
         tokenizer.detokenize(tf.constant([[len(SMALL)]]))
-
-
-def test_words_come_back(casing):
-    """On words that are in the vocabulary, detokenize undoes tokenize."""
-    words = [t for t in reference.bert_vocabulary(casing) if t.isascii() and t.isalpha()]
-    texts = [" ".join(words[i : i + 100]) for i in range(0, len(words), 100)]
-    tokenizer = bert(casing)
-    assert tokenizer.detokenize(tokenizer.tokenize(texts)).numpy().tolist() == [
-        text.encode() for text in texts
-    ]
 
 
 def test_vocabulary_from_file_keeps_its_own_copy(tmp_path):

@@ -140,13 +140,11 @@ class SentencePairs(MaskedRows):
 class PackedPairs(SentencePairs):
     """Batches of rows `[CLS] A [SEP] B [SEP] [CLS] A [SEP] B [SEP] ...`, masked.
 
-    The pairs of an epoch are those of `SentencePairs`, whose arguments it has. A model
-    that is built with `packed=True` keeps the attention of the pairs apart and counts their
-    positions anew. Pairs that are near each other in the order of the epoch share a row, see
-    `first_fit`. Every epoch has as many rows as the first one: if there are more, the rest is left
-    out; if there are fewer, the first ones are repeated. Batches are a pure function of (corpus,
-    seed, step). A batch has the masked tokens of `SentencePairs` and, with S = T // 5 pairs a row
-    at most:
+    The pairs of an epoch are those of `SentencePairs`, whose arguments it has. A model that is
+    built with `packed=True` keeps the attention of the pairs apart and counts their positions anew.
+    Pairs that are near each other in the order of the epoch share a row, see `first_fit`. Every
+    epoch has as many rows as the first one. Batches are a pure function of (corpus, seed, step). A
+    batch has the masked tokens of `SentencePairs` and, with S = T // 5 pairs a row at most:
 
         sequence_ids           int32   [B, T]  the pair's number in its row from 1 on, 0 for padding
         first_positions        int32   [B, S]  where pairs begin, then zeros
