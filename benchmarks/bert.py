@@ -26,24 +26,18 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import training_torch
-from benchmarks.timing import measure
+from benchmarks.timing import PEAK_FLOPS, measure, peak
 from tfnlp import models, tasks, training
 
 VOCAB, PREDICTIONS = 30522, 20
 SIZES = {"4x256": (4, 256, 4), "12x768": (12, 768, 12)}
-CASES = [  # work, size, rows, tokens, dtype
-    ("inference", "12x768", 8, 128, "float32"),
-    ("inference", "12x768", 8, 128, "mixed_bfloat16"),
-    ("inference", "12x768", 8, 128, "bfloat16"),
-    ("inference", "4x256", 32, 128, "float32"),
-    ("inference", "4x256", 32, 128, "mixed_bfloat16"),
-    ("inference", "4x256", 32, 128, "bfloat16"),
-    ("training", "4x256", 32, 128, "float32"),
-    ("training", "4x256", 32, 128, "mixed_bfloat16"),
-    ("training", "12x768", 8, 128, "float32"),
-    ("training", "12x768", 8, 128, "mixed_bfloat16"),
-    ("training", "12x768", 2, 512, "float32"),
-    ("training", "12x768", 2, 512, "mixed_bfloat16"),
+DTYPES = ("float32", "mixed_bfloat16", "bfloat16")
+CASES = [  # work, size, rows, tokens, dtypes
+    ("inference", "12x768", 8, 128, DTYPES),
+    ("inference", "4x256", 32, 128, DTYPES),
+    ("training", "4x256", 32, 128, DTYPES[:2]),
+    ("training", "12x768", 8, 128, DTYPES[:2]),
+    ("training", "12x768", 2, 512, DTYPES[:2]),
 ]
 GRAPHS = {"plain": False, "XLA": True}
 
@@ -53,8 +47,6 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0, help="least length of a block")
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu: processor "
-                        "time, for a machine that others use too; with `taskset -c 0`")  # fmt: skip
     parser.add_argument("--graphs", nargs="+", choices=GRAPHS, default=list(GRAPHS))
     parser.add_argument("--peer-python", metavar="PYTHON", help="with torch and transformers")
     modes = training_torch.MODES
@@ -62,10 +54,11 @@ def main():
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore", message="Gradients do not exist")  # keras-hub's pooler
     print("seq/s, the faster of", *arguments.graphs)
-    for work, size, rows, length, dtype in CASES:
-        name = f"{work} {size}, {rows} x {length}, {dtype}"
-        if all(word in name for word in arguments.only):
-            run(name, work, size, rows, length, dtype, arguments)
+    for work, size, rows, length, dtypes in CASES:
+        for dtype in dtypes:
+            name = f"{work} {size}, {rows} x {length}, {dtype}"
+            if all(word in name for word in arguments.only):
+                run(name, work, size, rows, length, dtype, arguments)
 
 
 def run(name, work, size, rows, length, dtype, arguments):
@@ -86,26 +79,25 @@ def run(name, work, size, rows, length, dtype, arguments):
                 length=length, predictions=PREDICTIONS, dtype=dtype)  # fmt: skip
     peers = {}
     if work == "training" and arguments.peer_python:
-        python, modes = arguments.peer_python, arguments.peer_modes
-        peers = training_torch.candidates(python, os.devnull, modes, **case)
+        peers = training_torch.children(arguments.peer_python, arguments.peer_modes, **case)
     candidates.update({peer: child.turn for peer, child in peers.items()})
-    candidates["peak"] = matmul("float32" if dtype == "float32" else "bfloat16")
-    timings = measure(candidates, arguments.rounds, arguments.seconds, clock=arguments.clock)
+    candidates["peak"] = peak("float32" if dtype == "float32" else "bfloat16")
+    seconds = measure(candidates, arguments.rounds, arguments.seconds)
     for child in peers.values():
         child.close()
 
-    peak = 2 * 2048**3 / timings.pop("peak").median
-    best = {}
-    for candidate, timing in sorted(timings.items(), key=lambda each: -each[1].median):
-        best[candidate.split()[0]] = (rows / timing.median, candidate.split()[1], timing)
+    rate = PEAK_FLOPS / seconds.pop("peak")
+    best = {}  # library to (sequences a second, mode)
+    for candidate, each in seconds.items():
+        library, _, mode = candidate.partition(" ")
+        best[library] = max(best.get(library, (0.0, "")), (rows / each, mode))
     ours = best["tfnlp"][0]
     cells = [
-        f"{library} {rate:.1f} {mode} ({timing.clean}/{timing.blocks} clean)"
-        + (f" = {ours / rate:.2f}" if library != "tfnlp" else "")
-        for library, (rate, mode, timing) in best.items()
+        f"{library} {each:.1f} {mode}" + (f" = {ours / each:.2f}" if library != "tfnlp" else "")
+        for library, (each, mode) in best.items()
     ]
-    share = flops(work, length, *SIZES[size]) * ours / peak
-    print(f"{name}: {', '.join(sorted(cells, reverse=True))}; {share:.2f} of peak", flush=True)
+    share = flops(work, length, *SIZES[size]) * ours / rate
+    print(f"{name}: {', '.join(cells)}; {share:.2f} of peak", flush=True)
 
 
 def flops(work, length, layers, hidden, heads):
@@ -145,15 +137,15 @@ def theirs_backbone(size):
 
 def ours_inference(size, batch, jit):
     encoder = ours_encoder(size, batch)
-    inputs = {name: batch[name] for name in encoder.input}
-    function = tf.function(lambda x: encoder(x)["sequence_output"], jit_compile=jit)
-    return lambda: function(inputs)[0, 0, 0].numpy()
+    return inference(encoder, {name: batch[name] for name in encoder.input}, jit)
 
 
 def theirs_inference(size, batch, jit):
-    backbone = theirs_backbone(size)
-    inputs = theirs_inputs(batch)
-    function = tf.function(lambda x: backbone(x)["sequence_output"], jit_compile=jit)
+    return inference(theirs_backbone(size), theirs_inputs(batch), jit)
+
+
+def inference(encoder, inputs, jit):
+    function = tf.function(lambda x: encoder(x)["sequence_output"], jit_compile=jit)
     return lambda: function(inputs)[0, 0, 0].numpy()
 
 
@@ -184,12 +176,6 @@ def theirs_training(size, batch, jit):
     inputs = {**theirs_inputs(batch), "mask_positions": batch["masked_lm_positions"]}
     labels, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
     return lambda: model.train_on_batch(inputs, labels, sample_weight=weights)
-
-
-def matmul(dtype):
-    x = tf.cast(tf.random.stateless_normal((2048, 2048), (0, 1)), dtype)
-    function = tf.function(lambda x: tf.matmul(x, x))
-    return lambda: function(x)[0, 0].numpy()
 
 
 if __name__ == "__main__":

@@ -14,14 +14,13 @@ steps, the order reversed each round. A step ends when its loss is on the host. 
     flax, rbg         the same with `jax_default_prng_impl=rbg`, which is cheaper to draw
 
 A ratio is that of turns of one round: the median and, in parentheses, the range. The share is that
-of the peak: the operations of the step's matrix products (`benchmarks.bert.flops`) over the most
-that square products reached in any process in this run. It is left out with `--clock cpu`, where a
-second is one of processor time.
+of the peak: the operations of the step's matrix products, as TensorFlow's engine counts them, over
+the most that square products reached in a process of tfnlp in this run.
 """
 
 import argparse
+import itertools
 import json
-import os
 import pathlib
 import statistics
 import sys
@@ -30,125 +29,86 @@ import numpy as np
 
 from benchmarks import turns
 
-ROOT = pathlib.Path(__file__).parents[1]
 VOCAB, PREDICTIONS = 30522, 20
 SIZES = {"4x256": (4, 256, 4), "12x768": (12, 768, 12)}  # layers, hidden size, heads
 # Size, sequences, their length, and how many steps make a turn.
 SHAPES = [("4x256", 32, 128, 6), ("4x256", 8, 128, 20), ("12x768", 8, 128, 2)]
-DTYPES = ("float32", "bfloat16")
-CLOCKS = {"wall": "seconds", "cpu": "cpu"}  # what a turn calls them
 # The module of a cell, and what it is told.
 CELLS = {
-    "tensorflow": ("engines_tfnlp", {"backend": "tensorflow", "jit_compile": False}),
-    "tensorflow, XLA": ("engines_tfnlp", {"backend": "tensorflow", "jit_compile": True}),
-    "jax": ("engines_tfnlp", {"backend": "jax", "jit_compile": False}),
+    "tensorflow": ("engines", {"backend": "tensorflow", "jit_compile": False}),
+    "tensorflow, XLA": ("engines", {"backend": "tensorflow", "jit_compile": True}),
+    "jax": ("engines", {"backend": "jax", "jit_compile": False}),
     "flax": ("engines_flax", {"prng": "threefry2x32"}),
     "flax, rbg": ("engines_flax", {"prng": "rbg"}),
 }
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(prog="engines", description=__doc__.split("\n")[0])
-    parser.add_argument("--peer-python", default=os.environ.get("PEER_PYTHON", sys.executable),
-                        metavar="PYTHON", help="a Python with flax and optax "
-                        "(default: $PEER_PYTHON, else this one)")  # fmt: skip
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON",
+                        help="with flax and optax (default: this one)")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=9, help="turns of a cell that count")
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
-    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), metavar="CELL",
-                        help="some of " + ", ".join(map(repr, CELLS)))  # fmt: skip
-    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: processor time of "
-                        "all threads, for a machine that others use, too")  # fmt: skip
-    parser.add_argument("--output", default="runs/engines", metavar="DIR", help="of logs, results")
-    args = parser.parse_args(argv)
-    output = pathlib.Path(args.output)
-    output.mkdir(parents=True, exist_ok=True)
-    found = []
-    print(header(args.cells), flush=True)
-    try:
-        for (size, batch, length, steps), dtype in (
-            (shape, dtype) for shape in SHAPES for dtype in DTYPES
-        ):
-            name = f"{size}, {batch} x {length}, {dtype}"
-            if not all(word in name for word in args.only):
-                continue
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS), metavar="CELL")
+    parser.add_argument("--output", default="runs/engines", metavar="DIR", help="of logs")
+    args = parser.parse_args()
+    pathlib.Path(args.output).mkdir(parents=True, exist_ok=True)
+    names = ["step", "peak", *args.cells]
+    names += [f"jax / {name}" for name in args.cells if name != "jax" and "jax" in args.cells]
+    print(f"| {' | '.join(names)} |\n|---|{'---:|' * (len(names) - 1)}", flush=True)
+    for (size, batch, length, steps), dtype in itertools.product(SHAPES, ("float32", "bfloat16")):
+        name = f"{size}, {batch} x {length}, {dtype}"
+        if all(word in name for word in args.only):
             case = dict(size=size, batch=batch, length=length, dtype=dtype, steps=steps)
-            found.append({"name": name, **case, "turns": measured(case, args, output)})
-            (output / "results.json").write_text(json.dumps(found), encoding="utf-8")
-            print(row(found[-1], CLOCKS[args.clock]), flush=True)
-    except (ValueError, OSError) as error:
-        print(f"engines: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    return 0
+            found = measured({**case, "rounds": args.rounds}, args)
+            print(f"| {name} | {' | '.join(row(found, batch))} |", flush=True)
 
 
-def measured(case, args, output):
+def measured(case, args):
     """The turns of every cell, those that warm up left out: dict of name to list of dicts."""
     children = {}
     for name in args.cells:
         module, settings = CELLS[name]
-        python = args.peer_python if module == "engines_flax" else sys.executable
-        told = json.dumps({**case, **settings, "rounds": args.rounds})
-        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        environment["KERAS_BACKEND"] = settings.get("backend", "jax")
         children[name] = turns.Child(
-            [python, "-m", f"benchmarks.{module}", told],
-            output / f"{name}.log", ROOT, environment,
+            module, {**case, **settings}, pathlib.Path(args.output, f"{name}.log"),
+            args.peer_python if module == "engines_flax" else sys.executable,
+            JAX_PLATFORMS="cpu", KERAS_BACKEND=settings.get("backend", "jax"),
         )  # fmt: skip
-    turns.alternate(list(children.values()))
+    turns.alternate(children.values())
     return {name: child.turns[1:] for name, child in children.items()}
 
 
-def header(cells):
-    """The first two lines of the table, Markdown."""
-    names = ["step", "peak", *cells]
-    names += [f"jax / {name}" for name in cells if name != "jax" and "jax" in cells]
-    return f"| {' | '.join(names)} |\n|---|{'---:|' * (len(names) - 1)}"
-
-
-def row(case, clock):
-    """The line of a case: peak in GFLOPS; examples a second, share of the peak; ratios."""
-    from benchmarks.bert import flops  # imports TensorFlow
-
-    found = case["turns"]
-    peak = max(turns_[-1]["peak"] for turns_ in found.values())
-    work = flops("training", case["length"], *SIZES[case["size"]])  # of a sequence
-    cells = [case["name"], f"{peak / 1e9:.0f}"]
-    rates = {
-        name: [turn["examples"] / turn[clock] for turn in turns_[:-1]]
-        for name, turns_ in found.items()
-    }
+def row(found, batch):
+    """The peak in GFLOPS; examples a second, share of the peak; ratios."""
+    peak = max(each[-1].get("peak", 0) for each in found.values())
+    flops = next((each[0]["flops"] for each in found.values() if "flops" in each[0]), None)
+    rates = {name: turns.rates(each[:-1]) for name, each in found.items()}
+    cells = [f"{peak / 1e9:.0f}"]
     for each in rates.values():
         rate = statistics.median(each)
-        # The peak is that of all cores.
-        share = f" ({work * rate / peak:.2f})" if clock == "seconds" else ""
+        share = f" ({flops * rate / batch / peak:.2f})" if flops and peak else ""
         cells.append(f"{rate:.1f}{share}")
     if "jax" in rates:
-        cells += [spread(rates["jax"], each) for name, each in rates.items() if name != "jax"]
-    return f"| {' | '.join(cells)} |"
+        cells += [turns.spread(rates["jax"], each) for n, each in rates.items() if n != "jax"]
+    return cells
 
 
-def spread(ours, theirs):
-    """The median and the range of the ratios of turns that followed each other."""
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-
-
-def take_turns(case, step, peak):
+def take_turns(case, step, peak=None):
     """The work of a cell: turns of `case["steps"]` steps until as many as wanted were made.
 
     Args:
-        case: as `measured` gives it.
+        case: what the process is told.
         step: makes a step and returns a dict of numbers, its `loss` among them.
         peak: returns the operations a second that square products reach.
     """
-    each = turns.Turns(case["steps"])
+    each = turns.Turns()
     for _ in range(case["rounds"] + 1):  # the first one compiles
         for _ in range(case["steps"]):
             told = step()
             each.taken, each.examples = each.taken + 1, each.examples + case["batch"]
         each.report(**told)
         each.wait()
-    each.report(peak=peak(), done=True)
+    each.report(done=True, **({"peak": peak()} if peak else {}))
 
 
 def batch_of(case):
@@ -166,5 +126,42 @@ def batch_of(case):
     }
 
 
+def work(case):
+    """A cell of tfnlp."""
+    import keras
+
+    from tfnlp import models, tasks, training
+
+    dtype = "float32" if case["dtype"] == "float32" else f"mixed_{case['dtype']}"
+    keras.config.set_dtype_policy(dtype)
+    layers, hidden, heads = SIZES[case["size"]]
+    encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden, seq_length=case["length"])
+    model = models.bert_pretrainer(encoder, max_predictions=PREDICTIONS)
+    trainer = training.Trainer(
+        tasks.BertPretraining(model), training.AdamW(), 1e-4, jit_compile=case["jit_compile"]
+    )
+    batch = batch_of(case)
+    if case["backend"] == "jax":
+        from tfnlp.training.engines.jax_machine import JaxMachine
+
+        batches, machine = itertools.repeat(batch), JaxMachine(trainer.strategy)
+    else:
+        import tensorflow as tf
+
+        from tfnlp.training.monitor import TensorFlowMachine
+
+        batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
+        machine = TensorFlowMachine(trainer.strategy, model)
+
+    def step():
+        totals = {k: float(v) for k, v in trainer.train_steps(batches, 1).items()}
+        losses = (
+            totals[f"loss/{k}"] / totals[f"count/{k}"] for k in ("masked_lm", "next_sentence")
+        )
+        return {"loss": sum(losses), "flops": totals["work/flops"]}
+
+    take_turns(case, step, lambda: machine.matmul_rate(case["dtype"], again=True))
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    work(json.loads(sys.argv[1])) if sys.argv[1:2] and sys.argv[1][0] == "{" else main()

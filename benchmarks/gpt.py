@@ -1,7 +1,7 @@
 """GPT-2 writing and training here beside keras-hub's GPT-2 and Hugging Face's.
 
     python -m benchmarks.gpt [--work generate] [--work train] [--rounds 3] [--bf16]
-        [--peer-python PYTHON] [--clock cpu]
+        [--peer-python PYTHON]
 
 keras-hub runs in this process, and so does Hugging Face's generation where torch and transformers
 are installed; its training runs in processes of its own with `--peer-python`. Blocks alternate.
@@ -15,6 +15,7 @@ at best; the share is of the rate at which a sum over an array of 512 MB runs.
 
 import argparse
 import os
+import tempfile
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -25,8 +26,8 @@ import numpy as np
 import tensorflow as tf
 
 from benchmarks import training_torch
-from benchmarks.timing import measure
-from tfnlp import data, models, tasks, training
+from benchmarks.timing import PEAK_FLOPS, measure, peak
+from tfnlp import convert, data, models, tasks, training
 
 PROMPT, NEW, VOCAB = 32, 64, models.GPT2_SMALL["vocab_size"]
 ROWS = (1, 8)
@@ -40,8 +41,6 @@ def main():
     parser.add_argument("--seconds", type=float, default=3.0, help="least length of a block")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--peer-python", metavar="PYTHON", help="with torch and transformers")
-    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="of training; "
-                        "cpu: see benchmarks/timing.py")  # fmt: skip
     arguments = parser.parse_args()
     for work in arguments.work or ["generate", "train"]:
         {"generate": _generate, "train": _train}[work](arguments)
@@ -68,7 +67,7 @@ def _generate(arguments):
                 candidates["Hugging Face"] = _hugging_face(others, ids, kind)
             candidates["sum"] = _sum()
             timings = measure(candidates, arguments.rounds, arguments.seconds, warm=1)
-            rate = _BYTES / timings.pop("sum").median
+            rate = _BYTES / timings.pop("sum")
             floor = model.count_params() * (2 if arguments.bf16 else 4) / rate  # seconds a token
             print(f"generate, {policy}, {rows} prompt(s), {kind}; memory {rate / 1e9:.1f} GB/s")
             _report(timings, rows * NEW, "tokens/s", lambda t, f=floor: f * NEW / t)
@@ -104,10 +103,6 @@ def _torch(model, bf16):
         import transformers
     except ImportError:
         return None
-    import tempfile
-
-    from tfnlp import convert
-
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(os.cpu_count())
     with tempfile.TemporaryDirectory() as folder:
@@ -129,13 +124,9 @@ def _hugging_face(model, ids, kind):
     def run():
         with torch.inference_mode():
             model.generate(
-                input_ids=ids,
-                attention_mask=torch.ones_like(ids),
-                max_new_tokens=NEW,
-                min_new_tokens=NEW,
-                use_cache=True,
-                **settings,
-            )
+                input_ids=ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW,
+                min_new_tokens=NEW, use_cache=True, **settings,
+            )  # fmt: skip
 
     return run
 
@@ -151,13 +142,8 @@ def _train(arguments):
         encoder = models.gpt(
             vocab, **models.GPT_MINI, max_positions=512, seq_length=length, dtype=policy
         )
-        trainer = training.Trainer(
-            tasks.GPTPretraining(models.gpt_pretrainer(encoder)),
-            training.AdamW(),
-            1e-4,
-            clip_norm=None,
-            jit_compile=jit,
-        )
+        task = tasks.GPTPretraining(models.gpt_pretrainer(encoder))
+        trainer = training.Trainer(task, training.AdamW(), 1e-4, clip_norm=None, jit_compile=jit)
         batches = iter(windows.dataset())
         candidates[f"tfnlp {how}"] = lambda t=trainer, b=batches: float(
             t.train_steps(b, 1)["loss/lm"]
@@ -167,31 +153,25 @@ def _train(arguments):
     if arguments.peer_python:
         case = dict(family="gpt", layers=4, hidden=256, heads=4, vocab=vocab, rows=rows)
         case.update(length=length, dtype=policy)
-        peers = training_torch.candidates(arguments.peer_python, os.devnull, **case)
+        peers = training_torch.children(arguments.peer_python, **case)
     candidates.update({n.replace("torch", "Hugging Face"): c.turn for n, c in peers.items()})
-    candidates["peak"] = _peak(arguments.bf16)
-    timings = measure(candidates, arguments.rounds, arguments.seconds, clock=arguments.clock)
+    candidates["peak"] = peak("bfloat16" if arguments.bf16 else "float32")
+    timings = measure(candidates, arguments.rounds, arguments.seconds)
     for child in peers.values():
         child.close()
-    peak = 2 * 2048**3 / timings.pop("peak").median
+    rate = PEAK_FLOPS / timings.pop("peak")
     hidden, layers = 256, 4
     token = layers * (2 * 12 * hidden**2 + 4 * length * hidden) + 2 * hidden * vocab
-    print(f"train, {policy}; peak {peak / 1e9:.0f} GFLOP/s")
-    floor = 3 * rows * length * token / peak
+    print(f"train, {policy}; peak {rate / 1e9:.0f} GFLOP/s")
+    floor = 3 * rows * length * token / rate
     _report(timings, rows * length, "tokens/s", lambda t: floor / t)
 
 
 def _keras_hub_step(batch, vocab, jit, policy):
     backbone = keras_hub.models.GPT2Backbone(
-        vocab,
-        num_layers=4,
-        num_heads=4,
-        hidden_dim=256,
-        intermediate_dim=1024,
-        max_sequence_length=512,
-        dropout=0.1,
-        dtype=policy,
-    )
+        vocab, num_layers=4, num_heads=4, hidden_dim=256, intermediate_dim=1024,
+        max_sequence_length=512, dropout=0.1, dtype=policy,
+    )  # fmt: skip
     model = keras_hub.models.GPT2CausalLM(backbone=backbone, preprocessor=None)
     model.compile(
         loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -204,16 +184,12 @@ def _keras_hub_step(batch, vocab, jit, policy):
 
 def _report(timings, amount, unit, share):
     def speed(name):
-        return amount / timings[name].median
+        return amount / timings[name]
 
-    peers = {"keras-hub", "Hugging Face"}
-    for name, timing in timings.items():
-        print(
-            f"  {name:20s}{speed(name):10.1f} {unit}  share {share(timing.median):.2f}"
-            f"  clean {timing.clean}/{timing.blocks}"
-        )
+    for name, seconds in timings.items():
+        print(f"  {name:20s}{speed(name):10.1f} {unit}  share {share(seconds):.2f}")
     best = max(speed(name) for name in timings if name.startswith("tfnlp"))
-    for peer in sorted(peers):
+    for peer in ("Hugging Face", "keras-hub"):
         rates = [speed(name) for name in timings if name.startswith(peer)]
         if rates:
             print(f"  tfnlp / {peer}: {best / max(rates):.2f}", flush=True)
@@ -222,12 +198,6 @@ def _report(timings, amount, unit, share):
 def _sum():
     array = tf.ones(_BYTES // 4)
     return lambda: tf.reduce_sum(array).numpy()
-
-
-def _peak(bf16):
-    a = tf.random.stateless_normal((2048, 2048), (1, 2))
-    a = tf.cast(a, "bfloat16" if bf16 else "float32")
-    return lambda: tf.matmul(a, a)[0, 0].numpy()
 
 
 if __name__ == "__main__":

@@ -2,29 +2,28 @@
 
     python -m benchmarks.kills [--count 200] [--seed 0] [--only pretrain_bert vocab ...]
 
-For each kind of work (`benchmarks.kills_work`) a command of a few seconds ends once without being
-killed; the time it takes and the files that it writes are what the others are compared with. Then,
-kind after kind: the command starts in an empty folder and it, and all that it has started, is
-killed (SIGKILL) at a random moment of that time; the same command is given again, and killed again
-with probability 0.65, until it has come to its end. What it left must then be the same files, byte
-for byte, and no others. TensorBoard's logs are left out, and the random number in a SavedModel's
-`fingerprint.pb`. If the command refuses to go on, its message must name the way on (an option to
-add, or what to delete); the script goes that way.
+For each kind of work a command of a few seconds ends once without being killed; the time it takes
+and the files that it writes are what the others are compared with. Then, kind after kind: the
+command starts in an empty folder and it, and all that it has started, is killed (SIGKILL) at a
+random moment of that time; the same command is given again, and killed again with probability
+0.65, until it has come to its end. What it left must then be the same files, byte for byte, and no
+others. TensorBoard's logs are left out, and the random number in a SavedModel's `fingerprint.pb`.
+A command that refuses to go on and names `--overwrite` or `--restart` is given with it.
 
 Each command is a process of its own, forked from this one, which has imported what the commands
 need and has done nothing with it: imports take seconds in which there is nothing to lose. The exit
-code is 1 if something else was left, or a refusal named no way.
+code is 1 if something else was left.
 """
 
 import argparse
 import collections
 import contextlib
 import importlib
+import json
 import multiprocessing
 import os
 import pathlib
 import random
-import re
 import shutil
 import signal
 import sys
@@ -34,25 +33,80 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ["KERAS_BACKEND"] = "tensorflow"
 
-from benchmarks.kills_work import WORKS, differences, write_texts
+from tfnlp import books, cli
 
 FORK = multiprocessing.get_context("fork")
 AGAIN = 0.65  # probability that the command is killed once more
 LIMIT = 600.0  # seconds that a command may take: it hangs after them
 MODULES = "hub layers models runs.finetuning runs.pretraining tasks text training".split()
+COLUMNS = ("kills", "ends", "identical", "refused", "wrong", "seconds")
+
+# A checkpoint every other step, and dropout: there is much to lose.
+TRAINING = "--batch-size 8 --steps 24 --steps-per-call 2 --checkpoint-every 2 --keep 2".split()
+TRAINING += "--evaluate-every 6 --evaluate-batches 2".split()
+TEXT = "--input TEXT --layout lines".split()
+PAIRS = "--source TEXT --target TARGET --valid-source VALID --valid-target VALID".split()
+BLOCKS = "--num-layers 1 --hidden-size 16 --num-heads 2 --dropout 0.2".split()
+TUNING = "--epochs 2 --batch-size 4 --no-buckets --evaluations 3".split()
+# SavedModels carry a random number there.
+RANDOM = ("fingerprint.pb",)
 
 
-def main(argv: list[str] | None = None) -> int:
+def _pretrain(family, *options):
+    return ["pretrain", family, "--output", "run", *TRAINING, *options], None
+
+
+def _use(command, model, *options):
+    folder = "task" if model.startswith("finetune") else "run"
+    return [*command.split(), "--model", f"<{model}>/{folder}", *options], model
+
+
+# The arguments of `tfnlp` in an empty folder, where names in capitals stand for files and
+# `<name>/...` for the folder in which another work has been done; and the name of that other work.
+WORKS = {
+    "pretrain_word2vec": _pretrain("word2vec", *TEXT, "--dimension", "8", "--block", "8"),
+    "pretrain_nnlm": _pretrain("nnlm", *TEXT, "--hidden-size", "8", "--dropout", "0.2"),
+    "pretrain_seq2seq": _pretrain(
+        "seq2seq", *PAIRS, *"--vocab-size 300 --hidden-size 16 --dropout 0.2".split()
+    ),
+    "pretrain_transformer": _pretrain("transformer", *PAIRS, *BLOCKS, "--vocab-size", "300"),
+    "pretrain_elmo": _pretrain(
+        "elmo", *TEXT, *"--size mini --num-layers 1 --units 16 --projection-size 8".split(),
+        *"--num-highway 1 --window 8 --dropout 0.2".split(),
+    ),
+    "pretrain_gpt": _pretrain(
+        "gpt", *TEXT, *BLOCKS, "--vocab-size", "320", "--seq-length", "16"
+    ),
+    "pretrain_bert": _pretrain(
+        "bert", *TEXT, *BLOCKS, "--vocab-size", "300", "--seq-length", "16"
+    ),
+    "finetune_classify": _use(
+        "finetune classify --train ROWS --dev DEV --output task --dropout 0.2 --seeds 1 2",
+        "pretrain_bert", *TUNING,
+    ),
+    "finetune_tag": _use(
+        "finetune tag --train TAGS --dev TAGS --output task --units 8", "pretrain_elmo", *TUNING
+    ),
+    "vocab": ("vocab --input BOOK --output vocab.txt --size 4000".split(), None),
+    "examples": (["examples", "bert", "--output", "examples", *TEXT,
+        *"--vocab-size 300 --seq-length 16 --shards 4 --epochs 3".split()], None),
+    "export_bert": _use("export --output modules", "pretrain_bert"),
+    "export_gpt": _use("export --output modules", "pretrain_gpt"),
+    "export_elmo": _use("export --output module", "pretrain_elmo"),
+    "export_task": _use("export --output module", "finetune_classify"),
+    "predict_elmo": _use("predict elmo --input TEXT --hdf5 layers.hdf5", "pretrain_elmo"),
+    "predict_task": _use("predict task --input DEV --output said.jsonl", "finetune_classify"),
+}  # fmt: skip
+
+
+def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=200, help="kills")
     parser.add_argument("--seed", type=int, default=0, help="of the moments")
     parser.add_argument("--only", nargs="+", default=list(WORKS), choices=WORKS, metavar="KIND")
-    arguments = parser.parse_args(argv)
-    for name in MODULES:
-        importlib.import_module(f"tfnlp.{name}")
-    if "examples" in arguments.only:
-        importlib.import_module("apache_beam")
-    start = time.monotonic()
+    arguments = parser.parse_args()
+    for name in [f"tfnlp.{module}" for module in MODULES] + ["apache_beam"]:
+        importlib.import_module(name)
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(pathlib.Path(folder), random.Random(arguments.seed))
         for name in arguments.only:
@@ -61,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
         while (left := arguments.count - sum(kills.values())) > 0:
             name = min(kills, key=kills.get)
             kills[name] += bench.trial(name, left)
-        print(f"\n{bench.table()}\n\n{time.monotonic() - start:,.0f} s", flush=True)
+        print(f"\n{bench.table()}", flush=True)
         return 1 if any(counts["wrong"] for counts in bench.counts.values()) else 0
 
 
@@ -71,60 +125,60 @@ class Bench:
     Args:
         folder: where everything is written.
         random: of the moments.
-
-    Attributes:
-        counts: by kind: "kills", "ends", "identical", "refused" (and then identical), "wrong",
-            and "seconds" of all starts.
-        seconds: by kind: how long the command takes.
     """
 
-    def __init__(self, folder: pathlib.Path, random: random.Random) -> None:
+    def __init__(self, folder, random):
         self.folder, self.random = folder, random
-        self.counts = collections.defaultdict(collections.Counter)
-        self.seconds: dict[str, float] = {}
-        self._texts = write_texts(folder)
-        self._trials = 0
+        self.counts = collections.defaultdict(collections.Counter)  # by kind, see `COLUMNS`
+        self.seconds = {}  # by kind: how long the command takes
+        self.texts = write_texts(folder)
+        self.trials = 0
 
-    def reference(self, name: str) -> None:
+    def reference(self, name):
         """Do a work, and those it needs, without a kill."""
         if name in self.seconds:
             return
-        if WORKS[name].needs:
-            self.reference(WORKS[name].needs)
+        if WORKS[name][1]:
+            self.reference(WORKS[name][1])
         start = time.monotonic()
         code, said = self.start(name, self.folder / name)
         if code:
-            raise SystemExit(f"kills: {name} ends with exit code {code} without a kill: {said}")
+            sys.exit(f"kills: {name} ends with exit code {code} without a kill: {said}")
         self.seconds[name] = time.monotonic() - start
         print(f"{name}: {self.seconds[name]:.1f} s", flush=True)
 
-    def trial(self, name: str, most: int) -> int:
+    def trial(self, name, most):
         """Kill a command `most` times at most, and let it end; return the number of kills."""
-        self._trials += 1
-        folder, kills = self.folder / f"{name}-{self._trials}", 0
-        start, code, refusals, more = time.monotonic(), None, [], []
+        self.trials += 1
+        folder, kills = self.folder / f"{name}-{self.trials}", 0
+        start, code, refused, more = time.monotonic(), None, "", ()
         while code is None:
             moment = None
-            if kills < most and not refusals and (kills == 0 or self.random.random() < AGAIN):
+            if kills < most and not refused and (kills == 0 or self.random.random() < AGAIN):
                 moment = self.random.uniform(0, self.seconds[name])
             code, said = self.start(name, folder, moment, more)
             if code is None:
                 kills += 1
-            elif code and len(refusals) < 2 and (more := way_on(said, folder)) is not None:
-                refusals.append(said)
-                code = None
+            elif code and not refused:
+                more = [option for option in ("--overwrite", "--restart") if option in said][:1]
+                refused, code = (said, None) if more else ("", code)
         seconds = time.monotonic() - start
         if not kills:  # the machine has less to do than it had
             self.seconds[name] = min(self.seconds[name], seconds)
         found = [f"exit code {code}: {said}"] if code else differences(self.folder / name, folder)
-        self._note(name, kills, seconds, refusals, found)
+        end = "wrong" if found else "refused" if refused else "identical"
+        self.counts[name].update({"kills": kills, "ends": 1, end: 1, "seconds": round(seconds)})
+        print(
+            f"{name}: {kills} kills, {end}, {seconds:.0f} s {refused}",
+            *found,
+            sep="\n    ",
+            flush=True,
+        )
         shutil.rmtree(folder)
         shutil.rmtree(f"{folder}.cache", ignore_errors=True)
         return kills
 
-    def start(
-        self, name: str, folder: pathlib.Path, moment: float | None = None, more: list[str] = ()
-    ) -> tuple[int | None, str]:
+    def start(self, name, folder, moment=None, more=()):
         """Run a command in a process of its own.
 
         Args:
@@ -137,8 +191,10 @@ class Bench:
             its exit code, or None if it was killed, and the last line that it printed.
         """
         folder.mkdir(exist_ok=True)
-        log = self.folder / "log"
-        process = FORK.Process(target=_run, args=([*self._arguments(name), *more], folder, log))
+        log, (command, needs) = self.folder / "log", WORKS[name]
+        command = [self.texts.get(argument, argument) for argument in command]
+        command = [x.replace(f"<{needs}>", f"{self.folder}/{needs}") for x in command]
+        process = FORK.Process(target=_run, args=([*command, *more], folder, log))
         process.start()
         process.join(LIMIT if moment is None else moment)
         killed = process.exitcode is None
@@ -152,46 +208,21 @@ class Bench:
             return 124, f"no end after {LIMIT:.0f} s"
         return (None if killed else process.exitcode), said
 
-    def _arguments(self, name: str) -> list[str]:
-        """Return the command line of a work."""
-        found = []
-        for argument in WORKS[name].arguments:
-            argument = self._texts.get(argument, argument)
-            if WORKS[name].needs:
-                argument = argument.replace(
-                    f"<{WORKS[name].needs}>", str(self.folder / WORKS[name].needs)
-                )
-            found.append(argument)
-        return found
-
-    def _note(
-        self, name: str, kills: int, seconds: float, refusals: list[str], found: list[str]
-    ) -> None:
-        counts = self.counts[name]
-        end = "wrong" if found else "refused" if refusals else "identical"
-        counts.update({"kills": kills, "ends": 1, end: 1, "seconds": seconds})
-        print(f"{name}: {kills} kills, {end}, {seconds:.0f} s", flush=True)
-        for line in [*(f"refused: {refusal}" for refusal in refusals), *found]:
-            print(f"    {line}", flush=True)
-
-    def table(self) -> str:
+    def table(self):
         """Return a row for each kind, and their sum, as Markdown."""
-        names = ("kills", "ends", "identical", "refused", "wrong")
         lines = [
             "| work | kills | ends | bit-identical | refused, with a way on | wrong | seconds |",
             f"|---|{'---:|' * 6}",
         ]
         total = sum(self.counts.values(), collections.Counter())
         for name, counts in [*self.counts.items(), ("all", total)]:
-            cells = [str(counts[key]) for key in names] + [f"{counts['seconds']:,.0f}"]
+            cells = [f"{counts[key]:,}" for key in COLUMNS]
             lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
         return "\n".join(lines)
 
 
-def _run(arguments: list[str], folder: pathlib.Path, log: pathlib.Path) -> None:
+def _run(arguments, folder, log):
     """Run `tfnlp ARGUMENTS` in a folder, in a process and a group of its own."""
-    from tfnlp import cli
-
     os.setsid()
     os.chdir(folder)
     os.environ["TFNLP_CACHE"] = f"{folder}.cache"  # tokenized texts, which other runs would read
@@ -201,22 +232,53 @@ def _run(arguments: list[str], folder: pathlib.Path, log: pathlib.Path) -> None:
     sys.exit(cli.main(cli.parse(["tfnlp", *arguments])))
 
 
-def way_on(said: str, folder: pathlib.Path) -> list[str] | None:
-    """Return the arguments to add as a refusal says; None if it says no way that is known.
+def write_texts(folder):
+    """Write the files that the commands read; return their paths by the names in capitals."""
+    words = books.path().read_text(encoding="utf-8").split()[:6000]
+    lines = [words[i : i + 11] for i in range(0, len(words), 11)]
+    rows = [
+        {"sentence": " ".join(line), "label": "she" if "she" in line else "nobody"}
+        for line in lines[:40]
+    ]
+    tags = [
+        {"words": line, "tags": ["B-x" if word[0].isupper() else "O" for word in line]}
+        for line in lines[:20]
+    ]
+    texts = {
+        "TEXT.txt": [" ".join(line) for line in lines],
+        "TARGET.txt": [" ".join(reversed(line)) for line in lines],
+        "VALID.txt": [" ".join(line) for line in lines[:8]],
+        "ROWS.jsonl": [json.dumps(row) for row in rows],
+        "DEV.jsonl": [json.dumps(row) for row in rows[:20]],
+        "TAGS.jsonl": [json.dumps(row) for row in tags],
+    }
+    for name, content in texts.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in content), encoding="utf-8")
+    paths = {name.split(".")[0]: str(folder / name) for name in texts}
+    return {**paths, "BOOK": str(books.path())}
 
-    What it says should be deleted is deleted.
+
+def differences(one, other):
+    """Return how the folder `other` differs from `one`, byte for byte.
+
+    TensorBoard's logs are left out: each start of a run adds a file.
     """
-    if not said.startswith("tfnlp: error: "):
-        return None
-    for option in ("--overwrite", "--restart"):
-        if option in said:
-            return [option]
-    match = re.search(r"delete (\S+?)[,;.]?(\s|$)", said)
-    if match and (folder / match[1]).exists():
-        path = folder / match[1]
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-        return []
-    return None
+    files, others = (
+        {
+            str(path.relative_to(folder)): path
+            for path in folder.rglob("*")
+            if "logs" not in path.parts and path.name not in RANDOM
+        }
+        for folder in (one, other)
+    )
+    found = [f"{name} is missing" for name in sorted(files.keys() - others.keys())]
+    found += [f"{name} is left over" for name in sorted(others.keys() - files.keys())]
+    for name in sorted(files.keys() & others.keys()):
+        if files[name].is_dir() and others[name].is_dir():
+            continue
+        if files[name].read_bytes() != others[name].read_bytes():
+            found.append(f"{name} differs")
+    return found
 
 
 if __name__ == "__main__":

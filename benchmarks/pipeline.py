@@ -61,7 +61,7 @@ def pipeline(corpus, tokenizer, rounds):
             trainer.train_steps(steps, 1)["steps"].numpy()
 
         timings = measure({"read": read, "train": train}, rounds=rounds)
-        reading, training_ = 32 * BATCHES / timings["read"].median, 32 / timings["train"].median
+        reading, training_ = 32 * BATCHES / timings["read"], 32 / timings["train"]
         kind = "whole words" if whole_word else "word pieces"
         print(
             f"masking {kind}: pipeline {reading:8,.0f} examples/s, training step "
@@ -94,10 +94,10 @@ def tokenizers(sentences, tokens, tokenizer, count, rounds):
 
         calls = {name: pass_over(tokenize) for name, tokenize in candidates.items()}
         timings = measure(calls, rounds=rounds)
-    ours = timings["tfnlp WordPieceTokenizer"].median
+    ours = timings["tfnlp WordPieceTokenizer"]
     for name, timing in timings.items():
-        speed = 10 * count / timing.median / 1e6
-        ratio = timing.median / ours
+        speed = 10 * count / timing / 1e6
+        ratio = timing / ours
         print(f"{name:36s}{speed:6.1f} M tokens/s, tfnlp is {ratio:5.2f} times as fast")
 
 

@@ -10,12 +10,10 @@ own with as many threads; they take turns, the order reversed each round. Before
 tries its modes on the same texts, and goes on in the fastest one:
 
     tfnlp       `tfnlp.tasks.predictor`, as `TaskRun.predict` calls it
-    torch       transformers, sorted by length and padded for each batch: eager (its SDPA
-                attention) and `torch.compile`, batches of 32 and of 8 (mixed texts). In bfloat16
-                the weights are bfloat16, or float32 under `torch.autocast`.
+    torch       `benchmarks/prediction_torch.py`: eager and `torch.compile`, batches of 32 and of 8
+                (mixed texts); in bfloat16 bfloat16 weights, or float32 under `torch.autocast`
     keras-hub   sorted by length and padded to multiples of 8 for each batch: `tf.function`, with
-                XLA where all texts have one length, and `predict`; in bfloat16 `mixed_bfloat16`
-                and `bfloat16`
+                XLA where all texts have one length; in bfloat16 `mixed_bfloat16` and `bfloat16`
 
 tfnlp in bfloat16 is `mixed_bfloat16`: the weights are float32. A ratio is that of turns of one
 round: the median and, in parentheses, the range. With `--clock cpu` a second is one of processor
@@ -34,7 +32,6 @@ import numpy as np
 
 from benchmarks import turns
 
-ROOT = pathlib.Path(__file__).parents[1]
 VOCAB, SHORTEST, LONGEST, CLASSES = 30522, 10, 128, 2
 SIZES = {"12x768": (12, 768, 12), "4x256": (4, 256, 4)}  # layers, hidden size, heads
 # Size, lengths, rows of a batch (of the longest texts), and how many times the number of texts.
@@ -45,20 +42,14 @@ CASES = [
     ("4x256", "128", 8, 1),
     ("4x256", "128", 32, 1),
 ]
-DTYPES = ("float32", "bfloat16")
-LIBRARIES = {
-    "tfnlp": "prediction_tfnlp",
-    "torch": "prediction_torch",
-    "keras-hub": "prediction_keras_hub",
-}
+LIBRARIES = ("tfnlp", "torch", "keras-hub")
 CLOCKS = {"wall": "seconds", "cpu": "cpu"}  # what a turn calls them
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(prog="prediction", description=__doc__.split("\n")[0])
-    parser.add_argument("--peer-python", default=os.environ.get("PEER_PYTHON", sys.executable),
-                        metavar="PYTHON", help="a Python with torch and transformers "
-                        "(default: $PEER_PYTHON, else this one)")  # fmt: skip
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON",
+                        help="with torch and transformers (default: this one)")  # fmt: skip
     parser.add_argument("--rounds", type=int, default=4, help="turns of a library that count")
     parser.add_argument("--texts", type=int, default=256, help="of the mixed case at 12x768")
     parser.add_argument("--only", action="append", default=[], help="cases whose name holds this")
@@ -67,77 +58,50 @@ def main(argv=None):
     parser.add_argument("--modes", nargs="+", metavar="WORD", help="of the peers only modes whose "
                         "name holds one of these words")  # fmt: skip
     parser.add_argument("--clock", choices=CLOCKS, default="wall")
-    parser.add_argument(
-        "--output", default="runs/prediction", metavar="DIR", help="of logs, results"
-    )
-    args = parser.parse_args(argv)
-    output = pathlib.Path(args.output)
-    output.mkdir(parents=True, exist_ok=True)
-    found = []
+    parser.add_argument("--output", default="runs/prediction", metavar="DIR", help="of logs")
+    args = parser.parse_args()
+    pathlib.Path(args.output).mkdir(parents=True, exist_ok=True)
     peers = [name for name in args.libraries if name != "tfnlp"]
     print(f"| prediction | {' | '.join([*args.libraries, *(f'tfnlp / {p}' for p in peers)])} |")
     print("|---|" + "---:|" * (len(args.libraries) + len(peers)), flush=True)
-    try:
-        for size, lengths, rows, times in CASES:
+    for size, lengths, rows, times in CASES:
+        for dtype in ("float32", "bfloat16"):
             batch = args.batch_size or rows
-            for dtype in DTYPES:
-                name = f"{size}, {lengths}, batches of {batch}, {dtype}"
-                if not all(word in name for word in args.only):
-                    continue
-                case = dict(size=size, lengths=lengths, batch=batch, dtype=dtype)
-                case.update(texts=args.texts * times, modes=args.modes)
-                found.append({"name": name, **case, "turns": measured(case, args, output)})
-                (output / "results.json").write_text(json.dumps(found), encoding="utf-8")
-                print(row(found[-1], CLOCKS[args.clock]), flush=True)
-    except (ValueError, OSError) as error:
-        print(f"prediction: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    return 0
+            name = f"{size}, {lengths}, batches of {batch}, {dtype}"
+            if all(word in name for word in args.only):
+                case = dict(size=size, lengths=lengths, batch=batch, dtype=dtype, modes=args.modes)
+                case.update(texts=args.texts * times, rounds=args.rounds)
+                print(f"| {name} | {' | '.join(cells(case, args))} |", flush=True)
 
 
-def measured(case, args, output):
-    """The turns of every library, the one that tries its modes left out: dict to list of dicts."""
-    children = {}
-    for name in args.libraries:
-        python = args.peer_python if name == "torch" else sys.executable
-        told = json.dumps({**case, "rounds": args.rounds})
-        environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3"}
-        children[name] = turns.Child(
-            [python, "-m", f"benchmarks.prediction_{name.replace('-', '_')}", told],
-            output / f"{name}.log", ROOT, {**environment, "HF_HUB_OFFLINE": "1"},
-        )  # fmt: skip
-    turns.alternate(list(children.values()))
-    return {name: child.turns[1:] for name, child in children.items()}
-
-
-def row(case, clock):
-    """The line of a case: texts a second and the mode of each library; ratios."""
-    rates = {
-        name: [turn["examples"] / turn[clock] for turn in found]
-        for name, found in case["turns"].items()
-    }
-    cells = [
-        f"{statistics.median(each):.1f} ({case['turns'][name][-1]['mode']})"
+def cells(case, args):
+    """Texts a second and the mode of each library; ratios."""
+    children = {
+        name: turns.Child(
+            "prediction_torch" if name == "torch" else "prediction", {**case, "library": name},
+            pathlib.Path(args.output, f"{name}.log"),
+            args.peer_python if name == "torch" else sys.executable, KERAS_BACKEND="tensorflow",
+        )
+        for name in args.libraries
+    }  # fmt: skip
+    turns.alternate(children.values())
+    rates = {n: turns.rates(child.turns[1:], CLOCKS[args.clock]) for n, child in children.items()}
+    found = [
+        f"{statistics.median(each):.1f} ({children[name].last['mode']})"
         for name, each in rates.items()
     ]
-    for name, theirs in rates.items():
-        if name != "tfnlp" and "tfnlp" in rates:
-            ratios = [a / b for a, b in zip(rates["tfnlp"], theirs, strict=True)]
-            cells.append(
-                f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-            )
-    return f"| {case['name']} | {' | '.join(cells)} |"
+    peers = [each for name, each in rates.items() if name != "tfnlp"] if "tfnlp" in rates else []
+    return found + [turns.spread(rates["tfnlp"], each) for each in peers]
 
 
 def take_turns(case, modes):
     """The work of a library: it chooses a mode in the first turn, and predicts in the others.
 
     Args:
-        case: as `measured` gives it.
+        case: what the process is told.
         modes: dict of name to a function of lists of ids that returns logits `[N, 2]`.
     """
-    each, texts = turns.Turns(1), texts_of(case)
-    seconds = {}
+    each, texts, seconds = turns.Turns(), texts_of(case), {}
     wanted = [name for name in modes if any(word in name for word in case["modes"] or ())]
     for name in wanted or modes:
         modes[name](texts)  # traces and compiles
@@ -145,9 +109,7 @@ def take_turns(case, modes):
         logits = modes[name](texts)
         seconds[name] = time.perf_counter() - started
         # In the texts' order: each is what it is alone.
-        alone = modes[name](texts[5:6])
-        np.testing.assert_allclose(logits[5:6], alone, atol=0.05)
-        print(name, seconds[name], flush=True)
+        np.testing.assert_allclose(logits[5:6], modes[name](texts[5:6]), atol=0.05)
     mode = min(seconds, key=seconds.get)
     each.report(mode=mode)
     for turn in range(case["rounds"]):
@@ -166,8 +128,9 @@ def texts_of(case):
     return [random.integers(1000, VOCAB, size) for size in sizes]
 
 
-def sorted_batches(texts, rows, multiple=1):
-    """Yields what the peers read, short texts first: (which texts, ids [B, T], mask [B, T])."""
+def in_batches(texts, rows, logits_of, multiple=1):
+    """Logits `[N, 2]` of texts, short ones first, by a function of ids and mask `[B, T]`."""
+    found = np.zeros((len(texts), CLASSES), np.float32)
     order = np.argsort([len(text) for text in texts], kind="stable")
     for first in range(0, len(order), rows):
         which = order[first : first + rows]
@@ -175,16 +138,81 @@ def sorted_batches(texts, rows, multiple=1):
         ids = np.zeros((len(which), length), np.int64)
         for place, number in zip(ids, which, strict=True):
             place[: len(texts[number])] = texts[number]
-        yield which, ids, (ids > 0).astype(np.int64)
-
-
-def in_batches(texts, rows, logits_of, multiple=1):
-    """Logits `[N, 2]` of texts, by a function of ids and mask."""
-    found = np.zeros((len(texts), CLASSES), np.float32)
-    for which, ids, mask in sorted_batches(texts, rows, multiple):
-        found[which] = logits_of(ids, mask)
+        found[which] = logits_of(ids, (ids > 0).astype(np.int64))
     return found
 
 
+def tfnlp_modes(case):
+    import keras
+
+    from tfnlp import data, models, tasks
+
+    dtype = "float32" if case["dtype"] == "float32" else f"mixed_{case['dtype']}"
+    keras.config.set_dtype_policy(dtype)
+    layers, hidden, heads = SIZES[case["size"]]
+    encoder = models.bert(VOCAB, layers, hidden, heads, 4 * hidden)
+    predict = tasks.predictor(models.bert_task(encoder, "class", CLASSES))
+
+    def predicted(texts):
+        columns = {
+            "input_word_ids": texts,
+            "input_mask": [np.ones_like(text) for text in texts],
+            "input_type_ids": [np.zeros_like(text) for text in texts],
+        }
+        sizes = [len(text) for text in texts]
+        lengths = data.bucket_lengths(sizes, len(sizes), multiple=1)
+        batches = data.TaskBatches(columns, {}, batch_size=case["batch"], lengths=lengths)
+        return predict(batches)["class_logits"]
+
+    return {dtype: predicted}
+
+
+def keras_hub_modes(case):
+    import keras
+    import keras_hub
+    import tensorflow as tf
+
+    mixed, rows, modes = case["lengths"] == "mixed", case["batch"], {}
+    layers, hidden, heads = SIZES[case["size"]]
+    narrow = ("mixed_bfloat16", "bfloat16")
+
+    def function(model, rows, jit):
+        names = ("token_ids", "padding_mask", "segment_ids")
+        specs = {name: tf.TensorSpec([None, LONGEST if jit else None], "int32") for name in names}
+        call = tf.function(
+            lambda x: tf.cast(model(x, training=False), "float32"),
+            input_signature=[specs], jit_compile=jit,
+        )  # fmt: skip
+
+        def logits(ids, mask):
+            arrays = (ids, mask, np.zeros_like(ids))
+            inputs = {n: tf.constant(x, "int32") for n, x in zip(names, arrays, strict=True)}
+            return call(inputs).numpy()
+
+        return lambda texts: in_batches(texts, rows, logits, multiple=8)
+
+    for dtype in ("float32",) if case["dtype"] == "float32" else narrow:
+        keras.config.set_dtype_policy(dtype)
+        backbone = keras_hub.models.BertBackbone(
+            VOCAB, layers, heads, hidden, 4 * hidden, max_sequence_length=512
+        )
+        model = keras_hub.models.BertTextClassifier(
+            backbone, num_classes=CLASSES, preprocessor=None
+        )
+        modes[f"{dtype}, tf.function, {rows}"] = function(model, rows, False)
+        if mixed and rows != 8:
+            modes[f"{dtype}, tf.function, 8"] = function(model, 8, False)
+        if not mixed:
+            modes[f"{dtype}, XLA, {rows}"] = function(model, rows, True)
+    return modes
+
+
+def work(case):
+    """A process of tfnlp or keras-hub."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    modes = tfnlp_modes(case) if case["library"] == "tfnlp" else keras_hub_modes(case)
+    take_turns(case, modes)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    work(json.loads(sys.argv[1])) if sys.argv[1:2] and sys.argv[1][0] == "{" else main()

@@ -16,13 +16,9 @@ def main():
     torch.manual_seed(0)
     layers, hidden, heads = SIZES[case["size"]]
     config = BertConfig(
-        vocab_size=VOCAB,
-        num_hidden_layers=layers,
-        hidden_size=hidden,
-        num_attention_heads=heads,
-        intermediate_size=4 * hidden,
-        num_labels=CLASSES,
-    )
+        vocab_size=VOCAB, num_hidden_layers=layers, hidden_size=hidden,
+        num_attention_heads=heads, intermediate_size=4 * hidden, num_labels=CLASSES,
+    )  # fmt: skip
     model = BertForSequenceClassification(config).eval()
     mixed = case["lengths"] == "mixed"
     narrow = case["dtype"] != "float32"

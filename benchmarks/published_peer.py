@@ -1,17 +1,12 @@
 """One training of `benchmarks.published_finetuning` by `transformers.Trainer`, in turns.
 
-    python -m benchmarks.published_peer SETTINGS
-
-SETTINGS is a JSON file of the parent. Needs torch, transformers and accelerate, and no tfnlp. Texts
-are encoded as in the examples of transformers (run_glue, run_ner, run_qa); the windows of long
-texts begin where those of tfnlp do.
+Needs torch, transformers and accelerate, and no tfnlp. Texts are encoded as in the examples of
+transformers (run_glue, run_ner); the windows of long texts begin where those of tfnlp do.
 """
 
 import json
 import os
 import sys
-
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import numpy as np
 import torch
@@ -24,33 +19,24 @@ HEADS = {
     "classify": transformers.AutoModelForSequenceClassification,
     "similarity": transformers.AutoModelForSequenceClassification,
     "tag": transformers.AutoModelForTokenClassification,
-    "answer": transformers.AutoModelForQuestionAnswering,
 }
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
+    with open(json.loads(sys.argv[1])["path"], encoding="utf-8") as file:
         settings = json.load(file)
     torch.set_num_threads(settings["threads"])
-    rows, dev = (_rows(settings[part]) for part in ("train", "dev"))
+    rows, dev = settings["train"], settings["dev"]
     task = TASKS[settings["task"]](settings, rows)
-    train = task.encode(rows)
+    train, turns = task.encode(rows), Turns(settings["turn"])
     trainer = make_trainer(settings, task, train)
-    turns = Turns(settings["turn"])
     trainer.add_callback(Clock(turns, len(train), settings["batch_size"]))
     trainer.train()
-    turns.report()
-    turns.wait()
     features = task.encode(dev, labelled=False)
     predictions = task.decode(dev, features, predict(trainer.model, task, features))
-    with open(settings["predictions"], "w", encoding="utf-8") as file:
+    with open(os.path.join(settings["folder"], "peer.jsonl"), "w", encoding="utf-8") as file:
         file.writelines(json.dumps(p, ensure_ascii=False) + "\n" for p in predictions)
-    turns.report(done=True, sequences=len(train))
-
-
-def _rows(path):
-    with open(path, encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+    turns.report(done=True)
 
 
 def make_trainer(settings, task, train):
@@ -63,31 +49,16 @@ def make_trainer(settings, task, train):
     )  # fmt: skip
     steps = -(-len(train) // settings["batch_size"]) * settings["epochs"]
     arguments = transformers.TrainingArguments(
-        output_dir=os.path.dirname(settings["predictions"]),
-        per_device_train_batch_size=settings["batch_size"],
-        num_train_epochs=settings["epochs"],
-        learning_rate=settings["learning_rate"],
-        lr_scheduler_type="linear",
-        warmup_steps=int(settings["warmup"] * steps),
-        weight_decay=settings["weight_decay"],
-        max_grad_norm=settings["clip_norm"],
-        train_sampling_strategy="random",  # not grouped by length
-        seed=settings["seed"],
-        use_cpu=True,
-        eval_strategy="no",
-        save_strategy="no",
-        logging_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-    )
-    padding = {"padding": "longest"}
-    if settings["pad_all"]:
-        longest = max(len(feature["input_ids"]) for feature in train)
-        padding = {"padding": "max_length", "max_length": longest}
-    return transformers.Trainer(
-        model, arguments, train_dataset=train,
-        data_collator=task.collator(task.tokenizer, **padding),
+        output_dir=settings["folder"], seed=settings["seed"], use_cpu=True, disable_tqdm=True,
+        per_device_train_batch_size=settings["batch_size"], num_train_epochs=settings["epochs"],
+        learning_rate=settings["learning_rate"], lr_scheduler_type="linear",
+        warmup_steps=int(settings["warmup"] * steps), weight_decay=settings["weight_decay"],
+        max_grad_norm=settings["clip_norm"], train_sampling_strategy="random",
+        eval_strategy="no", save_strategy="no", logging_strategy="no", report_to="none",
     )  # fmt: skip
+    return transformers.Trainer(
+        model, arguments, train_dataset=train, data_collator=task.collator(task.tokenizer)
+    )
 
 
 class Clock(transformers.TrainerCallback):
@@ -192,67 +163,13 @@ class Tags(Texts):
         return [{"tags": [tag or common for tag in tags]} for tags in found]
 
 
-class Answers(Texts):
-    """The part of a document that answers a question."""
-
-    by_token, head = True, {}
-
-    def __init__(self, settings, rows):
-        super().__init__(settings, [{"label": ""}])
-        self.head = {}
-
-    def encode(self, rows, labelled=True):
-        features = []
-        for number, row in enumerate(rows):
-            question = self.tokenizer.tokenize(row["question"])
-            room = self.settings["max_length"] - len(question) - 3
-            encoded = self.tokenizer(
-                row["question"], row["context"], truncation="only_second",
-                max_length=self.settings["max_length"], return_overflowing_tokens=True,
-                stride=max(0, room - self.settings["stride"]), return_offsets_mapping=True,
-            )  # fmt: skip
-            encoded.pop("overflow_to_sample_mapping")
-            offsets = encoded.pop("offset_mapping")
-            for n, feature in enumerate(_features(encoded)):
-                places = [i for i, part in enumerate(encoded.sequence_ids(n)) if part == 1]
-                if labelled:
-                    feature.update(_span(row["answers"][0], offsets[n], places))
-                else:
-                    feature.update(row=number, offsets=offsets[n], places=places)
-                features.append(feature)
-        return features
-
-    def decode(self, rows, features, outputs):
-        best = [(-np.inf, "")] * len(rows)
-        for feature, (starts, ends) in zip(features, outputs, strict=True):
-            places = np.array(feature["places"])
-            scores = starts[places][:, None] + ends[places][None, :]
-            length = places[None, :] - places[:, None]
-            scores[(length < 0) | (length >= self.settings["max_answer"])] = -np.inf
-            start, end = np.unravel_index(scores.argmax(), scores.shape)
-            if scores[start, end] > best[feature["row"]][0]:
-                offsets, context = feature["offsets"], rows[feature["row"]]["context"]
-                text = context[offsets[places[start]][0] : offsets[places[end]][1]]
-                best[feature["row"]] = (scores[start, end], text)
-        return [{"answer": text} for _, text in best]
-
-
-def _span(answer, offsets, places):
-    """The places of an answer's first and last piece; 0 in a window without the whole of it."""
-    start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
-    inside = [i for i in places if offsets[i][0] < end and offsets[i][1] > start]
-    whole = inside and offsets[inside[0]][0] <= start and offsets[inside[-1]][1] >= end
-    first, last = (inside[0], inside[-1]) if whole else (0, 0)
-    return {"start_positions": first, "end_positions": last}
-
-
 def _features(encoded):
     names = ("input_ids", "attention_mask", "token_type_ids")
     rows = zip(*(encoded[name] for name in names), strict=True)
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-TASKS = {"classify": Texts, "similarity": Texts, "tag": Tags, "answer": Answers}
+TASKS = {"classify": Texts, "similarity": Texts, "tag": Tags}
 
 if __name__ == "__main__":
     main()

@@ -22,7 +22,6 @@ import numpy as np
 
 from benchmarks import turns
 
-ROOT = pathlib.Path(__file__).parents[1]
 MODES = {
     "float32": {"tfnlp": ["float32"], "sentence-transformers": [32, 8]},
     "bfloat16": {"tfnlp": ["mixed_bfloat16", "bfloat16"], "sentence-transformers": [32, 8]},
@@ -40,50 +39,74 @@ def main():
     args = parser.parse_args()
     output = pathlib.Path(args.output).resolve()
     output.mkdir(parents=True, exist_ok=True)
-    print(
-        "| | tfnlp | sentence-transformers | ratio | cosine |\n|---|---:|---:|---|---|", flush=True
-    )
+    print("| | tfnlp | sentence-transformers | ratio | cosine |\n|---|---:|---:|---|---|")
     for dtype, modes in MODES.items():
         children = {}
-        for library, each in modes.items():
-            for mode in each:
-                python = sys.executable if library == "tfnlp" else args.peer_python
-                name = f"{library} {mode}"
-                told = dict(
-                    library=library, mode=mode, dtype=dtype, model=str(args.model),
-                    texts=args.texts, count=args.count, rounds=args.rounds,
-                    vectors=str(output / f"{library}-{mode}-{dtype}.npy"),
-                )  # fmt: skip
-                environment = {**os.environ, "KERAS_BACKEND": "tensorflow", "HF_HUB_OFFLINE": "1"}
-                children[name] = turns.Child(
-                    [python, "-m", "benchmarks.sentences_work", json.dumps(told)],
-                    output / f"{name}.log", ROOT, {**environment, "TF_CPP_MIN_LOG_LEVEL": "3"},
-                )  # fmt: skip
-        turns.alternate(list(children.values()))
+        for library, mode in ((name, mode) for name in modes for mode in modes[name]):
+            told = dict(
+                library=library, mode=mode, dtype=dtype, model=args.model, texts=args.texts,
+                count=args.count, rounds=args.rounds,
+                vectors=str(output / f"{library}-{mode}-{dtype}.npy"),
+            )  # fmt: skip
+            python = sys.executable if library == "tfnlp" else args.peer_python
+            children[library, mode] = turns.Child(
+                "sentences", told, output / f"{library} {mode}.log", python
+            )
+        turns.alternate(children.values())
         print(row(dtype, children, output), flush=True)
 
 
 def row(dtype, children, output):
-    rates = {
-        name: [turn["examples"] / turn["seconds"] for turn in child.turns[1:]]
-        for name, child in children.items()
-    }
-    best = {}
-    for library in ("tfnlp", "sentence-transformers"):
-        names = [name for name in rates if name.startswith(f"{library} ")]
-        best[library] = max(names, key=lambda name: statistics.median(rates[name]))
-    ours, theirs = (rates[name] for name in best.values())
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    """The line of a dtype."""
+    rates = {name: turns.rates(child.turns[1:]) for name, child in children.items()}
+    best = [
+        max((n for n in rates if n[0] == library), key=lambda n: statistics.median(rates[n]))
+        for library in MODES[dtype]
+    ]
+    cells = [f"{statistics.median(rates[name]):.1f} ({name[1]})" for name in best]
     one, two = (
-        np.load(output / f"{name.replace(' ', '-')}-{dtype}.npy").astype("float64")
-        for name in best.values()
+        np.load(output / f"{library}-{mode}-{dtype}.npy").astype("float64")
+        for library, mode in best
     )
     norms = np.linalg.norm(one, axis=1) * np.linalg.norm(two, axis=1)
     cosine = np.abs(1 - (one * two).sum(1) / norms).max()
-    cells = [f"{statistics.median(rates[n]):.1f} ({n.split(' ', 1)[1]})" for n in best.values()]
-    spread = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-    return f"| {dtype} | {' | '.join(cells)} | {spread} | {cosine:.1e} |"
+    ratio = turns.spread(*(rates[name] for name in best))
+    return f"| {dtype} | {' | '.join(cells)} | {ratio} | {cosine:.1e} |"
+
+
+def work(case):
+    """A process: the vectors of the same texts, once in each turn."""
+    each = turns.Turns()
+    with open(case["texts"], encoding="utf-8") as file:
+        texts = [line.rstrip("\n") for line in file][: case["count"]]
+    embed = of_tfnlp(case) if case["library"] == "tfnlp" else of_sentence_transformers(case)
+    np.save(case["vectors"], embed(texts))  # traces; the first turn does not count
+    each.stepped(1, len(texts))
+    for number in range(case["rounds"]):
+        embed(texts)
+        each.examples = len(texts)
+        each.report(done=number == case["rounds"] - 1)
+        if number < case["rounds"] - 1:
+            each.wait()
+
+
+def of_tfnlp(case):
+    import tfnlp
+
+    return tfnlp.load(case["model"], case["mode"]).embed
+
+
+def of_sentence_transformers(case):
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    kwargs = {"dtype": getattr(torch, case["dtype"])}
+    model = SentenceTransformer(case["model"], device="cpu", model_kwargs=kwargs)
+    return lambda texts: (
+        model.encode(texts, batch_size=case["mode"], convert_to_tensor=True).float().cpu().numpy()
+    )
 
 
 if __name__ == "__main__":
-    main()
+    work(json.loads(sys.argv[1])) if sys.argv[1:2] and sys.argv[1][0] == "{" else main()

@@ -1,41 +1,34 @@
 """Training steps of Hugging Face transformers for `benchmarks.bert` and `benchmarks.gpt`.
 
-    python -m benchmarks.training_torch '{"family": "bert", "layers": 4, "hidden": 256, ...}'
-
 `MODES`: as it is (with torch's SDPA attention) and through `torch.compile`; in bfloat16 under
 `torch.autocast`. BERT's vocabulary head sees the masked positions alone, as tfnlp's, which is less
-work than `BertForMaskedLM.forward` does. A line of input asks for the step of the mode it names.
+work than `BertForMaskedLM.forward` does.
 """
 
 import json
 import os
-import pathlib
 import sys
 
 import numpy as np
 
 from benchmarks.turns import Child, Turns
 
-ROOT = pathlib.Path(__file__).parents[1]
 MODES = ("eager", "compiled")
 
 
-def candidates(python, log, modes=MODES, **case):
-    """Functions that take one step each, `torch MODE`, in processes of their own.
+def children(python, modes=MODES, **case):
+    """Processes that take one step a turn, by the name `torch MODE`.
 
     Args:
         python: a Python with torch and transformers.
-        log: file for what they print.
         modes: of `MODES`.
         case: family ("bert", "gpt"), layers, hidden, heads, vocab, rows, length, predictions (of
             BERT), dtype.
     """
-    found = {}
-    for mode in modes:
-        told = json.dumps({**case, "mode": mode})
-        command = [python, "-m", "benchmarks.training_torch", told]
-        found[f"torch {mode}"] = Child(command, log, ROOT, {**os.environ, "HF_HUB_OFFLINE": "1"})
-    return found
+    return {
+        f"torch {mode}": Child("training_torch", {**case, "mode": mode}, os.devnull, python)
+        for mode in modes
+    }
 
 
 def main():
@@ -47,11 +40,10 @@ def main():
     loss = {"bert": bert_loss, "gpt": gpt_loss}[case["family"]](case)
     optimizer = torch.optim.AdamW(loss.parameters(), 1e-4)
     run = torch.compile(loss) if case["mode"] == "compiled" else loss
-    narrow = case["dtype"] != "float32"
-    turns = Turns(1)
+    turns = Turns()
     while True:
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=narrow):
+        with torch.autocast("cpu", torch.bfloat16, enabled=case["dtype"] != "float32"):
             value = run()
         value.backward()
         if case["family"] == "bert":

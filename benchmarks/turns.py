@@ -1,4 +1,4 @@
-"""Two trainings in processes of their own that take turns, so that both see the same machine.
+"""Work in processes of its own that takes turns, so that all of it sees the same machine.
 
 The parent writes a line to a child's standard input, and the child makes some steps and answers
 with a line of JSON. What a child prints otherwise goes to its standard error.
@@ -6,32 +6,36 @@ with a line of JSON. What a child prints otherwise goes to its standard error.
 
 import json
 import os
+import pathlib
+import statistics
 import subprocess
 import sys
 import time
 
+ROOT = pathlib.Path(__file__).parents[1]
+
 
 class Turns:
-    """The child's side: stops the training after each turn until the parent says go.
+    """The child's side: stops the work after each turn until the parent says go.
 
     Args:
         steps: training steps of a turn.
     """
 
-    def __init__(self, steps):
+    def __init__(self, steps=1):
         self.steps, self.taken, self.examples = steps, 0, 0
         self._answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
         self.wait()
 
     def wait(self):
-        """Tells the parent that a turn is over, and waits for the next one."""
+        """Waits for the next turn."""
         if not sys.stdin.readline():
             sys.exit("the parent has ended")
         self._started = time.perf_counter(), time.process_time()
 
     def stepped(self, steps, examples):
-        """To be called after training steps, with the number of their examples."""
+        """To be called after steps, with the number of their examples; may end a turn."""
         self.taken += steps
         self.examples += examples
         if self.taken >= self.steps:
@@ -48,45 +52,40 @@ class Turns:
 
 
 class Child:
-    """The parent's side of one process.
+    """The parent's side of one process, `PYTHON -m benchmarks.MODULE JSON`.
 
     Args:
-        command: of the process.
+        module: of `benchmarks`.
+        told: what it is told, for JSON.
         log: file for what it prints.
-        cwd, env: as for `subprocess.Popen`.
+        python: its interpreter.
+        environment: more of its environment.
     """
 
-    def __init__(self, command, log, cwd, env):
-        self.log = log
+    def __init__(self, module, told, log, python=sys.executable, **environment):
+        self.log, self.turns = log, []
+        command = [python, "-m", f"benchmarks.{module}", json.dumps(told)]
+        quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "HF_HUB_OFFLINE": "1"}
         with open(log, "a", encoding="utf-8") as file:
             self.process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
-                text=True, cwd=cwd, env=env,
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
+                cwd=ROOT, env={**os.environ, **quiet, **environment},
             )  # fmt: skip
-        self.turns, self.last = [], {}
 
     @property
-    def done(self):
-        """Whether it has answered with `done`."""
-        return bool(self.last.get("done"))
+    def last(self):
+        """Its last answer."""
+        return self.turns[-1] if self.turns else {}
 
     def turn(self):
-        """Lets it work until its next answer.
-
-        Raises:
-            OSError: it has ended without one.
-        """
+        """Lets it work until its next answer."""
         try:
             self.process.stdin.write("go\n")
             self.process.stdin.flush()
             lines = iter(self.process.stdout.readline, "")
-            line = next((line for line in lines if line.startswith("{")), "")
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            raise OSError(f"a training has failed, see {self.log}")
-        self.last = json.loads(line)
-        self.turns.append(self.last)
+            self.turns.append(json.loads(next(line for line in lines if line.startswith("{"))))
+        except (BrokenPipeError, StopIteration):
+            raise OSError(f"a process has failed, see {self.log}") from None
 
     def close(self):
         """Ends it."""
@@ -96,26 +95,25 @@ class Child:
 
 
 def alternate(children):
-    """Turns of all children until all are done, the order reversed each round."""
-    rounds = 0
+    """Turns of all children until all have answered with `done`, the order reversed each round."""
+    order = list(children)
     try:
-        while not all(child.done for child in children):
-            for child in children if rounds % 2 == 0 else children[::-1]:
-                if not child.done:
+        while not all(child.last.get("done") for child in order):
+            for child in order:
+                if not child.last.get("done"):
                     child.turn()
-            rounds += 1
+            order.reverse()
     finally:
         for child in children:
             child.close()
 
 
-def rounds(ours, theirs):
-    """Examples a second of both sides in each round of turns: a list of (ours, theirs).
+def rates(turns, clock="seconds"):
+    """Examples a second of each turn."""
+    return [turn["examples"] / turn[clock] for turn in turns]
 
-    The first round, which traces and warms up, and those with less steps than the second are left
-    out, unless there are no others.
-    """
-    found = [pair for pair in zip(ours, theirs, strict=False) if all(t["examples"] for t in pair)]
-    most = max(turn["steps"] for pair in found[1:] or found for turn in pair)
-    counted = [pair for pair in found[1:] if all(t["steps"] == most for t in pair)] or found[:1]
-    return [tuple(t["examples"] / t["seconds"] for t in pair) for pair in counted]
+
+def spread(ours, theirs):
+    """The median and the range of the ratios of turns that followed each other."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"

@@ -1,13 +1,12 @@
 """word2vec here beside gensim's: speed and quality in the same run.
 
-    python -m benchmarks.word2vec [--data DIR] [--seeds 3] [--epochs 5] [--write]
+    python -m benchmarks.word2vec [--data DIR] [--seeds 3] [--epochs 5]
 
 gensim must be installed (with its compiled routines); it runs with a worker for every core. Both
 train with the same settings on the same sentences: WikiText-2 and English novels, lower-cased, of
 which one in fifty is held out. They take turns, seed by seed, so that both see the same machine;
 speeds are words of the text, rare and left-out ones included, over the seconds of training alone
-(counting words and numbering the text is left out on both sides). gensim's second speed is that of
-its `corpus_file` mode, for one epoch.
+(counting words and numbering the text is left out on both sides).
 
 Held-out loss is that of the task, in nats a pair; gensim's vectors are put into the same model for
 it. Similarity is Spearman's correlation over the pairs whose words are known; analogies are
@@ -18,7 +17,6 @@ import argparse
 import os
 import pathlib
 import statistics
-import tempfile
 import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -30,18 +28,10 @@ import numpy as np
 from gensim.models import Word2Vec
 from gensim.models.word2vec import FAST_VERSION
 
-from benchmarks.marks import fill
 from tfnlp import models, tasks, training
-from tfnlp.data import (
-    WordBlocks,
-    WordCorpus,
-    frequent_words,
-    read_analogies,
-    read_similarities,
-)
+from tfnlp.data import WordBlocks, WordCorpus, frequent_words, read_analogies, read_similarities
 from tfnlp.text import WordVectors, split_words
 
-PAGE = pathlib.Path(__file__).parents[1] / "docs" / "word_vectors.md"
 SIMILARITY = ("MEN-TR-3k", "WS-353-SIM", "WS-353-REL", "RG-65")
 HELD_OUT = 0.02
 # Those of `tfnlp pretrain word2vec`; the rate and what the loss is multiplied by are Adagrad's.
@@ -51,13 +41,14 @@ PAIRS = {"skipgram": 6.0, "cbow": 1.0}
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    default = os.environ.get("TFNLP_SHARED_DATA", PAGE.parents[2] / "shared" / "data")
+    default = os.environ.get(
+        "TFNLP_SHARED_DATA", pathlib.Path(__file__).parents[2] / "shared" / "data"
+    )
     parser.add_argument("--data", default=default, type=pathlib.Path, help="folder of data sets")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--architecture", nargs="+", default=["skipgram", "cbow"])
     parser.add_argument("--sentences", type=int, help="only so many, to try it out")
-    parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     arguments = parser.parse_args()
     if FAST_VERSION < 0:
         raise ValueError("gensim runs without its compiled routines; reinstall it")
@@ -74,10 +65,6 @@ def main():
             f"deviation\n\n{table(rows)}"
         )
         print(text, flush=True)
-        if arguments.write:
-            page = PAGE.read_text(encoding="utf-8")
-            page = fill(page, {f"word2vec {architecture}": text}, PAGE.name)
-            PAGE.write_text(page, encoding="utf-8")
 
 
 class Bench:
@@ -100,35 +87,16 @@ class Bench:
     def gensim(self, architecture, seed, epochs):
         """Trains gensim's and returns a dict of figures."""
         made = Word2Vec(
-            vector_size=100,
-            window=5,
-            negative=5,
-            sg=int(architecture == "skipgram"),
-            min_count=5,
-            sample=1e-3,
-            alpha=0.025,
-            workers=os.cpu_count(),
-            seed=seed,
-        )
+            vector_size=100, window=5, negative=5, sg=int(architecture == "skipgram"), min_count=5,
+            sample=1e-3, alpha=0.025, workers=os.cpu_count(), seed=seed,
+        )  # fmt: skip
         made.build_vocab(self.split)
         start = time.perf_counter()
         made.train(self.split, total_examples=len(self.split), epochs=epochs)
         seconds = time.perf_counter() - start
         order = [made.wv.key_to_index[word] for word in self.corpus.words]
         weights = [made.wv.vectors[order], made.syn1neg[order]]
-        figures = {"speed": epochs * self.words / seconds, **self._quality(architecture, weights)}
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
-            file.write("".join(f"{' '.join(sentence)}\n" for sentence in self.split))
-            file.flush()
-            start = time.perf_counter()
-            made.train(
-                corpus_file=file.name,
-                total_words=self.words,
-                total_examples=len(self.split),
-                epochs=1,
-            )
-            figures["file speed"] = self.words / (time.perf_counter() - start)
-        return figures
+        return {"speed": epochs * self.words / seconds, **self._quality(architecture, weights)}
 
     def ours(self, architecture, seed, epochs):
         """Trains tfnlp's and returns a dict of figures."""
@@ -184,13 +152,6 @@ def table(rows):
             spread = statistics.stdev(values) if len(values) > 1 else 0.0
             cells.append(f"{statistics.mean(values):.3f} ± {spread:.3f}")
         lines.append(f"| {name} | {' | '.join(cells)} |")
-        if name == "gensim":
-            speed = statistics.median(row["file speed"] for row in found)
-            ratio = statistics.median(row["file speed"] / row["speed"] for row in found)
-            lines.append(
-                f"| gensim, corpus_file | {speed:,.0f} | {ratio:.2f} |"
-                + " |" * (len(SIMILARITY) + 2)
-            )
     seen = rows["tfnlp"][0]["seen"]
     lines.append(f"| seen | | | | {' | '.join(seen[n] for n in (*SIMILARITY, 'analogies'))} |")
     return "\n".join(lines)

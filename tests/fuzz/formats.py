@@ -1,0 +1,359 @@
+"""Formats of foreign files: a small file of each, how it can be damaged, and who reads it."""
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import pathlib
+import random
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import h5py
+import numpy as np
+import tensorflow as tf
+from safetensors.numpy import save
+
+import tfnlp
+from tfnlp.convert import open_tensors, read_word_vectors
+from tfnlp.convert.bert import BERT_FILES
+from tfnlp.convert.elmo.options import read_options
+from tfnlp.convert.encoders.config import read_config as read_encoder_config
+from tfnlp.convert.formats.hdf5_files import open_hdf5
+from tfnlp.convert.gpt.config import read_config as read_gpt_config
+from tfnlp.convert.gpt.config import read_hparams
+from tfnlp.convert.gpt.openai_gpt1 import open_pieces
+from tfnlp.convert.tokenizers.wordpiece import vocabulary_lines
+from tfnlp.families.checked import check_size
+from tfnlp.families.recognition import check_arguments, run_family
+from tfnlp.text import read_bpe, read_vocabulary
+from tfnlp.training.checkpoints import Checkpoints
+from tfnlp.training.run import read_config as read_run_config
+
+Damage = Callable[[bytes, random.Random], bytes]
+_NUMBERS = (
+    0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**62,
+    2**63 - 1, 2**63, 2**64 - 1,
+)  # fmt: skip
+_FLOATS = (float("nan"), float("inf"), float("-inf"), 3e38, -1e-45)
+_PIECES = (b"\xff" * 16, b"\0" * 16, b"9" * 40, b"[" * 5000, b"(" * 300, b"-" * 300)
+_TEXTS = ("", "\ud800", "\n", "\0", "x" * 5000, "../../x", "/etc/passwd", "gelu", "1", "\u2028")
+_SCALARS = (
+    None, True, False, 0, -1, 1, 3, 10**6, 10**9, 2**31 - 1, 2**63, 10**30, 10**4000, 0.5, -1.0,
+    1e308, float("inf"), float("nan"), 32.0, [], {}, [1, 2], [[1]], {"a": 1}, *_TEXTS,
+)  # fmt: skip
+_LINES = (
+    "", "##", "a" * 300, "x" * 10**6, "\r", "a\rb", "\0", "\u2028", "\ufeff", "[UNK]", "<S>", "a b",
+    "a  b", "a b c", " ", "#version: 9", "\x85", "nan", "a nan inf 1e999",
+)  # fmt: skip
+
+
+def damaged_bytes(data: bytes, draw: random.Random) -> bytes:
+    """Return `data` with one to three bits turned, pieces overwritten, put in, moved or cut off."""
+    for _ in range(draw.randint(1, 3)):
+        data = draw.choice((_flipped, _overwritten, _inserted, _moved, _cut))(data, draw)
+    return data
+
+
+def _flipped(data: bytes, draw: random.Random) -> bytes:
+    if not data:
+        return data
+    at = draw.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << draw.randrange(8)]) + data[at + 1 :]
+
+
+def _overwritten(data: bytes, draw: random.Random) -> bytes:
+    at, piece = draw.randint(0, len(data)), _piece(draw)
+    return data[:at] + piece + data[at + len(piece) :]
+
+
+def _inserted(data: bytes, draw: random.Random) -> bytes:
+    at = draw.randint(0, len(data))
+    return data[:at] + _piece(draw) + data[at:]
+
+
+def _moved(data: bytes, draw: random.Random) -> bytes:
+    at, begin, size = draw.randint(0, len(data)), draw.randint(0, len(data)), draw.randint(1, 64)
+    return data[:at] + data[begin : begin + size] + data[at + size :]
+
+
+def _cut(data: bytes, draw: random.Random) -> bytes:
+    return data[: draw.randint(0, len(data))]
+
+
+def _piece(draw: random.Random) -> bytes:
+    kind = draw.randrange(4)
+    if kind == 0:
+        return draw.randbytes(draw.randint(1, 9))
+    if kind == 1:
+        size = draw.choice((1, 2, 4, 8))
+        return (draw.choice(_NUMBERS) % 256**size).to_bytes(size, "little")
+    if kind == 2:
+        return struct.pack(draw.choice(("<f", "<d", "<e")), draw.choice(_FLOATS[:3]))
+    return draw.choice(_PIECES)
+
+
+def damaged_lines(data: bytes, draw: random.Random) -> bytes:
+    """Return a text with lines left out, moved, repeated or put in, and any line ends."""
+    lines = data.decode().split("\n")
+    for _ in range(draw.randint(1, 3)):
+        at, other = draw.randrange(len(lines) + 1), draw.randrange(len(lines))
+        kind = draw.randrange(4)
+        if kind == 0:
+            lines.insert(at, draw.choice(_LINES))
+        elif kind == 1:
+            lines.insert(at, lines[other])
+        elif kind == 2 and len(lines) > 1:
+            del lines[other]
+        else:
+            lines[other] = draw.choice(_LINES)
+    end = draw.choice(("\n", "\n", "\n", "\r\n", "\r", "\n\n"))
+    return end.join(lines).encode("utf-8", "surrogatepass")
+
+
+def damaged_json(data: bytes, draw: random.Random) -> bytes:
+    """Return JSON with one value in it replaced, left out, or put in."""
+    return json.dumps(_changed(json.loads(data), draw)).encode()
+
+
+def _changed(value: Any, draw: random.Random) -> Any:
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    if not keys:
+        return draw.choice(_SCALARS)
+    copy, key = value.copy(), draw.choice(keys)
+    if isinstance(value[key], dict | list) and draw.random() < 0.7:
+        copy[key] = _changed(value[key], draw)
+    elif draw.random() < 0.2:
+        del copy[key]
+    elif draw.random() < 0.2 and isinstance(copy, dict):
+        copy[draw.choice((*_TEXTS, "n_head"))] = draw.choice(_SCALARS)
+    elif draw.random() < 0.2:
+        copy[key] = copy[draw.choice(keys)]
+    else:
+        copy[key] = draw.choice(_SCALARS)
+    return copy
+
+
+def damaged_member(data: bytes, draw: random.Random) -> bytes:
+    """Return a zip file with damage to one member, and right checksums."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(written, "w") as target:
+        members = source.infolist()
+        chosen = draw.choice(members).filename
+        for member in members:
+            content = source.read(member)
+            if member.filename == chosen:
+                content = damaged_bytes(content, draw)
+            target.writestr(member.filename, content, member.compress_type)
+    return written.getvalue()
+
+
+def damaged_header(data: bytes, draw: random.Random) -> bytes:
+    """Return a safetensors file with one value of its header changed, and the right length."""
+    (size,) = struct.unpack_from("<Q", data)
+    header = damaged_json(data[8 : 8 + size], draw)
+    return struct.pack("<Q", len(header)) + header + data[8 + size :]
+
+
+GOLDENS = pathlib.Path(__file__).resolve().parents[1] / "goldens"
+_VECTORS = GOLDENS / "word_vectors_gensim"
+Files = dict[str, bytes]
+Arrays = Iterator[np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    Attributes:
+        name: for the table.
+        files: a whole file, or the files of a folder, by name.
+        ways: file name to the ways to damage it; others stay whole.
+        read: function of the folder; yields the arrays of numbers that were loaded.
+    """
+
+    name: str
+    files: Files
+    ways: dict[str, tuple[Damage, ...]]
+    read: Callable[[pathlib.Path], Arrays]
+
+
+def _tensors(tensors: Any) -> Arrays:
+    for name in tensors:
+        yield tensors[name]
+
+
+def _opened(path: pathlib.Path) -> Arrays:
+    return _tensors(open_tensors(path))
+
+
+def _words(path: pathlib.Path) -> Arrays:
+    vectors = read_word_vectors(path)
+    yield vectors.vectors
+    if vectors.subwords is not None:
+        yield vectors.subwords.table
+
+
+def _nothing(read: Callable) -> Callable[[pathlib.Path], Arrays]:
+    """Return a reader of a file without arrays."""
+
+    def run(path: pathlib.Path) -> Arrays:
+        read(path)
+        yield from ()
+
+    return run
+
+
+def _vocabulary(path: pathlib.Path) -> None:
+    vocabulary_lines(path)
+    tokens = read_vocabulary(path)
+    if len(set(tokens)) < len(tokens) or not all(tokens):
+        raise AssertionError("a vocabulary with a token twice, or an empty one")
+
+
+@functools.cache
+def _whole_run() -> tuple[Files, dict[str, tf.Variable]]:
+    """Return the files of a BERT that was trained for two steps, and its weights."""
+    text = [["the dog ran .", "a cat sat .", "it rained ."]] * 8
+    size = {"num_layers": 1, "hidden_size": 8, "num_heads": 2, "intermediate_size": 16}
+    quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+    with tempfile.TemporaryDirectory() as temporary, quiet[0], quiet[1]:
+        folder = pathlib.Path(temporary) / "run"
+        tfnlp.pretrain(
+            "bert", text=text, output=str(folder), vocab_size=60, seq_length=16, batch_size=4,
+            steps=2, held_out=0.25, **size,
+        )  # fmt: skip
+        step = [f"{_STEP}/{name}" for name in ("state.json", "variables.index")]
+        files = _folder(folder, "config.json", "vocab.txt", *step, _RUN_DATA)
+        reader = tf.train.load_checkpoint(str(folder / _STEP / "variables"))
+        begin, end = "variables/", "/.ATTRIBUTES/VARIABLE_VALUE"
+        keys = [k for k in reader.get_variable_to_shape_map() if k.startswith(f"{begin}model")]
+        names = {k: k.removeprefix(begin).removesuffix(end).replace(".S", "/") for k in keys}
+        return files, {name: tf.Variable(reader.get_tensor(k)) for k, name in names.items()}
+
+
+def _run(folder: pathlib.Path) -> Arrays:
+    """Read a run as it is read before its model is built, and its checkpoint."""
+    config, path = read_run_config(folder), str(folder)
+    files, variables = _whole_run()
+    if config != json.loads(files["config.json"]):  # it takes 30 ms
+        check_size(path, check_arguments(path, config, run_family(path, config)))
+    read_vocabulary(folder / "vocab.txt")
+    Checkpoints(folder / "checkpoints", variables).restore(str(folder / _STEP))
+    yield from (variable.numpy() for variable in variables.values())
+
+
+_STEP = "checkpoints/step-0000000002"
+_ARRAYS = {
+    "a/b": np.arange(400, dtype=np.float32).reshape(20, 20),
+    "half": np.ones(300, np.float16),
+    "ids": np.arange(4),
+}
+_EITHER, _WORDS = (damaged_bytes, damaged_json), (damaged_bytes, damaged_lines)
+_BYTES, _MEMBERS = (damaged_bytes,), (damaged_bytes, damaged_member)
+
+
+def _npz(writer: Callable) -> bytes:
+    file = io.BytesIO()
+    writer(file, **_ARRAYS)
+    return file.getvalue()
+
+
+def _hdf5() -> bytes:
+    file = io.BytesIO()
+    with h5py.File(file, "w") as written:
+        for name, array in _ARRAYS.items():
+            written[f"group/{name}"] = array
+        written.create_dataset("packed", data=np.ones([8, 4]), chunks=(4, 4), compression="gzip")
+        written["group"].attrs["note"] = "x"
+    return file.getvalue()
+
+
+def _shards() -> Files:
+    places = {"a/b": "one.safetensors", "half": "two.safetensors", "ids": "two.safetensors"}
+    index = {"metadata": {"total_size": 1}, "weight_map": places}
+    return {
+        "model.safetensors.index.json": json.dumps(index).encode(),
+        "one.safetensors": save({"a/b": _ARRAYS["a/b"]}),
+        "two.safetensors": save({name: _ARRAYS[name] for name in ("half", "ids")}),
+    }
+
+
+def _byte_pairs() -> Files:
+    tokens = {t: i for i, t in enumerate(["<unk>", "a", "b", "ab", "c</w>", "abc</w>", "\n"])}
+    merges = b"#version: 0.2\na b\nab c</w>\n"
+    return {"vocab.json": json.dumps(tokens).encode(), "merges.txt": merges}
+
+
+def _few_vectors() -> bytes:
+    text = (_VECTORS / "word2vec.txt").read_bytes().split(b"\n")
+    return b"\n".join([b"20 " + text[0].split()[1], *text[1:21], b""])
+
+
+_GPT2_CONFIG = {
+    "hidden_size": 8, "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 16, "n_ctx": 16,
+    "vocab_size": 20, "activation_function": "gelu_new", "model_type": "gpt2",
+    "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1, "layer_norm_epsilon": 1e-5,
+}  # fmt: skip
+_BERT = GOLDENS / "bert_google_tf_tiny"
+_INDEX, _DATA = "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"
+_PIECES = ("params_shapes.json", *(f"params_{i}.npy" for i in range(10)))
+_SHARDS = "model.safetensors.index.json"
+_RUN_DATA = f"{_STEP}/variables.data-00000-of-00001"
+# Name: the file or files (a path, bytes, or a function that makes them), what is damaged and how,
+# and what reads it. Of one file its name.
+_FORMATS = {
+    "safetensors": (save(_ARRAYS), {"x.safetensors": (damaged_bytes, damaged_header)}, _opened),
+    "safetensors, shards": (_shards, {
+        _SHARDS: _EITHER, "one.safetensors": _BYTES, "two.safetensors": (damaged_header,)},
+        _opened),
+    "PyTorch, zip": (GOLDENS / "torch_files" / "state.bin", {"x.bin": _MEMBERS}, _opened),
+    "PyTorch, older": (GOLDENS / "torch_files" / "legacy.bin", {"x.bin": _BYTES}, _opened),
+    "npz": (lambda: _npz(np.savez), {"x.npz": _MEMBERS}, _opened),
+    "npz, compressed": (lambda: _npz(np.savez_compressed), {"x.npz": _MEMBERS}, _opened),
+    "npy (OpenAI's GPT)": (lambda: _folder(GOLDENS / "gpt1_openai_npy", *_PIECES), {
+        _PIECES[0]: _EITHER, "params_0.npy": _BYTES, "params_9.npy": _BYTES},
+        lambda path: _tensors(open_pieces(path.parent))),
+    "HDF5": (_hdf5, {"x.hdf5": _BYTES}, lambda path: _tensors(open_hdf5(path))),
+    "word2vec, text": (_few_vectors, {"vectors": _WORDS}, _words),
+    "word2vec, binary": (_VECTORS / "word2vec.bin", {"vectors": _BYTES}, _words),
+    "GloVe": (lambda: _few_vectors().partition(b"\n")[2], {"vectors": _WORDS}, _words),
+    "fastText .bin": (_VECTORS / "fasttext.bin", {"vectors": _BYTES}, _words),
+    "vocab.txt": (_BERT / "vocab.txt", {"vocab.txt": _WORDS}, _nothing(_vocabulary)),
+    "vocab.json, merges.txt": (_byte_pairs, {"vocab.json": _EITHER, "merges.txt": _WORDS},
+        _nothing(lambda path: read_bpe(path.parent))),
+    "config.json, BERT": (_BERT / "bert_config.json", {"config.json": _EITHER},
+        _nothing(functools.partial(read_encoder_config, BERT_FILES))),
+    "config.json, GPT-2": (json.dumps(_GPT2_CONFIG).encode(), {"config.json": _EITHER},
+        _nothing(lambda path: read_gpt_config(path, True))),
+    "hparams.json, GPT-2": (GOLDENS / "gpt2_openai_tf" / "hparams.json",
+        {"hparams.json": _EITHER}, _nothing(read_hparams)),
+    "options.json, ELMo": (GOLDENS / "elmo_bilm_tf" / "options.json", {"options.json": _EITHER},
+        _nothing(read_options)),
+    "run of tfnlp": (lambda: _whole_run()[0], {
+        "config.json": _EITHER, "vocab.txt": _WORDS, f"{_STEP}/state.json": _EITHER,
+        _RUN_DATA: _BYTES}, lambda path: _run(path.parent)),
+    "TensorFlow, data": (lambda: _folder(_BERT, _INDEX, _DATA), {_DATA: _BYTES},
+        lambda path: _opened(path.parent / "bert_model.ckpt")),
+    "TensorFlow, index": (lambda: _folder(_BERT, _INDEX, _DATA), {_INDEX: _BYTES},
+        lambda path: _opened(path.parent / "bert_model.ckpt")),
+}  # fmt: skip
+NAMES = tuple(_FORMATS)
+
+
+def format_of(name: str) -> Format:
+    """Return the format of a name."""
+    files, ways, read = _FORMATS[name]
+    first = next(iter(ways))
+    content = files() if callable(files) else files
+    content = content.read_bytes() if isinstance(content, pathlib.Path) else content
+    content = content if isinstance(content, dict) else {first: content}
+    return Format(name, content, ways, lambda folder: read(folder / first))
+
+
+def _folder(source: pathlib.Path, *names: str) -> Files:
+    return {name: (source / name).read_bytes() for name in names}
