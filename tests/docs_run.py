@@ -8,6 +8,7 @@ import os
 import pathlib
 import runpy
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -36,10 +37,6 @@ SMALL = {
     "--topology v5e:1x1 --cache plans",
     "tensorboard": "--inspect",
     "curl": "--fail --silent --show-error --retry 60 --retry-connrefused --retry-delay 1",
-    "python -m benchmarks.buckets": "--turns 1 --steps 2",
-    "python -m benchmarks.examples": "--copies 1 --workers 1 --epochs 1 --rounds 1",
-    "python -m benchmarks.tasks": "--sets sst2 --fraction 0.1",
-    "python -m benchmarks.optimizers": "--seeds 1 --limit 8",
 }
 # The same where an option is given.
 FEWER = {
@@ -48,13 +45,15 @@ FEWER = {
     "--search": "--search 2",
     "--workers": "--workers 2",
 }
+# Families whose toy of `tests.made` stands for what a page pretrains. (Of word vectors and
+# translations the pages ask for words.)
+COPIED = ("nnlm", "elmo", "gpt", "bert", "roberta", "distilbert", "albert", "electra")
 # Servers that a page has started.
 SERVERS = []
 # What stands in a page, and what is run in its place.
 STAND_INS = {
     "RUN_OR_FILE": "vectors.txt",
     "keras_hub:bert_tiny_en_uncased": "keras_hub:preset-folder",
-    " --write": "",
     " --samples 8192": "",  # of an ELMo; the toy is a BERT
     "10_000": "2",
     " --vocab gpt2": "",  # the toy's vocabulary lacks most bytes
@@ -69,31 +68,65 @@ _SIZES = {
 _JAX = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "PYTHONPATH": str(ROOT)}
 
 
-def run(block: Block, names: dict[str, Any], folder: pathlib.Path, models: pathlib.Path) -> None:
-    """Run a block in the current folder, `folder`.
+class Page:
+    """A page whose blocks are run one after the other in the current folder.
+
+    What `tfnlp pretrain`, `finetune` and `export` of a page would make with no other options than
+    those of `tests.made` is a copy of what this made: the command is parsed and not run.
 
     Args:
-        block: of the language bash or python.
         names: the variables of the page's programs, which grow.
         folder: where files are provided.
         models: see `provide`.
+        made: the fixture.
     """
-    text = block.text
-    for old, new in STAND_INS.items():
-        text = text.replace(old, new)
-    if block.language == "python":
-        tree = ast.parse(text)
-        provide(_strings(tree), folder, models)
-        if 'engine="jax"' in text:
-            script = f"import tfnlp\nfrom tests import docs_run\ndocs_run.make_small()\n{text}"
-            _process([sys.executable, "-c", script], _JAX)
-        else:
+
+    def __init__(
+        self, names: dict[str, Any], folder: pathlib.Path, models: pathlib.Path, made: Callable
+    ) -> None:
+        self.names, self.folder, self.models, self.made = names, folder, models, made
+        self.known: dict[str, tuple[str, str]] = {}  # what was copied: its family and its part
+
+    def run(self, block: Block) -> None:
+        """Run a block of the language bash or python."""
+        text = block.text
+        for old, new in STAND_INS.items():
+            text = text.replace(old, new)
+        if block.language == "python":
+            tree = ast.parse(text)
+            provide(_strings(tree), self.folder, self.models)
             with _eagerly():
-                exec(compile(tree, block.place, "exec"), names)
-        return
-    for command in commands(text):
-        provide(_read(command), folder, models)
-        _run_command(small(command))
+                exec(compile(tree, block.place, "exec"), self.names)
+            return
+        for command in commands(text):
+            if not self._copied(command):
+                provide(_read(command), self.folder, self.models)
+                _run_command(small(command))
+
+    def _copied(self, command: list[str]) -> bool:
+        """Copy what is made already; return whether it is."""
+        options = dict(zip(command, command[1:], strict=False))
+        output, model = options.get("--output"), self.known.get(options.get("--model", ""))
+        given = {word for word in command if word.startswith("--")}
+        part = None
+        if command[:2] == ["tfnlp", "pretrain"]:
+            if command[2] in COPIED and not given & {"--pack", "--from", "--examples", "--engine"}:
+                part = command[2], "run"
+        elif command[:3] == ["tfnlp", "finetune", "classify"] and model and model[1] == "run":
+            if given <= {"--model", "--train", "--dev", "--output"} and model[0] not in (
+                "elmo",
+                "nnlm",
+            ):
+                part = model[0], "task"
+        elif command[:2] == ["tfnlp", "export"] and model and given <= {"--model", "--output"}:
+            part = model[0], {"run": "exported", "task": "module"}[model[1]]
+        if part is None:
+            return False
+        cli.parse(command)
+        shutil.rmtree(output, ignore_errors=True)
+        shutil.copytree(getattr(self.made(part[0]), part[1]), output)
+        self.known[output] = part
+        return True
 
 
 @contextlib.contextmanager
@@ -180,12 +213,6 @@ def small_functions() -> list[tuple[Any, str, Callable]]:
     for owner in (hub, Pretrained, TaskRun):
         found.append((owner, "export", export(owner.export)))
     return found
-
-
-def make_small() -> None:
-    """Replace the functions in this process."""
-    for owner, name, function in small_functions():
-        setattr(owner, name, function)
 
 
 def _strings(tree: ast.AST) -> set[str]:

@@ -1,45 +1,35 @@
 """The bash and python blocks of a page run one after the other, on toy files, at toy size.
 
 Blocks that need what a test machine does not have are marked in the page, directly before the
-fence: `<!-- not run: needs a TPU -->`. docs_code_test.py checks those, too.
+fence: `<!-- not run: needs a TPU -->`. Of their commands those of tfnlp must parse.
 """
 
-import re
+import json
 
 import pytest
 
 from tests import docs_run
 from tests.cli.command import tfnlp as command
-from tests.docs_blocks import PAGES, blocks
-from tests.docs_files import FILES
+from tests.docs_blocks import FENCE, PAGES, blocks, commands
 from tests.docs_objects import objects
 from tests.published import repositories
 from tests.published.conftest import hub  # noqa: F401
-from tests.support import ROOT
-
-# Pages whose Python readme_test.py runs, and compares what it prints with the page.
-PYTHON_ELSEWHERE = {"README.md", "docs/python.md", "docs/long_texts.md"}
+from tests.support import ROOT, run_python
+from tfnlp import cli
 
 
 def run_of(page):
-    kinds = ("bash",) if page in PYTHON_ELSEWHERE else ("bash", "python")
-    return [block for block in blocks(page) if block.language in kinds and block.reason is None]
+    return [b for b in blocks(page) if b.language in ("bash", "python") and b.reason is None]
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory):
-    """A BERT of four layers, the same as a checkpoint for transformers, and a classifier."""
+def models(made, tmp_path_factory):
+    """A BERT, the same as a checkpoint for transformers, and a classifier."""
     folder = tmp_path_factory.mktemp("models")
-    (folder / "text.txt").write_text(FILES["*.txt"]())
-    (folder / "train.tsv").write_text(FILES["*.tsv"]())
-    pretrain = ["tfnlp", "pretrain", "bert", "--input", folder / "text.txt"]
-    pretrain = docs_run.small([*map(str, pretrain), "--output", str(folder / "bert")])
-    assert command(*pretrain[1:], "--num-layers", 4) == 0
+    (folder / "bert").symlink_to(made("bert").run)
+    (folder / "sentiment").symlink_to(made("bert").task)
     checkpoint = ["--output", folder / "minilm", "--format", "huggingface"]
     assert command("export", "--model", folder / "bert", *checkpoint) == 0
-    finetune = ["tfnlp", "finetune", "classify", "--model", folder / "bert"]
-    finetune += ["--train", folder / "train.tsv", "--output", folder / "sentiment"]
-    assert command(*docs_run.small([*map(str, finetune)])[1:]) == 0
     return folder
 
 
@@ -56,7 +46,7 @@ def ended_servers():
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", [page for page in PAGES if run_of(page)])
-def test_blocks_run(page, models, tmp_path, monkeypatch, request):
+def test_blocks_run(page, models, made, tmp_path, monkeypatch, request):
     found = run_of(page)
     if any("hf://" in block.text for block in found):
         server = request.getfixturevalue("hub")
@@ -69,18 +59,34 @@ def test_blocks_run(page, models, tmp_path, monkeypatch, request):
     monkeypatch.setenv("TFNLP_CACHE", str(tmp_path / "cache"))
     for owner, name, function in docs_run.small_functions():
         monkeypatch.setattr(owner, name, function, raising=False)
-    names = objects(page, folder, models)
+    running = docs_run.Page(objects(page, folder, models), folder, models, made)
     for block in found:
         try:
-            docs_run.run(block, names, folder, models)
+            running.run(block)
         except BaseException as error:
             error.add_note(f"in the block {block.place}")
             raise
 
 
-def test_few_blocks_are_not_run_and_each_has_a_reason():
-    marked = [block for page in PAGES for block in blocks(page) if block.reason is not None]
-    assert all(block.reason for block in marked)
-    assert len(marked) <= 24
-    marks = sum(len(re.findall("<!-- not run", (ROOT / page).read_text())) for page in PAGES)
-    assert marks == len(marked), "a mark must stand directly before its fence"
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_have_a_language_and_those_not_run_parse(page):
+    text = (ROOT / page).read_text("utf-8")
+    found = list(blocks(page))
+    assert {block.language for block in found} <= {"python", "bash", "json", "text"}
+    assert "```" not in FENCE.sub("", text)
+    assert text.count("<!-- not run") == sum(b.reason is not None for b in found), "not at a fence"
+    for block in found:
+        if block.language == "json":
+            for line in block.text.splitlines():
+                json.loads(line)
+        elif block.language == "text" or block.reason is not None:
+            for words in commands(block.text, block.language):
+                if words[0] == "tfnlp":
+                    cli.parse(words)  # exits where an option is unknown
+
+
+@pytest.mark.long
+def test_the_program_of_the_readme_prints_what_it_promises(tmp_path):
+    program = "\n".join(b.text for b in blocks("README.md") if b.language == "python")
+    said = run_python(program, folder=tmp_path).stdout
+    assert "{'accuracy': 1.0" in said and "[b'sad']" in said

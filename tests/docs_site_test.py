@@ -14,7 +14,7 @@ pytest.importorskip("mkdocstrings")
 from tests.support import ROOT
 from website import links, reference
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 # Tags whose attribute makes a browser fetch something; of `link` all but canonical addresses.
 _LOADS = {
     "img": "src", "script": "src", "iframe": "src", "source": "src", "link": "href",
@@ -120,7 +120,7 @@ def test_what_pages_load_is_in_the_site(site, pages):
 
 def test_search_finds_names_and_text(site):
     index = (site / "search/search_index.json").read_text("utf-8")
-    assert "tfnlp.layers.BiLM" in index and "Kneser-Ney" in index
+    assert "tfnlp.layers.BiLM" in index and "skip-gram" in index
 
 
 def test_drawings_are_in_their_page_and_follow_its_switch(site, pages):

@@ -9,7 +9,7 @@ from tfnlp import models
 from website import drawings
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", drawings.models())
 def test_the_drawings_are_those_of_the_models(name):
     title, make = drawings.models()[name]

@@ -12,7 +12,7 @@ pytest.importorskip("tensorflow_datasets")
 from tests.colab import sets, toy_models  # noqa: E402
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.mark.parametrize("glue, engine", [("sst2", "jax"), ("mrpc", "tensorflow")])

@@ -16,7 +16,7 @@ from tests.colab import sets, toy_models  # noqa: E402
 from tests.colab.notebooks import is_drawn, pictures, run_notebook, text  # noqa: E402
 from tests.hub import elmo_toy  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_the_tutorials_run_on_exported_modules(tmp_path):

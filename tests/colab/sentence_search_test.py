@@ -13,7 +13,7 @@ pytest.importorskip("nbclient")
 from tests.colab import toy_models  # noqa: E402
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 def test_passages_are_found_trained_on_and_exported(tmp_path):

@@ -13,7 +13,7 @@ from tfnlp.text import split_words
 pytest.importorskip("nbclient")
 from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, text  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 MODELS = ("ELMo", "GPT", "BERT")
 
 
