@@ -13,9 +13,7 @@ steps, the order reversed each round. A step ends when its loss is on the host. 
     flax              `benchmarks/engines_flax.py`, dropout from JAX's default generator
     flax, rbg         the same with `jax_default_prng_impl=rbg`, which is cheaper to draw
 
-A ratio is that of turns of one round: the median and, in parentheses, the range. The share is that
-of the peak: the operations of the step's matrix products, as TensorFlow's engine counts them, over
-the most that square products reached in a process of tfnlp in this run.
+A ratio is that of turns of one round: the median and, in parentheses, the range.
 """
 
 import argparse
@@ -53,19 +51,21 @@ def main():
     parser.add_argument("--output", default="runs/engines", metavar="DIR", help="of logs")
     args = parser.parse_args()
     pathlib.Path(args.output).mkdir(parents=True, exist_ok=True)
-    names = ["step", "peak", *args.cells]
+    names = ["step", *args.cells]
     names += [f"jax / {name}" for name in args.cells if name != "jax" and "jax" in args.cells]
     print(f"| {' | '.join(names)} |\n|---|{'---:|' * (len(names) - 1)}", flush=True)
     for (size, batch, length, steps), dtype in itertools.product(SHAPES, ("float32", "bfloat16")):
         name = f"{size}, {batch} x {length}, {dtype}"
         if all(word in name for word in args.only):
             case = dict(size=size, batch=batch, length=length, dtype=dtype, steps=steps)
-            found = measured({**case, "rounds": args.rounds}, args)
-            print(f"| {name} | {' | '.join(row(found, batch))} |", flush=True)
+            print(
+                f"| {name} | {' | '.join(cells({**case, 'rounds': args.rounds}, args))} |",
+                flush=True,
+            )
 
 
-def measured(case, args):
-    """The turns of every cell, those that warm up left out: dict of name to list of dicts."""
+def cells(case, args):
+    """Examples a second of every cell; ratios. The turns that warm up are left out."""
     children = {}
     for name in args.cells:
         module, settings = CELLS[name]
@@ -75,40 +75,27 @@ def measured(case, args):
             JAX_PLATFORMS="cpu", KERAS_BACKEND=settings.get("backend", "jax"),
         )  # fmt: skip
     turns.alternate(children.values())
-    return {name: child.turns[1:] for name, child in children.items()}
+    rates = {name: turns.rates(child.turns[1:]) for name, child in children.items()}
+    found = [f"{statistics.median(each):.1f}" for each in rates.values()]
+    peers = [each for name, each in rates.items() if name != "jax"] if "jax" in rates else []
+    return found + [turns.spread(rates["jax"], each) for each in peers]
 
 
-def row(found, batch):
-    """The peak in GFLOPS; examples a second, share of the peak; ratios."""
-    peak = max(each[-1].get("peak", 0) for each in found.values())
-    flops = next((each[0]["flops"] for each in found.values() if "flops" in each[0]), None)
-    rates = {name: turns.rates(each[:-1]) for name, each in found.items()}
-    cells = [f"{peak / 1e9:.0f}"]
-    for each in rates.values():
-        rate = statistics.median(each)
-        share = f" ({flops * rate / batch / peak:.2f})" if flops and peak else ""
-        cells.append(f"{rate:.1f}{share}")
-    if "jax" in rates:
-        cells += [turns.spread(rates["jax"], each) for n, each in rates.items() if n != "jax"]
-    return cells
-
-
-def take_turns(case, step, peak=None):
+def take_turns(case, step):
     """The work of a cell: turns of `case["steps"]` steps until as many as wanted were made.
 
     Args:
         case: what the process is told.
-        step: makes a step and returns a dict of numbers, its `loss` among them.
-        peak: returns the operations a second that square products reach.
+        step: makes a step and returns its loss.
     """
     each = turns.Turns()
-    for _ in range(case["rounds"] + 1):  # the first one compiles
+    for turn in range(case["rounds"] + 1):  # the first one compiles
         for _ in range(case["steps"]):
-            told = step()
+            loss = step()
             each.taken, each.examples = each.taken + 1, each.examples + case["batch"]
-        each.report(**told)
-        each.wait()
-    each.report(done=True, **({"peak": peak()} if peak else {}))
+        each.report(loss=loss, done=turn == case["rounds"])
+        if turn < case["rounds"]:
+            each.wait()
 
 
 def batch_of(case):
@@ -142,25 +129,18 @@ def work(case):
     )
     batch = batch_of(case)
     if case["backend"] == "jax":
-        from tfnlp.training.engines.jax_machine import JaxMachine
-
-        batches, machine = itertools.repeat(batch), JaxMachine(trainer.strategy)
+        batches = itertools.repeat(batch)
     else:
         import tensorflow as tf
 
-        from tfnlp.training.monitor import TensorFlowMachine
-
         batches = iter(tf.data.Dataset.from_tensors(batch).repeat())
-        machine = TensorFlowMachine(trainer.strategy, model)
 
     def step():
         totals = {k: float(v) for k, v in trainer.train_steps(batches, 1).items()}
-        losses = (
-            totals[f"loss/{k}"] / totals[f"count/{k}"] for k in ("masked_lm", "next_sentence")
-        )
-        return {"loss": sum(losses), "flops": totals["work/flops"]}
+        names = ("masked_lm", "next_sentence")
+        return sum(totals[f"loss/{name}"] / totals[f"count/{name}"] for name in names)
 
-    take_turns(case, step, lambda: machine.matmul_rate(case["dtype"], again=True))
+    take_turns(case, step)
 
 
 if __name__ == "__main__":

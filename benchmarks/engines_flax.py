@@ -102,7 +102,7 @@ def main():
         nonlocal params, state, number
         params, state, loss = train(params, state, batch, key, number)
         number += 1
-        return {"loss": float(loss)}
+        return float(loss)
 
     take_turns(case, step)
 
