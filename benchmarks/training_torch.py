@@ -37,7 +37,17 @@ def main():
     case = json.loads(sys.argv[1])
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     torch.manual_seed(0)
-    loss = {"bert": bert_loss, "gpt": gpt_loss}[case["family"]](case)
+    model, loss_of = {"bert": bert, "gpt": gpt}[case["family"]](case)
+
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model.train()
+
+        def forward(self):
+            return loss_of(self.model)
+
+    loss = Loss()
     optimizer = torch.optim.AdamW(loss.parameters(), 1e-4)
     run = torch.compile(loss) if case["mode"] == "compiled" else loss
     turns = Turns()
@@ -53,8 +63,8 @@ def main():
         turns.stepped(1, case["rows"])
 
 
-def bert_loss(case):
-    """A module without arguments that returns the masked-LM loss of a batch."""
+def bert(case):
+    """A model, and a function of it that returns the masked-LM loss of a batch."""
     import torch
     from transformers import BertConfig, BertForMaskedLM
 
@@ -69,22 +79,17 @@ def bert_loss(case):
         intermediate_size=4 * case["hidden"],
     )  # fmt: skip
 
-    class Loss(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = BertForMaskedLM(config).train()
+    def loss(model):
+        sequence = model.bert(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
+        index = places[:, :, None].expand(-1, -1, sequence.shape[-1])
+        logits = model.cls(sequence.gather(1, index))  # [B, P, V]
+        return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels)
 
-        def forward(self):
-            sequence = self.model.bert(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
-            index = places[:, :, None].expand(-1, -1, sequence.shape[-1])
-            logits = self.model.cls(sequence.gather(1, index))  # [B, P, V]
-            return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels)
-
-    return Loss()
+    return BertForMaskedLM(config), loss
 
 
-def gpt_loss(case):
-    """A module without arguments that returns the loss of the next tokens of a batch."""
+def gpt(case):
+    """A model, and a function of it that returns the loss of the next tokens of a batch."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -95,15 +100,10 @@ def gpt_loss(case):
         n_head=case["heads"], n_positions=512,
     )  # fmt: skip
 
-    class Loss(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.model = GPT2LMHeadModel(config).train()
+    def loss(model):
+        return model(input_ids=ids, labels=ids, use_cache=False).loss
 
-        def forward(self):
-            return self.model(input_ids=ids, labels=ids, use_cache=False).loss
-
-    return Loss()
+    return GPT2LMHeadModel(config), loss
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 from tests import docs_run
 from tests.cli.command import tfnlp as command
 from tests.docs_blocks import FENCE, PAGES, blocks, commands
+from tests.docs_files import FILES
 from tests.docs_objects import objects
 from tests.published import repositories
 from tests.published.conftest import hub  # noqa: F401
@@ -27,9 +28,12 @@ def models(made, tmp_path_factory):
     """A BERT, the same as a checkpoint for transformers, and a classifier."""
     folder = tmp_path_factory.mktemp("models")
     (folder / "bert").symlink_to(made("bert").run)
-    (folder / "sentiment").symlink_to(made("bert").task)
     checkpoint = ["--output", folder / "minilm", "--format", "huggingface"]
     assert command("export", "--model", folder / "bert", *checkpoint) == 0
+    (folder / "train.tsv").write_text(FILES["*.tsv"]())
+    finetune = ["tfnlp", "finetune", "classify", "--model", folder / "bert"]
+    finetune += ["--train", folder / "train.tsv", "--output", folder / "sentiment"]
+    assert command(*docs_run.small([*map(str, finetune)])[1:]) == 0
     return folder
 
 

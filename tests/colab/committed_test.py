@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("nbformat")
 import nbformat  # noqa: E402
 
-from colab.common import HERE, INSTALL, URL, badge  # noqa: E402
+from colab.common import HERE, INSTALL, badge  # noqa: E402
 from tests.colab.notebooks import cell, is_drawn, names, read  # noqa: E402
 
 MACHINE_PATHS = re.compile(r"(?<![\w.}])/(tmp|home|root|work|usr|var|opt|mnt|Users)/|[A-Z]:\\Users")
@@ -24,21 +24,7 @@ def notebook(request):
 def test_file_is_small_and_valid(name):
     path = HERE / f"{name}.ipynb"
     assert path.stat().st_size < 400 * 1024
-    notebook = nbformat.read(path, as_version=nbformat.NO_CONVERT)
-    nbformat.validate(notebook)
-    assert (notebook.nbformat, notebook.nbformat_minor) >= (4, 5)
-    ids = [c["id"] for c in notebook.cells]
-    assert len(set(ids)) == len(ids)
-
-
-def test_begins_with_what_it_shows_and_how_long_it_takes(notebook):
-    first = notebook.cells[0]
-    assert first.cell_type == "markdown" and first.source.startswith("# ")
-    assert "**What it shows.**" in first.source
-    how_long = first.source.split("**How long, and on what.**")[1]
-    assert "CPU" in how_long and re.search(r"\d+ (s|min)\b", how_long)
-    assert "not been timed" in how_long  # what nobody measured on a TPU or GPU
-    assert not re.search(r"@\w+@| 0 min 0 s", first.source)  # a figure that was never filled in
+    nbformat.validate(nbformat.read(path, as_version=nbformat.NO_CONVERT))
 
 
 def test_was_executed_from_top_to_bottom_without_errors(notebook):
@@ -66,12 +52,6 @@ def test_has_pictures(notebook):
 def test_says_what_device_it_found(notebook):
     said = cell(notebook, "devices").outputs[0].text
     assert re.match(r"CPU\b", said) and re.search(r"minute|second", said)
-
-
-def test_pages_that_install_by_address_have_the_one_of_the_project():
-    pages = [path.read_text(encoding="utf-8") for path in HERE.parent.glob("docs/*.md")]
-    addresses = {found for page in pages for found in re.findall(r"git\+(https://[^\s\"']+)", page)}
-    assert addresses == {URL}
 
 
 def test_holds_nothing_of_the_machine_it_ran_on(notebook):
