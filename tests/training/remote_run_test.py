@@ -5,26 +5,14 @@ import json
 import pytest
 import tensorflow as tf
 
-from tests.cli.cli_test import TOY, tfnlp
-from tfnlp import books
-
-
-@pytest.fixture
-def text(tmp_path):
-    path = tmp_path / "book.txt"
-    path.write_text(books.path().read_text(encoding="utf-8")[:40_000], encoding="utf-8")
-    return path
+from tests.cli.command import tfnlp
 
 
 @pytest.mark.slow
-def test_run_there_resumes_and_is_read(text, capsys):
-    run = "ram://bert/run"
-
-    def pretrain(*more):
-        arguments = [*TOY, "--vocab-size", "300", *more]
-        return tfnlp("pretrain", "bert", "--input", text, "--output", run, *arguments)
-
-    assert pretrain() == 0
+def test_run_there_resumes_and_is_read(made, capsys):
+    run, toy = "ram://bert/run", made("bert")
+    text = toy.valid
+    assert tfnlp(*toy.command(run)) == 0
     names = {name.rstrip("/") for name in tf.io.gfile.listdir(run)}
     assert {"checkpoints", "config.json", "curve.png", "vocab.txt"} <= names
     with tf.io.gfile.GFile(f"{run}/config.json") as file:
@@ -32,10 +20,10 @@ def test_run_there_resumes_and_is_read(text, capsys):
     with tf.io.gfile.GFile(f"{run}/curve.png", "rb") as file:
         assert file.read(4) == b"\x89PNG"
     steps = [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n.startswith("step")]
-    assert pretrain() == 0  # nothing left to do
+    assert tfnlp(*toy.command(run)) == 0  # nothing left to do
     assert [n for n in tf.io.gfile.listdir(f"{run}/checkpoints") if n[:4] == "step"] == steps
     capsys.readouterr()
-    assert pretrain("--learning-rate", "0.5") == 1
+    assert tfnlp(*toy.command(run, learning_rate=0.5)) == 1
     assert "another --output" in capsys.readouterr().err
     assert tfnlp("evaluate", "--model", run, "--input", text, "--json") == 0
     assert json.loads(capsys.readouterr().out.strip().split("\n")[-1])["loss"] > 0
