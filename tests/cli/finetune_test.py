@@ -120,7 +120,7 @@ def test_texts_from_the_command_line(files, tmp_path, capsys, monkeypatch):
 def test_frozen_layers(files, tmp_path):
     command = ["finetune", "classify", "--model", BERT, *files["classify"], *TRAINING]
     run = tmp_path / "run"
-    assert tfnlp(*command, "--freeze", "1", "--layer-decay", "0.5", "--output", run) == 0
+    assert tfnlp(*command, "--freeze", "2", "--layer-decay", "0.5", "--output", run) == 0
     after = checkpoint(run, "best")
     moved = {
         variable.path
