@@ -48,7 +48,7 @@ class LanguageModelWindows:
             "document" or "sentence".
 
     Raises:
-        ValueError: an argument out of its range, or a corpus with fewer than B T targets.
+        ValueError: an unknown `reset`, or a corpus with fewer than B T targets.
     """
 
     def __init__(
