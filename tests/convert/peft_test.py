@@ -47,6 +47,7 @@ def test_adapters_without_a_task_are_a_pretrained_model():
     assert loaded.tokenizer.vocab_size > 0
 
 
+@pytest.mark.slow
 def test_what_is_written_is_read_again(tmp_path):
     base = golden("huggingface_heads") / "bert_classify"
     train = dict(dev=DEV, epochs=2, **LORA)
