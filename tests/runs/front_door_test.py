@@ -36,7 +36,9 @@ def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
     assert command("pretrain", "bert", *more, "--output", run.path) == 0
 
 
-@pytest.mark.parametrize("kind, special", [("bert", 2), ("gpt", 0)])
+@pytest.mark.parametrize(
+    "kind, special", [("bert", 2), pytest.param("gpt", 0, marks=pytest.mark.slow)]
+)
 def test_vectors_of_texts_that_are_cut_warn(kind, special, tmp_path):
     loaded = tfnlp.load(backbone(kind, tmp_path))
     length = min(128, loaded.config["max_positions"])

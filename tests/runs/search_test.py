@@ -39,9 +39,8 @@ def files(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("block", [7, 65_536])
-def test_search_is_a_product_with_all_vectors(index, block, monkeypatch, capsys):
-    monkeypatch.setattr(search_index, "_BLOCK", block)
+def test_search_is_a_product_with_all_vectors(index, monkeypatch, capsys):
+    monkeypatch.setattr(search_index, "_BLOCK", 7)
     model, found = tfnlp.load(backbone("bert", None)), tfnlp.load(index)
     products = model.embed(QUERIES) @ model.embed(TEXTS).T
     for rows, scores in zip(found.search(QUERIES, top=9), products, strict=True):
@@ -57,6 +56,7 @@ def test_search_is_a_product_with_all_vectors(index, block, monkeypatch, capsys)
     assert lines[1]["found"][0]["text"] == "the dog ran"
 
 
+@pytest.mark.slow
 def test_a_graph_finds_nearly_the_same(folder, index):
     pytest.importorskip("faiss")
     write(folder, folder / "graph", approximate=True)
@@ -144,6 +144,7 @@ def test_what_can_not_be_is_one_line(folder, index, tmp_path, capsys):
     assert tfnlp.load(index).search("the dog ran", top=1)[0]["text"] == "the dog ran"
 
 
+@pytest.mark.slow
 def test_parts_are_those_of_one_call(folder, tmp_path, monkeypatch):
     """A call that was stopped goes on, whichever of its parts are there."""
     monkeypatch.setattr(embedding, "_PART", 50)

@@ -3,7 +3,6 @@
 import types
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tfnlp import models
@@ -15,9 +14,8 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
 TEXTS = ["a b c", "", "h", "c d e f g h a b c d", "b a", "a " * 13, "e f g"]
 
 
-@pytest.mark.parametrize("tokens", [1, 40])
-def test_strings_are_encoded_as_each_alone(tokens, monkeypatch):
-    monkeypatch.setattr(strings, "_TOKENS", tokens)
+def test_strings_are_encoded_as_each_alone(monkeypatch):
+    monkeypatch.setattr(strings, "_TOKENS", 40)
     encoder = models.bert(len(WORDS), 2, 8, 2, 16, 16, initializer_range=0.5)
     tokenizer = WordPieceTokenizer(WORDS)
     loaded = types.SimpleNamespace(

@@ -125,6 +125,7 @@ def trained(steps=6, strategy=None, soft_targets="masked", size=16, dropout=0.1,
     return trainer
 
 
+@pytest.mark.slow
 def test_the_teacher_is_neither_trained_nor_saved(tmp_path):
     trainer = trained(directory=tmp_path)
     for a, b in zip(trainer.task.teacher.get_weights(), teacher().get_weights(), strict=True):

@@ -113,26 +113,6 @@ def test_words_are_cut_out_of_their_contexts(monkeypatch):
                 assert word < 0 or rows.words[place] == words[word - first]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_encoding_does_not_depend_on_the_batch(kind):
-    examples = questions(np.random.default_rng(2), 6)
-    spec = TaskSpec("answer", max_length=16, stride=4, max_question=6)
-    together, rows = encode(kind, spec, examples)
-    window = 0
-    for number, example in enumerate(examples):
-        alone, own = encode(kind, spec, [example])
-        for one in range(len(alone.row)):
-            assert together.row[window] == number
-            assert together.null_positions[window] == alone.null_positions[one]
-            for name, column in alone.inputs.items():
-                got, want = together.inputs[name][window], column[one]
-                if kind == "elmo" and name == "input_word_ids":
-                    got, want = [rows.words[i] for i in got], [own.words[i] for i in want]
-                np.testing.assert_array_equal(got, want)
-            window += 1
-    assert window == len(together.row)
-
-
 def sentences(rng, count):
     tags = ("O", "B-A", "I-A", "B-NEW")
     return [

@@ -192,8 +192,7 @@ np.savez(sys.argv[2], *weights, loss=[row["loss"] for row in rows])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("devices, accumulation", [(1, 4), (2, 2)])
-def test_jax_compares_the_same_texts(devices, accumulation, tmp_path):
+def test_jax_compares_the_same_texts(tmp_path, devices=2, accumulation=2):
     flags = f"--xla_force_host_platform_device_count={devices}"
     env = {"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
     start = network().get_weights()  # random numbers differ
