@@ -142,7 +142,9 @@ class ExportConfig(Config):
         None, "with --sentences: of the vectors of tokens (default: the model's, else mean)",
         choices=("mean", "cls", "max", "last"),
     )  # fmt: skip
-    top: int | None = option(None, "BERT with --fill: guesses a mask; an index: texts (default: 5)")
+    top: int | None = option(
+        None, "BERT with --fill: guesses a mask; an index: texts (default: 5)", at_least=1
+    )
     weights: str | None = option(
         None,
         "BERT, GPT, fine-tuned: store matrices so, for inference alone: the module can't be "
