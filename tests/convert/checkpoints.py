@@ -58,6 +58,29 @@ def write(folder, arrays, config=None, kind="safetensors", vocab=True):
     return folder
 
 
+def copied(source, folder, file="config.json", change=None, **config):
+    """A copy of a folder whose configuration has other values.
+
+    `change` is a function of the tensors in `model.safetensors` to those in the copy.
+    """
+    shutil.copytree(source, folder)
+    stated = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**stated, **config}))
+    if change is not None:
+        path = folder / "model.safetensors"
+        save_file(change(load_file(path)), path, metadata={"format": "pt"})
+    return folder
+
+
+def assert_hidden(outputs, expected, real, prefix=""):
+    """The embeddings and the outputs of all layers, where there is no padding."""
+    layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
+    assert f"{prefix}hidden_{len(layers)}" not in expected
+    for index, layer in enumerate(layers):
+        found, want = np.asarray(layer)[real], expected[f"{prefix}hidden_{index}"][real]
+        np.testing.assert_allclose(found, want, rtol=0, atol=1e-5, err_msg=f"layer {index}")
+
+
 def batch(expected):
     """Inputs of a pretrainer that predicts at every position."""
     inputs = {

@@ -5,9 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file, save_file
 
-from tests.convert.checkpoints import assert_same_tensors
+from tests.convert.checkpoints import assert_hidden, assert_same_tensors, copied
 from tests.support import golden
 from tfnlp.convert import load_electra, save_electra
 
@@ -32,21 +31,12 @@ def both(folder):
     return folder
 
 
-def check_hidden(outputs, expected, name):
-    real = expected["attention_mask"].astype(bool)
-    hidden = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    assert len(hidden) == 4
-    for index, x in enumerate(hidden):
-        want = expected[f"{name}_hidden_{index}"]
-        np.testing.assert_allclose(np.asarray(x)[real], want[real], rtol=0, atol=1e-5)
-
-
 def test_discriminator_reproduces_goldens(expected):
     loaded, inputs = load_electra(DISCRIMINATOR), inputs_of(expected)
     assert loaded.lowercase and loaded.tokenizer.vocab_size == 200
     outputs = loaded.pretrainer(inputs)
-    check_hidden(loaded.encoder(inputs), expected, "discriminator")
     real = expected["attention_mask"].astype(bool)
+    assert_hidden(loaded.encoder(inputs), expected, real, "discriminator_")
     got = np.asarray(outputs["discriminator_logits"])[real]
     np.testing.assert_allclose(got, expected["discriminator_logits"][real], rtol=0, atol=1e-5)
     assert "mlm_logits" not in outputs
@@ -56,31 +46,17 @@ def test_generator_reproduces_goldens(expected):
     """It has no projection: its width is that of the tables."""
     loaded, inputs = load_electra(GENERATOR), inputs_of(expected)
     assert loaded.config["hidden_size"] == loaded.config["embedding_size"] == 16
-    check_hidden(loaded.encoder(inputs), expected, "generator")
+    real = expected["attention_mask"].astype(bool)
+    assert_hidden(loaded.encoder(inputs), expected, real, "generator_")
     positions = np.array([[1, 10, 4], [6, 0, 3], [2, 1, 3]], "int32")
     logits = loaded.pretrainer({**inputs, "masked_lm_positions": positions})["mlm_logits"]
     want = np.take_along_axis(expected["generator_logits"], positions[..., None], 1)
     np.testing.assert_allclose(logits, want, rtol=0, atol=1e-5)
 
 
-def test_both_are_loaded_from_one_folder_and_written_again(expected, tmp_path):
+def test_both_are_loaded_from_one_folder_and_written_again(tmp_path):
     loaded = load_electra(both(tmp_path / "both"))
-    model, inputs = loaded.pretrainer, inputs_of(expected)
-    positions = np.array([[1, 10, 4], [6, 0, 3], [2, 1, 3]], "int32")
-    outputs = model(
-        {
-            **inputs,
-            "masked_lm_positions": positions,
-            "masked_lm_ids": np.take_along_axis(inputs["input_word_ids"], positions, 1),
-            "masked_lm_weights": np.zeros((3, 3), "float32"),  # nothing is replaced
-        }
-    )
-    want = np.take_along_axis(expected["generator_logits"], positions[..., None], 1)
-    np.testing.assert_allclose(outputs["mlm_logits"], want, rtol=0, atol=1e-5)
-    real = expected["attention_mask"].astype(bool)
-    got = np.asarray(outputs["discriminator_logits"])[real]
-    np.testing.assert_allclose(got, expected["discriminator_logits"][real], rtol=0, atol=1e-5)
-
+    model = loaded.pretrainer
     save_electra(model, tmp_path / "written", loaded.tokenizer)
     for ours, theirs in ((".", DISCRIMINATOR), ("generator", GENERATOR)):
         ours = tmp_path / "written" / ours
@@ -93,15 +69,14 @@ def test_both_are_loaded_from_one_folder_and_written_again(expected, tmp_path):
     assert not (tmp_path / "written" / "vocab.txt").exists()
 
 
-@pytest.mark.parametrize("wrong", ["electra.embeddings.word_embeddings.weight", "heads"])
+@pytest.mark.parametrize("wrong", ["tables", "heads"])
 def test_a_generator_of_another_discriminator_is_refused(wrong, tmp_path):
-    folder = both(tmp_path / "both") / "generator"
-    if wrong == "heads":
-        config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps({**config, "num_attention_heads": 4}))
-    else:
-        tensors = load_file(folder / "model.safetensors")
-        tensors[wrong] = tensors[wrong] + 1
-        save_file(tensors, folder / "model.safetensors")
-    with pytest.raises(ValueError, match="generator is not the generator of .*take the folder"):
+    def other_tables(tensors):
+        name = "electra.embeddings.word_embeddings.weight"
+        return {**tensors, name: tensors[name] + 1}
+
+    shutil.copytree(DISCRIMINATOR, tmp_path / "both")
+    changes = dict(change=other_tables) if wrong == "tables" else dict(num_attention_heads=4)
+    copied(GENERATOR, tmp_path / "both" / "generator", **changes)
+    with pytest.raises(ValueError, match="generator is not the generator of"):
         load_electra(tmp_path / "both")

@@ -49,8 +49,6 @@ def test_head_that_is_not_the_table(tmp_path, no_model):
     arrays["lm_head.weight"] = arrays["transformer.wte.weight"] + 0
     arrays["lm_head.weight"][3, 4] += 1e-3
     fails(write(tmp_path, GPT2, arrays), "different values in 'lm_head.weight' and '.*wte.weight'")
-    arrays["lm_head.weight"] = arrays["lm_head.weight"][:-1]
-    fails(write(tmp_path, GPT2, arrays), "different values in 'lm_head.weight' and '.*wte.weight'")
 
 
 def test_what_is_no_gpt(tmp_path, no_model):
@@ -77,20 +75,14 @@ def test_missing_files(tmp_path, no_model):
     fails(folder, "no configuration; looked for config.json", FileNotFoundError)
 
 
-@pytest.mark.parametrize("damage", ["cut", "text", "object", "matrix", "ints"])
-def test_a_damaged_piece(tmp_path, no_model, damage):
-    copied(GPT1, tmp_path)
-    path = tmp_path / "params_7.npy"
-    content = path.read_bytes()
-    if damage in ("object", "matrix", "ints"):
-        arrays = {"object": np.array([{}]), "matrix": np.zeros((2, 2)), "ints": np.arange(3)}
-        np.save(path, arrays[damage], allow_pickle=True)
-    else:
-        changed = {"cut": content[:-4], "header": content[:40], "empty": b"", "text": b"x" * 999}
-        path.write_bytes(changed[damage])
-    whole = damage in ("object", "matrix", "ints")
-    expected = "expected a vector of floats" if whole else "is truncated, corrupt"
-    fails(tmp_path, f"params_7.npy .*{expected}")
+def test_a_damaged_piece(tmp_path, no_model):
+    path = copied(GPT1, tmp_path) / "params_7.npy"
+    for content in (path.read_bytes()[:-4], b"x" * 999):
+        path.write_bytes(content)
+        fails(tmp_path, "params_7.npy .*is truncated, corrupt")
+    for array in (np.array([{}]), np.zeros((2, 2)), np.arange(3)):
+        np.save(path, array, allow_pickle=True)
+        fails(tmp_path, "params_7.npy .*expected a vector of floats")
 
 
 def shapes_json(**changes):
@@ -105,12 +97,10 @@ def shapes_json(**changes):
     [
         (shapes_json(_0=[31, 24]), "holds 29640 numbers .* asks for 29616"),
         (shapes_json()[:-1], "lists 37 shapes; expected 2 and 12 for each layer"),
-        (shapes_json(_0=[768]), r"shape \[768\] for 'pos', expected one of 2 sizes"),
         (shapes_json(_8=[24, 96]), r"shape \[24, 96\] for 'h0/mlp/c_fc/w', expected one of 3"),
         (shapes_json(_2=[24, 72]), r"misshapen 'h0/attn/c_attn/w', found \[24, 72\], expected \[1"),
         (shapes_json(_0=[32, 24.0]), "is no list of shapes"),
         ({"pos": [32, 24]}, "holds a JSON dict; expected an array"),
-        (shapes_json(_0=[1] * 4), "is no list of shapes"),
     ],
 )
 def test_shapes_that_make_no_sense(tmp_path, no_model, shapes, pattern):
@@ -123,9 +113,7 @@ def test_shapes_that_make_no_sense(tmp_path, no_model, shapes, pattern):
     [
         (dict(n_layer=4), "n_layer=4, but the tensors have 3"),
         (dict(n_ctx="32"), "n_ctx='32', but the tensors have 32"),
-        (dict(n_head=5), "n_head=5"),
         (dict(n_head=0), "n_head=0"),
-        (dict(afn="swish"), "afn='swish'"),
         (dict(ln_eps=-1), "ln_eps=-1"),
     ],
 )
@@ -147,15 +135,12 @@ def test_hparams_that_are_absent_or_damaged(tmp_path, no_model):
     for name in ("one", "two"):
         (tmp_path / name / "hparams.json").write_bytes(b'{"n_head": 1')
         fails(tmp_path / name, "hparams.json is not a JSON file")
-        (tmp_path / name / "hparams.json").write_bytes(b"[1]")
-        fails(tmp_path / name, "hparams.json holds a JSON list")
 
 
 @pytest.mark.parametrize(
     "changes, pattern",
     [
         (dict(n_layer=4), "asks for n_layer=4, but .*model.ckpt holds 3 layers"),
-        (dict(n_vocab=2**31 - 1), r"misshapen 'model/wte', found \[356, 15\], expected \[21474"),
         (dict(n_head=4), "n_head=4, which does not divide n_embd=15"),
     ],
 )
@@ -168,15 +153,12 @@ def test_hparams_of_gpt2(tmp_path, no_model, changes, pattern):
     [
         (GPT2, dict(n_layer=4), "asks for n_layer=4, but .*model.safetensors holds 3 layers"),
         (GPT2, dict(n_embd=5 * 2**28), r"found \[15, 45\], expected \[1342177280, 4026531840\]"),
-        (GPT2, dict(n_head=4), "n_head=4"),
-        (GPT2, dict(n_inner=0), "n_inner=0"),
         (GPT2, dict(n_inner=64), r"misshapen '.*c_fc.bias', found \[60\], expected \[64\]"),
         (GPT2, dict(activation_function="swish"), "activation_function='swish'"),
         (GPT2, dict(scale_attn_by_inverse_layer_idx=True), "idx=True"),
         (GPT2, dict(tie_word_embeddings=False), "tie_word_embeddings=False"),
         (GPT2, dict(model_type="openai-gpt"), "='openai-gpt', but the tensors have .* of 'gpt2'"),
         (GPT1, dict(model_type="gpt_neo"), "model_type='gpt_neo', but the tensors have"),
-        (GPT1, dict(afn="silu"), "afn='silu'"),
     ],
 )
 def test_configurations_of_other_models(tmp_path, no_model, name, changes, pattern):
@@ -186,5 +168,4 @@ def test_configurations_of_other_models(tmp_path, no_model, name, changes, patte
 
 def test_nothing_there(tmp_path, no_model):
     fails(tmp_path / "params_0.npy", "no folder, file or Tens", FileNotFoundError)
-    fails(tmp_path, "holds no weights; looked for", FileNotFoundError)
     fails(golden(GPT2), "vocab x holds no vocabulary; looked for", FileNotFoundError, vocab="x")

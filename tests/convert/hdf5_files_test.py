@@ -64,9 +64,6 @@ def test_chunked_and_compressed_datasets(path, options):
     with h5py.File(path, "w") as file:
         file.create_dataset("group/x", data=array, **options)
     np.testing.assert_array_equal(open_hdf5(path)["group/x"], array)
-    content = path.read_bytes()
-    path.write_bytes(content[: len(content) - 900])
-    fails(path, "x.hdf5 is truncated, corrupt or not")
 
 
 def test_newer_format(path):
@@ -100,13 +97,9 @@ def test_text_is_listed_but_not_read(path):
 def test_datasets_without_data_of_their_own(path, options):
     with h5py.File(path, "w") as file:
         file.create_dataset("x", **options)
-    fails(path, r"holds no data of its own for 1 datasets \('x'\); was it written to the end")
-
-
-def test_a_dataset_that_is_filled_in_part(path):
-    with h5py.File(path, "w") as file:
-        file.create_dataset("x", shape=(40, 4), chunks=(10, 4), dtype="f4")[:10] = 1
-    fails(path, r"holds no data of its own for 1 datasets \('x'\)")
+        # Filled in part.
+        file.create_dataset("y", shape=(40, 4), chunks=(10, 4), dtype="f4")[:10] = 1
+    fails(path, r"holds no data of its own for 2 datasets \('x', 'y'\)")
 
 
 def test_virtual_datasets_and_circles(path):

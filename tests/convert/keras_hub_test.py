@@ -1,5 +1,5 @@
 import json
-import textwrap
+import sys
 import zipfile
 
 import keras
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfnlp
-from tests.support import golden, run_python
+from tests.support import golden
 from tfnlp import convert, models
 
 pytestmark = pytest.mark.slow  # keras-hub alone takes seconds to import
@@ -110,8 +110,6 @@ def test_backbones_and_tasks_in_memory(keras_hub):
     assert keras.config.dtype_policy().name == "float32"
     with pytest.raises(ValueError, match="T5Backbone"):
         convert.from_keras_hub(hub.T5Backbone(9, 1, 2, 4, 8))
-    with pytest.raises(ValueError, match="list"):
-        convert.from_keras_hub([])
 
 
 def test_constants_of_keras_hub_are_checked(keras_hub):
@@ -124,8 +122,7 @@ def test_constants_of_keras_hub_are_checked(keras_hub):
     theirs = {key: inputs[NAMES[key]] for key in backbone.input}
     found = encoder(inputs)["pooled_output"], backbone(theirs)["pooled_output"]
     np.testing.assert_allclose(*found, atol=1e-3)
-    uneven = models.bert(9, 1, 4, 2, 8, 6, dropout=0.1, attention_dropout=0.0,
-                         activation="gelu_tanh")  # fmt: skip
+    uneven = models.bert(9, 1, 4, 2, 8, 6, attention_dropout=0.0, activation="gelu_tanh")
     with pytest.raises(ValueError, match="dropout="):
         convert.to_keras_hub(uneven)
     assert convert.to_keras_hub(uneven, dropout=0.0).dropout == 0.0
@@ -153,23 +150,11 @@ def test_damaged_and_foreign_presets(tmp_path, keras_hub):
     config.write_text(json.dumps({**json.loads(stated), "config": {"num_layers": "many"}}))
     with pytest.raises(ValueError, match=one_line):
         tfnlp.load(tmp_path)
-    config.write_text(stated[:100])
-    with pytest.raises(ValueError, match=r"config.json is not a JSON file"):
-        tfnlp.load(f"keras_hub:{tmp_path}")
     with pytest.raises(ValueError, match=one_line):
         tfnlp.load("keras_hub:no_such_preset")
 
 
-def test_without_keras_hub_a_line_says_what_to_install(tmp_path):
-    script = """
-        import sys
-        sys.modules["keras_hub"] = None
-        import tfnlp
-        try:
-            tfnlp.load("keras_hub:bert_tiny_en_uncased")
-        except ImportError as error:
-            assert "pip install keras-hub" in str(error), error
-        else:
-            raise SystemExit("loaded")
-    """
-    run_python(textwrap.dedent(script), folder=tmp_path)
+def test_without_keras_hub_a_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "keras_hub", None)
+    with pytest.raises(ImportError, match="pip install keras-hub"):
+        tfnlp.load("keras_hub:bert_tiny_en_uncased")

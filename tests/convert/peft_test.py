@@ -1,7 +1,6 @@
 """Adapters of PEFT: read with the model that they belong to, written, and read again."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ import tfnlp
 from tests.cli.command import error
 from tests.cli.command import tfnlp as command
 from tests.cli.toy_tasks import backbone
+from tests.convert.checkpoints import copied
 from tests.runs.lora_test import DEV, LORA, ROWS
 from tests.support import golden
 from tfnlp.convert.formats.weight_files import open_tensors
@@ -108,27 +108,17 @@ def test_another_checkpoint_than_hugging_faces_is_no_base(tmp_path):
     ],
 )  # fmt: skip
 def test_refusals(changes, said, tmp_path, capsys):
-    folder = copied(tmp_path / "adapters", **changes)
+    base = dict(base_model_name_or_path=str(golden("bert_xsmall_dummy_pt")))
+    stated = dict(file="adapter_config.json", **{**base, **changes})
+    folder = copied(PEFT / "bert_classify", tmp_path / "adapters", **stated)
     assert command("predict", "task", "--model", folder, "so good") == 1
     assert said in error(capsys)
 
 
-def copied(folder, **changes):
-    """The adapters of a BERT elsewhere, with changes of their configuration."""
-    shutil.copytree(PEFT / "bert_classify", folder)
-    path = folder / "adapter_config.json"
-    base = str(golden("bert_xsmall_dummy_pt"))
-    config = {**json.loads(path.read_text()), "base_model_name_or_path": base}
-    path.write_text(json.dumps({**config, **changes}))
-    return folder
-
-
 def test_damaged_files_are_refused(tmp_path, capsys):
-    folder = copied(tmp_path / "adapters")
-    weights = folder / "adapter_model.safetensors"
+    base = str(golden("bert_xsmall_dummy_pt"))
+    stated = dict(file="adapter_config.json", base_model_name_or_path=base)
+    weights = copied(PEFT / "bert_classify", tmp_path / "x", **stated) / "adapter_model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    assert command("predict", "task", "--model", folder, "so good") == 1
+    assert command("predict", "task", "--model", weights.parent, "so good") == 1
     assert "adapter" in error(capsys)
-    weights.unlink()
-    assert command("predict", "task", "--model", folder, "so good") == 1
-    assert "holds no adapters; looked for adapter_model.safetensors" in error(capsys)

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.convert.checkpoints import assert_same_tensors
+from tests.convert.checkpoints import assert_hidden, assert_same_tensors, copied
 from tests.support import golden
 from tfnlp.convert import load_roberta, save_roberta
 from tfnlp.hub.modules.bert import BertPreprocessorModule
 from tfnlp.hub.modules.fill import FillModule
 
 FOLDER = golden("roberta_huggingface")
-CLOSE = dict(rtol=0, atol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +49,13 @@ def test_all_layers_and_logits(loaded, expected, more, before):
     outputs = loaded.pretrainer(inputs)
     real = expected["input_mask"].astype(bool)
     rows = slice(before, before + 9)
-    layers = [outputs["embedding_output"], *outputs["encoder_outputs"]]
-    assert len(layers) == 4
-    for index, layer in enumerate(layers):
-        got = layer.numpy()[:, rows]
-        np.testing.assert_allclose(got[real], expected[f"hidden_{index}"][real], **CLOSE)
+    layers = {
+        "embedding_output": outputs["embedding_output"][:, rows],
+        "encoder_outputs": [layer[:, rows] for layer in outputs["encoder_outputs"]],
+    }
+    assert_hidden(layers, expected, real)
     logits = outputs["mlm_logits"].numpy()
     np.testing.assert_allclose(logits[real], expected["mlm_logits"][real], rtol=0, atol=5e-5)
-    assert expected["mlm_logits"].std() > 1
 
 
 def test_ids_are_those_of_transformers(loaded, texts):
@@ -102,10 +100,6 @@ def test_what_is_saved_is_what_was_read(loaded, tmp_path):
 
 
 def test_other_configurations_are_refused(tmp_path):
-    for name in ("model.safetensors", "vocab.json", "merges.txt"):
-        (tmp_path / name).symlink_to(FOLDER / name)
-    config = json.loads((FOLDER / "config.json").read_text())
     for key, value in (("type_vocab_size", 2), ("pad_token_id", 0), ("max_position_embeddings", 2)):
-        (tmp_path / "config.json").write_text(json.dumps({**config, key: value}))
         with pytest.raises(ValueError, match=key):
-            load_roberta(tmp_path)
+            load_roberta(copied(FOLDER, tmp_path / key, **{key: value}))

@@ -1,7 +1,6 @@
 """Reading `vocab.txt` and finding out whether it is for lower-cased text."""
 
 import json
-import pathlib
 
 import pytest
 
@@ -33,13 +32,6 @@ def test_case(tmp_path, folder, file, tokens, settings, expected):
     if settings is not None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     assert is_lowercase(folder, path, vocabulary_lines(path)) is expected
-
-
-def test_case_in_the_current_folder(tmp_path, monkeypatch):
-    folder = tmp_path / "uncased_x"
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    assert is_lowercase(pathlib.Path("."), pathlib.Path("vocab.txt"), UPPER) is True
 
 
 def test_case_that_is_not_a_boolean(tmp_path):

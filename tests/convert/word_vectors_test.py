@@ -1,22 +1,16 @@
 """Files of word vectors: exact round trips, what others wrote, and one line for what is broken."""
 
 import gzip
-import re
 import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.convert.faults import one_line
-from tests.support import golden, shared_data
+from tests.support import golden
 from tfnlp.convert import read_word_vectors, write_word_vectors
-from tfnlp.convert.word_vectors import FORMATS, word_vectors_kind
+from tfnlp.convert.word_vectors import FORMATS
 from tfnlp.text import WordVectors
-
-FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
-WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1)
 
 
 def make(count=5, size=4, seed=0):
@@ -59,44 +53,13 @@ def test_text_is_as_the_formats_say(tmp_path):
     assert (tmp_path / "binary").read_bytes() == binary
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(st.data(), st.sampled_from(FORMATS))
-def test_any_words_and_numbers(tmp_path_factory, data, format):
-    words = data.draw(st.lists(WORDS.filter(lambda w: w[0] != "\ufeff"), min_size=1, max_size=4,
-                               unique=True))  # fmt: skip
-    size = data.draw(st.integers(2, 3))
-    rows = data.draw(st.lists(st.lists(FLOATS, min_size=size, max_size=size),
-                              min_size=len(words), max_size=len(words)))  # fmt: skip
-    path = tmp_path_factory.mktemp("any") / "file"
-    want = WordVectors(words, np.array(rows, "float32"))
-    write_word_vectors(path, want, format)
-    assert_same(read_word_vectors(path), want)
-
-
-@pytest.mark.parametrize("name, digits", [("word2vec.txt", 1e-6), ("word2vec.bin", 1e-6)])
-def test_what_gensim_wrote(name, digits):
+@pytest.mark.parametrize("name", ["word2vec.txt", "word2vec.bin"])
+def test_what_gensim_wrote(name):
     folder = golden("word_vectors_gensim")
     got, model = read_word_vectors(folder / name), read_word_vectors(folder / "fasttext.bin")
     assert got.words == model.words and len(got.words) == 225
-    np.testing.assert_allclose(got.vectors, model.vectors, rtol=0, atol=digits)
+    np.testing.assert_allclose(got.vectors, model.vectors, rtol=0, atol=1e-6)
     assert got.subwords is None and got.counts is None
-
-
-def test_files_beside_the_checkout():
-    folder = shared_data("ckpt/wordvec_gensim")
-    for name, kind, shape, first in (
-        ("euclidean_vectors.bin", "word2vec-binary", (2747, 10), 0.421453),
-        ("word2vec_pre_kv_c", "text", (1750, 10), -0.561106),
-        ("test_glove.txt", "text", (76, 50), 0.418),
-        ("EN.1-10.cbow1_wind5_hs0_neg10_size300_smpl1e-05.txt", "text", (20, 300), -0.016713),
-        ("pang_lee_polarity_fasttext.vec", "text", (1694, 100), -0.0073677),
-        ("lee_fasttext.bin", "fasttext-binary", (1762, 10), -0.65992),
-    ):
-        assert word_vectors_kind(folder / name) == kind
-        got = read_word_vectors(folder / name)
-        assert got.vectors.shape == shape
-        assert got.vectors[0, 0] == pytest.approx(first, rel=1e-4)
-    assert word_vectors_kind(folder / "lee.cor") is None
 
 
 def test_odd_but_right(tmp_path):
@@ -134,12 +97,9 @@ BROKEN = {
     b"2 3\na 1 2 3\n": "ends after 1 of the 2 words",
     b"1 3\na 1 2 3\nb 1 2 3\n": "line 3 is one too many",
     b"2 3\na 1 2 3\nb 1 2\n": "line 3 has 2 fields behind its word, 'b 1 2'; expected 3 numbers",
-    b"2 3\na 1 2 3\nb 1 2 3x\n": "line 3 has 3 fields behind its word, 'b 1 2 3x'",
     b"2 3\na 1 2 3\na 4 5 6\n": "'a' twice, in lines 2 and 3",
     b"2 3\na 1 2 3\n\nb 1 2 3\n": "line 3 is empty",
     b"2 3\na 1 2 3\nb 1 nan 3\n": "line 3 holds a number that is not finite",
-    b"2 3\na 1 2 3\n 4 5 6\n": "line 3",
-    b"a 1 2 3\nb 4 5 6 7x\n": "line 2 has 4 fields",
     b"2 1\nab " + struct.pack("<f", 1.5): "ends within word 2 of the 2",
     b"1 1\nab " + struct.pack("<2f", 1.5, 1.7): "goes on behind the 1 words",
     b"2 1\n" + 2 * (b"ab " + struct.pack("<f", 1.5)): "'ab' twice, as words 1 and 2",
@@ -163,20 +123,7 @@ def test_gzip_that_ends_too_early(tmp_path):
     assert "is damaged" in fault(tmp_path / "cut.gz")
 
 
-def test_text_that_is_not_utf8(tmp_path):
-    lines = [b"%d 1 2" % i for i in range(4000)]  # beyond what the file is recognised by
-    (tmp_path / "file").write_bytes(b"4001 2\n" + b"\n".join(lines) + b"\n\xff 1 2\n")
-    assert re.search("line 4002 has the word .*not UTF-8", fault(tmp_path / "file"))
-
-
-def test_there_is_no_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
-        read_word_vectors(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match="is a folder"):
-        read_word_vectors(tmp_path)
-
-
-@pytest.mark.parametrize("size", [0, 8, 40, 70, 100, 2000, -5])
+@pytest.mark.parametrize("size", [0, 40, 100, 2000, -5])
 def test_fasttext_that_ends_too_early(size, tmp_path):
     data = golden("word_vectors_gensim").joinpath("fasttext.bin").read_bytes()
     # What follows the input matrix is not read.

@@ -6,14 +6,12 @@ import json
 import math
 from unittest import mock
 
-import hypothesis
 import numpy as np
 import pytest
-from hypothesis import given
 
 from tests.convert import checkpoints, elmo_reference, gpt_checkpoints
 from tests.convert.gpt_checkpoints import GPT1, GPT2
-from tests.fuzz.damage import changed, damaged, settings, survives
+from tests.fuzz.damage import damaged_bytes, damaged_json, examples, survives
 from tfnlp.convert import load_bert, load_elmo, load_gpt, open_tensors
 from tfnlp.convert.elmo import loading as elmo_loading
 from tfnlp.convert.encoders import loading as bert_loading
@@ -100,29 +98,13 @@ def case(request, tmp_path):
 
 
 @pytest.mark.long
-def test_changed_values(case):
+def test_damage(case):
     folder, path, read = case
-
-    @hypothesis.settings(settings, max_examples=60)
-    @given(changed(json.loads(path.read_text())))
-    def check(value):
-        path.write_text(json.dumps(value))
-        survives(read, folder)
-
-    check()
-
-
-@pytest.mark.long
-def test_damaged_bytes(case):
-    folder, path, read = case
-
-    @hypothesis.settings(settings, max_examples=40)
-    @given(damaged(path.read_bytes()))
-    def check(data):
-        path.write_bytes(data)
-        survives(read, folder)
-
-    check()
+    whole = path.read_bytes()
+    for damage in (damaged_bytes, damaged_json):
+        for content in examples(damage, whole, 60):
+            path.write_bytes(content)
+            survives(read, folder)
 
 
 def test_what_is_no_configuration(case):

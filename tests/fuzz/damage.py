@@ -2,23 +2,35 @@
 it can't; within bounds of time and memory."""
 
 import contextlib
+import io
+import json
+import random
 import signal
+import struct
 import tracemalloc
-
-import hypothesis
-import hypothesis.strategies as st
+import zipfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 MEBIBYTE = 1 << 20
 _SECONDS, _MOST_MEMORY = 10, 160 * MEBIBYTE  # far more than any example needs
 
-# The same examples in every run, in no time and with no files of hypothesis's own.
-settings = hypothesis.settings(
-    max_examples=150,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    suppress_health_check=list(hypothesis.HealthCheck),
-)
+Damage = Callable[[bytes, random.Random], bytes]
+_NUMBERS = (
+    0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**62,
+    2**63 - 1, 2**63, 2**64 - 1,
+)  # fmt: skip
+_FLOATS = (float("nan"), float("inf"), float("-inf"), 3e38, -1e-45)
+_PIECES = (b"\xff" * 16, b"\0" * 16, b"9" * 40, b"[" * 5000, b"(" * 300, b"-" * 300)
+_TEXTS = ("", "\ud800", "\n", "\0", "x" * 5000, "../../x", "/etc/passwd", "gelu", "1", "\u2028")
+_SCALARS = (
+    None, True, False, 0, -1, 1, 3, 10**6, 10**9, 2**31 - 1, 2**63, 10**30, 10**4000, 0.5, -1.0,
+    1e308, float("inf"), float("nan"), 32.0, [], {}, [1, 2], [[1]], {"a": 1}, *_TEXTS,
+)  # fmt: skip
+_LINES = (
+    "", "##", "a" * 300, "x" * 10**6, "\r", "a\rb", "\0", "\u2028", "\ufeff", "[UNK]", "<S>", "a b",
+    "a  b", "a b c", " ", "#version: 9", "\x85", "nan", "a nan inf 1e999",
+)  # fmt: skip
 
 
 @contextlib.contextmanager
@@ -56,127 +68,114 @@ def survives(read, *paths):
             return False
 
 
-def drain(tensors):
-    """Reads every tensor of a `Tensors` that is made of numbers."""
-    for name in tensors:
-        tensors[name]
+def examples(damage: Damage, data: bytes, count: int) -> Iterator[bytes]:
+    """Yield `data` with `count` kinds of damage, the same in every run."""
+    for number in range(count):
+        yield damage(data, random.Random(number))
 
 
-_NUMBERS = st.sampled_from(
-    [0, 1, 2, 7, 127, 128, 255, 256, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**62,
-     2**63 - 1, 2**63, 2**64 - 1]
-)  # fmt: skip
-_PIECES = st.one_of(
-    st.binary(min_size=1, max_size=9),
-    st.builds(lambda n, size: (n % 256**size).to_bytes(size, "little"), _NUMBERS,
-              st.sampled_from([1, 2, 4, 8])),
-    st.sampled_from([b"\xff" * 16, b"\0" * 16, b"9" * 40, b"[" * 5000, b"(" * 300, b"-" * 300]),
-)  # fmt: skip
-_PLACE = st.floats(0, 1, exclude_max=True)
+def damaged_bytes(data: bytes, draw: random.Random) -> bytes:
+    """Return `data` with one to three bits turned, pieces overwritten, put in, moved or cut off."""
+    for _ in range(draw.randint(1, 3)):
+        data = draw.choice((_flipped, _overwritten, _inserted, _moved, _cut))(data, draw)
+    return data
 
 
-def _overwritten(place, piece):
-    def damage(data):
-        at = int(place * len(data))
-        return data[:at] + piece + data[at + len(piece) :]
-
-    return damage
-
-
-def _inserted(place, piece):
-    return lambda data: data[: int(place * len(data))] + piece + data[int(place * len(data)) :]
+def _flipped(data: bytes, draw: random.Random) -> bytes:
+    if not data:
+        return data
+    at = draw.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << draw.randrange(8)]) + data[at + 1 :]
 
 
-def _moved(place, source, length):
-    def damage(data):
-        at, begin = int(place * len(data)), int(source * len(data))
-        return data[:at] + data[begin : begin + length] + data[at + length :]
-
-    return damage
+def _overwritten(data: bytes, draw: random.Random) -> bytes:
+    at, piece = draw.randint(0, len(data)), _piece(draw)
+    return data[:at] + piece + data[at + len(piece) :]
 
 
-def _flipped(place, bit):
-    def damage(data):
-        at = int(place * len(data))
-        return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :] if data else data
-
-    return damage
+def _inserted(data: bytes, draw: random.Random) -> bytes:
+    at = draw.randint(0, len(data))
+    return data[:at] + _piece(draw) + data[at:]
 
 
-def _cut(place):
-    return lambda data: data[: int(place * len(data))]
+def _moved(data: bytes, draw: random.Random) -> bytes:
+    at, begin, size = draw.randint(0, len(data)), draw.randint(0, len(data)), draw.randint(1, 64)
+    return data[:at] + data[begin : begin + size] + data[at + size :]
 
 
-_DAMAGE = st.one_of(
-    st.builds(_flipped, _PLACE, st.integers(0, 7)),
-    st.builds(_overwritten, _PLACE, _PIECES),
-    st.builds(_inserted, _PLACE, _PIECES),
-    st.builds(_moved, _PLACE, _PLACE, st.integers(1, 64)),
-    st.builds(_cut, _PLACE),
-)
+def _cut(data: bytes, draw: random.Random) -> bytes:
+    return data[: draw.randint(0, len(data))]
 
 
-def damaged(data, most=3):
-    """Strategy: `data` with one or several bits turned, pieces overwritten, put in, moved or cut
-    off."""
-
-    def apply(damages):
-        result = data
-        for damage in damages:
-            result = damage(result)
-        return result
-
-    return st.lists(_DAMAGE, min_size=1, max_size=most).map(apply)
-
-
-_TEXT = st.one_of(
-    st.text(max_size=8),
-    st.sampled_from(["\ud800", "\n", "\0", "x" * 5000, "../../x", "/etc/passwd", "gelu", "1"]),
-)
-_SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.sampled_from([0, -1, 1, 10**6, 10**9, 2**31 - 1, 2**63, 10**30, 10**4000]),
-    st.sampled_from([0.5, -1.0, 1e308, float("inf"), float("nan"), 32.0]),
-    _TEXT,
-)
-JSON = st.recursive(
-    _SCALARS,
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_TEXT, inner, max_size=3)),
-    max_leaves=8,
-)
+def _piece(draw: random.Random) -> bytes:
+    kind = draw.randrange(4)
+    if kind == 0:
+        return draw.randbytes(draw.randint(1, 9))
+    if kind == 1:
+        size = draw.choice((1, 2, 4, 8))
+        return (draw.choice(_NUMBERS) % 256**size).to_bytes(size, "little")
+    if kind == 2:
+        return struct.pack(draw.choice(("<f", "<d", "<e")), draw.choice(_FLOATS[:3]))
+    return draw.choice(_PIECES)
 
 
-def changed(value):
-    """Strategy: the JSON-able `value` with one thing in it replaced, left out, or put in."""
-    places = list(_places(value))
-
-    @st.composite
-    def strategy(draw):
-        *path, last = draw(st.sampled_from(places))
-        return _with(value, path, last, draw(st.sampled_from(["set", "set", "drop", "more"])), draw)
-
-    return strategy()
-
-
-def _places(value, path=()):
-    members = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, member in members:
-        yield (*path, key)
-        if isinstance(member, dict | list):
-            yield from _places(member, (*path, key))
+def damaged_lines(data: bytes, draw: random.Random) -> bytes:
+    """Return a text with lines left out, moved, repeated or put in, and any line ends."""
+    lines = data.decode().split("\n")
+    for _ in range(draw.randint(1, 3)):
+        at, other = draw.randrange(len(lines) + 1), draw.randrange(len(lines))
+        kind = draw.randrange(4)
+        if kind == 0:
+            lines.insert(at, draw.choice(_LINES))
+        elif kind == 1:
+            lines.insert(at, lines[other])
+        elif kind == 2 and len(lines) > 1:
+            del lines[other]
+        else:
+            lines[other] = draw.choice(_LINES)
+    end = draw.choice(("\n", "\n", "\n", "\r\n", "\r", "\n\n"))
+    return end.join(lines).encode("utf-8", "surrogatepass")
 
 
-def _with(value, path, last, how, draw):
-    copy = dict(value) if isinstance(value, dict) else list(value)
-    if path:
-        copy[path[0]] = _with(copy[path[0]], path[1:], last, how, draw)
-    elif how == "drop":
-        del copy[last]
-    elif how == "more" and isinstance(copy, list):
-        copy.insert(last, draw(JSON))
-    elif how == "more":
-        copy[draw(_TEXT)] = draw(JSON)
+def damaged_json(data: bytes, draw: random.Random) -> bytes:
+    """Return JSON with one value in it replaced, left out, or put in."""
+    return json.dumps(_changed(json.loads(data), draw)).encode()
+
+
+def _changed(value: Any, draw: random.Random) -> Any:
+    keys = list(value) if isinstance(value, dict) else list(range(len(value)))
+    if not keys:
+        return draw.choice(_SCALARS)
+    copy, key = value.copy(), draw.choice(keys)
+    if isinstance(value[key], dict | list) and draw.random() < 0.7:
+        copy[key] = _changed(value[key], draw)
+    elif draw.random() < 0.2:
+        del copy[key]
+    elif draw.random() < 0.2 and isinstance(copy, dict):
+        copy[draw.choice((*_TEXTS, "n_head"))] = draw.choice(_SCALARS)
+    elif draw.random() < 0.2:
+        copy[key] = copy[draw.choice(keys)]
     else:
-        copy[last] = draw(JSON)
+        copy[key] = draw.choice(_SCALARS)
     return copy
+
+
+def damaged_member(data: bytes, draw: random.Random) -> bytes:
+    """Return a zip file with damage to one member, and right checksums."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as source, zipfile.ZipFile(written, "w") as target:
+        members = source.infolist()
+        chosen = draw.choice(members).filename
+        for member in members:
+            content = source.read(member)
+            if member.filename == chosen:
+                content = damaged_bytes(content, draw)
+            target.writestr(member.filename, content, member.compress_type)
+    return written.getvalue()
+
+
+def damaged_header(data: bytes, draw: random.Random) -> bytes:
+    """Return a safetensors file with one value of its header changed, and the right length."""
+    (size,) = struct.unpack_from("<Q", data)
+    header = damaged_json(data[8 : 8 + size], draw)
+    return struct.pack("<Q", len(header)) + header + data[8 + size :]

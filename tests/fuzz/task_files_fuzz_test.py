@@ -1,10 +1,9 @@
 """Damaged files of tasks."""
 
-import random
-
 import pytest
 
 from tests.data.reading_test import CONLL, CONLLU, TABLES, UNLABELLED, ask, squad, write
+from tests.fuzz.damage import damaged_bytes, examples
 from tfnlp.data import read_task
 from tfnlp.data.labelled.rows import BadRow
 
@@ -21,29 +20,17 @@ SMALL = {
     "c.tsv.gz": ("classify", TABLES["a.tsv"]),
     "c.json.gz": ("answer", squad(ask(), ask("q2"))),
 }
-SPOILERS = [b"\t", b"\n", b'"', b"\\", b"\0", b"{", b"\xff"]
 
 
 @pytest.mark.parametrize("trials", [10, pytest.param(150, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", SMALL)
 def test_damaged_files_give_one_line_with_their_name(tmp_path, name, trials):
     task, content = SMALL[name]
-    path = write(tmp_path, content, name)
+    path, failed = write(tmp_path, content, name), 0
     assert read_task(task, path).examples
-    whole, failed = (tmp_path / name).read_bytes(), 0
-    draw = random.Random(name)
-    for trial in range(trials):
-        damaged = bytearray(whole)
-        for _ in range(draw.randint(1, 3)):
-            place = draw.randrange(len(damaged))
-            kind = draw.randrange(3)
-            if kind == 0:
-                damaged[place] = draw.randrange(256)
-            elif kind == 1:
-                del damaged[place : place + draw.randint(1, 9)]
-            else:
-                damaged[place:place] = draw.choice(SPOILERS)
-            damaged = damaged or bytearray(b"\n")
+    for trial, damaged in enumerate(
+        examples(damaged_bytes, (tmp_path / name).read_bytes(), trials)
+    ):
         (tmp_path / name).write_bytes(damaged)
         try:
             read_task(task, path, skip=bool(trial % 2))
