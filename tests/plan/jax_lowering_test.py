@@ -1,42 +1,22 @@
 """The JAX engine's step, lowered for devices that are not here and compiled for a TPU."""
 
-import importlib.util
 import json
 import re
 import subprocess
 
 import pytest
 
+from tests.plan.toys import needs_compiler, toy
 from tests.support import start_python
 from tfnlp.plan.chips import parse_topology
 from tfnlp.plan.compiler import compile_for
 from tfnlp.plan.jax_lowering import lower_jax
 from tfnlp.plan.lowering import lower
-from tfnlp.plan.presets import Preset
 from tfnlp.plan.steps import planned_step
 
-pytestmark = [
-    pytest.mark.timeout(1200),
-    pytest.mark.skipif(
-        not all(importlib.util.find_spec(p) for p in ("jax", "libtpu")),
-        reason="needs the TPU's compiler: pip install -e '.[tpu-plan]'",
-    ),
-]
+pytestmark = [pytest.mark.timeout(1200), needs_compiler]
 ONE, EIGHT = parse_topology("v5e:1x1"), parse_topology("v5e:2x4")
 ROWS, LENGTH = 8, 16
-SIZES = {
-    "bert-tiny": dict(
-        vocab_size=256, num_layers=1, hidden_size=128, num_heads=2, intermediate_size=256
-    ),
-    "elmo-mini": dict(
-        num_layers=1, units=128, projection_size=128, num_highway=1, filters=((1, 64), (2, 64))
-    ),
-}  # fmt: skip
-
-
-def toy(name, **more):
-    given = dict(sizes=SIZES[name], rows=ROWS, length=LENGTH, vocab_size=256)
-    return Preset(name=name, **{**given, **more})
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +27,7 @@ def lowered():
     def lowered(name, topology, shard_optimizer=False, **more):
         key = (name, topology, shard_optimizer, *more.items())
         if key not in made:
-            made[key] = lower_jax(toy(name, **more), topology, shard_optimizer)
+            made[key] = lower_jax(toy(name, length=LENGTH, **more), topology, shard_optimizer)
         return made[key]
 
     return lowered
@@ -98,9 +78,9 @@ def test_micro_batches_are_a_loop(lowered):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", list(SIZES))
+@pytest.mark.parametrize("name", ["bert-tiny", "elmo-mini"])
 def test_the_work_is_that_of_tensorflows_step(name, lowered):
-    step, in_tensorflow = lowered(name, ONE), planned_step(toy(name))
+    step, in_tensorflow = lowered(name, ONE), planned_step(toy(name, length=LENGTH))
     found = compile_for(ONE.chip, step.text, topology=ONE, cache=None)
     want = compile_for(ONE.chip, lower(in_tensorflow), cache=None)
     assert found.fits and want.fits
@@ -121,14 +101,14 @@ from tfnlp.plan.compiler import compile_target
 from tfnlp.plan.jax_lowering import planned_engine
 from tfnlp.plan.chips import parse_topology
 from tfnlp.training.engines.jax_devices import JaxDevices
-from tests.plan.jax_lowering_test import ROWS, toy
+from tests.plan.toys import toy
 
 topology = parse_topology(sys.argv[1])
 target = compile_target(topology.chip, topology)
 chips = topologies.get_topology_desc(
     platform="tpu", topology_name=target["topology"], **target["options"]
 )
-preset = toy("bert-tiny", rows=ROWS * topology.devices)
+preset = toy("bert-tiny", rows=8 * topology.devices)
 engine, batch = planned_engine(preset, JaxDevices(chips.devices))
 compiled = engine.lower(batch).compile()
 stats, cost = compiled.memory_analysis(), compiled.cost_analysis()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tfnlp.plan.chips import Topology
@@ -13,21 +14,9 @@ if TYPE_CHECKING:
 
 
 def figures(
-    preset: Preset,
-    parameters: int,
-    compiled: Compiled,
-    topology: Topology,
-    engine: str,
+    preset: Preset, parameters: int, compiled: Compiled, topology: Topology, engine: str
 ) -> dict[str, Any]:
-    """Return all figures of one step, numbers and strings, ready for JSON.
-
-    Args:
-        preset: the model.
-        parameters: number of trained weights.
-        compiled: the `Compiled`.
-        topology: the `Topology`.
-        engine: "tensorflow" or "jax".
-    """
+    """Return all figures of one step of an engine, which trains so many weights, ready for JSON."""
     chip, count = topology.chip, topology.devices
     result = {
         "model": preset.name,
@@ -68,9 +57,9 @@ def figures(
 
 
 def run_hours(
-    result: dict[str, Any], steps: int | None = None, tokens: int | None = None
-) -> dict[str, float]:
-    """Return the length of a run in steps, hours and chip-hours.
+    result: Mapping[str, Any], steps: int | None, tokens: int | None
+) -> dict[str, float] | None:
+    """Return the length of a run in steps, hours and chip-hours; None if neither is given.
 
     Args:
         result: figures of its step.
@@ -81,6 +70,8 @@ def run_hours(
         dict: `steps`, `tokens`; and `hours` and `chip_hours`, expected, with their lower bounds
         `floor_hours` and `floor_chip_hours`.
     """
+    if steps is None and tokens is None:
+        return None
     a_step = result["global_batch"] * result["length"]
     count = steps or math.ceil(tokens / a_step)
     hours, floor = (count * result[k] / 3600 for k in ("expected_seconds", "floor_seconds"))

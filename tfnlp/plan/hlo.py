@@ -239,7 +239,8 @@ def _convolution_flops(op: Instruction, computation: Computation) -> int:
     groups = re.search(r"batch_group_count=(\d+)", op.attributes)
     flops = 2 * out[output.index("b")] * out[output.index("f")] * rhs[kernel.index("i")]
     flops //= int(groups[1]) if groups else 1
-    window = dict(re.findall(r"(\w+)=([\dx_\-]+)", _window(op.attributes)))
+    stated = re.search(r"window=\{([^}]*)\}", op.attributes)
+    window = dict(re.findall(r"(\w+)=([\dx_\-]+)", stated[1] if stated else ""))
     for axis in range(len(kernel) - 2):
         label = str(axis)
         flops *= _positions(
@@ -253,11 +254,6 @@ def _convolution_flops(op: Instruction, computation: Computation) -> int:
             int(window["pad"].split("x")[axis].split("_")[0]) if "pad" in window else 0,
         )
     return flops
-
-
-def _window(attributes: str) -> str:
-    match = re.search(r"window=\{([^}]*)\}", attributes)
-    return match[1] if match else ""
 
 
 def _positions(

@@ -14,7 +14,7 @@ import pathlib
 import sys
 import tempfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfnlp.plan.processes import run_module
 
@@ -25,24 +25,15 @@ if TYPE_CHECKING:
     from tfnlp.training.engines.jax_devices import JaxDevices
 
 
-@dataclasses.dataclass(frozen=True)
-class LoweredStep:
-    """A training step over all devices of a topology, ready to be compiled.
-
-    Args:
-        text: StableHLO.
-        parameters: number of trained weights.
-    """
+class LoweredStep(NamedTuple):
+    """A training step over all devices of a topology: StableHLO, and how many weights it trains."""
 
     text: str
     parameters: int
 
 
 def lower_jax(
-    preset: Preset,
-    topology: Topology,
-    shard_optimizer: bool = False,
-    time_limit: float = 3600,
+    preset: Preset, topology: Topology, shard_optimizer: bool = False, time_limit: float = 3600
 ) -> LoweredStep:
     """Return the step that `JaxEngine` runs, lowered for a TPU.
 

@@ -114,8 +114,8 @@ class _Planner:
         )
         print(f"compiling {what}: this takes minutes", file=sys.stderr, flush=True)
         if self.engine == "jax":
-            step, model = lower_jax(preset, topology, config.shard_optimizer), None
-            text, devices = step.text, {"topology": topology}
+            step = lower_jax(preset, topology, config.shard_optimizer, config.time_limit)
+            text, model, devices = step.text, None, {"topology": topology}
         else:
             step = planned_step(preset)
             text, model, devices = lower(step), step.model, {}

@@ -105,6 +105,7 @@ def pretrain_command(config: PlanConfig, result: Figures) -> str:
     family, size = MODELS[config.model]
     values = {name: getattr(config, name) for name in ("predictions", "samples")}
     values["length"] = result["length"]
+    run = run_hours(result, config.steps, config.tokens)
     options = {
         "--engine": result["engine"],
         "--strategy": "tpu",
@@ -115,19 +116,13 @@ def pretrain_command(config: PlanConfig, result: Figures) -> str:
         "--remat": result["remat"] if result["remat"] != "none" else None,
         "--optimizer": config.optimizer,
         "--dropout": config.dropout if "dropout" in config.given else None,
-        "--steps": _run_steps(config, result),
+        "--steps": None if run is None else run["steps"],
     }
     words = ["tfnlp pretrain", family.name]
     words += [f"{flag} {value}" for flag, value in options.items() if value is not None]
     words += [] if config.float32 else ["--bf16"]
     words += ["--shard-optimizer"] if config.shard_optimizer else []
     return " ".join(words)
-
-
-def _run_steps(config: PlanConfig, result: Figures) -> int | None:
-    if config.steps is None and config.tokens is None:
-        return None
-    return run_hours(result, config.steps, config.tokens)["steps"]
 
 
 def table(config: PlanConfig, result: Figures) -> str:
@@ -154,8 +149,16 @@ def table(config: PlanConfig, result: Figures) -> str:
         rows.append(("verdict", f"OUT OF MEMORY: {needed}, available are {usable}"))
     if "memory" in result:
         rows += _work(result)
-        if config.steps is not None or config.tokens is not None:
-            rows += _run(run_hours(result, config.steps, config.tokens))
+        run = run_hours(result, config.steps, config.tokens)
+        if run is not None:
+            rows.append(
+                (
+                    "the run",
+                    f"{run['steps']:,} steps, {run['tokens']:,} tokens: expected "
+                    f"{run['hours']:,.2f} hours, {run['chip_hours']:,.2f} chip-hours; at least "
+                    f"{run['floor_hours']:,.2f} and {run['floor_chip_hours']:,.2f}",
+                )
+            )
     if result["replicas"] > 1:
         in_it = result["engine"] == "jax"
         compiled = "the sum is in the compiled program" if in_it else "one replica is compiled"
@@ -195,15 +198,6 @@ def _work(result: Figures) -> Iterator[tuple[str, str]]:
             f"{_milliseconds(seconds)} a step: {most}{1 / seconds:,.2f} steps/s, "
             f"{tokens:,.0f} tokens/s",
         )
-
-
-def _run(run: Mapping[str, float]) -> Iterator[tuple[str, str]]:
-    yield (
-        "the run",
-        f"{run['steps']:,} steps, {run['tokens']:,} tokens: expected {run['hours']:,.2f} hours, "
-        f"{run['chip_hours']:,.2f} chip-hours; at least {run['floor_hours']:,.2f} and "
-        f"{run['floor_chip_hours']:,.2f}",
-    )
 
 
 def _gib(size: float) -> str:
