@@ -42,7 +42,13 @@ def save_elmo(
     """
     config = config_of(encoder)
     options = options_of(config)
-    _check_pretrainer(encoder, pretrainer)
+    if pretrainer is not None:
+        layers = {layer.name: layer for layer in pretrainer.layers}
+        shared = all(layers.get(n) is encoder.get_layer(n) for n in ("char_cnn", "bilm"))
+        if "softmax" not in layers or not shared:
+            raise ValueError(
+                f"pretrainer {pretrainer.name!r} was not made by `elmo_pretrainer` on this encoder"
+            )
     rows = dataset_rows(config, softmax=pretrainer is not None)
     arrays = join_weights(rows, (encoder if pretrainer is None else pretrainer).weights)
     with new_folder(directory, FILES, overwrite) as folder:
@@ -50,17 +56,3 @@ def save_elmo(
         with written_hdf5(os.path.join(folder, FILES[1])) as file:
             for name, array in arrays.items():
                 file.create_dataset(name, data=array)
-
-
-def _check_pretrainer(encoder: keras.Model, pretrainer: keras.Model | None) -> None:
-    """Raise ValueError if `pretrainer` was not made on `encoder`."""
-    if pretrainer is None:
-        return
-    shared = {id(layer) for layer in encoder.layers}
-    layers = {layer.name: layer for layer in pretrainer.layers}
-    if "softmax" not in layers or not all(
-        id(layers.get(name)) in shared for name in ("char_cnn", "bilm")
-    ):
-        raise ValueError(
-            f"pretrainer {pretrainer.name!r} was not made by `elmo_pretrainer` on this encoder"
-        )

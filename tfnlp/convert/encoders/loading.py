@@ -82,13 +82,12 @@ def load_encoder(
     """
     weights_path = find_weights(path)
     folder = weights_path.parent
-    config_path = (
-        pathlib.Path(config_file)
-        if config_file
-        else find_one(folder, files.configurations, "configuration")
-    )
-    if not config_path.is_file():
-        raise FileNotFoundError(f"config_file {config_path} does not exist")
+    if config_file is None:
+        config_path = find_one(folder, files.configurations, "configuration")
+    else:
+        config_path = pathlib.Path(config_file)
+        if not config_path.is_file():
+            raise FileNotFoundError(f"config_file {config_path} does not exist")
     config = read_config(files, config_path, activation)
     for name, rate in (("dropout", dropout), ("attention_dropout", attention_dropout)):
         if rate is not None:
@@ -137,7 +136,14 @@ def _read(
         The weights, and the heads as arguments of the pretrainer; `config["pooler"]` is set.
     """
     form, names = recognise(files.formats, files.title, tensors, ignore)
-    _check_depth(files, form, tensors, names, config_path, config["num_layers"])
+    key, num_layers = files.config.size_key("num_layers"), config["num_layers"]
+    if form.layer is not None:
+        check_layers(tensors, names, form.layer, config_path, key, num_layers)
+    elif num_layers > _MOST_SHARED:
+        raise ValueError(
+            f"{config_path} has {key}={num_layers}; expected at most {_MOST_SHARED} layers that "
+            "share their weights"
+        )
     copies = separate_copies(form.copies, names)
 
     def has(*beginnings: str) -> bool:
@@ -158,25 +164,6 @@ def _read(
     check_tensors(tensors, names, stored_shapes(rows, shapes), hint)
     check_copies(tensors, copies, f"tfnlp's {files.title} shares one array between them")
     return weights_from_tensors(rows, lambda name: tensors[names[name]]), heads
-
-
-def _check_depth(
-    files: EncoderFiles,
-    form: TensorNames,
-    tensors: Tensors,
-    names: dict[str, str],
-    config_path: pathlib.Path,
-    num_layers: int,
-) -> None:
-    """Refuse a number of layers that the tensors don't have, or that can't be meant."""
-    key = files.config.size_key("num_layers")
-    if form.layer is not None:
-        check_layers(tensors, names, form.layer, config_path, key, num_layers)
-    elif num_layers > _MOST_SHARED:
-        raise ValueError(
-            f"{config_path} has {key}={num_layers}; expected at most {_MOST_SHARED} layers that "
-            "share their weights"
-        )
 
 
 def recognise(

@@ -43,7 +43,11 @@ def open_hdf5(path: pathlib.Path) -> Tensors:
     entries, empty = {}, []
     for name, dataset in sorted(datasets.items()):
         with _reading(path, name):
-            entries[name] = _shape(dataset), _dtype_name(dataset)
+            if dataset.shape is None:
+                raise ValueError("the dataset has no shape")
+            dtype = np.dtype(dataset.dtype)
+            known = dtype.kind in _NUMBERS
+            entries[name] = tuple(dataset.shape), dtype.name if known else f"HDF5 type {dtype}"
             if not _is_filled(dataset, size):
                 empty.append(name)
     if empty:
@@ -82,17 +86,6 @@ def _reading(path: pathlib.Path, name: str | None = None) -> Iterator[None]:
                 f"{path} is HDF5 of a kind that is not read ({reason(error)}); copy its datasets "
                 "to a new file with h5py's defaults"
             ) from error
-
-
-def _shape(dataset: pyfive.Dataset) -> tuple[int, ...]:
-    if dataset.shape is None:
-        raise ValueError("the dataset has no shape")
-    return tuple(dataset.shape)
-
-
-def _dtype_name(dataset: pyfive.Dataset) -> str:
-    dtype = np.dtype(dataset.dtype)
-    return dtype.name if dtype.kind in _NUMBERS else f"HDF5 type {dtype}"
 
 
 def _is_filled(dataset: pyfive.Dataset, file_size: int) -> bool:

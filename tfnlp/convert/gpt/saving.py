@@ -64,7 +64,9 @@ def save_gpt(
     with new_folder(directory, FILES, overwrite) as folder:
         write_model(folder, stated, tensors)
         if tokenizer is not None:
-            _write_tokenizer(folder, tokenizer, config["max_positions"])
+            write_byte_pairs(folder, tokenizer)
+            write_gpt_json(folder, tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces)
+            write_config(folder, _TOKENIZERS[tokenizer.kind], config["max_positions"], {})
 
 
 def huggingface_config(
@@ -107,11 +109,3 @@ def huggingface_config(
     if norm_first:
         stated["n_inner"] = wide
     return stated
-
-
-def _write_tokenizer(
-    folder: str, tokenizer: GPTTokenizer | GPT2Tokenizer, max_positions: int
-) -> None:
-    write_byte_pairs(folder, tokenizer)
-    write_gpt_json(folder, tokenizer.vocabulary, tokenizer.merges, tokenizer.keeps_spaces)
-    write_config(folder, _TOKENIZERS[tokenizer.kind], max_positions, {})

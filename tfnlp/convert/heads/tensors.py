@@ -79,23 +79,17 @@ def written_head(model: keras.Model, head: TaskHead, spec: TaskSpec) -> Arrays:
     weights = {w.path: np.asarray(w.numpy(), np.float32) for w in model.weights}
     if spec.output == "span":
         kernel = np.concatenate([weights["start/kernel"], weights["end/kernel"]], axis=1)
-        return {f"{SPAN}.weight": _stored(kernel), f"{SPAN}.bias": np.zeros(2, np.float32)}
+        kernel = np.ascontiguousarray(kernel.T)
+        return {f"{SPAN}.weight": kernel, f"{SPAN}.bias": np.zeros(2, np.float32)}
     arrays = {}
     for layer, name in head.dense.items():
         kernel = weights[f"{layer}/kernel"]
         bias = weights.get(f"{layer}/bias", np.zeros(kernel.shape[1], np.float32))
         if layer == "classifier" and spec.output == "score":
             kernel, bias = kernel * spec.deviation, bias * spec.deviation + spec.mean
-        arrays[f"{name}.weight"], arrays[f"{name}.bias"] = _stored(kernel), _array(bias)
+        arrays[f"{name}.weight"] = np.ascontiguousarray(kernel.T, np.float32)
+        arrays[f"{name}.bias"] = np.ascontiguousarray(bias, np.float32)
     return arrays
-
-
-def _stored(kernel: np.ndarray) -> np.ndarray:
-    return _array(kernel.T)
-
-
-def _array(values: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(values, np.float32)
 
 
 def assign_head(model: keras.Model, weights: Mapping[str, np.ndarray]) -> None:

@@ -85,13 +85,12 @@ def is_preset(name: str) -> bool:
         return False
 
 
-def preset_class(folder: str | os.PathLike) -> str | None:
-    """Return the class of the backbone in a preset's folder; None if it is no preset."""
-    return _class_in(pathlib.Path(folder, "config.json"))
+def preset_class(folder: str | os.PathLike, file: str = "config.json") -> str | None:
+    """Return the class of keras-hub that a file in a preset's folder describes, or None.
 
-
-def _class_in(path: pathlib.Path) -> str | None:
-    """Return the class of keras-hub that a file describes, None if there is none."""
+    That in `config.json` is the class of the backbone.
+    """
+    path = pathlib.Path(folder, file)
     name = read_json(path).get("registered_name") if path.is_file() else None
     if not isinstance(name, str) or not name.startswith(_PACKAGE):
         return None
@@ -101,7 +100,7 @@ def _class_in(path: pathlib.Path) -> str | None:
 def _from_preset(keras_hub: ModuleType, name: str, dtype: Any) -> tuple[keras.Model, Any]:
     """Return the model and the tokenizer (or None) of a preset."""
     options = {} if dtype is None else {"dtype": dtype}
-    stated = _class_in(pathlib.Path(name, "task.json"))
+    stated = preset_class(name, "task.json")
     backbone = preset_class(name)
     if stated is not None and backbone and stated == counterpart(backbone, name).pretrainer:
         model = getattr(keras_hub.models, stated).from_preset(name, **options)
