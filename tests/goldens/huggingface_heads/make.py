@@ -51,26 +51,31 @@ def write(folder, model, tokenizer, inputs):
     tokenizer.save_pretrained(path)
 
 
+def encoded(tokenizer, **asked):
+    """The pairs, and the choices `[rows, choices, T]`, as a tokenizer gives them."""
+    asked = dict(padding=True, return_tensors="pt", **asked)
+    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), **asked))
+    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
+    flat = dict(tokenizer(*flat, **asked))
+    return pairs, {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
+
+
 def berts():
     """One model for each task."""
     tokenizer = transformers.BertTokenizer(str(VOCAB), do_lower_case=True)
-
-    def encode(*texts):
-        return dict(tokenizer(*texts, padding=True, return_tensors="pt"))
 
     def one(folder, name, inputs, **settings):
         config = transformers.BertConfig(**BERT, **settings)
         write(folder, model_of(name, config), tokenizer, inputs)
 
     labels = {"id2label": NAMES, "label2id": {name: i for i, name in NAMES.items()}}
-    pairs = encode(*map(list, zip(*PAIRS, strict=True)))
+    pairs, choices = encoded(tokenizer)
+    texts = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
     one("bert_classify", "BertForSequenceClassification", pairs, **labels)
     one("bert_similarity", "BertForSequenceClassification", pairs, num_labels=1)
-    one("bert_tag", "BertForTokenClassification", encode(TEXTS), **labels)
+    one("bert_tag", "BertForTokenClassification", texts, **labels)
     one("bert_answer", "BertForQuestionAnswering", pairs)
-    flat = encode([c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]])
-    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
-    one("bert_choose", "BertForMultipleChoice", folded)
+    one("bert_choose", "BertForMultipleChoice", choices)
 
 
 def gpt2():
@@ -94,16 +99,13 @@ def others():
     """One or two heads of each of the encoders that have others than BERT's."""
     small = {**BERT, "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 12}
     tokenizer = transformers.BertTokenizer(str(VOCAB), do_lower_case=True)
-    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt"))
+    pairs, choices = encoded(tokenizer)
     config = transformers.ElectraConfig(**small, embedding_size=6, num_labels=3)
     write(
         "electra_classify",
         model_of("ElectraForSequenceClassification", config), tokenizer, pairs,
     )  # fmt: skip
-    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
-    flat = dict(tokenizer(*flat, padding=True, return_tensors="pt"))
-    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
-    write("electra_choose", model_of("ElectraForMultipleChoice", config), tokenizer, folded)
+    write("electra_choose", model_of("ElectraForMultipleChoice", config), tokenizer, choices)
     config = transformers.DistilBertConfig(
         vocab_size=200, max_position_embeddings=40, n_layers=1, n_heads=2, dim=8, hidden_dim=12,
         num_labels=3,
@@ -119,29 +121,22 @@ def others():
     tokenizer = transformers.RobertaTokenizer(vocab=ids, merges=merges)
     small.update(vocab_size=len(ids), max_position_embeddings=82, type_vocab_size=1)
     config = transformers.RobertaConfig(**small, num_labels=3)
-    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt"))
+    pairs, choices = encoded(tokenizer)
     model = model_of("RobertaForSequenceClassification", config)
     write("roberta_classify", model, tokenizer, pairs)
-    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
-    flat = dict(tokenizer(*flat, padding=True, return_tensors="pt"))
-    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
-    write("roberta_choose", model_of("RobertaForMultipleChoice", config), tokenizer, folded)
+    write("roberta_choose", model_of("RobertaForMultipleChoice", config), tokenizer, choices)
 
 
 def alberts():
     """Heads of an ALBERT, whose layers share their weights."""
     tokenizer = transformers.AlbertTokenizer.from_pretrained(HERE.parent / "albert_huggingface")
     # Without being asked this class gives no types, which ALBERT was trained with.
-    asked = dict(padding=True, return_tensors="pt", return_token_type_ids=True)
+    pairs, choices = encoded(tokenizer, return_token_type_ids=True)
     small = {**BERT, "vocab_size": 300, "hidden_size": 8, "intermediate_size": 12}
     config = transformers.AlbertConfig(**small, embedding_size=6, num_labels=3)
-    pairs = dict(tokenizer(*map(list, zip(*PAIRS, strict=True)), **asked))
     model = model_of("AlbertForSequenceClassification", config)
     write("albert_classify", model, tokenizer, pairs)
-    flat = [c[0] for c in CHOICES for _ in c[1:]], [x for c in CHOICES for x in c[1:]]
-    flat = dict(tokenizer(*flat, **asked))
-    folded = {n: x.reshape(len(CHOICES), -1, x.shape[-1]) for n, x in flat.items()}
-    write("albert_choose", model_of("AlbertForMultipleChoice", config), tokenizer, folded)
+    write("albert_choose", model_of("AlbertForMultipleChoice", config), tokenizer, choices)
 
 
 if __name__ == "__main__":
