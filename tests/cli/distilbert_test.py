@@ -75,10 +75,6 @@ def test_a_run_that_goes_on_has_the_same_teacher(made, tmp_path, capsys):
         (["--temperature", "3"], "--temperature is about what is learnt from a --teacher"),
         (["--teacher", "TEACHER", "--cased"], "--cased can't be given with --teacher"),
         (["--teacher", "TEACHER", "--hidden-size", "8"], "--cosine-weight 0"),
-        (
-            ["--teacher", "TEACHER", "--distillation-weight", "0", "--cosine-weight", "0"],
-            "leave --teacher out",
-        ),
         (["--teacher", "GPT"], "has no masked-LM head"),
         (["--teacher", "TEACHER", "--seq-length", "64"], "--seq-length 64"),
     ],

@@ -83,13 +83,8 @@ def test_a_run_and_its_evaluation(made, tmp_path, capsys):
 @pytest.mark.slow
 def test_changed_settings_are_refused_and_restart_starts_anew(made, tmp_path, capsys):
     toy, kept = made("elmo"), made("elmo").copied(tmp_path)
-    for change, message in (
-        ({"window": 6}, "training.window was 5, now 6"),
-        ({"reset": "never"}, "training.reset was sentence, now never"),
-        ({"units": 13}, "arguments.units was 12, now 13"),
-    ):
-        assert tfnlp(*toy.command(kept, **change)) == 1
-        assert message in error(capsys)
+    assert tfnlp(*toy.command(kept, reset="never")) == 1
+    assert "training.reset was sentence, now never" in error(capsys)
     # Another text: the vocabulary is the run's, the corpus is not.
     assert tfnlp(*toy.command(kept), "--input", toy.valid) == 1
     assert "corpus.crc32" in error(capsys)
@@ -126,13 +121,9 @@ def test_going_on_from_a_run(made, pretrain, tmp_path, capsys):
     # Resumed, it does not speak of "before" any more.
     assert pretrain(toy.valid, run, *command, *more) == 0
     assert perplexities(capsys.readouterr().out) == [after]
-    for option, message in (
-        (["--vocab", toy.run / "vocab.txt"], "--vocab can't be given with --from"),
-        (["--max-vocab", "9"], "--max-vocab can't be given with --from"),
-        (["--units", "13"], "--units can't be changed with --from"),
-    ):
+    for option in (["--vocab", toy.run / "vocab.txt"], ["--units", "13"]):
         assert pretrain(toy.train, tmp_path / "other", *command, *option) == 1
-        assert message in error(capsys)
+        assert f"{option[0]} can't be" in error(capsys)
     assert not (tmp_path / "other").exists()
 
 
@@ -156,21 +147,7 @@ def test_going_on_from_a_bilm_tf_checkpoint(made, pretrain, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_other_layouts_of_text(made, pretrain, tmp_path, capsys):
-    """Words one a line with a vocabulary that is given, and text that is not tokenized yet."""
-    words, vocab = tmp_path / "words.txt", tmp_path / "vocab.txt"
-    lines = [x for x in made("elmo").train.read_text(encoding="utf-8").splitlines() if x]
-    words.write_text("\n\n".join("\n".join(line.split()) for line in lines), encoding="utf-8")
-    vocab.write_text("</S>\n<S>\n<UNK>\nthe\nand\nshe\n", encoding="utf-8")
-    more = ["--layout", "words", "--vocab", vocab, "--reset", "sentence", "--steps", "1"]
-    assert pretrain(words, tmp_path / "words", *TOY, *more) == 0
-    printed = capsys.readouterr().out
-    numbers = re.search(r"over 6 words .*; ([\d,]+) tokens of ([\d,]+) sentences", printed)
-    held = re.search(r"held out: ([\d,]+) tokens", printed)
-    total = sum(int(x.replace(",", "")) for x in (numbers[1], held[1]))
-    assert total == sum(len(line.split()) + 1 for line in lines)  # words, and sentences' ends
-    assert (tmp_path / "words" / "vocab.txt").read_text() == vocab.read_text()
-
+def test_text_that_is_not_tokenized_yet(pretrain, tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text('"No," she said, "it didn\'t."\nIt rained.\n\n' * 40, encoding="utf-8")
     command = [*TOY, "--valid", text, "--steps", "1", "--tokenize"]
@@ -178,25 +155,6 @@ def test_other_layouts_of_text(made, pretrain, tmp_path, capsys):
     assert {"No", ",", "n't", '"', "rained"} < set(read_words(tmp_path / "run" / "vocab.txt"))
     # The run remembers; nothing of its own text is unknown to it.
     assert evaluate(tmp_path / "run", text, capsys)["unknown_words"] == 0
-
-
-@pytest.mark.slow
-def test_models_are_not_taken_for_one_another(made, pretrain, tmp_path, capsys):
-    toy, bert = made("elmo"), made("bert").copied(tmp_path)
-    for command, message in (
-        (["--from", bert], "expected"),
-        ([*TOY, "--vocab", bert / "vocab.txt"], "lacks <S>, </S>, <UNK>"),
-    ):
-        assert pretrain(toy.train, tmp_path / "run", *command) == 1
-        assert message in error(capsys)
-    assert not (tmp_path / "run").exists()
-    # A BERT's folder is refused as a place for an ELMo, and left as it is.
-    before = sorted(path.name for path in bert.rglob("*"))
-    assert tfnlp(*toy.command(bert)) == 1
-    assert "bert" in error(capsys)
-    assert sorted(path.name for path in bert.rglob("*")) == before
-    assert tfnlp("predict", "bert", "--model", toy.run, "a [MASK]") == 1
-    assert "is an ELMo, expected a BERT" in error(capsys)
 
 
 # --- Export
@@ -216,9 +174,6 @@ def test_export_of_a_run(made, tmp_path, capsys):
     with h5py.File(bilm / "weights.hdf5") as file:  # the words' softmax goes along
         kernel = checkpoint(run, "best")["model/softmax/kernel"]
         np.testing.assert_array_equal(file["softmax/W"], kernel)
-    assert tfnlp(*export, bilm, "--format", "bilm") == 1
-    assert str(bilm) in error(capsys)
-    assert tfnlp(*export, bilm, "--format", "bilm", "--overwrite") == 0
 
     assert tfnlp(*export, path, "--trainable", "all", "--l2", "0.5") == 0
     assert f"module: {path}" in capsys.readouterr().out
@@ -230,8 +185,6 @@ def test_export_of_a_run(made, tmp_path, capsys):
     (scalars,) = [v for v in module.trainable_variables if v.shape == (2,)]
     scalars.assign([1.0, 2.0])
     np.testing.assert_allclose(loss(), 0.5 * 5.0)
-    assert tfnlp(*export, path) == 1
-    assert "m exists" in error(capsys)
     assert len(tf.saved_model.load(str(made("elmo").exported)).trainable_variables) == 2
 
 
@@ -329,20 +282,3 @@ def test_hdf5_has_a_dataset_a_line(sentences, carry, tmp_path, capsys):
         assert other["0"].dtype == "float32" and np.any(file["0"][2] != other["0"][2])
         np.testing.assert_allclose(file["0"], other["0"], atol=0.1)
     assert predict("--input", sentences, "--hdf5", output) == 1  # never overwritten
-    assert "exists" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "name, data, message",
-    [
-        ("empty", b"", "empty.txt"),
-        ("small", b"It rained .\nAll day .\n\n" * 5, "too few for one batch"),
-        ("one", b"It rained .\n", "sentence"),
-    ],
-)
-def test_bad_text_is_named_and_nothing_is_written(name, data, message, tmp_path, capsys):
-    (tmp_path / f"{name}.txt").write_bytes(data)
-    command = ["pretrain", "elmo", "--input", tmp_path / f"{name}.txt", "--layout", "lines"]
-    assert tfnlp(*command, *TOY, "--batch-size", 8, "--output", tmp_path / "run") == 1
-    assert message in error(capsys)
-    assert not (tmp_path / "run").exists()

@@ -8,7 +8,7 @@ import pytest
 
 import tfnlp as library
 from tests.cli.command import RUN, checkpoint, error, tfnlp, weights
-from tests.cli.toy_tasks import assert_served, finetuned, inputs_of, read_without_tfnlp, write_toys
+from tests.cli.toy_tasks import assert_served, read_without_tfnlp
 from tests.support import golden, run_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -27,7 +27,6 @@ def test_what_a_run_keeps(made):
     for family, files in names.items():
         assert sorted(os.listdir(made(family).run)) == sorted(files)
     config = {name: json.loads((made(name).run / "config.json").read_text()) for name in FAMILIES}
-    assert {name: found["model"] for name, found in config.items()} == {n: n for n in FAMILIES}
     assert config["albert"]["arguments"]["dropout"] == 0 and config["roberta"]["text"] == {}
     optimizer = config["roberta"]["optimizer"]
     assert (optimizer["beta_2"], optimizer["epsilon"]) == (0.98, 1e-6)
@@ -136,20 +135,6 @@ def test_a_task_of_each_family_is_served(made, tmp_path):
 
 
 @pytest.mark.parametrize("family", ["roberta", "albert"])
-def test_an_exported_pair_is_fine_tuned(family, made, tmp_path):
-    pair, files, task = made(family).exported, write_toys(tmp_path), tmp_path / "task"
-    loaded = library.load(pair)
-    assert loaded.family.name == family
-    assert type(loaded.tokenizer) is type(library.load(made(family).run).tokenizer)
-    predictions = finetuned("tag", pair, files, task)
-    assert tfnlp("export", "--model", task, "--output", tmp_path / "module") == 0
-    said = read_without_tfnlp(
-        tmp_path, {"tag": (tmp_path / "module", inputs_of("tag", files["tag"][-1]))}
-    )
-    assert_served("tag", said["tag"], predictions)
-
-
-@pytest.mark.parametrize("family", ["roberta", "albert"])
 def test_the_module_that_fills_masks(family, made, tmp_path):
     toy, mask = made(family), {"roberta": "<mask>"}.get(family, "[MASK]")
     export = ["export", "--model", toy.run, "--output", tmp_path / "fill", "--fill", "--top", 3]
@@ -174,9 +159,6 @@ def test_examples_give_the_batches_of_the_text(family, vocabulary, made, tmp_pat
     source = ["--input", toy.train, "--layout", "lines", "--vocab", toy.run / vocabulary]
     source += ["--seq-length", 16]
     assert tfnlp("examples", family, *source, "--output", folder, "--epochs", 1) == 0
-    if family == "albert":
-        settings = json.loads((folder / "manifest.json").read_text())["settings"]
-        assert (settings["shape"], settings["second"]) == ("pairs", "swapped")
     sizes = ["--num-layers", 1, "--hidden-size", 16, "--num-heads", 2, "--max-positions", 48]
     for name, text in (("text", source), ("shards", ["--examples", folder])):
         runs.append(tmp_path / name)
@@ -198,16 +180,13 @@ def test_going_on_with_somebodys_checkpoint(family, made, tmp_path):
         np.testing.assert_array_equal(found[f"model/{weight.path}"], weight.numpy())
 
 
-def test_an_electra_marks_what_was_replaced(made, tmp_path, capsys):
+def test_an_electra_marks_what_was_replaced(made, capsys):
     toy = made("electra")
     model = library.load(toy.run)
     found = model.evaluate(str(toy.valid), seq_length=16, batches=2)
     assert {"masked_lm_accuracy", "discriminator_accuracy", "replaced"} <= set(found)
-    assert found == model.evaluate(str(toy.valid), seq_length=16, batches=2)
     ((first, p), *rest) = model.predict(["the dog ran"])[0]
     assert first == "the" and 0 < p < 1 and len(rest) >= 2
     assert tfnlp("predict", "electra", "--model", toy.run, "--threshold", 0, "the dog ran") == 0
     marked = " ".join(f"[{token} {q:.2f}]" for token, q in [(first, p), *rest])
     assert capsys.readouterr().out == f"{marked}\n"
-    model.save(tmp_path / "published")
-    assert library.load(tmp_path / "published").predict(["the dog ran"])[0][0] == (first, p)

@@ -92,7 +92,10 @@ def test_buckets_change_nothing_but_the_padding(files, tmp_path):
     np.testing.assert_allclose(*found, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind, name", [("bert", "pair"), ("gpt", "tag"), ("elmo", "classify")])
+BACKBONES = {"bert": "pair", "gpt": "tag", "elmo": "classify", "roberta": "tag", "albert": "tag"}
+
+
+@pytest.mark.parametrize("kind, name", BACKBONES.items())
 def test_exported_module_as_backbone(kind, name, made, files, tmp_path):
     predictions = finetuned(name, made(kind).exported, files, tmp_path / "task")
     assert tfnlp("export", "--model", tmp_path / "task", "--output", tmp_path / "module") == 0
@@ -166,15 +169,9 @@ def test_texts_that_are_cut_and_labels_that_do_not_occur_are_said(files, tmp_pat
     absent = f"{dev}: 1 of 2 labels of the training examples never occur: yes\n"
     err = capsys.readouterr().err
     assert said in err and absent in err
-    assert f"{train}: {cut['train']} of 14 examples are longer than max_length 8" in err
-    assert tfnlp("evaluate", "--model", run, "--input", dev) == 0
-    err = capsys.readouterr().err
-    assert said in err and absent in err
-    assert tfnlp("predict", "task", "--model", run, "--input", dev) == 0
-    assert capsys.readouterr().err.count(said) == 1
-    assert tfnlp("predict", "task", "--model", run, "the dog " * 5, "the dog") == 0
-    said = "texts: 1 of 2 examples are longer than max_length 8 and were cut"
-    assert said in capsys.readouterr().err
+    for command in (["evaluate"], ["predict", "task"]):
+        assert tfnlp(*command, "--model", run, "--input", dev) == 0
+        assert capsys.readouterr().err.count(said) == 1
 
 
 def test_what_a_folder_is_not(made, tmp_path, capsys):
@@ -185,8 +182,6 @@ def test_what_a_folder_is_not(made, tmp_path, capsys):
     assert "other settings" in error(capsys) and (run / "results.json").exists()
     assert tfnlp(*command, "--model", run, "--output", tmp_path / "again") == 1
     assert "fine-tuned already" in error(capsys)
-    assert tfnlp("predict", "task", "--model", BERT, "a text") == 1
-    assert "config.json" in error(capsys)
     (run / "results.json").write_text("{")
     assert tfnlp("predict", "task", "--model", run, "a text") == 1
     assert "results.json" in error(capsys)

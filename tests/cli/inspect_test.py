@@ -41,17 +41,3 @@ def test_a_pair_and_versions(pair, tmp_path, capsys):
     shutil.copytree(pair / "encoder", tmp_path / "3")
     assert tfnlp("inspect", tmp_path) == 0
     assert capsys.readouterr().out.startswith(f"{tmp_path / '3'}\n")
-
-
-@pytest.mark.parametrize("damage, words", [("empty", "is not a SavedModel"), ("cut", "variables")])
-def test_errors_are_one_line(pair, tmp_path, capsys, damage, words):
-    path = tmp_path / "module"
-    if damage == "empty":
-        path.mkdir()
-    else:
-        shutil.copytree(pair / "encoder", path)
-        (path / "variables" / "variables.index").unlink()
-    assert tfnlp("inspect", path) == 1
-    out, err = capsys.readouterr()
-    assert not out and err.startswith("tfnlp: error: ") and err.count("\n") == 1
-    assert words in err and str(path) in err

@@ -58,7 +58,6 @@ def test_from_files_to_predictions_and_an_export(name, tmp_path, capsys):
     found = json.loads(capsys.readouterr().out.split("\n")[0])
     results = json.loads((run / "results.json").read_text())
     np.testing.assert_allclose(found["f1"], results["metrics"]["f1"], atol=1e-4)
-    assert results["metric"] == "f1"
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     predicate = f"[{dev[1]['words'][dev[1]['predicate']]}]"
     assert predicate in page or kept[1]["tags"] == dev[1]["tags"]

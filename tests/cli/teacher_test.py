@@ -147,20 +147,15 @@ def test_what_a_student_cannot_learn_from(files, teachers, tmp_path, capsys):
         return error(capsys)
 
     teacher = teachers("classify")
-    for option, value in (("temperature", 3), ("distillation-weight", 1), ("unlabelled", BERT)):
-        assert f"--{option} is about" in refused("classify", f"--{option}", value)
+    assert "--temperature is about" in refused("classify", "--temperature", 3)
     assert "--distillation-weight 0.0 must be" in refused("classify", "--distillation-weight", 0)
     assert f"--teacher {teacher} was fine-tuned on classify" in refused("tag", "--teacher", teacher)
-    crf = refused("tag", "--teacher", teachers("tag"), "--crf")
-    assert "--teacher can't be given with --crf" in crf
+    assert "--crf" in refused("tag", "--teacher", teachers("tag"), "--crf")
     assert f"--teacher {teacher} reads 1 texts" in refused("pair", "--teacher", teacher)
     rows = [("the dog", "no"), ("a cat", "maybe")] * 4
     with pytest.raises(ValueError, match="'maybe', which `teacher` .*: no, yes"):
         finetune("classify", BERT, rows, rows, run, teacher=teacher)
     assert f"{BERT / 'config.json'} is missing" in refused("classify", "--teacher", BERT)
-    damaged = shutil.copytree(teacher, tmp_path / "damaged")
-    (damaged / "vocab.txt").write_text("[PAD]\n")
-    assert str(damaged / "vocab.txt") in refused("classify", "--teacher", damaged)
     assert tfnlp(*student("classify", BERT, files, teacher, "--teacher", teacher)) == 1
     assert f"--output {teacher} is the teacher" in error(capsys)
     finetuned("answer", backbone("gpt", tmp_path), files, tmp_path / "of_gpt")
@@ -183,10 +178,3 @@ def test_soft_targets_that_are_damaged(files, teachers, tmp_path, capsys, monkey
 
 def _interrupted(*_, **__):
     raise KeyboardInterrupt
-
-
-def test_a_student_with_low_rank_updates(files, teachers, tmp_path, capsys):
-    name, run = "classify", tmp_path / "run"
-    more = ("--teacher", teachers(name), "--lora", "2", "--learning-rate", "0.05")
-    assert tfnlp(*student(name, BERT, files, run, *more)) == 0
-    assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)

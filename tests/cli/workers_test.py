@@ -108,15 +108,3 @@ def test_a_worker_that_never_comes_is_named_and_nothing_is_written(text, tmp_pat
     assert said.strip().split("\n")[-1].startswith("tfnlp: error: ")
     assert f"worker 1 ({places[1]}) did not start within 2 seconds" in said
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.long
-def test_a_batch_that_does_not_divide_is_refused_by_both(text, tmp_path):
-    places = addresses(2)
-    more = ["--batch-size", "7"]
-    workers = [start(text, tmp_path / "run", places, i, *more) for i in range(2)]
-    for worker in workers:
-        _, said = worker.communicate(timeout=300)
-        assert worker.returncode == 1
-        assert "batch of 7 does not divide by 2 devices" in said
-    assert not (tmp_path / "run").exists()
