@@ -53,6 +53,5 @@ def test_what_the_user_hides_is_not_there(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert accelerators.accelerator() is None
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    assert accelerators.accelerator() == "gpu"
     monkeypatch.setenv("JAX_PLATFORMS", "cpu")
     assert accelerators.accelerator() is None

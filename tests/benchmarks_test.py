@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 import benchmarks
-from benchmarks import published_finetuning, turns
+from benchmarks import turns
 
 SCRIPTS = sorted(path.stem for path in pathlib.Path(benchmarks.__path__[0]).glob("[!_]*.py"))
 CHILD = """
@@ -53,23 +53,6 @@ def test_processes_take_turns(tmp_path):
     assert [turn["examples"] for turn in children[1].turns] == [20, 10, 0]
     with pytest.raises(OSError, match="log"):
         turns.alternate([turns.Child("nothing", {}, log)])
-
-
-def test_table_of_a_published_model():
-    def turn(rate):
-        return {"seconds": 1 / rate, "examples": 1}
-
-    runs = [
-        {
-            "size": "(2,000 x 3, 872)",
-            "scores": {"tfnlp": {"accuracy": ours}, "peer": {"accuracy": 0.8}},
-            "turns": {"tfnlp": [turn(rate)], "peer": [turn(20.0)]},
-        }
-        for ours, rate in ((0.80, 30.0), (0.82, 24.0))
-    ]
-    expected = "81.0 ± 1.4 | 80.0 ± 0.0 | 27.0 | 20.0 | 1.35 (1.20 to 1.50) |"
-    (line,) = published_finetuning.lines("sst2", runs)
-    assert line == f"| sst2, accuracy (2,000 x 3, 872) | {expected}"
 
 
 @pytest.mark.slow

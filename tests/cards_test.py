@@ -2,7 +2,7 @@
 
 import json
 
-from tfnlp.cards import Card, card_of_export, licence_of, name_of, read_card
+from tfnlp.cards import Card, card_of_export, licence_of, read_card
 from tfnlp.convert.folders import new_folder
 from tfnlp.hub.inspection.text_table import _card
 
@@ -32,8 +32,6 @@ def test_what_is_written_is_read(tmp_path):
         "data": CARD.data[0],
         "measures": "accuracy 0.7143, f1 1 (dev.tsv, 7 examples)",
     }
-    plain = Card("Weights.").text("it")
-    assert "- **licence:** not stated" in plain and "- **data:** not stated" in plain
 
 
 def test_hugging_face_reads_its_metadata(tmp_path):
@@ -74,10 +72,3 @@ def test_cards_and_licences_of_anybody(tmp_path):
     path.unlink()
     path.mkdir()
     assert read_card(tmp_path) == {}
-
-
-def test_names():
-    assert [name_of(x) for x in ("a/bert/encoder", "a/bert/3", "a/bert", "/3")] == [
-        *["bert"] * 3,
-        "3",
-    ]

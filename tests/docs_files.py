@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from tests.support import golden
 from tfnlp import books
+from tfnlp.text import SPECIAL_TOKENS
 
 # Words that the pages ask for: of word2vec's example, of ELMo's.
 _ASKED = ["saw", "the", "king", ",", "a", "man", "and", "a", "woman", "at", "the", "bank", "."]
@@ -86,15 +87,8 @@ FILES = {
     "questions-words.txt": lambda: ": family\nking man woman bank\nman king bank woman\n",
     "EN-*.txt": lambda: "king\tman\t7.5\nwoman\tman\t8\nbank\tking\t1\n",
     "vocab.txt": lambda: _lines(
-        [
-            "[PAD]",
-            "[UNK]",
-            "[CLS]",
-            "[SEP]",
-            "[MASK]",
-            *sorted({*" ".join(_sentences()).lower().split()}),
-        ]
-    ),  # fmt: skip
+        [*SPECIAL_TOKENS, *sorted({*" ".join(_sentences()).lower().split()})]
+    ),
     "*train.txt": lambda: _lines(_sentences()),
     "*dev.txt": lambda: _lines(_sentences()),
     "*texts.txt": lambda: _lines(_sentences()),

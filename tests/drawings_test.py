@@ -2,7 +2,6 @@
 
 import re
 
-import keras
 import pytest
 
 from tfnlp import models
@@ -39,15 +38,3 @@ def test_boxes_and_arrows_of_a_small_model():
     assert taken["pooler"] == taken["sequence_output"] == {(blocks, "")}
     assert named["encoder_outputs"].shapes == "3 x [B, T, 8]"
     assert sum(box.weights for box in boxes.values()) == model.count_params()
-
-
-def test_no_two_boxes_of_a_row_touch():
-    inputs = keras.Input((4,), name="a")
-    branches = {
-        f"out{i}": keras.layers.Dense(2, name=f"dense_{'abcde'[i]}")(inputs) for i in range(5)
-    }
-    rows = drawings.arrange(drawings.boxes_of(keras.Model(inputs, branches)))
-    assert [len(row) for row in rows] == [1, 5, 5]
-    for row in rows:
-        for left, right in zip(row, row[1:], strict=False):
-            assert left.x + left.width / 2 < right.x - right.width / 2

@@ -17,13 +17,6 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch):
     assert needed("json", "json", None, "nothing").loads("1") == 1
 
 
-def test_an_error_within_a_package_is_not_taken_for_a_missing_one(monkeypatch, tmp_path):
-    (tmp_path / "broken_package.py").write_text("import what_it_needs_itself")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="what_it_needs_itself"):
-        needed("broken_package", "broken-package", None, "nothing")
-
-
 def test_a_missing_package_is_said_before_the_work(monkeypatch, tmp_path):
     from tfnlp.data.corpus.tfds_source import open_tfds
     from tfnlp.families.translation_use import evaluate

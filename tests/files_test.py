@@ -3,7 +3,6 @@
 import os
 import pathlib
 import subprocess
-import sys
 
 import pytest
 import tensorflow as tf
@@ -72,13 +71,6 @@ def test_an_error_changes_nothing_and_leaves_nothing(folder, write):
             write(temporary, "old")
 
 
-def test_a_file_does_not_take_the_place_of_a_folder(tmp_path):
-    write_folder(tmp_path / "result", "old")
-    with pytest.raises(OSError), written_whole(tmp_path / "result") as temporary:
-        write_file(temporary, "new")
-    assert os.listdir(tmp_path) == ["result"] and "old.txt" in contents(str(tmp_path / "result"))
-
-
 # Writes a file or folder in part, says so, and waits.
 WRITER = """
 import os, sys
@@ -130,13 +122,3 @@ def test_local_paths_are_read_where_they_are(tmp_path):
     with pytest.raises(FileNotFoundError, match="ram://none does not exist"):
         with local_copy("ram://none"):
             pass
-
-
-def test_tensorflow_is_not_imported_for_local_paths(tmp_path):
-    program = (
-        "import sys; from tfnlp.files import written_whole\n"
-        "with written_whole(sys.argv[1]) as path: open(path, 'w').close()\n"
-        "assert 'tensorflow' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program, tmp_path / "file"], check=True)
-    assert os.listdir(tmp_path) == ["file"]

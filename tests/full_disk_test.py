@@ -17,9 +17,6 @@ from tfnlp import convert, hub, models, pictures
 from tfnlp.convert.word_vectors import WordVectors, write_word_vectors
 from tfnlp.data.shards.folder import Folder
 from tfnlp.files import WriteError, written_whole
-from tfnlp.hub.modules import frozen_features
-from tfnlp.runs.report.page import write_report
-from tfnlp.runs.task_folder import keep_backbone
 from tfnlp.text.lines import write_text
 from tfnlp.training import Checkpoints
 
@@ -39,27 +36,6 @@ def full():
 @pytest.fixture(scope="module")
 def bert():
     return models.bert(300, 1, 16, 2, 32, max_positions=8)
-
-
-class Features:
-    """Frozen features of three texts, as `feature_table` takes them."""
-
-    variables = ()
-    size = 512
-
-    def __init__(self, encoder):
-        self.encoder = encoder
-
-    def _layers(self):
-        return [0, 1]
-
-
-class Backbone:
-    saved = False
-
-    class family:
-        class fitting:
-            keep_vocabulary = None
 
 
 def text(path, _):
@@ -83,23 +59,6 @@ def examples(path, _):
     Folder(os.path.dirname(path)).write_records(os.path.basename(path), [bytes(3000)] * 3)
 
 
-def report(path, _):
-    row = {"text": ["a"], "label": "x", "predicted": "x", "probabilities": {"x": 1.0}}
-    write_report(
-        path, title="t", task="classify", summary={}, metrics={"accuracy": 1.0}, history=None,
-        examples=[row] * 2,
-    )  # fmt: skip
-
-
-def features(path, encoder):
-    parts = [np.ones([1, 2, 512], "f4")] * 3
-    frozen_features.feature_table(parts, 4, Features(encoder), 1, path)
-
-
-def frozen_weights(path, encoder):
-    keep_backbone(Backbone, os.path.dirname(path), Features(encoder))
-
-
 def huggingface(path, encoder):
     convert.save_huggingface(encoder, path)
 
@@ -119,8 +78,7 @@ def elmo(path, _):
 
 @pytest.mark.parametrize(
     "write",
-    [text, compressed, vectors, picture, report, examples, features, frozen_weights, huggingface,
-     saved_model, checkpoint, elmo],
+    [text, compressed, vectors, picture, examples, huggingface, saved_model, checkpoint, elmo],
     ids=lambda write: write.__name__,
 )  # fmt: skip
 def test_each_writer_names_the_file_and_leaves_nothing(tmp_path, bert, full, write):

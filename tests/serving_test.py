@@ -68,12 +68,9 @@ def test_rows_and_columns(rest):
         ([], 'either "instances" or "inputs"'),
         ({"instances": ["a"], "inputs": ["a"]}, 'either "instances" or "inputs"'),
         ({"instances": []}, "one row or more"),
-        ({"instances": [{"words": "a"}]}, "an object with text"),
         ({"instances": [["a"]]}, "text has the shape"),
-        ({"instances": [3]}, "text must be string"),
         ({"inputs": {"text": ["a"], "more": [1]}}, "takes text"),
         ({"signature_name": "no", "inputs": ["a"]}, "no signature 'no', but serving_default"),
-        ({"signature_name": "tokens", "instances": ["a"]}, "object with sequence_len, tokens"),
     ],
 )
 def test_requests_that_are_refused(rest, request_, said):

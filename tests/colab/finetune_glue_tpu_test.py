@@ -15,35 +15,31 @@ from tests.colab.notebooks import is_drawn, numbers, pictures, run_notebook, tex
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
-@pytest.mark.parametrize("glue, engine", [("sst2", "jax"), ("mrpc", "tensorflow")])
-def test_a_model_is_fine_tuned_reported_and_exported(glue, engine, tmp_path):
-    (sets.glue if glue == "sst2" else sets.glue_pairs)(str(tmp_path / "tfds"))
+def test_a_model_is_fine_tuned_reported_and_exported(tmp_path):
+    sets.glue(str(tmp_path / "tfds"))
     words = [*sets.GOOD, *sets.BAD, *sets.THINGS, *"a the is such in may he sold house".split()]
     model = toy_models.bert(tmp_path / "bert", words)
     notebook = run_notebook(
         "finetune_glue_tpu",
         tmp_path,
-        parameters=dict(model=model, glue=glue),
+        parameters=dict(model=model, glue="sst2"),
         TFDS_DATA_DIR=str(tmp_path / "tfds"),
-        KERAS_BACKEND=engine,
+        KERAS_BACKEND="jax",
     )
-    assert f"CPU, {engine}." in text(notebook, "devices")
+    assert "CPU, jax." in text(notebook, "devices")
     assert [is_drawn(picture) for picture in pictures(notebook, "curve")] == [True]
     page = (tmp_path / "glue/report/index.html").read_text(encoding="utf-8")
-    assert "equivalent" in page or "positive" in page
+    assert "positive" in page
 
     # The module, in plain TensorFlow, has the accuracy that was printed.
     import tensorflow_datasets as tfds
 
-    builder = tfds.builder(f"glue/{glue}", data_dir=str(tmp_path / "tfds"))
+    builder = tfds.builder("glue/sst2", data_dir=str(tmp_path / "tfds"))
     rows = list(tfds.as_numpy(builder.as_dataset("validation")))
     names = builder.info.features["label"].names
-    columns = ["sentence"] if glue == "sst2" else ["sentence1", "sentence2"]
-    inputs = dict(zip(["text"] if glue == "sst2" else ["text_a", "text_b"], columns, strict=True))
     module = tf.saved_model.load(str(tmp_path / "glue/module"))
-    found = module.signatures["serving_default"](
-        **{name: tf.constant([row[column] for row in rows]) for name, column in inputs.items()}
-    )
+    sentences = tf.constant([row["sentence"] for row in rows])
+    found = module.signatures["serving_default"](text=sentences)
     right = [
         names[row["label"]] == label.decode()
         for row, label in zip(rows, found["label"].numpy(), strict=True)

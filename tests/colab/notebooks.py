@@ -33,17 +33,10 @@ def run_notebook(name, tmp_path, timeout=1100, parameters=(), **environment):
         parameters: other values of its settings, by their names.
         environment: more variables of the kernel's environment.
 
-    Raises:
-        nbclient.exceptions.CellExecutionError: if a cell raises.
     """
     notebook = read(name)
     set_parameters(notebook, dict(parameters))
-    return run(notebook, tmp_path, timeout, **environment)
-
-
-def run(notebook, folder, timeout=1100, **environment):
-    """As `run_notebook`, of a notebook that was read already."""
-    return execute(notebook, folder, timeout, **{"TFNLP_TOY": "1", **environment})
+    return execute(notebook, tmp_path, timeout, **{"TFNLP_TOY": "1", **environment})
 
 
 def cell(notebook, tag):

@@ -99,26 +99,3 @@ def _parts(count, paragraphs):
     chapters = data.read_documents("book:the_secret_garden", paragraphs=True)
     flat = [" ".join(p.split()) for chapter in chapters for p in chapter]
     return ["\n\n".join(flat[i * paragraphs : (i + 1) * paragraphs]) for i in range(count)]
-
-
-def glue_pairs(folder):
-    """Write glue/mrpc: 400 pairs, which say the same where they have the same adjective."""
-    import tensorflow_datasets as tfds
-
-    features = {
-        "sentence1": tfds.features.Text(),
-        "sentence2": tfds.features.Text(),
-        "label": tfds.features.ClassLabel(names=["not_equivalent", "equivalent"]),
-        "idx": tfds.features.Scalar(np.int32),
-    }
-
-    def rows(count, seed):
-        random = np.random.default_rng(seed)
-        for number in range(count):
-            label, thing = number % 2, random.choice(THINGS)
-            first, other = random.choice(GOOD, 2, replace=False)
-            pair = f"a {first} {thing} .", f"the {thing} is {first if label else other} ."
-            yield dict(sentence1=pair[0], sentence2=pair[1], label=label, idx=number)
-
-    examples = {"train": list(rows(400, 0)), "validation": list(rows(40, 1))}
-    prepare(folder, "Glue", features, examples, "mrpc", "2.0.0")

