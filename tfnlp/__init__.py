@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_FRONT_DOOR = (
-    "embed", "export", "finetune", "inspect", "load", "pretrain", "settings", "use_engine",
-)  # fmt: skip
 _PACKAGES = ("convert", "data", "hub", "layers", "models", "tasks", "text", "training")
 
 __all__ = [
@@ -49,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FRONT_DOOR:
+    if name in __all__:
         return getattr(importlib.import_module("tfnlp.runs.front_door"), name)
     if name in _PACKAGES:
         return importlib.import_module(f"tfnlp.{name}")

@@ -114,9 +114,6 @@ def config_of(options: argparse.Namespace, **more: Any) -> Any:
     Args:
         options: With `config_class`, see `add_options`.
         more: Values that are not options.
-
-    Raises:
-        ValueError: see `Config.make`.
     """
     names = {field.name for field in dataclasses.fields(options.config_class)}
     given = {name: value for name, value in vars(options).items() if name in names}

@@ -35,11 +35,7 @@ class Adaptation:
         }
 
     def apply(self, encoder: keras.Model) -> None:
-        """Change an encoder in place.
-
-        Raises:
-            ValueError: for a model without the blocks or weights that are meant.
-        """
+        """Change an encoder in place."""
         from tfnlp import layers, models
 
         if self.low_rank is not None:
@@ -63,11 +59,7 @@ class Adaptation:
 
 
 def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
-    """Return what a run's `config.json` says.
-
-    Raises:
-        ValueError: for a section of another form.
-    """
+    """Return what a run's `config.json` says."""
     section = run.get(SECTION)
     if section is None:
         return Adaptation()
@@ -87,11 +79,7 @@ def adaptation_of(run: Mapping[str, Any]) -> Adaptation:
 
 
 def adaptation_asked(config: Any) -> Adaptation:
-    """Return what a `FinetuneConfig` asks for.
-
-    Raises:
-        ValueError: for an argument of `lora` without it.
-    """
+    """Return what a `FinetuneConfig` asks for."""
     if config.lora is None:
         for name in ("lora_matrices", "lora_alpha", "lora_dropout"):
             if name in config.given:
@@ -106,11 +94,7 @@ def adaptation_asked(config: Any) -> Adaptation:
 
 
 def check_adaptation(adaptation: Adaptation, loaded: Any, features: str | None) -> None:
-    """Check that a model can be trained in part.
-
-    Raises:
-        ValueError: if it can't; names the argument.
-    """
+    """Check that a model can be trained in part."""
     if not adaptation:
         return
     given = "train_weights" if adaptation.low_rank is None else "lora"

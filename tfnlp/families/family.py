@@ -324,9 +324,7 @@ class Measured:
     Attributes:
         results: Floats and counts by name.
         text: The same for people to read.
-        pictures: Files that were written, by name.
     """
 
     results: dict[str, Any]
     text: str
-    pictures: Mapping[str, str] = dataclasses.field(default_factory=dict)

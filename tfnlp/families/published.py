@@ -40,11 +40,6 @@ def opened(path: Any, choose: Callable[..., list[str]] | None = None) -> Iterato
         path: A path, also a remote one, which is copied and deleted at the end; or a name.
         choose: Function of (name, files, function that downloads one) to the files that are needed
             of a repository; None: those of a model that tfnlp reads.
-
-    Raises:
-        FileNotFoundError: if there is nothing of that name.
-        ValueError: for a repository that holds something else.
-        OSError: if it can't be downloaded or copied.
     """
     from tfnlp.convert.keras_hub.loading import PREFIX
 

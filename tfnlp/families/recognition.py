@@ -121,16 +121,13 @@ def _of_run(path: str, family: Family | None, dtype: str | None) -> tuple[Family
     check_size(path, check_arguments(path, run, found))
     loaded = found.restore(path, run, dtype)
     trained = loaded.pretrainer if loaded.pretrainer is not None else loaded.encoder
-    _, loaded.history = restore_weights(path, trained, average=_has_average(path))
+    names = os.listdir(os.path.join(path, "checkpoints"))
+    averaged = any(name.startswith("average-") for name in names)
+    _, loaded.history = restore_weights(path, trained, average=averaged)
     loaded.run = run
     if found.finish is not None:
         found.finish(loaded, path)
     return found, loaded
-
-
-def _has_average(path: str) -> bool:
-    names = os.listdir(os.path.join(path, "checkpoints"))
-    return any(name.startswith("average-") for name in names)
 
 
 def _recognised(path: str, families: dict[str, Family]) -> tuple[Family, Any]:
