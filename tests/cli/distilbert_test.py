@@ -35,7 +35,7 @@ def test_the_run_has_half_the_layers_and_the_teachers_vocabulary(made, teacher):
     assert (student / "vocab.txt").read_bytes() == (teacher / "vocab.txt").read_bytes()
 
 
-def test_it_starts_from_the_teachers_layers(distil, teacher, tmp_path, capsys):
+def test_it_starts_from_the_teachers_layers(distil, teacher, tmp_path):
     # An update of a size that changes nothing in float32.
     more = ["--teacher", teacher, "--steps", 1, "--learning-rate", "1e-30"]
     assert tfnlp(*distil(tmp_path / "run", *more)) == 0
@@ -46,9 +46,6 @@ def test_it_starts_from_the_teachers_layers(distil, teacher, tmp_path, capsys):
     assert tfnlp(*distil(tmp_path / "new", *more, "--new-weights")) == 0
     new = checkpoint(tmp_path / "new")[name.format(0)]
     assert np.abs(new - theirs[name.format(other)]).max() > 1e-3
-    capsys.readouterr()
-    assert tfnlp(*distil(tmp_path / "other", *more, "--num-heads", "4")) == 0
-    assert "does not start from its teacher's layers" in capsys.readouterr().err
 
 
 def test_going_on_without_and_with_the_teacher(distil, made, teacher, tmp_path):

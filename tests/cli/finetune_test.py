@@ -53,11 +53,6 @@ def test_six_choices_and_two_seeds_in_one_command(files, tmp_path, capsys):
     assert tfnlp("evaluate", "--model", run, "--input", dev, "--json") == 0
     assert json.loads(capsys.readouterr().out)["f1"] == pytest.approx(best[0], abs=1e-6)
 
-    # One run in that folder would not be the one that the folder stands for.
-    assert tfnlp("finetune", "tag", "--model", BERT, *files["tag"], "--output", run) == 1
-    assert "runs.json is of several runs" in error(capsys)
-    assert not (run / "config.json").exists()
-
 
 @pytest.mark.long
 def test_killed_run_ends_with_the_predictions_of_an_uninterrupted_one(files, tmp_path):

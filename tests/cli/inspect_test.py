@@ -19,17 +19,6 @@ def pair(tmp_path_factory):
     return folder
 
 
-def test_a_module_as_a_table(pair, capsys):
-    assert tfnlp("inspect", pair / "encoder") == 0
-    out = capsys.readouterr().out
-    assert out == f"{hub.inspect(pair / 'encoder')}\n"
-    assert "module(inputs, training=False | True)\n  inputs" in out
-    code = out.split("\nuse\n")[1]
-    space = {}
-    exec("\n".join(line[2:] for line in code.split("\n")), space)
-    assert space["outputs"][0].shape == (1, 3)
-
-
 def test_a_pair_and_versions(pair, tmp_path, capsys):
     assert tfnlp("inspect", pair) == 0
     modules = capsys.readouterr().out.split("\n\n")

@@ -55,13 +55,10 @@ def test_a_student(name, files, teachers, tmp_path, capsys):
     assert f"its teacher {teacher} has 0." in capsys.readouterr().out
     config = json.loads((run / "config.json").read_text())
     assert config["teacher"]["path"] == str(teacher)
-    wanted = {"distillation_weight": 0.5, "temperature": 2.0}
-    assert config["training"].items() >= wanted.items()
     assert not (run / "soft_targets.npz").exists()
     assert "distillation_loss" in load(run).history.train[0]
     if name == "answer":
         assert_evaluated_and_predicted(name, run, files, predictions(run), tmp_path, capsys)
-        assert f"{teacher}" in (tmp_path / "report" / "index.html").read_text()
 
 
 def test_teachers_of_other_families(files, teachers, tmp_path):
