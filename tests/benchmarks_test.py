@@ -53,23 +53,3 @@ def test_processes_take_turns(tmp_path):
     assert [turn["examples"] for turn in children[1].turns] == [20, 10, 0]
     with pytest.raises(OSError, match="log"):
         turns.alternate([turns.Child("nothing", {}, log)])
-
-
-@pytest.mark.slow
-def test_kills_compare_files_byte_for_byte(tmp_path):
-    from benchmarks import kills
-
-    for name in ("one", "other"):
-        (tmp_path / name / "run/logs").mkdir(parents=True)
-        (tmp_path / name / "run/vocab.txt").write_text("a\n")
-        (tmp_path / name / "run/logs" / name).write_text("each start has its own")
-    one, other = tmp_path / "one", tmp_path / "other"
-    assert kills.differences(one, other) == []
-    (one / "run/config.json").write_text("{}")
-    (other / "run/.partial-0123abcd-curve.png").write_bytes(b"")
-    (other / "run/vocab.txt").write_text("b\n")
-    assert kills.differences(one, other) == [
-        "run/config.json is missing",
-        "run/.partial-0123abcd-curve.png is left over",
-        "run/vocab.txt differs",
-    ]

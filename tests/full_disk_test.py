@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.cli.command import error, tfnlp
-from tests.support import golden, run_python
+from tests.support import run_python
 from tfnlp import convert, hub, models, pictures
 from tfnlp.convert.word_vectors import WordVectors, write_word_vectors
 from tfnlp.data.shards.folder import Folder
@@ -102,15 +101,6 @@ def test_other_errors_in_the_block_are_not_changed(tmp_path):
     inner = str(tmp_path / "inner")
     with pytest.raises(WriteError, match=rf"^{inner}/x can't"), written_whole(tmp_path / "file"):
         write_text(f"{inner}/x", "a")
-
-
-def test_layers_of_an_elmo(tmp_path, capsys, full):
-    (tmp_path / "text").write_text("The bank closed .\n" * 4)
-    out = tmp_path / "layers.hdf5"
-    arguments = ["--input", tmp_path / "text", "--hdf5", out]
-    assert tfnlp("predict", "elmo", "--model", golden("elmo_bilm_tf"), *arguments) == 1
-    assert error(capsys).startswith(f"tfnlp: error: {out} can't be written: File too large; free")
-    assert os.listdir(tmp_path) == ["text"]
 
 
 STANDARD_OUTPUT = """
