@@ -11,11 +11,10 @@ from tfnlp.families.preparation import (
     Documents,
     changed,
     documents,
-    learnt_once,
+    read_or_learnt,
     sentences,
     tokenized,
     tokenized_once,
-    vocabulary_tokens,
     write_lines,
 )
 
@@ -59,11 +58,8 @@ def _vocabulary(config: CountedTextConfig, documents: Documents) -> list[str]:
         print("counting words", file=sys.stderr)
         return frequent_words(sentences(documents), config.min_count, config.max_vocab)
 
-    def make() -> list[str]:
-        decides = ["frequent words", config.min_count, config.max_vocab]
-        return learnt_once(documents, decides, learn, read_words, write_lines)
-
-    return vocabulary_tokens(config, read_words, make)
+    decides = ["frequent words", config.min_count, config.max_vocab]
+    return read_or_learnt(config, documents, decides, learn, read_words, write_lines)
 
 
 def read_words(path: str) -> list[str]:

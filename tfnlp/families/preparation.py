@@ -153,19 +153,36 @@ def tokenized_once(
     return cached(digest(documents.key, *decides), build, read)
 
 
-def vocabulary_tokens(
+def read_or_learnt(
     config: Any,
+    documents: Documents,
+    decides: list[Any],
+    learn: Callable[[], Any],
     read: Callable[[str], Any],
-    make: Callable[[], Any],
+    write: Callable[[str, Any], None],
     name: str = VOCABULARY,
 ) -> Any:
-    """Return the tokens of `config.vocab`, of an earlier start of the run, or of `make()`.
+    """Return the tokens of `config.vocab`, of an earlier start of the run, or of `learn()`.
 
     Nothing is written to the run's folder, which is made when everything else has been checked.
+    What is learnt from stored documents is kept in the cache.
+
+    Args:
+        config: With `vocab`, `output` and `restart`.
+        documents: What `learn` reads.
+        decides: What decides the vocabulary beside the documents, as JSON.
+        learn: Function that makes the vocabulary.
+        read, write, name: See `Vocabulary`.
     """
     import tensorflow as tf
 
     from tfnlp.files import local_copy
+
+    def build(folder: str | None) -> Any:
+        tokens = learn()
+        if folder is not None:
+            write(os.path.join(folder, VOCABULARY), tokens)
+        return tokens
 
     kept = tf.io.gfile.join(config.output, name)
     if config.vocab:
@@ -173,31 +190,6 @@ def vocabulary_tokens(
     if tf.io.gfile.exists(kept) and not config.restart:
         with local_copy(kept) as path:
             return read(path)
-    return make()
-
-
-def learnt_once(
-    documents: Documents,
-    decides: list[Any],
-    make: Callable[[], Any],
-    read: Callable[[str], Any],
-    write: Callable[[str, Any], None],
-) -> Any:
-    """Return a vocabulary learnt from documents; one of stored documents is kept in the cache.
-
-    Args:
-        documents: What `make` reads.
-        decides: What decides the vocabulary beside the documents, as JSON.
-        make: Function that learns it.
-        read, write: Functions of a path, see `Vocabulary`.
-    """
-
-    def build(folder: str | None) -> Any:
-        tokens = make()
-        if folder is not None:
-            write(os.path.join(folder, VOCABULARY), tokens)
-        return tokens
-
     return tokenized_once(
         documents, decides, build, lambda folder: read(os.path.join(folder, VOCABULARY))
     )
@@ -211,11 +203,8 @@ def word_vocabulary(config: Any, documents: Documents) -> list[str]:
         print("counting words", file=sys.stderr)
         return train_words(sentences(documents), config.max_vocab, config.min_count)
 
-    def make() -> list[str]:
-        decides = ["words", config.max_vocab, config.min_count]
-        return learnt_once(documents, decides, learn, read_words, write_words)
-
-    return vocabulary_tokens(config, read_words, make)
+    decides = ["words", config.max_vocab, config.min_count]
+    return read_or_learnt(config, documents, decides, learn, read_words, write_words)
 
 
 def bpe_vocabulary(
@@ -231,11 +220,10 @@ def bpe_vocabulary(
         print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
         return train_bpe(texts(), config.vocab_size, kind)
 
-    def make() -> Any:
-        decides = ["bpe", config.vocab_size, kind]
-        return learnt_once(documents, decides, learn, read_bpe, write_bpe_folder)
-
-    return vocabulary_tokens(config, read_bpe, make, BPE_VOCABULARY)
+    decides = ["bpe", config.vocab_size, kind]
+    return read_or_learnt(
+        config, documents, decides, learn, read_bpe, write_bpe_folder, BPE_VOCABULARY
+    )
 
 
 def write_bpe_folder(path: str, pair: Any) -> None:

@@ -11,9 +11,8 @@ from tfnlp.families.preparation import (
     VOCABULARY,
     Documents,
     Vocabulary,
-    learnt_once,
+    read_or_learnt,
     sentences,
-    vocabulary_tokens,
 )
 
 
@@ -101,11 +100,8 @@ class Subwords:
             print(f"building a vocabulary of {config.vocab_size} tokens", file=sys.stderr)
             return _of_text(self.train)(texts(), config.vocab_size, **settings)
 
-        def make() -> Any:
-            decides = [self.kind, config.vocab_size, *settings.values()]
-            return learnt_once(documents, decides, learn, self.read, self.write)
-
-        return vocabulary_tokens(config, self.read, make, self.name)
+        decides = [self.kind, config.vocab_size, *settings.values()]
+        return read_or_learnt(config, documents, decides, learn, self.read, self.write, self.name)
 
     def of_documents(self, config: Any, documents: Documents) -> Any:
         """Return the tokens given by the config, or learnt from documents."""
