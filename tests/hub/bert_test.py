@@ -94,23 +94,21 @@ def test_encoder_equals_the_keras_model(exported):
     }  # fmt: skip
     for name in ("pooled_output", "sequence_output", "default"):
         np.testing.assert_allclose(seen[f"served/{name}"], seen[f"outputs/{name}"], atol=1e-5)
-    assert seen["static"].tolist() == seen["keras/static"].tolist() == [16, 16]
+    assert seen["static"].tolist() == [16, 16]
     assert seen["repeat"] == 0 and seen["dropout"] > 1e-3
 
 
 def test_it_trains_without_tfnlp(exported):
-    """Gradients, the penalty, another save, and `hub.KerasLayer`."""
+    """Gradients, the penalty, and another save."""
     folder, encoder, _, seen = exported
     count = len(encoder.trainable_variables)
     assert seen["variables"].tolist() == [count, count]
     assert seen["gradients/True"].all() and seen["gradients/False"].all()
-    assert len(seen["gradients/True"]) == len(seen["keras/moved"]) == count
+    assert len(seen["gradients/True"]) == count
     kernel = encoder.get_layer("pooler").dense.kernel.numpy()
     np.testing.assert_allclose(seen["regularization"], [0.1 * (kernel**2).sum()], rtol=1e-5)
     np.testing.assert_allclose(seen["again"], seen["outputs/default"], atol=1e-6)
     assert (folder / "again/preprocessor/assets/vocab.txt").exists()
-    assert seen["keras/moved"].all()
-    assert seen["keras/losses"][-1] < seen["keras/losses"][0] - 0.5
 
 
 def test_encoder_without_pooler_or_heads(tmp_path):
@@ -121,16 +119,6 @@ def test_encoder_without_pooler_or_heads(tmp_path):
     outputs = loaded(inputs)
     assert "pooled_output" not in outputs and not hasattr(loaded, "mlm")
     np.testing.assert_array_equal(outputs["default"], outputs["sequence_output"])
-
-
-def test_existing_folder_is_not_overwritten_unless_asked(tmp_path):
-    encoder, pretrainer = tiny_bert()
-    (tmp_path / "encoder").mkdir()
-    (tmp_path / "encoder" / "thesis.txt").write_text("do not delete")
-    for overwrite in (False, True):  # what is there is no SavedModel
-        with pytest.raises(FileExistsError, match="encoder exists"):
-            hub.export_bert(tmp_path, encoder, tokenizer(), pretrainer, 8, overwrite)
-    assert (tmp_path / "encoder" / "thesis.txt").read_text() == "do not delete"
 
 
 def test_failed_write_leaves_nothing(tmp_path, monkeypatch):

@@ -42,7 +42,7 @@ def test_running_layers_are_what_bilm_tf_recorded(encoder):
                 np.testing.assert_allclose(layers[2], both, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("tokens", [1, 100, 4096])
+@pytest.mark.parametrize("tokens", [1, 100])
 def test_sentences_in_batches_equal_each_alone(module, one, tokens):
     sentences = [*texts()[0], [], ["a"], *texts()[1]]
     together = list(sentence_layers(module, sentences, tokens))

@@ -1,8 +1,7 @@
 """Uses exported ELMo modules in a process that has TensorFlow and nothing else.
 
 `python elmo_reader.py FOLDER` loads FOLDER/cache (the mix is trained), FOLDER/all and FOLDER/still
-(all weights, no dropout) in the ways people do, and writes what it saw to FOLDER/seen.npz. At the
-end it lets tensorflow_hub and tf_keras in.
+(all weights, no dropout) in the ways people do, and writes what it saw to FOLDER/seen.npz.
 """
 
 import logging
@@ -10,7 +9,6 @@ import os
 import sys
 import warnings
 
-os.environ["TF_USE_LEGACY_KERAS"] = "1"
 BLOCKED = ("tfnlp", "keras", "tensorflow_text", "tensorflow_hub", "tf_keras")
 sys.modules.update(dict.fromkeys(BLOCKED))  # importing one, or anything in it, now fails
 
@@ -82,36 +80,4 @@ again = tf.saved_model.load(f"{folder}/again")
 listed("again", again(texts))
 listed("again/signature", again.signatures["default"](text=texts))
 os.rename(f"{folder}/moved", f"{folder}/cache")
-
-# hub.KerasLayer in a tf_keras model, fine-tuned on strings.
-for name in BLOCKED[1:]:
-    del sys.modules[name]
-import tensorflow_hub as hub  # noqa: E402
-import tf_keras  # noqa: E402
-
-for name in ("cache", "all"):
-    text = tf_keras.Input((), dtype=tf.string)
-    layer = hub.KerasLayer(f"{folder}/{name}", trainable=True)
-    outputs = layer(text)
-    seen[f"keras/{name}/static"] = np.array(
-        [outputs[x].shape[-1] for x in ("elmo", "default", "word_emb")]
-    )
-    pooled = tf_keras.layers.GlobalAveragePooling1D()(outputs["elmo"])
-    features = tf_keras.layers.Concatenate()([pooled, outputs["default"]])
-    model = tf_keras.Model(text, tf_keras.layers.Dense(2)(features))
-    model.compile(
-        tf_keras.optimizers.Adam(1e-2),
-        tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
-    before = [w.numpy() for w in layer.trainable_weights]
-    fixed = [w.numpy() for w in layer.non_trainable_weights]
-    strings, labels = tf.constant(["the cat sat", "a dog ran"] * 4), tf.constant([0, 1] * 4)
-    losses = model.fit(strings, labels, batch_size=8, epochs=8, verbose=0).history["loss"]
-    seen[f"keras/{name}/losses"] = np.array(losses)
-    seen[f"keras/{name}/moved"] = np.array(
-        [np.abs(w - b).max() for w, b in zip(layer.trainable_weights, before, strict=True)]
-    )
-    seen[f"keras/{name}/fixed"] = np.array(
-        [np.abs(w - b).max() for w, b in zip(layer.non_trainable_weights, fixed, strict=True)]
-    )
 np.savez(f"{folder}/seen.npz", **seen)

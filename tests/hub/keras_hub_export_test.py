@@ -2,14 +2,12 @@
 
 import io
 import pathlib
-import zipfile
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.cli.command import tfnlp as command
-from tests.support import golden, run_python
+from tests.support import run_python
 from tests.text.bpe_reference import byte_names
 from tfnlp import hub
 
@@ -47,7 +45,6 @@ def made(models, name):
     ids = {token: i for i, token in enumerate(BYTES)}
     tokenizer = {
         "Bert": lambda: models.BertTokenizer(PIECES, lowercase=True),
-        "DistilBert": lambda: models.DistilBertTokenizer(PIECES, lowercase=True),
         "Roberta": lambda: models.RobertaTokenizer(ids, MERGES),
         "GPT2": lambda: models.GPT2Tokenizer(ids, MERGES),
         "Albert": lambda: models.AlbertTokenizer(sentence_pieces()),
@@ -103,7 +100,7 @@ def test_tasks_without_keras_hub(exported, name):
     assert not [x for x in seen[f"{name}_operations"] if "Mutable" in x or "TableInsert" in x]
 
 
-@pytest.mark.parametrize("name", ["DistilBert", "Albert", "GPT2"])
+@pytest.mark.parametrize("name", ["Albert", "GPT2"])
 def test_backbones(models, name, tmp_path):
     backbone, preprocessor = made(models, name)
     module = tf.saved_model.load(
@@ -140,25 +137,3 @@ def test_masked_lm_in_two_modules(models, tmp_path):
     plain = {name: features[name] for name in backbone.input}
     found = encoder.plain(plain)["pooled_output"]
     np.testing.assert_allclose(found, backbone(plain)["pooled_output"], **CLOSE)
-
-
-def test_a_published_preset_becomes_a_served_module(models, tmp_path):
-    """One command, and a process with TensorFlow alone."""
-    with zipfile.ZipFile(golden("keras_hub/bert.zip")) as archive:
-        archive.extractall(tmp_path / "preset")
-    preset = f"keras_hub:{tmp_path / 'preset'}"
-    assert command("export", "--model", preset, "--output", tmp_path / "module") == 0
-    script = """
-import sys
-sys.modules["keras"] = sys.modules["keras_hub"] = None
-import numpy as np
-import tensorflow as tf
-import tensorflow_text
-encoder, front = (tf.saved_model.load(f"module/{x}") for x in ("encoder", "preprocessor"))
-np.save("seen.npy", encoder(front(tf.constant(["The cat sat!"])))["pooled_output"])
-"""
-    run_python(script, folder=tmp_path, without_tfnlp=True)
-    task = models.BertMaskedLM.from_preset(str(tmp_path / "preset"))
-    packer = models.BertTextClassifierPreprocessor(task.preprocessor.tokenizer, sequence_length=16)
-    want = task.backbone(packer(["The cat sat!"]))["pooled_output"]
-    np.testing.assert_allclose(np.load(tmp_path / "seen.npy"), want, **CLOSE)

