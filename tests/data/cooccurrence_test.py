@@ -116,12 +116,6 @@ def test_epochs_have_all_cells_once_in_other_orders(monkeypatch):
     assert (epochs[0] != epochs[1]).any() and (epochs[1] != epochs[2]).any()
     stored = np.stack([cells.rows, cells.columns], 1)
     assert (epochs[0][:, :2] == stored).all(1).mean() < 0.2
-    (across,) = data.dataset(size // 7).take(1)  # a chunk of several batches, and two epochs
-    for name, value in data.batch(size // 7).items():
-        np.testing.assert_array_equal(across[name], value)
-    assert (
-        CooccurrenceBatches(cells, batch_size=7).batch(0)["counts"] != batches[0]["counts"]
-    ).any()
 
 
 def test_evaluation_has_all_cells_and_padding():
@@ -132,4 +126,3 @@ def test_evaluation_has_all_cells_and_padding():
     size = len(cells.values)
     np.testing.assert_array_equal(counts[:size], cells.values)
     assert len(counts) == 64 * len(batches) > size and not counts[size:].any()
-    assert len(list(data.evaluation_batches(2))) == 2

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.text.characters_test import reference
-from tfnlp.data import LanguageModelCorpus, read_documents
+from tfnlp.data import LanguageModelCorpus
 from tfnlp.text import train_words
 
 VOCABULARY = ["<S>", "</S>", "<UNK>", "the", "cat", "."]
@@ -83,34 +83,14 @@ def test_held_out_text_shares_the_lexicon():
     np.testing.assert_array_equal(table[: len(before)], train.characters())
 
 
-def test_characters():
-    documents = [["naïve " + "x" * 60, "<S> </S> 🙂"]]
-    corpus = build(documents)
-    table = corpus.characters()
-    assert table.dtype == np.int16 and table.shape == (len(corpus.lexicon), 50)
-    assert table.tolist() == [reference(word) for word in corpus.lexicon]
-
-
 def test_characters_of_a_lexicon_of_several_chunks():
     words = [str(i) for i in range(140_000)]
-    corpus = build([[" ".join(words)]])
+    corpus = build([[" ".join(words), "naïve " + "x" * 60]])
     table = corpus.characters()
+    assert table.dtype == np.int16 and table.shape == (len(corpus.lexicon), 50)
     for i in [0, 5, 65_535, 65_536, 65_537, 131_071, 131_072, len(table) - 1]:
         assert table[i].tolist() == reference(corpus.lexicon[i])
-    assert (table[:, 0] == 259).all() and len(table) == 140_006
-
-
-def test_files_of_both_layouts_give_the_same_corpus(tmp_path):
-    documents = [["The cat sat .", "It purred loudly ."], ["Night fell .", "It slept ."]]
-    text = {
-        "words": "\n\n\n".join("\n\n".join(s.replace(" ", "\n") for s in d) for d in documents),
-        "lines": "\n\n".join("\n".join(d) for d in documents),
-    }
-    for layout, content in text.items():
-        path = tmp_path / layout
-        path.write_text(content)
-        for asked in (layout, "auto"):
-            check(build(read_documents(path, asked)), documents)
+    assert (table[:, 0] == 259).all() and len(table) == 140_008
 
 
 @pytest.mark.parametrize(

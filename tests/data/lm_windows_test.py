@@ -1,5 +1,3 @@
-import hypothesis
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 
@@ -45,13 +43,6 @@ def joined(batches, name):
     return np.concatenate([np.asarray(batch[name]) for batch in batches], axis=1)
 
 
-def equal(one, other):
-    assert set(one) == set(other)
-    for name in one:
-        assert np.asarray(one[name]).dtype == np.asarray(other[name]).dtype
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
-
-
 def offset_of(rows, stream, names):
     """Where the first row begins in the ring; it must be one place alone."""
     count = len(stream[names[0]])
@@ -63,24 +54,6 @@ def offset_of(rows, stream, names):
     ]
     assert len(found) == 1
     return found[0]
-
-
-def test_a_sentence_by_hand():
-    corpus = LanguageModelCorpus.build(
-        [["a b x", "c"], ["x a"]], ["<S>", "</S>", "<UNK>", "a", "b", "c"], progress=False
-    )  # x is word 6, behind the vocabulary
-    windows = LanguageModelWindows(corpus, batch_size=1, window=9, reset="document")
-    assert windows.steps_per_epoch == 1
-    (batch,) = windows.evaluation_batches()
-    expected = {
-        "forward_ids": [0, 3, 4, 6, 0, 5, 0, 6, 3],
-        "forward_targets": [3, 4, 2, 1, 5, 1, 2, 3, 1],
-        "backward_ids": [1, 6, 4, 3, 1, 5, 1, 3, 6],
-        "backward_targets": [2, 4, 3, 0, 5, 0, 3, 2, 0],
-        "resets": [1, 0, 0, 0, 0, 0, 1, 0, 0],
-        "weights": [1] * 9,
-    }
-    assert {name: value.numpy()[0].tolist() for name, value in batch.items()} == expected
 
 
 @pytest.mark.parametrize("reset", ["never", "document", "sentence"])
@@ -154,39 +127,6 @@ def test_evaluation_has_every_target_once(batch_size, window, reset):
         starts = np.zeros(weights.shape, bool)
         starts[:, 0] = True
         np.testing.assert_array_equal(resets[weights], stream[reset] | starts[weights])
-
-
-def test_the_first_evaluation_batches():
-    corpus = make_corpus(make_documents())
-    windows = LanguageModelWindows(corpus, batch_size=4, window=5, reset="sentence")
-    whole = list(windows.evaluation_batches())
-    for count in (1, 3, len(whole), len(whole) + 10):
-        batches = windows.evaluation_batches(count)
-        assert len(batches) == min(count, len(whole))
-        for one, other in zip(whole, batches, strict=False):
-            equal(one, other)
-    assert LanguageModelWindows(corpus, batch_size=1, window=corpus.num_tokens).steps_per_epoch == 1
-
-
-@hypothesis.settings(deadline=None, max_examples=15)
-@hypothesis.given(
-    st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), min_size=1, max_size=4),
-    st.integers(1, 4),
-    st.integers(1, 4),
-)
-def test_any_lengths(lengths, batch_size, window):
-    numbers = iter(range(1000))
-    documents = [[" ".join(f"w{next(numbers)}" for _ in range(n)) for n in d] for d in lengths]
-    corpus = make_corpus(documents, vocab_size=6)
-    total = corpus.num_tokens
-    hypothesis.assume(total >= batch_size * window)
-    stream = streams(documents, corpus.lexicon[: corpus.vocab_size])
-    windows = LanguageModelWindows(corpus, batch_size=batch_size, window=window)
-    batches = [windows._evaluation_batch(n) for n in range(len(windows.evaluation_batches()))]
-    weights = joined(batches, "weights").astype(bool)
-    for name in NAMES - {"weights"}:
-        ids = joined(batches, name)[weights]
-        np.testing.assert_array_equal(np.array(corpus.lexicon)[ids], stream[name])
 
 
 @pytest.mark.parametrize(

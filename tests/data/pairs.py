@@ -15,12 +15,6 @@ def as_numpy(batch):
     return {key: value.numpy() for key, value in batch.items()}
 
 
-def assert_equal(left, right):
-    assert left.keys() == right.keys()
-    for key, value in left.items():
-        np.testing.assert_array_equal(value, right[key], err_msg=key)
-
-
 def unmasked(batch):
     """Token ids of a batch with the answers filled in where they were masked."""
     ids = batch["input_word_ids"].copy()
@@ -39,6 +33,3 @@ def places(corpus, token):
     """(document, sentence) of a position in the corpus."""
     sentence = np.searchsorted(corpus.sentence_starts, token, "right") - 1
     return np.searchsorted(corpus.document_starts, sentence, "right") - 1, sentence
-
-
-# ---- batches

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from tests.support import shared_data
-from tfnlp.data import examples_of, read_task
+from tfnlp.data import read_task
 
 
 def lines(name):
@@ -29,17 +29,6 @@ def test_published_tables():
 @pytest.mark.parametrize("name", ["wnut17train.conll", "emerging.dev.conll"])
 def test_published_entities(name):
     found = read_task("tag", shared_data(f"tag/wnut17/{name}")).examples
-    # The same file in IOB1: "B-" only between touching entities of one type.
-    ends = [("O", *s.tags) for s in found]
-    iob1 = [
-        [
-            t if before[2:] == t[2:] else t.replace("B-", "I-")
-            for before, t in zip(s, s[1:], strict=False)
-        ]
-        for s in ends
-    ]
-    again = examples_of([(s.words, tags) for s, tags in zip(found, iob1, strict=True)], "tag")
-    assert again.examples == found and again.scheme.startswith("IOB1 tags")
     rows = lines(f"tag/wnut17/{name}")
     assert [w for s in found for w in s.words] == [r.split("\t")[0] for r in rows if r.strip()]
     assert Counter(t for s in found for t in s.tags) == Counter(

@@ -26,10 +26,10 @@ TEXTS = ["Rain fell. It was cold.", "Snow fell."]
 DOCUMENTS = [["Rain fell.", "It was cold."], ["Snow fell."]]
 
 
-class Frame:
-    """Has what is used of a `pandas.DataFrame`, where pandas is not installed."""
+class DataFrame:
+    """Has what is used of a `pandas.DataFrame`, which is not installed."""
 
-    __module__, __qualname__ = "pandas.core.frame", "DataFrame"
+    __module__ = "pandas.core.frame"
 
     def __init__(self, columns):
         self.columns, self._rows = list(columns), list(zip(*columns.values(), strict=True))
@@ -37,17 +37,6 @@ class Frame:
     def itertuples(self, index, name):
         assert not index and name is None
         return iter(self._rows)
-
-
-Frame.__name__ = "DataFrame"
-
-
-def frame(columns):
-    try:
-        import pandas
-    except ImportError:
-        return Frame(columns)
-    return pandas.DataFrame(columns)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +50,7 @@ def frame(columns):
         {"text": np.array(TEXTS)},
         [{"text": text, "label": 1} for text in TEXTS],
         (text for text in TEXTS),
-        frame({"label": [0, 1], "text": TEXTS}),
+        DataFrame({"label": [0, 1], "text": TEXTS}),
         tf.data.Dataset.from_tensor_slices(TEXTS),
         tf.data.Dataset.from_tensor_slices({"text": TEXTS, "label": [0, 1]}),
         tf.data.Dataset.from_tensor_slices({"text": tf.ragged.constant(DOCUMENTS)}),
@@ -162,7 +151,7 @@ SQUAD = {
         [{"text": "so good", "label": "yes"}, {"label": "no", "text": "bad"}],
         COLUMNS,
         {name: np.array(column) for name, column in COLUMNS.items()},
-        frame(COLUMNS),
+        DataFrame(COLUMNS),
         tf.data.Dataset.from_tensor_slices(COLUMNS),
         tf.data.Dataset.from_tensor_slices((COLUMNS["text"], COLUMNS["label"])),
         tf.data.Dataset.from_tensor_slices(({"text": COLUMNS["text"]}, COLUMNS["label"])),
@@ -227,7 +216,7 @@ def test_rows_to_predict_need_no_label(task, data, expected):
 def test_columns_of_rows():
     row = {"a": "so good", "b": "x", "c": "yes"}
     want = classes(("so good", "yes"))
-    for data in ([row], frame({key: [value] for key, value in row.items()})):
+    for data in ([row], DataFrame({key: [value] for key, value in row.items()})):
         assert examples_of(data, "classify", text="a", label="c").examples == want
     assert examples_of([tuple(row.values())], "classify", text=0, label=2).examples == want
     dropped = examples_of([*zip(*COLUMNS.values(), strict=True), ("b", "-")], "classify")

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from tests.data.task_files import CONLLU, CONTEXT, COPA, ask, squad, write
@@ -102,13 +100,6 @@ def test_copa(tmp_path):
             TaskExample(("The runner wore shorts because",), 0, shorts),
             TaskExample(("It rained so",), 1, ("It was dry.", "It was wet.")),
         ]
-
-
-def test_choices_with_a_passage_and_a_question(tmp_path):
-    row = {"context": "He ran. ", "question": "Who?", "choices": ["he", "she"], "label": 0}
-    path = write(tmp_path, json.dumps(row), "a.jsonl")
-    want = TaskExample(("He ran. Who?",), 0, ("he", "she"))
-    assert read_task("choose", path).examples == [want]
 
 
 CONLL = "-DOCSTART- -X- O\n\n# NN B\n10\u00a0000 CD  I \n\t\nEU NNP O"

@@ -58,18 +58,24 @@ def real_examples(batches, choices=False, lengths=LENGTHS, training=False):
     return found
 
 
+def epochs(batches, choices):
+    """The batches of each of three epochs, and the numbers of their examples: each once."""
+    orders, count = [], batches.steps_per_epoch
+    for first in range(0, 3 * count, count):
+        taken = [batches.batch(step) for step in range(first, first + count)]
+        orders.append(real_examples(taken, choices, training=True))
+        assert sorted(orders[-1]) == list(range(len(SIZES)))
+        yield taken, orders[-1]
+    assert orders[0] != orders[1] != orders[2]
+
+
 @pytest.mark.parametrize("choices", [False, True])
 def test_every_epoch_has_every_example_once(choices):
     batches = make(choices)
     assert batches.steps_per_epoch == 4  # of 4, 5 and 2 examples: 1 + 2 + 1 batches
-    orders = []
-    for epoch in range(3):
-        taken = [batches.batch(step) for step in range(epoch * 4, epoch * 4 + 4)]
+    for taken, _ in epochs(batches, choices):
         assert sorted(batch["ids"].shape[-1] for batch in taken) == [2, 5, 5, 10]
         assert sorted(int(batch["weights"].sum()) for batch in taken) == [2, 3, 3, 3]
-        orders.append(real_examples(taken, choices, training=True))
-        assert sorted(orders[-1]) == list(range(len(SIZES)))
-    assert orders[0] != orders[1] != orders[2]
     held_out = real_examples(numpy_batches(batches.evaluation_batches()), choices)
     assert sorted(held_out) == list(range(len(SIZES)))
 
@@ -212,17 +218,12 @@ def test_wrong_arguments(tokens, arguments, message):
 def test_mixed_batches_have_all_lengths_the_longest_first(choices):
     batches = make(choices, mixed=True)
     assert batches.steps_per_epoch == 4
-    orders = []
-    for epoch in range(3):
-        taken = [batches.batch(step) for step in range(epoch * 4, epoch * 4 + 4)]
+    for taken, order in epochs(batches, choices):
         assert [int(batch["weights"].sum()) for batch in taken] == [3, 3, 3, 2]
-        orders.append(real_examples(taken, choices, training=True))
-        assert sorted(orders[-1]) == list(range(len(SIZES)))
         for batch, first in zip(taken, range(0, 11, 3), strict=True):
-            sizes = [SIZES[n] for n in orders[-1][first : first + 3]]
+            sizes = [SIZES[n] for n in order[first : first + 3]]
             assert sizes == sorted(sizes, reverse=True)
             assert batch["ids"].shape[-1] == min(n for n in LENGTHS if n >= sizes[0])
-    assert orders[0] != orders[1] != orders[2]
     held_out = numpy_batches(batches.evaluation_batches())
     for one, other in zip(held_out, make(choices).evaluation_batches(), strict=True):
         np.testing.assert_array_equal(one["ids"], other["ids"])
@@ -232,17 +233,11 @@ def test_mixed_batches_have_all_lengths_the_longest_first(choices):
 def test_batches_by_tokens_have_more_examples_where_they_are_short(choices):
     tokens, fixed = columns(choices)
     batches = TaskBatches(tokens, fixed, batch_size=1, lengths=LENGTHS, batch_tokens=12)
-    orders = []
-    for epoch in range(3):
-        steps = range(epoch * batches.steps_per_epoch, (epoch + 1) * batches.steps_per_epoch)
-        taken = [batches.batch(step) for step in steps]
+    for taken, _ in epochs(batches, choices):
         # 12 // T rows; 4 of the examples, left over from T = 2, go on to T = 5.
         shapes = sorted((b["ids"].shape[0], b["ids"].shape[-1]) for b in taken)
         assert {rows * length <= 12 for rows, length in shapes} == {True}
         assert {rows == 12 // length for rows, length in shapes} == {True}
-        orders.append(real_examples(taken, choices, training=True))
-        assert sorted(orders[-1]) == list(range(len(SIZES)))
-    assert orders[0] != orders[1]
     even = TaskBatches(tokens, fixed, batch_size=2, lengths=LENGTHS, batch_tokens=12)
     rows = {len(even.batch(step)["ids"]) for step in range(even.steps_per_epoch)}
     assert rows <= {6, 2}  # two for T = 5, and where one row has 10 tokens
