@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.text import bpe_reference as reference
-from tfnlp.text import GPT2Tokenizer, GPTTokenizer, train_bpe
+from tfnlp.text import GPT2Tokenizer, GPTTokenizer, train_bpe, train_wordpiece
 
 TEXTS = ["the cat's cats sat, the hats sat", "that rat sat at the mat; the rats'", "é Ünï 12 1212"]
 
@@ -73,14 +73,18 @@ def test_limits():
 
 COMMAND = """
 import json, sys
-from tfnlp.text import train_bpe
-print(json.dumps([train_bpe(json.loads(sys.argv[1]), 400, kind) for kind in ("gpt", "gpt2")]))
+from tfnlp.text import train_bpe, train_wordpiece
+texts = json.loads(sys.argv[1])
+found = [train_bpe(texts, 400, kind) for kind in ("gpt", "gpt2")]
+found.append(train_wordpiece(texts, 300, min_frequency=1, limit_alphabet=12))
+print(json.dumps(found))
 """
 
 
 @pytest.mark.slow
 def test_same_texts_same_vocabulary():
-    """Also in another process with another seed of hashes; the order of ties is fixed."""
+    """Also in another process with another seed of hashes and one thread; the order of ties is
+    fixed."""
     texts = [
         chr(97 + i % 26) * 2 + " " + chr(97 + i * 7 % 26) + chr(97 + i % 25) for i in range(99)
     ]
@@ -88,8 +92,9 @@ def test_same_texts_same_vocabulary():
     for kind in ("gpt", "gpt2"):
         expected.append(train_bpe(iter(texts), 400, kind))
         assert train_bpe(texts, 400, kind) == expected[-1]
+    expected.append(train_wordpiece(iter(texts), 300, min_frequency=1, limit_alphabet=12))
     command = [sys.executable, "-c", COMMAND, json.dumps(texts)]
-    environment = dict(os.environ, PYTHONHASHSEED="1")
+    environment = dict(os.environ, PYTHONHASHSEED="1", RAYON_NUM_THREADS="1")
     output = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     assert json.loads(output.stdout.splitlines()[-1]) == json.loads(json.dumps(expected))
 

@@ -96,20 +96,6 @@ def test_static_shape():
     np.testing.assert_array_equal(any_rank(tf.constant([["ab"]])), [[reference("ab", 5)]])
 
 
-@pytest.mark.parametrize("trim", [None, 7])
-def test_export(tmp_path, trim):
-    module = tf.Module()
-    module.ids = tf.function(
-        lambda words: character_ids(words, trim=trim),
-        input_signature=[tf.TensorSpec([None, None], tf.string)],
-    )
-    tf.saved_model.save(module, str(tmp_path / "module"))
-    loaded = tf.saved_model.load(str(tmp_path / "module"))
-    for words in ([EDGES, EDGES[::-1]], [["a", "<S>"]], [[]]):
-        words = tf.constant(words, tf.string)
-        np.testing.assert_array_equal(loaded.ids(words), character_ids(words, trim=trim))
-
-
 def test_python_strings_and_arrays():
     expected = [reference("ab"), reference("<S>")]
     for words in (["ab", "<S>"], np.array(["ab", "<S>"]), np.array([b"ab", b"<S>"], object)):

@@ -234,23 +234,3 @@ def test_characters():
 
 def test_what_is_not_utf8_is_dropped():
     assert gpt_words(tf.constant([b"caf\xff\xe9 a"])).to_list() == [[b"caf", b"a"]]
-
-
-def test_graph_dataset_and_saved_model(tmp_path):
-    texts = ["It's ``fine''.", "", "a\nb", "’Tis 5km", "..."]
-    expected = gpt_words(tf.constant(texts)).to_list()
-    assert expected[0] == [b"it", b"'s", b"`", b"`", b"fine", b"''", b"."]
-    data = tf.data.Dataset.from_tensor_slices(texts).batch(2).map(gpt_words)
-    assert [row for batch in data for row in batch.to_list()] == expected
-
-    class Module(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-        def __call__(self, strings):
-            return gpt_words(strings)
-
-    tf.saved_model.save(Module(), str(tmp_path / "module"))
-    loaded = tf.saved_model.load(str(tmp_path / "module"))
-    assert loaded(tf.constant(texts)).to_list() == expected
-    assert loaded(tf.constant([], tf.string)).to_list() == []
-    for text, words in zip(texts, expected, strict=True):  # alone as in a batch
-        assert loaded(tf.constant([text])).to_list() == [words]

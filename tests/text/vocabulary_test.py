@@ -1,7 +1,5 @@
 import collections
 import os
-import subprocess
-import sys
 
 import pytest
 
@@ -66,25 +64,6 @@ def test_longest_tokens():
 def test_casing():
     assert "É" in train_wordpiece(["Été Été"], 30, lowercase=False)
     assert set(train_wordpiece(["Été Été"], 30)[5:]) >= {"e", "t", "##e", "ete"}
-
-
-@pytest.mark.slow
-def test_same_tokens_in_every_process_and_from_a_generator():
-    """With another seed of hashes, and words counted in one thread instead of several."""
-    words = [f"w{i * 7919 % 251:x}q{i:x}z" for i in range(400)]
-    code = (
-        "import sys\n"
-        "from tfnlp.text import train_wordpiece\n"
-        "words = iter(sys.argv[1:])\n"
-        "print(*train_wordpiece(words, 300, min_frequency=1, limit_alphabet=12), sep='\\n')\n"
-    )
-    env = os.environ | {"RAYON_NUM_THREADS": "1", "PYTHONHASHSEED": "1"}
-    command = [sys.executable, "-c", code, *words]
-    run = subprocess.run(command, env=env, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    found = run.stdout.splitlines()
-    assert len(found) == 300
-    assert found == train_wordpiece(words, 300, min_frequency=1, limit_alphabet=12)
 
 
 def test_every_word_counts_as_often_as_it_occurs():

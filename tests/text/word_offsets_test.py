@@ -157,17 +157,3 @@ def test_gpt_words_have_the_pieces_of_the_text():
     texts = [" ".join(rng.choices(words, k=rng.randrange(1, 10))) for _ in range(200)]
     assert pieces_of(tokenizer, texts) == tokenizer.tokenize(texts).to_list()
     assert len(tokenizer.tokenize(["the didn't"]).to_list()[0]) < 10  # there are merges
-
-
-def test_works_in_a_graph_of_any_batch():
-    run = tf.function(
-        lambda texts: words_with_offsets(texts, "bert"),
-        input_signature=[tf.TensorSpec([None], "string")],
-    )
-    for texts in (["a b!", "", "\u200b"], [""]):
-        for one, other in zip(
-            run(tf.constant(texts)), words_with_offsets(tf.constant(texts), "bert"), strict=True
-        ):
-            assert one.to_list() == other.to_list()
-    empty = run(tf.constant([], "string"))
-    assert all(x.to_list() == [] for x in empty)
