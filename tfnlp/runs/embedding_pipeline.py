@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -19,8 +18,9 @@ import numpy as np
 from apache_beam.ml.inference.base import ModelHandler, PredictionResult, RunInference
 
 from tfnlp.data.shards.folder import FAULT, WORK, Folder
-from tfnlp.data.shards.runner import Progress, Runner
+from tfnlp.data.shards.runner import Progress
 from tfnlp.families.use_config import EmbedConfig
+from tfnlp.runs.examples import runner_of
 
 
 class PartHandler(ModelHandler):
@@ -81,11 +81,7 @@ def run_pipeline(
     """Write the parts that are not there yet; return the number of texts and of numbers of each."""
     from tfnlp.runs.embedding import part_path, sentence_function
 
-    if config.workers > 1 and config.runner != "DirectRunner":
-        raise ValueError(
-            f"`workers` are the DirectRunner's; give {config.runner} its own with "
-            "`pipeline_options`"
-        )
+    runner = runner_of(config)
     # Loaded here too: so what is wrong with the model is said before workers start.
     width = len(sentence_function(config.model, settings, dtype)([""])[0])
     work, count, todo = Folder(folder), 0, []
@@ -109,7 +105,6 @@ def run_pipeline(
                 | "vectors" >> RunInference(handler)
             )
 
-        runner = Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
         for name in work.names(WORK):
             work.remove(f"{WORK}/{name}")
         runner.run(build, work, Progress(work, f"parts of {size:,} texts", "0", len(todo)))

@@ -51,14 +51,8 @@ def _written(family: Family, config: Any) -> dict[str, Any]:
 
     needed("apache_beam", "apache-beam", "beam", "tfnlp examples")
     from tfnlp.data.shards.examples import make_examples, start_examples
-    from tfnlp.data.shards.runner import Runner
 
-    if config.workers > 1 and config.runner != "DirectRunner":
-        raise ValueError(
-            f"`workers` are the DirectRunner's; give {config.runner} its own with "
-            "`pipeline_options`"
-        )
-    runner = Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
+    runner = runner_of(config)
     # Workers tokenize on the CPU; none of them is to take a GPU's memory.
     os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     with locked(config.output):
@@ -70,6 +64,18 @@ def _written(family: Family, config: Any) -> dict[str, Any]:
             with written_whole(kept) as path:
                 vocabulary.write(path, vocabulary.tokens)
         return make_examples(config.output, settings, recipe, runner)
+
+
+def runner_of(config: Any) -> Any:
+    """Return the `Runner` of a config with `runner`, `workers` and `pipeline_options`."""
+    from tfnlp.data.shards.runner import Runner
+
+    if config.workers > 1 and config.runner != "DirectRunner":
+        raise ValueError(
+            f"`workers` are the DirectRunner's; give {config.runner} its own with "
+            "`pipeline_options`"
+        )
+    return Runner(config.runner, config.workers, shlex.split(config.pipeline_options))
 
 
 def _settings(family: Family, config: Any, tokens: Any, more: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ def run_config(
 ) -> dict[str, Any]:
     """Return `config.json`: everything that decides which numbers a run ends with."""
     from tfnlp import __version__
-    from tfnlp.training.settings import optimizer_settings
 
     config = work.config
     head = {"dropout": settings["dropout"]}
@@ -38,13 +37,18 @@ def run_config(
         **({SECTION: work.adaptation.config()} if work.adaptation else {}),
         "head": head,
         "columns": columns,
-        "training": {
-            **settings,
-            "metric": work.metric,
-            "bf16": config.bf16,
-            "fp16": config.fp16,
-            "seed": seed,
-        },
+        **training_sections(work, settings, seed),
+    }
+
+
+def training_sections(work: Any, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Return what `config.json` says of the training and of the examples."""
+    from tfnlp.training.settings import optimizer_settings
+
+    config = work.config
+    numbers = {"metric": work.metric, "bf16": config.bf16, "fp16": config.fp16, "seed": seed}
+    return {
+        "training": {**settings, **numbers},
         "optimizer": optimizer_settings(optimizer_of(settings)),
         "data": {
             "examples": len(work.train),

@@ -17,7 +17,7 @@ def spec_of(
     """Return the `TaskSpec` of training examples."""
     from tfnlp.tasks import TaskSpec
 
-    arguments = {"max_length": _max_length(config, backbone)}
+    arguments = {"max_length": max_length_of(config, backbone)}
     for name in ("stride", "max_question", "max_answer"):
         if hasattr(config, name):
             arguments[name] = getattr(config, name)
@@ -46,18 +46,20 @@ def spec_of(
     return TaskSpec(task, **arguments)
 
 
-def _max_length(config: FinetuneConfig, backbone: Any) -> int:
+def max_length_of(config: FinetuneConfig, backbone: Any, default: int | None = None) -> int:
+    """Return the longest sequence that a run reads; a default does not forbid a small model."""
     from tfnlp.families.fitting import max_positions
 
-    positions, length = max_positions(backbone), config.max_length
-    if positions and length > positions:
-        # A default does not forbid a small model.
-        if "max_length" in config.given and length not in (128, 384):
-            raise ValueError(
-                f"`max_length` {length} is longer than the {positions} positions of {backbone.path}"
-            )
-        return positions
-    return length
+    positions = max_positions(backbone)
+    if "max_length" not in config.given:
+        length = default or config.max_length
+        return min(length, positions or length)
+    if positions and config.max_length > positions:
+        raise ValueError(
+            f"`max_length` {config.max_length} is longer than the {positions} positions of "
+            f"{backbone.path}"
+        )
+    return config.max_length
 
 
 def check_pack(task: str, config: FinetuneConfig, backbone: Any, features: str | None) -> None:

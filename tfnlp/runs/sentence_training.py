@@ -25,9 +25,10 @@ from tfnlp.families.preparation import VOCABULARIES, write_lines
 from tfnlp.runs import task_folder
 from tfnlp.runs.devices import check_batch
 from tfnlp.runs.finetune_config import SentenceConfig, settings_of
-from tfnlp.runs.finetune_examples import crc32, read_parts, say, shown_source
-from tfnlp.runs.finetune_record import ended_before, shown_measures
-from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer, optimizer_of
+from tfnlp.runs.finetune_examples import read_parts, say, shown_source
+from tfnlp.runs.finetune_record import ended_before, shown_measures, training_sections
+from tfnlp.runs.finetune_spec import max_length_of
+from tfnlp.runs.finetune_trainer import kept_numbers, make_trainer
 from tfnlp.runs.memory import check_batch_memory, shown_weights
 from tfnlp.runs.sentence_examples import check_alike, lesson_of
 
@@ -54,8 +55,10 @@ class SentenceTrainingRuns:
         self.adaptation = adaptation_asked(config)
         check_adaptation(self.adaptation, self.backbone, None)
         pooled = pooled_of(self.backbone, config.pooling)
+        stated = self.backbone.sentences
+        length = max_length_of(config, self.backbone, stated and stated.max_length)
         self.sentences = sentence_runs.SentenceRun(
-            pooled.pooling, self._max_length(), len(self.lesson.rows[0]), len(self.lesson.classes)
+            pooled.pooling, length, len(self.lesson.rows[0]), len(self.lesson.classes)
         )
         sizes = {
             "texts": self.sentences.texts,
@@ -76,21 +79,6 @@ class SentenceTrainingRuns:
                 f"{name} has single texts, on which nothing can be measured; give `dev`, pairs "
                 "that people rated, or texts and those that belong to them"
             )
-
-    def _max_length(self) -> int:
-        from tfnlp.families.fitting import max_positions
-
-        stated = self.backbone.sentences
-        length, positions = self.config.max_length, max_positions(self.backbone)
-        if "max_length" not in self.config.given:
-            length = (stated and stated.max_length) or length
-            return min(length, positions or length)
-        if positions and length > positions:
-            raise ValueError(
-                f"`max_length` {length} is longer than the {positions} positions of "
-                f"{self.backbone.path}"
-            )
-        return length
 
     def run(self, folder: str, features: None, seed: int) -> dict[str, Any]:
         """Train one run, or finish one that was stopped; see `Finetuning.run`."""
@@ -218,9 +206,15 @@ class SentenceTrainingRuns:
     def _run_config(self, settings: dict, arguments: dict, seed: int) -> dict[str, Any]:
         """Return `config.json`: everything that decides which numbers a run ends with."""
         from tfnlp import __version__
-        from tfnlp.training.settings import optimizer_settings
 
         config, lowercase = self.config, self.backbone.lowercase
+        settings = {
+            **settings,
+            "objective": self.lesson.objective,
+            "temperature": config.temperature,
+            "one_way": config.one_way,
+            "sizes": config.sizes,
+        }
         if lowercase is None:
             lowercase = getattr(self.backbone.tokenizer, "lowercase", None)
         found = {
@@ -231,23 +225,7 @@ class SentenceTrainingRuns:
             sentence_runs.SECTION: dataclasses.asdict(self.sentences),
             SECTION: self.adaptation.config() if self.adaptation else None,
             "columns": {"text": config.text_columns, "label": config.label},
-            "training": {
-                **settings,
-                "objective": self.lesson.objective,
-                "temperature": config.temperature,
-                "one_way": config.one_way,
-                "sizes": config.sizes,
-                "metric": self.metric,
-                "bf16": config.bf16,
-                "fp16": config.fp16,
-                "seed": seed,
-            },
-            "optimizer": optimizer_settings(optimizer_of(settings)),
-            "data": {
-                "examples": len(self.train),
-                "crc32": crc32(self.train),
-                "dev": crc32(self.dev),
-            },
+            **training_sections(self, settings, seed),
         }
         return {name: part for name, part in found.items() if part is not None}
 

@@ -43,9 +43,8 @@ def run_all(config: Any, work: Any, choices: Sequence[str | None]) -> dict[str, 
     found = {"best": best[1], "metric": work.metric, "runs": runs}
     if config.folds:
         found["out_of_fold"] = _keep_out_of_fold(config, work)
-        work.take_fold(
-            best[3]
-        )  # whose dev examples are those of the run that the folder stands for
+        # The dev examples are those of the run that the folder stands for.
+        work.take_fold(best[3])
     write_runs(config.output, found)
     folder = os.path.join(config.output, best[1])
     what = "fold" if config.folds else "dev"

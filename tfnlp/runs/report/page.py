@@ -36,9 +36,7 @@ def write_report(
 
     The page has the measures beside those of the simplest guess, the learning curve, a picture of
     right and wrong predictions, and the worst errors with their text. The pictures are inside the
-    page, and it loads nothing. predictions.jsonl has one example a line, in the order given. Both
-    files are written under other names and renamed, so a report that fails leaves an older one
-    unchanged.
+    page, and it loads nothing. A report that fails leaves an older one unchanged.
 
     Args:
         directory: The folder to write; created if it is missing.
@@ -46,16 +44,8 @@ def write_report(
         task: "classify", "labels", "similarity", "choose", "answer" or "tag".
         summary: Name to value, such as the model and the data.
         metrics: Name to number, of all examples.
-        history: "train" and "validation", lists of dicts with "step", as
-            `tfnlp.training.History.state` gives them; None: no learning curve.
-        examples: Dicts, with
-            classify: text (list of strings), label, predicted, probabilities (name -> number);
-            labels: the same with lists of names as label and predicted;
-            similarity: text, label, predicted (numbers);
-            choose: text, choices, label, predicted (indices), probabilities (list);
-            answer: id, question, context, answers (strings; none: there is no answer),
-                predicted, score, exact_match, f1 (0 to 1, see `tfnlp.tasks.squad`);
-            tag: words, tags, predicted.
+        history: What `tfnlp.training.History.state` returns; None: no learning curve.
+        examples: What `tfnlp.runs.task_examples.shown_in_report` returns of each.
         labels: Classes in the order of the confusion matrix; None: sorted.
     """
     examples = list(examples)
