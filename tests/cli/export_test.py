@@ -45,7 +45,8 @@ def test_an_error_at_the_second_module_leaves_no_first(tmp_path, monkeypatch, ca
     pair = tmp_path / "pair"
     pair.mkdir()
     (pair / "notes.txt").touch()
-    assert tfnlp("export", "--model", BERT, "--output", pair, "--seq-length", 8) == 1
+    model = backbone("gpt", tmp_path)
+    assert tfnlp("export", "--model", model, "--output", pair, "--seq-length", 8) == 1
     assert str(pair) in (line := error(capsys)) and "free some space" in line
     assert "partial" not in line and len(saved) == 2
     assert os.listdir(pair) == ["notes.txt"]
