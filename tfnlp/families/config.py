@@ -10,7 +10,7 @@ LAYOUTS = ("auto", "lines", "prose", "words")
 STRATEGIES = ("auto", "cpu", "gpu", "mirrored", "multi_worker", "tpu")
 ENGINES = ("auto", "tensorflow", "jax")
 SCHEDULES = ("linear", "cosine", "inverse_sqrt", "constant")
-REMAT = ("none", "blocks", "full")  # a test compares them with those of tfnlp.layers
+REMAT = ("none", "blocks", "full")  # as in tfnlp.layers, which would import Keras
 OPTIMIZERS = ("adam", "adamw", "bert_adamw", "roberta_adamw", "lamb", "adagrad", "rowwise_adagrad")
 OPTIMIZER_HELP = (
     "rule of the updates; adamw: the textbook's, bert_adamw: without bias correction, as in BERT's "
