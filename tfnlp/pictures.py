@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tfnlp.extras import MissingPackage, needed, say_once
 from tfnlp.files import written_whole
 
 if TYPE_CHECKING:
-    import keras
+    import numpy as np
 
     from tfnlp.training import History
 
@@ -23,8 +21,8 @@ def plot_history(
     path: str | os.PathLike[str],
     names: Sequence[str] | None = None,
     report: Callable[[dict], dict] | None = None,
-) -> str | os.PathLike[str]:
-    """Draw values against the step, in training and held out; return `path`.
+) -> None:
+    """Draw values against the step, in training and held out.
 
     Args:
         history: The history of a run.
@@ -41,7 +39,6 @@ def plot_history(
         if name == "perplexity":
             axis.set_yscale("log")
     write_figure(figure, path)
-    return path
 
 
 def draw_curves(
@@ -76,29 +73,14 @@ def draw_curves(
     return points
 
 
-def attention_maps(encoder: keras.Model, inputs: Mapping[str, Any], layer: int) -> np.ndarray:
-    """Return the attention probabilities `[N, T, T]` of all heads of a block for the first row.
-
-    Args:
-        encoder: A model from `tfnlp.models.bert`.
-        inputs: The encoder's inputs, int32 `[1, T]` by name.
-        layer: Index of the block.
-    """
-    outputs = encoder(inputs)
-    below = outputs["embedding_output"] if layer == 0 else outputs["encoder_outputs"][layer - 1]
-    block = encoder.get_layer(f"layer_{layer}")
-    _, scores = block(below, mask=inputs["input_mask"] != 0, return_scores=True)
-    return np.asarray(scores[0])
-
-
 def plot_attention(
     scores: np.ndarray,
     tokens: Sequence[str],
     path: str | os.PathLike[str],
     title: str = "",
     columns: Sequence[str] | None = None,
-) -> str | os.PathLike[str]:
-    """Draw one map for each head, which token (row) attends to which (column); return `path`.
+) -> None:
+    """Draw one map for each head, which token (row) attends to which (column).
 
     Args:
         scores: Attention probabilities `[N, T, S]`.
@@ -119,7 +101,6 @@ def plot_attention(
         figure.colorbar(image, ax=axis, shrink=0.7)
     figure.suptitle(title, fontsize=10)
     write_figure(figure, path)
-    return path
 
 
 def plot_lengths(models: Mapping[str, Sequence[Any]], path: str | os.PathLike[str]) -> None:

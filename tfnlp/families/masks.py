@@ -130,13 +130,18 @@ def follows(loaded: Pretrained, text: str, pair: str) -> float:
 
 def draw_attention(loaded: Pretrained, text: str, path: str) -> None:
     """Draw the attention map of the last layer for `text` as a PNG file."""
-    from tfnlp.pictures import attention_maps, plot_attention
+    import numpy as np
+
+    from tfnlp.pictures import plot_attention
 
     inputs, _ = encode(loaded, text)
-    last = len(loaded.encoder.output["encoder_outputs"]) - 1
+    outputs = loaded.encoder(inputs)
+    states = [outputs["embedding_output"], *outputs["encoder_outputs"]]  # [1, T, H] each
+    last = len(states) - 2
+    block = loaded.encoder.get_layer(f"layer_{last}")
+    _, scores = block(states[last], mask=inputs["input_mask"] != 0, return_scores=True)
     tokens = [loaded.tokenizer.vocabulary[i] for i in inputs["input_word_ids"][0].numpy()]
-    maps = attention_maps(loaded.encoder, inputs, last)
-    plot_attention(maps, tokens, path, f"layer {last + 1}")
+    plot_attention(np.asarray(scores[0]), tokens, path, f"layer {last + 1}")
 
 
 def _pretrainer_outputs(
