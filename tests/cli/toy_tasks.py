@@ -39,42 +39,27 @@ def write_toys(folder):
     rng = np.random.default_rng(5)
     files = {}
 
-    def table(name, rows):
-        path = folder / name
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        return path
+    def table(name, part, rows):
+        files[name, part] = folder / f"{name}_{part}.jsonl"
+        files[name, part].write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def text():
         return " ".join(rng.permutation(" ".join(TEXTS).split())[: rng.integers(3, 9)])
 
     for part, count in (("train", 14), ("dev", 7)):
-        labels = [["no", "yes"][i % 2] for i in range(count)]
-        files["classify", part] = table(
-            f"{part}.jsonl", [{"sentence": f"{text()} {x}", "label": x} for x in labels]
-        )
-        files["pair", part] = table(
-            f"pair_{part}.jsonl",
-            [{"premise": text(), "hypothesis": text(), "label": x} for x in labels],
-        )
-        files["labels", part] = table(
-            f"labels_{part}.jsonl",
-            [{"text": row, "labels": _labels(row)} for row in (text() for _ in range(count))],
-        )
-        files["similarity", part] = table(
-            f"sim_{part}.jsonl",
-            [{"sentence1": text(), "sentence2": text(), "label": i % 5} for i in range(count)],
-        )
-        files["choose", part] = table(
-            f"choose_{part}.jsonl",
-            [
-                {"context": text(), "choices": [text() for _ in range(3)], "label": i % 3}
-                for i in range(count)
-            ],
-        )
-        files["tag", part] = table(
-            f"tag_{part}.jsonl",
-            [_tagged(text().split() * (5 if i == 0 else 1)) for i in range(count)],
-        )
+        numbers, labels = range(count), [["no", "yes"][i % 2] for i in range(count)]
+        table("classify", part, [{"sentence": f"{text()} {x}", "label": x} for x in labels])
+        rows = [{"premise": text(), "hypothesis": text(), "label": x} for x in labels]
+        table("pair", part, rows)
+        texts = [text() for _ in numbers]
+        table("labels", part, [{"text": row, "labels": _labels(row)} for row in texts])
+        rows = [{"sentence1": text(), "sentence2": text(), "label": i % 5} for i in numbers]
+        table("similarity", part, rows)
+        rows = [{"context": text(), "choices": [text() for _ in range(3)], "label": i % 3}
+                for i in numbers]  # fmt: skip
+        table("choose", part, rows)
+        rows = [_tagged(text().split() * (5 if i == 0 else 1)) for i in numbers]
+        table("tag", part, rows)
         files["crf", part] = files["tag", part]
         path = folder / f"{part}.json"
         contexts = [" ".join(text() for _ in range(1 + 5 * (i % 3))) + "." for i in range(count)]
