@@ -51,18 +51,3 @@ class Masked(tf.__internal__.tracking.AutoTrackable):
 def functional(layer, dtype="int32"):
     ids = keras.Input((3,), dtype=dtype)
     return keras.Model(ids, layer(ids))
-
-
-def penalised_steps(rows, scale, steps, rate, frozen=()):
-    """SGD on the mean square of the output plus the penalty, by hand."""
-    rows, scale = rows.astype("float64"), scale.astype("float64")
-    for _ in range(steps):
-        sums = rows[IDS].sum(1)
-        slope = 2 * (sums @ scale + 100) / WANT.size
-        for_scale = sums.T @ slope + scale
-        for_rows = np.zeros_like(rows)
-        for row, ids in zip(slope @ scale.T, IDS, strict=True):
-            np.add.at(for_rows, ids, row)
-        rows = rows - rate * for_rows * ("rows" not in frozen)
-        scale = scale - rate * for_scale * ("scale" not in frozen)
-    return rows, scale

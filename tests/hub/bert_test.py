@@ -121,18 +121,6 @@ def test_encoder_without_pooler_or_heads(tmp_path):
     np.testing.assert_array_equal(outputs["default"], outputs["sequence_output"])
 
 
-def test_failed_write_leaves_nothing(tmp_path, monkeypatch):
-    def full(module, path, **arguments):
-        os.makedirs(path)
-        pathlib.Path(path, "half").write_text("half")
-        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
-
-    monkeypatch.setattr(tf.saved_model, "save", full)
-    with pytest.raises(OSError, match="can.t be written: No space left on device; free"):
-        hub.save(tf.train.Checkpoint(), tmp_path / "module")
-    assert os.listdir(tmp_path) == []
-
-
 def test_vocabulary_and_model_must_agree(tmp_path):
     encoder, pretrainer = tiny_bert()
     other = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS, "mouse"])

@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from tests.hub.elmo_toy import NAMES, P, assert_equal, expected, tiny
 from tests.support import run_python
-from tests.training.toy import two_replicas
 from tfnlp import hub
 from tfnlp.hub.modules import word_cache
 from tfnlp.hub.modules.word_cache import read_cache_words
@@ -249,29 +248,6 @@ def test_loaded_gradients_equal_the_models(encoder, exported, name, training):
     # The mix alone is trained without dropout.
     want = wanted_gradients(model, variables, training and name == "still")
     assert_gradients(lambda i: seen[f"{name}/gradient/{training}/{i}"], want)
-
-
-def test_two_replicas(exported):
-    """With two rows and one; their gradients sum to those of all rows together."""
-    folder, still, _ = exported
-    texts, strategy = tf.constant([" ".join(row) for row in ROWS]), two_replicas()
-    with strategy.scope():
-        module = tf.saved_model.load(str(folder / "still"))
-    rows = strategy.experimental_distribute_values_from_function(
-        lambda context: texts[:2] if context.replica_id_in_sync_group == 0 else texts[2:]
-    )
-
-    @tf.function
-    def gradients(rows):
-        with tf.GradientTape() as tape:
-            loss = squares(module(rows, training=True))
-        found = [tf.convert_to_tensor(g) for g in tape.gradient(loss, module.trainable_variables)]
-        return tf.distribute.get_replica_context().all_reduce("sum", found)
-
-    found = [strategy.experimental_local_results(g) for g in strategy.run(gradients, (rows,))]
-    want = wanted_gradients(still, still.trainable_variables, True)
-    for replica in range(2):
-        assert_gradients(lambda i, r=replica: found[i][r], want)
 
 
 def test_regularization_losses_are_exact(encoder, exported):

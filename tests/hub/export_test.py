@@ -267,41 +267,29 @@ def test_a_table_that_no_layer_holds_is_named(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_model_on_a_saved_model_is_exported_again_and_again(tmp_path):
+def test_a_model_on_a_saved_model_is_exported_again(tmp_path):
     rng = np.random.default_rng(0)
-    floats = tf.constant(rng.normal(size=(2, 3)), "float32")
-    texts, ids = tf.constant(["the cat", "dog ran"]), tf.constant([[1, 2], [3, 4]])
-    inputs = dict(text=texts, ids=ids, floats=floats)
-    labels = np.array([0, 1])
-    path = hub.export(mixed_model()[0], tmp_path / "0")
-    for turn in (1, 2):
-        symbols = {
-            "text": keras.Input((), dtype="string", name="text"),
-            "ids": keras.Input((None,), dtype="int32", name="ids"),
-            "floats": keras.Input((3,), name="floats"),
-        }
-        loaded = tf.saved_model.load(path)
-        layer = hub.Layer(path, trainable=True)
-        outputs = layer(symbols)
-        logits = keras.layers.Dense(2)(outputs["logits"])
-        model = keras.Model(symbols, {"logits": logits, "layers": list(outputs["layers"])})
-        model.compile("adamw", {"logits": keras.losses.SparseCategoricalCrossentropy(True)})
-        before = [np.array(v) for v in model.trainable_variables]
-        model.train_on_batch(inputs, {"logits": labels})
-        assert all(
-            np.abs(np.array(v) - b).max() > 0
-            for v, b in zip(model.trainable_variables, before, strict=True)
-        )
-        path = hub.export(model, tmp_path / f"{turn}")
-        module = tf.saved_model.load(path)
-        tf.saved_model.save(module, str(tmp_path / f"copy{turn}"))
-        path = str(tmp_path / f"copy{turn}")
-        module = tf.saved_model.load(path)
-        np.testing.assert_allclose(module(inputs)["logits"], model(inputs)["logits"], **CLOSE)
-        assert len(module.trainable_variables) == len(model.trainable_variables)
-        assert len(module.regularization_losses) == len(loaded.regularization_losses) == 2
-        penalty = sum(float(loss()) for loss in module.regularization_losses)
-        np.testing.assert_allclose(penalty, sum(map(float, model.losses)), rtol=1e-5)
+    inputs = dict(
+        text=tf.constant(["the cat", "dog ran"]),
+        ids=tf.constant([[1, 2], [3, 4]]),
+        floats=tf.constant(rng.normal(size=(2, 3)), "float32"),
+    )
+    layer = hub.Layer(hub.export(mixed_model()[0], tmp_path / "first"), trainable=True)
+    symbols = {
+        "text": keras.Input((), dtype="string", name="text"),
+        "ids": keras.Input((None,), dtype="int32", name="ids"),
+        "floats": keras.Input((3,), name="floats"),
+    }
+    model = keras.Model(symbols, keras.layers.Dense(2)(layer(symbols)["logits"]))
+    model.compile("adamw", keras.losses.SparseCategoricalCrossentropy(True))
+    model.train_on_batch(inputs, np.array([0, 1]))
+    module = tf.saved_model.load(hub.export(model, tmp_path / "second"))
+    tf.saved_model.save(module, str(tmp_path / "third"))
+    module = tf.saved_model.load(str(tmp_path / "third"))
+    np.testing.assert_allclose(module(inputs), model(inputs), **CLOSE)
+    assert len(module.trainable_variables) == len(model.trainable_variables)
+    penalty = sum(float(loss()) for loss in module.regularization_losses)
+    np.testing.assert_allclose(penalty, sum(map(float, model.losses)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["layer", "loaded"])

@@ -133,19 +133,15 @@ def test_graphs_compute_what_the_model_does_and_examples_say_so(
     inputs = {x.name for x in session.get_inputs()}
     for rows, length in ((3, 12), (2, LENGTH)):
         ids, given = batch(made, rows, length)
-        want = expected(made, given)
-        got = session.run(None, {n: ids[n] for n in inputs})
-        got = dict(zip([x.name for x in session.get_outputs()], got, strict=True))
-        assert got.keys() == want.keys()
-        for key, x in got.items():
-            np.testing.assert_allclose(x, want[key], atol=1e-5, rtol=1e-6, err_msg=key)
-    # Of a fixed length.
-    path = str(tmp_path / "lite" / "model.tflite")
-    runner = tf.lite.Interpreter(path).get_signature_runner()
-    got = runner(**{n: ids[n] for n in inputs})
-    assert got.keys() == want.keys()
-    for key, x in got.items():
-        np.testing.assert_allclose(x, want[key], atol=1e-5, rtol=1e-6, err_msg=key)
+        ids, want = {name: ids[name] for name in inputs}, expected(made, given)
+        values = session.run(None, ids)
+        results = [dict(zip([x.name for x in session.get_outputs()], values, strict=True))]
+        if length == LENGTH:  # which is fixed in LiteRT's
+            results.append(lite(tmp_path / "lite" / "model.tflite", **ids))
+        for got in results:
+            assert got.keys() == want.keys()
+            for key, x in got.items():
+                np.testing.assert_allclose(x, want[key], atol=1e-5, rtol=1e-6, err_msg=key)
     for folder in ("onnx", "lite"):
         with monkeypatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
             patch.setattr(sys, "argv", ["example.py", *TEXTS[made.spec.output]])
@@ -167,24 +163,21 @@ def check_said(made, lines):
     """Whether the program beside a graph prints the predictions of the library."""
     output, texts = made.spec.output, TEXTS[made.spec.output]
     pairs = list(zip(texts[::2], texts[1::2], strict=True))
-    rows = {"choice": [texts], "score": pairs, "span": pairs}.get(output, [(x,) for x in texts])
-    found = made.predict(examples_of_texts(made.spec, rows))
-    if output == "label":
-        want = [f"{text} {x['labels']}" for text, x in zip(texts, found, strict=True)]
-    elif output == "tag":
-        words = [text.split() for text in texts]
-        want = [list(zip(w, x["tags"], strict=True)) for w, x in zip(words, found, strict=True)]
-        want = [str(row) for row in want]
-    elif output == "span":  # any piece may begin an answer there
+    if output == "span":  # any piece may begin an answer there
         answer = lines[0].removeprefix(f"{texts[0]} ")
         assert len(lines) == 1 and (answer in texts[1] or answer == "(no answer)")
         return
-    elif output == "score":
-        want = [f"{pair} {x['score']}" for pair, x in zip(pairs, found, strict=True)]
-    elif output == "choice":
-        want = [f"{texts[0]} {dict(zip(texts[1:], found[0]['probabilities'], strict=True))}"]
-    else:
-        want = [f"{text} {x['probabilities']}" for text, x in zip(texts, found, strict=True)]
+    rows = {"choice": [texts], "score": pairs}.get(output, [(x,) for x in texts])
+    found = made.predict(examples_of_texts(made.spec, rows))
+    want = []
+    for row, x in zip(rows, found, strict=True):
+        if output == "tag":
+            want.append(str(list(zip(row[0].split(), x["tags"], strict=True))))
+        elif output == "choice":
+            want.append(f"{row[0]} {dict(zip(row[1:], x['probabilities'], strict=True))}")
+        else:
+            shown = {"label": "labels", "score": "score"}.get(output, "probabilities")
+            want.append(f"{row if output == 'score' else row[0]} {x[shown]}")
     for line, other in zip(lines, want, strict=True):
         numbers = [[float(x) for x in NUMBER.findall(text)] for text in (line, other)]
         np.testing.assert_allclose(*numbers, atol=2e-4)
@@ -258,9 +251,7 @@ def test_frozen_features_are_in_the_graph(backbones, tmp_path):
 
 
 def test_what_cannot_be_written_is_refused_and_leaves_nothing(backbones, tmp_path, monkeypatch):
-    x = keras.Input((6,), name="x")
-    model = keras.Model(x, keras.layers.Dense(3)(x), name="small")
-    place = tmp_path / "m"
+    model, place = user_model(), tmp_path / "m"
 
     def refused(error, match, **settings):
         with pytest.raises(error, match=match):
@@ -268,26 +259,55 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(backbones, tmp_pat
 
     both = tmp_path / "both"
     refused(ValueError, "onnx=.* also the place of .*m; choose", onnx=place / "x.onnx")
-    refused(ValueError, "onnx=.* also the place of .*both; choose", onnx=both, litert=both)
-    refused(ValueError, "ends with .tflite, which is for `litert`", onnx=tmp_path / "x.tflite")
+    refused(ValueError, "onnx=.* also the place of .*both", onnx=both, litert=both)
+    refused(ValueError, "x.tflite ends with .tflite", onnx=tmp_path / "x.tflite")
     both.mkdir()
     (both / "thesis.txt").write_text("mine")
     refused(FileExistsError, "both", onnx=both)
     text = keras.Input((), dtype="string")
     split = keras.layers.TextVectorization(vocabulary=["a", "b"], output_sequence_length=4)
     words = keras.Model(text, split(text), name="words")
-    with pytest.raises(ValueError, match="model words cannot be an ONNX file, which lacks "):
-        hub.export(words, place, onnx=tmp_path / "graph")
+    for path in (dict(onnx=tmp_path / "graph"), dict(litert=tmp_path / "x.tflite")):
+        with pytest.raises(ValueError, match="model words cannot be .* which lacks"):
+            hub.export(words, place, **path)
     monkeypatch.setitem(sys.modules, "tf2onnx", None)
     refused(ImportError, "pip install tf2onnx", onnx=tmp_path / "graph")
     assert os.listdir(tmp_path) == ["both"] and os.listdir(both) == ["thesis.txt"]
 
 
-def test_a_model_of_somebody(tmp_path):
+def lite(path, **inputs):
+    """What a LiteRT file's signature gives."""
+    return tf.lite.Interpreter(str(path)).get_signature_runner("serving_default")(**inputs)
+
+
+def user_model():
     x = keras.Input((6,), name="x")
-    model = keras.Model(x, keras.layers.Dense(3, "softmax", name="classes")(x))
-    hub.export(model, tmp_path / "m", onnx=tmp_path / "graph")
+    hidden = keras.layers.Dense(64, "relu")(keras.layers.BatchNormalization()(x))
+    return keras.Model(x, keras.layers.Dense(3, "softmax", name="classes")(hidden))
+
+
+def test_a_model_of_somebody(tmp_path):
+    model, path = user_model(), tmp_path / "lite" / "model.tflite"
+    hub.export(model, tmp_path / "m", litert=path, onnx=tmp_path / "graph")
+    assert os.listdir(tmp_path / "lite") == ["model.tflite"]
     assert os.listdir(tmp_path / "graph") == ["model.onnx"]
-    given = np.random.default_rng(0).normal(size=(4, 6)).astype("float32")
     session = onnxruntime.InferenceSession(tmp_path / "graph" / "model.onnx")
-    np.testing.assert_allclose(session.run(["classes"], {"x": given})[0], model(given), atol=1e-6)
+    for rows in (1, 3):
+        x = np.random.default_rng(rows).normal(size=(rows, 6)).astype("float32")
+        np.testing.assert_allclose(lite(path, x=x)["classes"], model(x), atol=1e-6)
+        np.testing.assert_allclose(session.run(["classes"], {"x": x})[0], model(x), atol=1e-6)
+    # Weights in fewer bits.
+    size = path.stat().st_size
+    for kind in ("bfloat16", "int8"):
+        hub.export(model, tmp_path / "m", litert=path, weights=kind, overwrite=True)
+        np.testing.assert_allclose(lite(path, x=x)["classes"], model(x), atol=0.02)
+    assert path.stat().st_size < size
+
+
+def test_the_served_object(tmp_path, capfd):
+    model, other = user_model(), user_model()
+    signatures, path = {"serving_default": "other"}, tmp_path / "model.tflite"
+    hub.export(model, tmp_path / "m", signatures, objects={"other": other}, litert=path)
+    assert capfd.readouterr() == ("", "")  # nothing of the converter's
+    x = np.ones((2, 6), "float32")
+    np.testing.assert_allclose(lite(path, x=x)["classes"], other(x), atol=1e-6)

@@ -116,24 +116,3 @@ def test_backbones(models, name, tmp_path):
     if name == "GPT2":
         tf.function(lambda x: tokenizer(x))(tf.constant(["new words"]))
         assert tokenizer.cache.id2value.size() > 1
-
-
-def test_masked_lm_in_two_modules(models, tmp_path):
-    backbone, preprocessor = made(models, "Bert")
-    masker = models.BertMaskedLMPreprocessor(
-        preprocessor.tokenizer, sequence_length=12, mask_selection_length=3
-    )
-    task = randomized(models.BertMaskedLM(backbone, masker))
-    paths = hub.export(
-        task, tmp_path / "m", preprocessor=masker, pair=True, objects={"plain": backbone}
-    )
-    encoder, front = map(tf.saved_model.load, paths)
-    text = tf.constant(["the cat sat the cat sat"] * 9)
-    features, others = front(text), front(text)
-    assert np.abs(features["mask_positions"] - others["mask_positions"]).max() > 0
-    assert 4 in features["token_ids"].numpy()
-    features = front.signatures["serving_default"](sentences=text)
-    np.testing.assert_allclose(encoder(features), task(features), **CLOSE)
-    plain = {name: features[name] for name in backbone.input}
-    found = encoder.plain(plain)["pooled_output"]
-    np.testing.assert_allclose(found, backbone(plain)["pooled_output"], **CLOSE)

@@ -16,7 +16,6 @@ import tf_keras
 from tfnlp import hub
 
 LIBRARIES = {"tf_keras": (tf_keras, tensorflow_hub.KerasLayer), "keras": (keras, hub.Layer)}
-WORDS = ["the", "a", "cat", "dog", "sat", "ran", "good", "bad", "film", "."]
 ROWS = 8  # of `Original.inputs`
 
 
@@ -91,52 +90,11 @@ def plain(path, inputs=1):
     )
 
 
-class TextEmbedding(tf.__internal__.tracking.AutoTrackable):
-    """Strings `[B]` to `[B, 3]`: the words' vectors, summed and divided by the root of their
-    number; words that the file lacks share two vectors. It takes no `training`."""
-
-    def __init__(self, file):
-        super().__init__()
-        initializer = tf.lookup.TextFileInitializer(
-            file, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
-            tf.lookup.TextFileIndex.LINE_NUMBER,
-        )  # fmt: skip
-        self._words = tf.lookup.StaticVocabularyTable(initializer, num_oov_buckets=2)
-        rows = _normal(len(WORDS) + 2, 3, seed=3)
-        self.embeddings = tf.Variable(rows, name="embeddings")
-        self.variables = self.trainable_variables = [self.embeddings]
-        self.__call__.get_concrete_function(tf.TensorSpec([None], "string", name="sentences"))
-
-    @tf.function
-    def __call__(self, sentences):
-        ids = tf.ragged.map_flat_values(self._words.lookup, tf.strings.split(sentences))
-        total = tf.reduce_sum(tf.gather(self.embeddings, ids), axis=1)
-        count = tf.cast(ids.row_lengths(), "float32")[:, None]
-        return tf.math.divide_no_nan(total, tf.sqrt(count))
+# --- Keras 2
 
 
-def text_embedding(path):
-    file = f"{path}.txt"
-    with open(file, "w") as lines:
-        lines.write("\n".join(WORDS))
-    module = TextEmbedding(file)
-    tf.saved_model.save(module, path)
-    data = ["the cat sat", "zebra", "", "a film a film", "good good dog", "bad", "yak ran", "."]
-    return Original(
-        path,
-        lambda x, training: module(x),
-        module.variables,
-        module.trainable_variables,
-        lambda: 0.0,
-        tf.constant(data),
-    )
-
-
-# --- Keras 2 and Keras 3
-
-
-def _layers(k):
-    """The same functional model in `k`, `tf_keras` or `keras`, from the same weights."""
+def _layers():
+    k = tf_keras
     x = k.Input((4,), name="x")
     h = k.layers.Dense(5, "tanh", kernel_regularizer=k.regularizers.L2(0.1), name="first")(x)
     h = k.layers.BatchNormalization(momentum=0.8, name="norm")(h)
@@ -150,30 +108,15 @@ def _layers(k):
     return model
 
 
-def _of_keras(path, model, call=None, penalized=True):
-    return Original(
-        path,
-        call or (lambda x, training: model(x, training=training)),
-        model.variables,
-        model.trainable_variables,
-        (lambda: tf.add_n(model.losses)) if penalized else (lambda: 0.0),
-        _normal(ROWS, 4, seed=20),
-    )
-
-
 def keras_2(path):
     """tf_keras's `model.save` in TensorFlow's format."""
-    model = _layers(tf_keras)
+    model = _layers()
     model.save(path, save_format="tf")
-    return _of_keras(path, model)
-
-
-def export_archive(path):
-    """Keras 3's `ExportArchive`: callable, for inference alone, without penalties."""
-    model = _layers(keras)
-    archive = keras.export.ExportArchive()
-    archive.track(model)
-    spec = [tf.TensorSpec((None, 4), "float32", name="x")]
-    archive.add_endpoint("__call__", lambda x: model(x, training=False), input_signature=spec)
-    archive.write_out(path, verbose=False)
-    return _of_keras(path, model, lambda x, training: model(x, training=False), False)
+    return Original(
+        path,
+        lambda x, training: model(x, training=training),
+        model.variables,
+        model.trainable_variables,
+        lambda: tf.add_n(model.losses),
+        _normal(ROWS, 4, seed=20),
+    )

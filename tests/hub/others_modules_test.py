@@ -16,11 +16,8 @@ from tfnlp import hub
 pytestmark = pytest.mark.slow
 
 MAKERS = {
-    "plain TensorFlow": makers.plain,
-    "a list of inputs": lambda path: makers.plain(path, inputs=2),
-    "text embedding": makers.text_embedding,
+    "plain TensorFlow": lambda path: makers.plain(path, inputs=2),
     "tf_keras save": makers.keras_2,
-    "ExportArchive": makers.export_archive,
 }
 RATE, STEPS, ROWS = 0.05, 3, makers.ROWS
 TARGETS = np.random.default_rng(1).normal(0, 1, (ROWS, 1)).astype("float32")

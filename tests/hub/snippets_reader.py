@@ -26,7 +26,7 @@ def arrays(name, value):
         for key, x in value.items():
             yield from arrays(f"{name}/{key}", x)
     else:
-        yield name, value.to_tensor() if isinstance(value, tf.RaggedTensor) else value
+        yield name, value
 
 
 def made(snippets):

@@ -72,27 +72,6 @@ pooled = embedding_model(sentences)
 sequence = tf.keras.Model(text_input, sequence_output)(sentences)
 """
 
-BERT_PAIRS = f"""
-preprocessor = hub.load("{PREPROCESS}")
-text_inputs = [tf.keras.layers.Input(shape=(), dtype=tf.string),
-               tf.keras.layers.Input(shape=(), dtype=tf.string)]
-tokenize = hub.KerasLayer(preprocessor.tokenize)
-tokenized_inputs = [tokenize(segment) for segment in text_inputs]
-
-seq_length = 10
-bert_pack_inputs = hub.KerasLayer(
-    preprocessor.bert_pack_inputs, arguments=dict(seq_length=seq_length))
-encoder_inputs = bert_pack_inputs(tokenized_inputs)
-
-encoder = hub.KerasLayer("{BERT}", trainable=True)
-model = tf.keras.Model(text_inputs, [encoder_inputs, encoder(encoder_inputs)["pooled_output"]])
-packed, pooled = model([tf.constant(["the cat sat", "dogs"]), tf.constant(["a dog ran", "a cat"])])
-special = preprocessor.tokenize.get_special_tokens_dict()
-
-tokens = [preprocessor.tokenize(tf.constant([text])) for text in ("the cat sat", "a dog ran")]
-again = preprocessor.bert_pack_inputs(tokens, seq_length=tf.constant(10))
-"""
-
 BERT_MLM = f"""
 seq_length = 10
 mlm_inputs = dict(
@@ -157,10 +136,6 @@ SNIPPETS = {  # pieces of code, and what to keep
         dict(embeddings="embeddings", of_tokens="of_tokens", logits="logits"),
     ),
     "bert": ([BERT_PAGE], dict(pooled="pooled", sequence="sequence")),
-    "bert pairs": (
-        [BERT_PAIRS],
-        dict(packed="packed", pooled="pooled", special="special", again="dict(again)"),
-    ),
     "bert mlm": ([BERT_MLM], dict(logits="logits", weights="len(mlm.trainable_weights)")),
     "sentences": (
         [SENTENCES_PAGE, SENTENCES_FIT],

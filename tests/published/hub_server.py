@@ -29,14 +29,13 @@ class Hub:
         url: Its address, for `HF_ENDPOINT`.
         commits: Dict of repository to a dict of commit to a dict of path to bytes.
         refs: Dict of (repository, branch or tag) to the commit.
-        refused: Dict of repository to (status, the Hub's name of the error).
         token: What may be asked only with this token is everything, if it is not None.
         asked: The method and path of each request for a file's bytes.
     """
 
     def __init__(self) -> None:
         self.url, self.cdn = "", ""
-        self.commits, self.refs, self.refused, self.token = {}, {}, {}, None
+        self.commits, self.refs, self.token = {}, {}, None
         self.asked = []
 
     def put(self, repository: str, files: dict[str, bytes], tag: str = "main") -> str:
@@ -106,8 +105,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         wanted = self.hub.token
         if wanted is not None and self.headers.get("Authorization") != f"Bearer {wanted}":
             return self._refuse(401, "GatedRepo")
-        if repo in self.hub.refused:
-            return self._refuse(*self.hub.refused[repo])
         if repo not in self.hub.commits:
             return self._refuse(401, "RepoNotFound")
         commit = self.hub.refs.get((repo, revision), revision)

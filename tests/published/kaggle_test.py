@@ -120,22 +120,18 @@ def test_without_network(kaggle, monkeypatch):
     assert fetch(NAME, None) == newest
     assert fetch(f"{NAME}/9", None).revision == "9"
     for name in (f"{NAME}/8", f"{NAME}er"):
-        with pytest.raises(OSError, match=f"^{name} is not in the cache .*, and Kaggle can't be"):
+        with pytest.raises(OSError, match=f"^{name} is not in the cache"):
             fetch(name, None)
 
 
 def test_refusals(kaggle, monkeypatch):
     kaggle.versions = {1: {"a": b""}}
-    with pytest.raises(FileNotFoundError, match=f"^{NAME}/7 does not exist on Kaggle; correct"):
+    with pytest.raises(FileNotFoundError, match=f"^{NAME}/7 does not exist on Kaggle"):
         fetch(f"{NAME}/7", None)
-    for status in (401, 403):
+    for status, says in ((403, "can't be downloaded without permission"), (500, "500 Server Err")):
         kaggle.status = status
-        with pytest.raises(OSError, match=f"^{NAME} can't be downloaded without permission: acc"):
+        with pytest.raises(OSError, match=f"^{NAME} .*{says}"):
             fetch(NAME, None)
-    kaggle.status = 500
-    with pytest.raises(OSError, match=f"^{NAME} can't be downloaded: 500 Server Error.*; try ag"):
-        fetch(NAME, None)
     monkeypatch.setitem(sys.modules, "kagglehub", None)
-    says = rf"^{NAME} needs kagglehub: pip install kagglehub \(the extra `kaggle`\)$"
-    with pytest.raises(ImportError, match=says):
+    with pytest.raises(ImportError, match=f"^{NAME} needs kagglehub"):
         fetch(NAME, None)

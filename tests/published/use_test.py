@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 
-import numpy as np
 import pytest
 
 import tfnlp
@@ -13,39 +12,9 @@ from tests.cli.command import tfnlp as command
 from tests.published import repositories
 from tests.published.conftest import constants
 from tests.published.hub_server import files_in
-from tests.support import golden, run_python
 
 ROWS = [(f"the {'good' if i % 2 else 'bad'} book {i}", "no yes".split()[i % 2]) for i in range(16)]
 TRAINING = dict(epochs=1, batch_size=8, max_length=16, no_buckets=True)
-# Loads a pair of SavedModels, as a server does that has TensorFlow and TensorFlow Text.
-SERVER = """
-import sys
-sys.modules.update(dict.fromkeys(["huggingface_hub", "tokenizers", "transformers"]))
-import numpy as np, tensorflow as tf, tensorflow_text
-folder, golden, out = sys.argv[1:]
-preprocessor = tf.saved_model.load(folder + "/preprocessor")
-encoder = tf.saved_model.load(folder + "/encoder")
-expected = np.load(golden)
-names = dict(input_word_ids="input_ids", input_mask="input_mask", input_type_ids="segment_ids")
-ids = {name: tf.constant(expected[of], tf.int32) for name, of in names.items()}
-texts = encoder(preprocessor(tf.constant(["the cat sat", "a dog"])))
-np.savez(out, pooled=encoder(ids)["pooled_output"], texts=texts["pooled_output"])
-"""
-
-
-@pytest.mark.slow
-def test_export_and_serve(hub, tmp_path, capsys):
-    """One command from a name to modules; the numbers are those that transformers computed."""
-    hub.put("org/name", repositories.sharded(repositories.bert(tmp_path / "bert")))
-    assert command("export", "--model", "hf://org/name", "--output", tmp_path / "pair") == 0
-    assert "preprocessor: " in capsys.readouterr().out
-    expected = golden("bert_xsmall_dummy_expected.npz")
-    run_python(SERVER, tmp_path / "pair", expected, tmp_path / "seen.npz", without_tfnlp=True)
-    seen = np.load(tmp_path / "seen.npz")
-    np.testing.assert_allclose(seen["pooled"], np.load(expected)["pooled"], rtol=0, atol=1e-4)
-    loaded = tfnlp.load("hf://org/name")
-    vectors = loaded(["the cat sat", "a dog"])["pooled_output"]
-    np.testing.assert_allclose(seen["texts"], vectors, rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow
