@@ -40,6 +40,7 @@ def terminal(columns):
             got = b""
             while not got.endswith(b"\0"):
                 got += os.read(master, 1 << 20)
+            assert b"\x1b[?25" not in got  # a process that is killed leaves the cursor
             text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", got.decode()[:-1])
             return [line.rstrip() for line in re.split("[\r\n]+", text)]
 

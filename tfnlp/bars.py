@@ -63,7 +63,7 @@ class ProgressBar:
         is_stderr = self._file is sys.stderr
         self._progress = _OneLine(
             self,
-            console=Console(
+            console=_WithCursor(
                 file=self._file,
                 force_terminal=self._live,
                 force_jupyter=in_notebook,
@@ -203,6 +203,13 @@ class _OneLine(Progress):
         if self.tasks:
             self.console.width = self._bar.columns or _COLUMNS
             yield self._bar.rendered(self.console.width)
+
+
+class _WithCursor(Console):
+    """A console that never hides the cursor: a process that is killed can't show it again."""
+
+    def show_cursor(self, show: bool = True) -> bool:
+        return False
 
 
 def _is_screen(file: IO[str]) -> bool:
