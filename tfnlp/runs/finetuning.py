@@ -240,7 +240,7 @@ class Finetuning:
         return model
 
     def _settings(self, folder: str, features: str | None) -> dict[str, Any]:
-        """Return the numbers of a training; an earlier start keeps its rate."""
+        """Return the numbers of a training; an earlier start keeps its rate and micro-batches."""
         settings = settings_of(self.config, self.backbone, features)
         kept = kept_numbers(self.config, self.strategy, features, folder)
         return {**settings, **self._loss_settings, **kept}

@@ -10,7 +10,6 @@ from typing import Any
 
 from tfnlp.training.checkpoints import Checkpoints, read_state
 from tfnlp.training.keras_optimizer import KerasOptimizer
-from tfnlp.training.layer_rates import LayerRates
 from tfnlp.training.optimizer_base import Optimizer
 
 _RATE_STEPS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
@@ -23,13 +22,6 @@ def optimizer_settings(optimizer: Optimizer | KerasOptimizer) -> dict[str, Any]:
     arguments = inspect.signature(type(optimizer)).parameters
     values = {name: getattr(optimizer, name, None) for name in arguments}
     return {"name": type(optimizer).__name__, **values}
-
-
-def layer_rate_settings(layer_rates: LayerRates | None) -> dict[str, Any] | None:
-    """Return the arguments of a `LayerRates`."""
-    if layer_rates is None:
-        return None
-    return {"decay": layer_rates.decay, "frozen": layer_rates.frozen}
 
 
 def rate_settings(rate: Callable[[int], Any], total_steps: int) -> dict[str, float]:

@@ -33,7 +33,6 @@ from tfnlp.training.optimizer_base import Optimizer
 from tfnlp.training.settings import (
     check_settings,
     jsonable,
-    layer_rate_settings,
     optimizer_settings,
     rate_settings,
 )
@@ -134,7 +133,8 @@ class Trainer:
         # What the numbers of a run depend on; the learning rate is added when it starts.
         self._settings = {
             "optimizer": optimizer_settings(self.optimizer),
-            "layer_rates": layer_rate_settings(layer_rates),
+            "layer_rates": layer_rates
+            and {"decay": layer_rates.decay, "frozen": layer_rates.frozen},
             "clip_norm": clip_norm,
             "accumulation": accumulation,
             "loss_scale": loss_scale,
