@@ -93,12 +93,3 @@ def test_a_damaged_checkpoint_is_named_and_nothing_is_written(run):
         average_checkpoints(run, 3)
     assert not [x for x in os.listdir(run / "checkpoints") if "average" in x]
     assert average_checkpoints(run, 1)
-
-
-def test_checkpoints_of_two_models(tmp_path):
-    for step, size in ((1, 3), (2, 4)):
-        Checkpoints(tmp_path / "checkpoints", {"model/w": tf.Variable(tf.zeros(size))}).save(
-            step, {}
-        )
-    with pytest.raises(ValueError, match="step-0000000002 has other weights"):
-        average_checkpoints(tmp_path, 2)

@@ -1,13 +1,12 @@
 """TensorFlow and JAX train alike, and a run goes from one to the other."""
 
 import json
-import subprocess
 
 import numpy as np
 import pytest
 
-from tests.support import ROOT, run_python, start_python
-from tests.training.scale_test import finish
+from tests.support import ROOT, run_python
+from tests.training import scale_test
 
 MODELS = ("bert", "elmo", "gpt", "transformer")
 STEPS = 50
@@ -16,20 +15,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 def start(output, engine, *arguments, models=MODELS, devices=1, steps=STEPS):
     """A process that trains the toys with an engine; its lines come through its `stdout`."""
-    output.mkdir(parents=True, exist_ok=True)
     flags = f"--xla_force_host_platform_device_count={devices}"
     env = {"KERAS_BACKEND": engine, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
-    command = ["-m", "tests.training.scale_run", output, "--models", *models, "--steps", steps]
-    with open(output / "stderr.txt", "w") as stderr:
-        return start_python(
-            *command, "--devices", devices, *arguments,
-            stdout=subprocess.PIPE, stderr=stderr, env=env,
-        )  # fmt: skip
+    numbers = ["--steps", steps, "--devices", devices]
+    return scale_test.start(output, "--models", *models, *numbers, *arguments, env=env)
 
 
 def trained(output, *arguments, **settings):
     """The folder of a run that is waited for."""
-    finish([start(output, *arguments, **settings)], [output])
+    scale_test.finish([start(output, *arguments, **settings)], [output])
     return output
 
 
@@ -47,19 +41,9 @@ def in_tensorflow(folder):
     return trained(folder / "tensorflow", "tensorflow", "--draw")
 
 
-# Arguments of a run, and how many devices it has.
-RUNS = {
-    "1 device": ((), 1),
-    "4 devices, sharded": (("--shard-optimizer",), 4),
-}
-
-
-@pytest.fixture(
-    scope="module", params=[pytest.param("1 device", marks=pytest.mark.long), "4 devices, sharded"]
-)
-def in_jax(request, folder):
-    arguments, devices = RUNS[request.param]
-    return trained(folder / request.param, "jax", "--draw", *arguments, devices=devices)
+@pytest.fixture(scope="module")
+def in_jax(folder):
+    return trained(folder / "jax", "jax", "--draw", "--shard-optimizer", devices=4)
 
 
 @pytest.mark.parametrize("model", MODELS)

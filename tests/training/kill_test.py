@@ -1,12 +1,11 @@
 """Runs that are killed and resumed end with the same weights as those that are not."""
 
 import signal
-import subprocess
 
 import numpy as np
 import pytest
 
-from tests.support import start_python
+from tests.training import engines_test
 from tests.training.elmo_toy import toy_windows
 
 pytestmark = pytest.mark.timeout(900)
@@ -28,12 +27,9 @@ CASES = [
 def start(folder, model, steps, engine):
     """A process that trains a toy with dropout, writes checkpoints and prints the steps."""
     name, devices, calls = engine
-    flags = f"--xla_force_host_platform_device_count={devices}"
-    env = {"KERAS_BACKEND": name, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
-    command = ["tests.training.scale_run", folder, "--models", model, "--steps", steps]
-    more = ["--dropout", 0.2, "--directory", folder, "--devices", devices]
+    more = ["--dropout", 0.2, "--directory", folder]
     more += ["--steps-per-call", calls, "--every", calls, "--save-every", calls]
-    return start_python("-m", *command, *more, stdout=subprocess.PIPE, env=env)
+    return engines_test.start(folder, name, *more, models=[model], devices=devices, steps=steps)
 
 
 def kill(run, step):

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from tests.support import ROOT, run_python
-from tests.training import elmo_toy, gpt_toy, toy
+from tests.training import elmo_toy, toy
 from tests.training.loss_scaling_run import (
     BATCH,
     FAR,
@@ -114,30 +114,13 @@ def test_skipped_updates_change_nothing(optimizer):
         np.testing.assert_allclose(row["gradient_norm"], np.mean(norms), rtol=1e-5)
 
 
-SPLITS = {
-    "accumulated": dict(accumulation=2),
-    "XLA": dict(jit_compile=True),
-    "two replicas": dict(strategy=two_replicas),
-}
-
-
 @pytest.mark.parametrize(
-    "name, optimizer", [("accumulated", "sgd"), ("XLA", "adam"), ("two replicas", "adam")]
+    "optimizer, split", [("adam", "accumulation"), ("adam", "jit_compile"), ("sgd", "strategy")]
 )
-def test_every_split_of_the_batch_skips_the_same(name, optimizer):
-    arguments = dict(SPLITS[name])
-    if "strategy" in arguments:
-        arguments["strategy"] = arguments["strategy"]()
-    found = train(optimizer=optimizer, **arguments)
-    compare(found["rows"], reference(optimizer), counts=name == "XLA")
-
-
-def test_several_steps_a_call_change_nothing():
-    one, many = train(), train(steps_per_call=4)
-    assert (len(one["rows"]), len(many["rows"])) == (STEPS, STEPS / 4)
-    assert many["rows"][-1]["variables"] == one["rows"][-1]["variables"]
-    for a, b in zip(many["history"], one["history"], strict=True):  # sums in float32 and float64
-        np.testing.assert_allclose(list(a.values()), list(b.values()), rtol=1e-6)
+def test_every_split_of_the_batch_skips_the_same(optimizer, split):
+    value = {"accumulation": 2, "jit_compile": True, "strategy": two_replicas}[split]
+    found = train(optimizer=optimizer, **{split: value() if split == "strategy" else value})
+    compare(found["rows"], reference(optimizer), counts=split == "jit_compile")
 
 
 def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
@@ -175,32 +158,25 @@ def test_scaling_is_on_for_float16_alone():
     assert toy.toy_trainer(loss_scaling=True)._settings["loss_scaling"]["interval"] == 2000
 
 
-TOYS = {
-    "bert": (lambda **more: toy.toy_trainer(**more), toy.ToyBatches),
-    "elmo": (lambda **more: elmo_toy.toy_trainer(**more), elmo_toy.toy_windows),
-    "gpt": (lambda **more: gpt_toy.toy_trainer(**more), gpt_toy.toy_windows),
-}
-
-
-FAST = [n if n == "bert" else pytest.param(n, marks=pytest.mark.slow) for n in TOYS]
-
-
-@pytest.mark.parametrize("name", FAST)
-def test_float32_is_the_same_to_the_bit_with_a_scaled_loss(name):
+def test_float32_is_the_same_to_the_bit_with_a_scaled_loss():
     """Powers of two cancel: what is scaled and divided again is what it was."""
-    make, data = TOYS[name]
     found = []
     for scaling in (False, training.LossScaling(interval=2)):
-        trainer = make(loss_scaling=scaling)
-        trainer.fit(data(), 6, progress=False)
+        trainer = toy.toy_trainer(loss_scaling=scaling)
+        trainer.fit(toy.ToyBatches(), 6, progress=False)
         found.append(weights(trainer))
     assert_same(*found)
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_scaled_gradients_of_float16_are_near_those_of_float32(name):
+@pytest.mark.parametrize(
+    "make, data",
+    [
+        (toy.toy_trainer, toy.ToyBatches),
+        pytest.param(elmo_toy.toy_trainer, elmo_toy.toy_windows, marks=pytest.mark.slow),
+    ],
+)
+def test_scaled_gradients_of_float16_are_near_those_of_float32(make, data):
     """Closer than 8 bits would be, for every weight; 0.009 was seen."""
-    make, data = TOYS[name]
     trainer = make()
     trainer.fit(data(), 10, progress=False)
     found = {}

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.training.toy import ToyBatches, assert_same, toy_trainer, weights
-from tfnlp.training.monitor import Monitor, most_memory, timed_next
+from tfnlp.training.monitor import Monitor, most_memory
 from tfnlp.training.profile import Profile
 
 STEPS = 5
@@ -103,32 +103,6 @@ def test_speeds_are_sums_over_time():
 
 def keras_model():
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
-
-
-@pytest.mark.slow
-def test_waiting_is_measured_apart_from_work():
-    work = tf.random.stateless_normal((600, 600), (0, 1))
-
-    def busy(x):
-        for _ in range(8):
-            x = tf.matmul(work, x) / 25.0
-        return x
-
-    @tf.function
-    def share(iterator, works):
-        waited, start = 0.0, tf.timestamp()
-        result = tf.constant(0.0)
-        for _ in tf.range(10):
-            batch, seconds = timed_next(iterator, [result])
-            waited += seconds
-            result = tf.reduce_sum(busy(batch)) if works else batch[0, 0]
-        with tf.control_dependencies([result]):
-            return waited / tf.cast(tf.timestamp() - start, "float32")
-
-    there = tf.data.Dataset.from_tensors(work).repeat()
-    slow = there.map(busy, num_parallel_calls=1)
-    assert share(iter(slow), works=False) > 0.5
-    assert share(iter(there), works=True) < 0.5
 
 
 def test_memory_is_the_processs_peak():

@@ -95,19 +95,6 @@ def test_adamw_equals_torchs_in_every_step():
         np.testing.assert_allclose(variable.numpy(), weights, rtol=0, atol=1e-3 * want["rate"])
 
 
-def test_epsilon_hat_equals_keras(scale=1e-5):
-    names, before, gradients, after = run(
-        training.AdamW(weight_decay=0.3, epsilon=1e-7, epsilon_hat=True), scale=scale
-    )
-    model = small_model()
-    reference = keras.optimizers.AdamW(RATE, weight_decay=0.3, epsilon=1e-7)
-    reference.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
-    for step in gradients:
-        reference.apply(step, model.trainable_variables)
-    for name, a, b in zip(names, after, model.get_weights(), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6, err_msg=name)
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e-6])
 def test_lamb_is_the_formula(scale):
     names, before, gradients, after = run(training.LAMB(weight_decay=0.3), scale=scale)

@@ -40,8 +40,8 @@ def start_all(places, indexes, seconds=20.0, versions=None, lists=None):
 def test_workers_start_in_any_order():
     assert start_all(addresses(1), [0]) == [None]
     places = addresses(3)
-    assert start_all(places, [2, 0, 1]) == [None, None, None]
-    assert start_all(places, [0, 1, 2]) == [None, None, None]  # and again, at the same ports
+    for order in ([2, 0, 1], [0, 1, 2]):  # and again, at the same ports
+        assert start_all(places, order) == [None, None, None]
 
 
 @pytest.mark.parametrize("missing, there", [(2, [0, 1]), (0, [1, 2])])
@@ -72,8 +72,7 @@ def test_a_worker_of_another_version_or_cluster_is_refused_and_may_be_mended(cap
     assert start_all(places, [1]) == [None]
     leader.join(30)
     assert outcome == [None]
-    said = capfd.readouterr().err
-    assert "a connection from 127.0.0.1 was refused: worker 1 has another version" in said
+    assert "worker 1 has another version" in capfd.readouterr().err
 
 
 def test_an_address_that_other_workers_cannot_reach_is_refused(capfd):
@@ -98,12 +97,6 @@ def connect(place, message):
         except ConnectionRefusedError:
             assert time.monotonic() < deadline
             time.sleep(0.05)
-
-
-def ask(place, message):
-    """Send `message` as JSON to `place`; return the answer."""
-    with connect(place, json.dumps(message).encode() + b"\n") as connection:
-        return json.loads(connection.makefile().readline())
 
 
 def lead(places, seconds=30.0):
@@ -133,9 +126,6 @@ def test_strangers_do_not_end_the_first_worker(capfd):
     leader, outcome = lead(places)
     for message in STRANGERS:
         connect(places[0], message).close()
-    answer = ask(places[0], {"index": 1, "version": "2"})
-    assert "another version of tfnlp ('2') than worker 0 ('1')" in answer["error"]
-    assert "something else than a worker" in ask(places[0], ["hello"])["error"]
     assert start_all(places, [1]) == [None]
     leader.join(30)
     assert outcome == [None]
@@ -193,16 +183,6 @@ def test_a_stranger_in_place_of_the_first_worker_does_not_hold_the_others(monkey
     assert isinstance(error, TimeoutError)
 
 
-def test_only_the_address_of_the_list_is_listened_at():
-    places = addresses(2)
-    leader, outcome = lead(places, seconds=1.0)
-    connect(places[0], b"").close()  # it is there
-    with pytest.raises(OSError):  # 127.0.0.2 is this machine, too
-        socket.create_connection(("127.0.0.2", host_and_port(places[0])[1]), timeout=5)
-    leader.join(30)
-    assert isinstance(outcome[0], TimeoutError)
-
-
 def test_a_name_that_is_a_loopback_address_here_only_listens_where_others_reach_it(monkeypatch):
     # On Debian the name of a machine is 127.0.1.1 for itself.
     known = {"a": "127.0.1.1", "b": "192.0.2.1"}
@@ -235,7 +215,7 @@ def test_addresses(address, parts):
     assert host_and_port(address) == parts
 
 
-@pytest.mark.parametrize("address", ["a.b", ":80", "a:0", "a:70000", "a:²"])
+@pytest.mark.parametrize("address", ["a.b", ":80", "a:70000", "a:²"])
 def test_bad_addresses(address):
     with pytest.raises(ValueError, match="must be host:port"):
         host_and_port(address)

@@ -1,9 +1,10 @@
+import itertools
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.training import gpt_toy
 from tests.training.toy import (
     ToyBatches,
     assert_same,
@@ -43,7 +44,6 @@ SLOW = dict(strategy=two_replicas, accumulation=2, jit_compile=True, steps_per_c
     [
         dict(strategy=two_replicas),
         dict(accumulation=4),
-        pytest.param(dict(jit_compile=True), marks=pytest.mark.slow),
         pytest.param(SLOW, marks=pytest.mark.slow),
     ],
 )
@@ -64,63 +64,6 @@ def test_every_split_of_the_batch_gives_the_same_numbers(one_device, arguments):
 
 def test_several_steps_a_call_change_nothing(one_device):
     assert_same(one_device[1], train(toy_trainer(steps_per_call=STEPS))[1])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["lamb", "adagrad"])
-def test_other_optimizers_too(name):
-    _, one = train(toy_trainer(optimizer=training.optimizer(name)), 2)
-    trainer = toy_trainer(two_replicas(), optimizer=training.optimizer(name), accumulation=2)
-    assert_same(one, train(trainer, 2)[1], atol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_language_model_with_unequal_rows_too():
-    def run(**arguments):
-        trainer = gpt_toy.toy_trainer(**arguments)
-        history = trainer.fit(
-            gpt_toy.toy_windows(), 4, validation=gpt_toy.held_out(), log_every=1, progress=False
-        )
-        assert min(row["gradient_norm"] for row in history.train) > 0.3  # clipping matters
-        return history, weights(trainer)
-
-    (one, before), (many, after) = run(), run(strategy=two_replicas(), accumulation=2)
-    assert_same(before, after, atol=2e-5)
-    for part in ("train", "validation"):
-        for a, b in zip(getattr(one, part), getattr(many, part), strict=True):
-            for key in a:
-                np.testing.assert_allclose(b[key], a[key], rtol=1e-4, err_msg=key)
-    assert {"loss", "perplexity", "word_perplexity"} <= set(one.validation[-1])
-
-
-def test_one_step_is_the_plain_gradient_clipped_then_applied():
-    # Recomputed with one tape over the whole batch, dense gradients, and numpy for the rest.
-    model = toy_model()
-    batch = ToyBatches().batch(0)
-    with tf.GradientTape() as tape:
-        outputs = model({k: batch[k] for k in model.input})
-        log_p = tf.nn.log_softmax(outputs["mlm_logits"])
-        picked = tf.gather(log_p, batch["masked_lm_ids"], batch_dims=2)
-        loss = -tf.reduce_sum(picked * batch["masked_lm_weights"])
-        loss /= batch["masked_lm_weights"].sum()
-        labels = batch["next_sentence_labels"]
-        pair = tf.gather(tf.nn.log_softmax(outputs["next_sentence_logits"]), labels, batch_dims=1)
-        loss -= tf.reduce_mean(pair)
-    gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    gradients = [tf.convert_to_tensor(g).numpy().astype("float64") for g in gradients]
-    norm = np.sqrt(sum((g**2).sum() for g in gradients))
-    want = []
-    for variable, g in zip(model.trainable_variables, gradients, strict=True):
-        w, g = variable.numpy(), g * 0.5 / max(norm, 0.5)
-        decay = 0.01 if w.ndim == 2 else 0.0
-        update = 0.1 * g / (np.sqrt(0.001 * g**2) + 1e-6) + decay * w
-        want.append(w - 1e-3 * update)
-
-    trainer = toy_trainer(learning_rate=1e-3)
-    history, got = train(trainer, 1)
-    np.testing.assert_allclose(history.train[0]["loss"], float(loss), rtol=1e-5)
-    np.testing.assert_allclose(history.train[0]["gradient_norm"], norm, rtol=1e-4)
-    assert_same(got, want, atol=5e-6)
 
 
 @pytest.mark.parametrize(
@@ -145,13 +88,8 @@ def test_held_out_batches_of_many_lengths_share_a_trace(strategy):
 
 
 def test_dropout_differs_between_steps_replicas_and_micro_batches():
-    seeds = {
-        tuple(step_seed(0, step, micro, replica).numpy())
-        for step in range(3)
-        for micro in range(2)
-        for replica in range(2)
-    }
-    assert len(seeds) == 12
+    places = itertools.product(range(3), range(2), range(2))
+    assert len({tuple(step_seed(0, *place).numpy()) for place in places}) == 12
 
 
 def test_replicas_drop_different_units():
@@ -184,16 +122,13 @@ def test_resume_is_bit_identical_with_dropout(tmp_path):
     assert whole.validation == halves.validation
 
 
-def bert_with(**arguments):
-    return training.AdamW(**{"epsilon": 1e-6, "bias_correction": False, **arguments})
-
-
 def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
     train(toy_trainer(directory=tmp_path), 2)
     same = toy_trainer(directory=tmp_path, jit_compile=True, steps_per_call=2)
     train(same, 2)  # nothing left to do, and the same numbers
+    adam = training.AdamW(epsilon=1e-6, bias_correction=False, beta_2=0.98)
     for arguments, text in (
-        (dict(optimizer=bert_with(beta_2=0.98)), "optimizer.beta_2 was 0.999, now 0.98"),
+        (dict(optimizer=adam), "optimizer.beta_2 was 0.999, now 0.98"),
         (dict(learning_rate=training.linear(2e-2, 20, 2)), "learning_rate.0 was 0.005, now 0.01"),
         (dict(seed=1, clip_norm=None), "clip_norm was 0.5, now None; seed was 0, now 1"),
         (dict(layer_rates=training.LayerRates(0.5)), "layer_rates was None, now {'decay': 0.5"),
