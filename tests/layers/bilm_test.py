@@ -102,8 +102,3 @@ def test_dropout_is_in_front_of_each_lstm_and_only_while_training():
     np.testing.assert_array_equal(one[0], two[0])
     for side in (slice(0, P), slice(P, 2 * P)):
         assert (one[1, ..., side] != two[1, ..., side]).any()
-
-
-def test_inputs_may_have_any_width():
-    layer = BiLM(L, U, P)
-    assert layer(np.zeros((1, 2, P + 1), "float32"))[0][-1].shape == (1, 2, 2 * P)

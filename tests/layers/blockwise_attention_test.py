@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfnlp.layers.attention as attention_layer
+from tests.layers import reference
 from tfnlp.layers import MultiHeadAttention, TransformerBlock
 from tfnlp.layers.kernels.attention import Drops, bias, plain_attention
 from tfnlp.layers.kernels.blockwise_attention import (
@@ -96,12 +97,7 @@ def test_blocks_change_nothing(kind, heads, compiled):
 def test_the_mask_is_the_hash_of_the_draws():
     rng = np.random.default_rng(0)
     rows, columns = drawn(rng, (2, 2, 5)), drawn(rng, 7)
-    a, b = (np.asarray(x).astype("uint32") for x in (rows, columns))
-    words = a[..., None] ^ b
-    words = (words ^ words >> 16) * np.uint32(0x85EBCA6B)
-    words = (words ^ words >> 13) * np.uint32(0xC2B2AE35)
-    words ^= words >> 16
-    halves = np.concatenate([words & 0xFFFF, words >> 16], 1)
+    halves = reference.hashed(rows, columns)
     for count in (3, 4):
         for once in (False, True):
             mask = mask_of_rows(rows, columns, count, 20000, once)

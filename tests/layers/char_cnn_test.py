@@ -57,7 +57,6 @@ def reference(ids, layer):
         (WIDTHS, {"activation": "tanh"}, (4, 7)),  # the widest filter fits in once
         (((2, 3), (2, 4), (1, 2)), {"num_highway": 1}, (2, 2, 9)),  # a width twice, any order
         (((3, 4),), {"num_highway": 0, "projection_size": None}, (5, 6)),
-        (((1, 2), (4, 3)), {"activation": "tanh", "projection_size": None}, (2, 1, 2, 8)),
         (((1, 3), (2, 3)), {"num_highway": 0}, (11,)),  # a single word
     ],
 )

@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,11 +19,10 @@ def test_rate_and_scale(rate, dtype):
     np.testing.assert_allclose(y[y > 0], 1 / (1 - rate), rtol=4e-3 if dtype == "bfloat16" else 1e-4)
 
 
-@pytest.mark.parametrize("shape", [(2**20,), (1024, 1024)])
-def test_elements_rows_and_columns_are_independent(shape):
+def test_elements_rows_and_columns_are_independent():
     # Correlation of the mask with itself, shifted along the flat order and along the table that
     # it is cut from (1,024 elements a row), against five standard errors of independent coins.
-    kept = (mask(0.5, shape) > 0).astype("float64").ravel() * 2 - 1
+    kept = (mask(0.5, (1024, 1024)) > 0).astype("float64").ravel() * 2 - 1
     for shift in (1, 2, 3, 7, 512, 1023, 1024, 1025, 2048, 4096, 65536):
         assert abs((kept[shift:] * kept[:-shift]).mean()) < 5 / np.sqrt(kept.size - shift)
     # Four corners of a rectangle: a plain xor of row and column numbers would fail here.
@@ -71,22 +69,8 @@ def test_off_at_inference_and_at_rate_zero():
     assert Dropout(0.0).variables == [] and len(Dropout(0.1).variables) == 1
 
 
-def test_config_and_keras_file_round_trip(tmp_path):
+def test_config_round_trip():
     layer = Dropout(0.25, seed=3)
     copy = Dropout.from_config(layer.get_config())
     x = np.ones((9, 9), "float32")
     np.testing.assert_array_equal(layer(x, training=True), copy(x, training=True))
-    inputs = keras.Input((9,))
-    keras.Model(inputs, Dropout(0.25, seed=3)(inputs)).save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert loaded.layers[-1].get_config()["rate"] == 0.25
-    assert (np.asarray(loaded(x, training=True)) == 0).any()
-
-
-def test_the_words_of_a_mask_have_32_bits():
-    """64 would take twice the time, and more on a TPU; Keras makes them beside Python numbers."""
-    layer = Dropout(0.1)
-    call = tf.function(lambda x: layer(x, training=True), autograph=False)
-    graph = call.get_concrete_function(tf.TensorSpec([32, 100])).graph
-    made = {y.dtype for op in graph.get_operations() for y in op.outputs if y.shape.rank == 2}
-    assert made == {tf.uint32, tf.bool, tf.float32}

@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tests.layers.reference import randomize
@@ -102,14 +101,3 @@ def test_cell_by_cell_it_is_adagrad_as_in_the_paper():
         update("context_bias", context_bias, j, 2 * slope)
     for got, want in zip(trainer.task.model.weights, before, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
-
-
-def test_it_fits_what_can_be_fitted():
-    trainer, batches, _ = trained(600, training.RowwiseAdagrad(), batch_size=20, rate=0.5)
-    results = trainer.evaluate(batches.evaluation_batches())
-    start = trained(1, training.RowwiseAdagrad(), batch_size=20)[0]
-    assert results["loss"] < 0.02 * start.evaluate(batches.evaluation_batches())["loss"]
-    other = CooccurrenceBatches(make_cells(), batch_size=81)
-    assert results["loss"] == pytest.approx(
-        trainer.evaluate(other.evaluation_batches())["loss"], rel=1e-4
-    )

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.layers import reference
 from tfnlp.layers.kernels.add_bias import ones_times, plain_add_bias, with_sum_of_rows
 from tfnlp.layers.kernels.char_maxima import maxima_by_place, plain_char_maxima
 from tfnlp.layers.kernels.columns import (
@@ -108,7 +109,9 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "xla"])
+@pytest.mark.parametrize(
+    "compiled", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["eager", "xla"]
+)
 def test_values_and_gradients(name, compiled):
     kernel, plain, shapes = PAIRS[name]
     rng = np.random.default_rng(2)
@@ -150,12 +153,7 @@ def test_mask_is_the_hash_of_the_draws(dropped, width):
     draws = np.random.default_rng(3).integers(-(2**31), 2**31, columns + 40).astype("int32")
     mask = np.asarray(mask_of_draws(draws, width, dropped))
     np.testing.assert_array_equal(mask, mask_of_draws(draws, width, dropped, halves=False))
-    a, b = draws[columns:].astype("uint32"), draws[:columns].astype("uint32")
-    words = a[:, None] ^ b
-    words = (words ^ words >> 16) * np.uint32(0x85EBCA6B)
-    words = (words ^ words >> 13) * np.uint32(0xC2B2AE35)
-    words ^= words >> 16
-    expected = np.concatenate([words & 0xFFFF, words >> 16], 1)[:, :width] >= dropped
+    expected = reference.hashed(draws[columns:], draws[:columns])[:, :width] >= dropped
     np.testing.assert_array_equal(mask, expected)
 
 

@@ -35,12 +35,6 @@ def test_large_mean_keeps_its_digits(mean):
     np.testing.assert_allclose(layer(x), expected, atol=max(1e-4, mean * 2**-21))
 
 
-def test_constant_rows_give_beta():
-    layer = built(np.random.default_rng(2), 8)
-    y = layer(np.full((3, 8), 7.0, "float32"))
-    np.testing.assert_allclose(y, np.tile(layer.beta.numpy(), (3, 1)), atol=1e-6)
-
-
 def test_bf16_policy_computes_in_float32():
     rng = np.random.default_rng(3)
     layer = built(rng, 64, dtype="mixed_bfloat16")

@@ -151,16 +151,6 @@ def test_the_written_gradient_equals_the_derived_one(way, others, arguments):
         np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_state_stays_float32_under_bf16():
-    layer = ProjectedLSTM(U, P, dtype="mixed_bfloat16")
-    _, x, _ = case({})
-    outputs, state = layer(x)
-    assert outputs.dtype == "bfloat16" and state.dtype == "float32"
-    # c has bits that bfloat16 has no room for.
-    cell = state[:, :U]
-    assert np.mean(tf.cast(tf.cast(cell, "bfloat16"), "float32") != cell) > 0.5
-
-
 @pytest.mark.parametrize("others", [OTHERS["alone"], OTHERS["everything"]], ids=["alone", "all"])
 def test_without_projection(others):
     """As a projection by the identity matrix, and the written gradient as the derived one."""

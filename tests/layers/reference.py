@@ -128,3 +128,15 @@ def masked_lm_head(x, positions, w, activation="gelu", epsilon=1e-12):
     picked = np.stack([[x[b, p] for p in row] for b, row in enumerate(positions)])
     y = ACTIVATIONS[activation](dense(picked.astype("float64"), inside(w, "dense")))
     return layer_norm(y, inside(w, "norm"), epsilon)
+
+
+def hashed(rows, columns):
+    """The 16-bit numbers of dropout's masks, `[..., R, C]` beside one another on axis 1.
+
+    Both halves of the 32-bit words that MurmurHash3's finalizer makes of `rows ^ columns`.
+    """
+    words = np.asarray(rows).astype("uint32")[..., None] ^ np.asarray(columns).astype("uint32")
+    words = (words ^ words >> 16) * np.uint32(0x85EBCA6B)
+    words = (words ^ words >> 13) * np.uint32(0xC2B2AE35)
+    words ^= words >> 16
+    return np.concatenate([words & 0xFFFF, words >> 16], 1)

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from tfnlp.layers import ReplacedTokens
@@ -69,15 +68,14 @@ def test_samples_of_a_vocabulary_of_several_blocks():
     assert chi < 230.4  # 0.999 of 168 degrees of freedom
 
 
-@pytest.mark.parametrize("jit_compile", [False, True])
-def test_training_draws_anew_and_evaluation_does_not(jit_compile):
+def test_training_draws_anew_and_evaluation_does_not():
     layer = ReplacedTokens(seed=2)
     ids = np.ones((40, 30), "int32")
     positions = np.tile(np.arange(30), (40, 1)).astype("int32")
     logits = np.zeros((40, 30, V), "float32")
     masked = (ids, positions, ids, np.ones((40, 30), "float32"), logits)
 
-    @tf.function(jit_compile=jit_compile, autograph=False)
+    @tf.function(autograph=False)
     def draw(training):
         return layer(*masked, training=training)[0]
 

@@ -47,11 +47,6 @@ def next_words(layer):
     return words
 
 
-def losses_of_many_draws(layer, x, y, draws):
-    step = tf.function(lambda: layer(x, y, training=True))
-    return np.array([step() for _ in range(draws)], "float64")
-
-
 @pytest.mark.parametrize(
     "vocab_size, samples",
     [(40, 12), (5000, 4999), (2, 1), (800_000, 8192)],
@@ -105,17 +100,6 @@ def test_formula_of_a_draw_and_accidental_hits():
     assert hits >= 20 and 0 in words
 
 
-def test_estimate_of_z_is_unbiased():
-    draws = 1000
-    layer, (x, y) = make(12), draw()
-    scores = scores_of(layer, x)
-    true = scores[np.arange(N), y]
-    z = np.exp(losses_of_many_draws(layer, x, y, draws) + true)
-    error = z.std(0) / np.sqrt(draws)
-    assert np.all(np.abs(z.mean(0) - np.exp(scores).sum(-1)) < 4 * error)
-    assert np.all(error > 0)
-
-
 @pytest.mark.parametrize("samples", [None, V + 5])
 def test_with_enough_samples_training_is_the_full_softmax(samples):
     layer, (x, y) = make(samples), draw()
@@ -134,7 +118,7 @@ def test_inference_is_the_full_softmax_of_any_shape():
     np.testing.assert_allclose(shaped, expected.reshape(2, 3), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("block, compiled", [(1, False), (20, False), (39, False), (7, True)])
+@pytest.mark.parametrize("block, compiled", [(1, False), (39, False), (7, True)])
 def test_full_softmax_in_blocks(block, compiled, monkeypatch):
     layer, (x, y) = make(None, scale=3.0), draw()
 
@@ -152,32 +136,6 @@ def test_full_softmax_in_blocks(block, compiled, monkeypatch):
         np.testing.assert_allclose(
             tf.convert_to_tensor(one), tf.convert_to_tensor(other), rtol=1e-4, atol=1e-5
         )
-
-
-def gradients(layer, x, y, training):
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        loss = tf.reduce_mean(layer(x, y, training=training))
-    sources = [x, layer.kernel.value, layer.bias.value]
-    return [tf.convert_to_tensor(g) for g in tape.gradient(loss, sources)]
-
-
-@pytest.mark.slow
-def test_xla_equals_eager_at_the_same_seed():
-    x, y = draw()
-    x = tf.constant(x)
-    eager = make(12, seed=3)
-    expected = [(eager(x, y, training=True), gradients(eager, x, y, True)) for _ in range(2)]
-    compiled = make(12, seed=3)
-
-    @tf.function(jit_compile=True)
-    def step(x, y):
-        return compiled(x, y, training=True), gradients(compiled, x, y, True)
-
-    got = [step(x, y) for _ in range(2)]
-    for one, other in zip(tf.nest.flatten(got), tf.nest.flatten(expected), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
-    assert not np.allclose(got[0][0], got[1][0])  # every call draws anew
 
 
 def test_fixed_point_numbers_of_a_large_vocabulary():

@@ -60,11 +60,6 @@ def test_layer_norm_of_a_row_without_tokens_is_finite():
     assert np.isfinite(make(layer_norm=True)(list(zeros), mask=mask)).all()
 
 
-def test_a_new_mix_is_the_mean():
-    layers = draw(2)
-    np.testing.assert_allclose(ScalarMix(L)(list(layers)), layers.mean(0), rtol=1e-5, atol=1e-6)
-
-
 def test_last_only_has_no_scalars():
     layer, layers = make(last_only=True), draw(3)
     assert [w.name for w in layer.weights] == ["gamma"]
