@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import json
-import math
 import os
 import pathlib
 import signal
@@ -203,13 +202,6 @@ def holding(folder: os.PathLike) -> Iterator[subprocess.Popen]:
             yield process
         finally:
             process.kill()
-
-
-def weight_count(build, arguments):
-    """How many numbers the weights of the model `build(**arguments)` hold; it is not built."""
-    from tfnlp.models.shapes import weight_shapes
-
-    return sum(math.prod(shape) for shape in weight_shapes(build, arguments).values())
 
 
 def traced(encoder):

@@ -32,24 +32,11 @@ def test_pretraining_formula(activation):
 def test_pretrainer_shares_the_encoders_weights():
     encoder = bert(**SMALL)
     model = bert_pretrainer(encoder)
-    mine = {id(v) for v in model.trainable_variables}
-    assert {id(v) for v in encoder.trainable_variables} < mine
-    new = [v.path for v in model.trainable_variables]
-    new = sorted(set(new) - {v.path for v in encoder.trainable_variables})
-    assert new == [
-        "masked_lm_bias/bias",
-        "masked_lm_head/dense/bias",
-        "masked_lm_head/dense/kernel",
-        "masked_lm_head/norm/beta",
-        "masked_lm_head/norm/gamma",
-        "next_sentence_head/dense/bias",
-        "next_sentence_head/dense/kernel",
-    ]
-    rng = np.random.default_rng(6)
-    inputs = batch(rng, positions=True)
-    before = np.asarray(model(inputs)["mlm_logits"])
-    randomized(encoder, rng)
-    assert np.abs(model(inputs)["mlm_logits"] - before).max() > 1e-2
+    new = {id(v): v.path for v in model.trainable_variables}
+    for variable in encoder.trainable_variables:
+        del new[id(variable)]
+    heads = {path.split("/")[0] for path in new.values()}
+    assert len(new) == 7 and heads == {"masked_lm_bias", "masked_lm_head", "next_sentence_head"}
 
 
 def test_initial_weights():

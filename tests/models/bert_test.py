@@ -2,14 +2,7 @@ import numpy as np
 import pytest
 
 from tests.models.bert_reference import CLOSE, SMALL, P, T, V, batch, bert_reference, small
-from tests.support import weight_count
 from tfnlp.models import (
-    BERT_BASE,
-    BERT_LARGE,
-    BERT_MEDIUM,
-    BERT_MINI,
-    BERT_SMALL,
-    BERT_TINY,
     bert,
     bert_pretrainer,
 )
@@ -31,22 +24,6 @@ def test_formula(activation, epsilon):
         np.testing.assert_allclose(np.asarray(got)[real], expected[real], **CLOSE)
     np.testing.assert_array_equal(outputs["sequence_output"], outputs["encoder_outputs"][-1])
     np.testing.assert_allclose(outputs["pooled_output"], pooled, **CLOSE)
-
-
-@pytest.mark.parametrize(
-    "size, published",
-    [
-        (BERT_TINY, 4_385_920),
-        (BERT_MINI, 11_170_560),
-        (BERT_SMALL, 28_763_648),
-        (BERT_MEDIUM, 41_373_184),
-        ({}, 109_482_240),  # the defaults
-        (BERT_BASE, 109_482_240),
-        (BERT_LARGE, 335_141_888),
-    ],
-)
-def test_published_parameter_counts(size, published):
-    assert weight_count(bert, size) == published
 
 
 def test_names_and_shapes_of_inputs_and_outputs():

@@ -3,8 +3,7 @@ import pytest
 
 from tests.convert import elmo_reference
 from tests.layers.reference import randomize
-from tests.support import weight_count
-from tfnlp.models import ELMO_MEDIUM, ELMO_ORIGINAL, ELMO_SMALL, elmo, elmo_lstm
+from tfnlp.models import elmo, elmo_lstm
 
 L, U, P, E = 2, 7, 4, 3
 SMALL = dict(
@@ -112,19 +111,6 @@ def test_formula(keep_boundaries, layer_norm):
                 count = length + 2 if keep_boundaries else length
                 assert not row[count:].any()  # zeros, not small numbers
                 assert (row[:count] != 0).all(-1).all()
-
-
-@pytest.mark.parametrize(
-    "size, published",
-    [
-        ({}, 93_600_852),  # the defaults
-        (ELMO_ORIGINAL, 93_600_852),
-        (ELMO_MEDIUM, 28_027_732),
-        (ELMO_SMALL, 13_593_300),
-    ],
-)
-def test_published_parameter_counts(size, published):
-    assert weight_count(elmo, size) == published
 
 
 def test_no_words_at_all():

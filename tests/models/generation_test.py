@@ -170,16 +170,12 @@ def test_tensors_as_settings_change_nothing(pre, drawn, greedily):
         settings = dict(temperature=temperature, top_k=top_k, top_p=top_p)
         return generate(decoder, ids, mask, count, seeds=seeds, stop_ids=(1,), **settings)
 
-    def static(count, temperature, top_k, top_p):
-        settings = dict(temperature=temperature, top_k=top_k, top_p=top_p)
-        return generate(decoder, *prompts(), count, seeds=SEEDS, stop_ids=(1,), **settings)
-
     got = run(*prompts(), SEEDS, NEW, *DRAWN.values())
     np.testing.assert_array_equal(got, ended(drawn[1].tolist(), (1,), 0))
     got = run(*prompts(), SEEDS, NEW, 0.0, 0, 1.0)
     np.testing.assert_array_equal(got, ended(greedily[1].tolist(), (1,), 0))
-    for settings in ((2, 0.0, 5, 0.5), (2, 2.5, 0, 1.0), (1, 2.5, 0, 0.6), (2, 1.5, 4, 1.0)):
-        np.testing.assert_array_equal(run(*prompts(), SEEDS, *settings), static(*settings))
+    got = run(*prompts(), SEEDS, 2, *DRAWN.values())
+    np.testing.assert_array_equal(got, ended(drawn[1].tolist(), (1,), 0)[:, :2])
 
 
 def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):

@@ -68,15 +68,6 @@ def test_extra_tokens_come_behind_the_vocabulary():
         np.testing.assert_array_equal(before, after.numpy())
 
 
-def test_weights_of_the_other_order_of_norms_are_copied():
-    config = {**CONFIG, "norm_first": True}
-    old = gpt(**config)
-    new = gpt_with_extra_tokens(old, config, extra=1)
-    assert len(old.weights) == len(new.weights)
-    for a, b in zip(old.weights, new.weights, strict=True):
-        np.testing.assert_array_equal(a.numpy(), b.numpy()[: a.shape[0]])
-
-
 @pytest.mark.parametrize(
     "output, sequences", [("class", 1), ("class", 2), ("score", 1), ("score", 2), ("choice", 3)]
 )

@@ -78,6 +78,3 @@ def test_the_sampled_softmax_is_for_training_alone():
     draws = np.array([pretrainer(batch, training=True)["losses"] for _ in range(20)])
     assert draws.std(0).min() > 1e-3
     assert np.abs(draws.mean(0) - full).max() < 0.5
-
-
-# --- Learning

@@ -130,15 +130,3 @@ def test_gradients_reach_every_weight_and_agree(models, name):
     for variable, written, derived in zip(model.trainable_variables, *found, strict=True):
         assert np.abs(derived).max() > 1e-5, variable.path
         close(written, derived, 1e-5)
-
-
-def test_static_lengths():
-    model = small(source_length=6, target_length=5, attention="dot")
-    shapes = {name: tuple(output.shape) for name, output in model.output.items()}
-    assert shapes == {
-        "lm_logits": (None, 5, V),
-        "sequence_output": (None, 5, H),
-        "encoder_output": (None, 6, H),
-        "encoder_state": (None, 1, 2 * H),
-        "attention": (None, 5, 6),
-    }

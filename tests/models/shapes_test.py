@@ -1,4 +1,4 @@
-"""`weight_shapes` against the weights of models that were built."""
+"""`weight_shapes` against the weights of built models, and published numbers of weights."""
 
 import math
 import random
@@ -19,6 +19,10 @@ def bert_pretrainer(**arguments):
     return models.bert_pretrainer(models.bert(**arguments))
 
 
+def roberta_pretrainer(**arguments):
+    return models.roberta_pretrainer(models.roberta(**arguments))
+
+
 def elmo_pretrainer(num_samples=6, **arguments):
     return models.elmo_pretrainer(models.elmo(**arguments), 13, num_samples)
 
@@ -26,11 +30,9 @@ def elmo_pretrainer(num_samples=6, **arguments):
 @pytest.mark.parametrize(
     "build, arguments",
     [
-        (models.bert, dict(TRANSFORMER, num_layers=5)),
         (bert_pretrainer, dict(TRANSFORMER, num_layers=12)),
         (models.gpt, dict(TRANSFORMER, num_layers=4, norm_first=True)),
-        (models.elmo, dict(ELMO, num_layers=6, num_highway=5)),
-        (elmo_pretrainer, dict(ELMO, num_layers=4, num_highway=1)),
+        (elmo_pretrainer, dict(ELMO, num_layers=6, num_highway=5)),
         (
             models.seq2seq,
             dict(vocab_size=7, hidden_size=4, embedding_size=3, num_layers=5, tied=False)
@@ -39,7 +41,6 @@ def elmo_pretrainer(num_samples=6, **arguments):
         (models.transformer, dict(TRANSFORMER, num_layers=4, norm_first=True)),
         (models.nnlm, dict(vocab_size=9, loss="hierarchical", depth=6)),
         (models.glove, dict(vocab_size=9, hidden_size=4)),
-        (models.word2vec, dict(vocab_size=9, hidden_size=4, loss="hierarchical", depth=6)),
         (models.word2vec, dict(vocab_size=9, hidden_size=4, buckets=5, most_subwords=3)),
         (models.feature_task, dict(TASK, output="class", num_layers=5, lstm_layers=4, pairs=True)),
         (models.feature_task, dict(TASK, output="tag", num_layers=6, mix="concat", vocab_size=9)),
@@ -52,10 +53,47 @@ def test_equal_those_of_the_built_model(build, arguments):
     assert count_weights(build, arguments) == sum(map(math.prod, expected.values()))
 
 
-def test_default_depth():
-    shapes = weight_shapes(models.bert, TRANSFORMER)
-    assert {path.split("/")[0] for path in shapes} >= {f"layer_{i}" for i in range(12)}
-    assert len(shapes) == 5 + 12 * 12 + 2
+@pytest.mark.parametrize(
+    "build, size, published",
+    [
+        (models.bert, {}, 109_482_240),  # the defaults
+        (models.bert, "BERT_TINY", 4_385_920),
+        (models.bert, "BERT_MINI", 11_170_560),
+        (models.bert, "BERT_SMALL", 28_763_648),
+        (models.bert, "BERT_MEDIUM", 41_373_184),
+        (models.bert, "BERT_BASE", 109_482_240),
+        (models.bert, "BERT_LARGE", 335_141_888),
+        (models.albert, "ALBERT_BASE", 11_683_584),
+        (models.albert, "ALBERT_LARGE", 17_683_968),
+        (models.albert, "ALBERT_XLARGE", 58_724_864),
+        (models.distilbert, {}, 66_362_880),  # transformers' DistilBertModel
+        (models.distilbert, "DISTILBERT_BASE", 66_362_880),
+        (roberta_pretrainer, {}, 124_697_433),  # transformers' RobertaForMaskedLM
+        (models.electra, {}, 13_483_008),
+        (models.electra, "ELECTRA_SMALL", 13_483_008),
+        (models.electra, "ELECTRA_BASE", 108_891_648),
+        (models.electra, "ELECTRA_LARGE", 334_092_288),
+        (models.elmo, {}, 93_600_852),
+        (models.elmo, "ELMO_ORIGINAL", 93_600_852),
+        (models.elmo, "ELMO_MEDIUM", 28_027_732),
+        (models.elmo, "ELMO_SMALL", 13_593_300),
+        (models.gpt, {}, 116_534_784),
+        (models.gpt, "GPT", 116_534_784),
+        (models.gpt, "GPT2_SMALL", 124_439_808),
+        (models.gpt, "GPT2_MEDIUM", 354_823_168),
+        (models.gpt, "GPT2_LARGE", 774_030_080),
+        (models.gpt, "GPT2_XL", 1_557_611_200),
+        # The paper rounds these two, and its vocabulary, to 65 and 213 millions.
+        (models.transformer, {}, 63_082_496),
+        (models.transformer, "TRANSFORMER_BASE", 63_082_496),
+        (models.transformer, "TRANSFORMER_BIG", 214_245_376),
+    ],
+)
+def test_published_numbers_of_weights(build, size, published):
+    sizes = size if isinstance(size, dict) else getattr(models, size)
+    assert count_weights(build, sizes) == published
+    if build is models.gpt:
+        assert sizes.get("hidden_size", 768) // sizes.get("num_heads", 12) == 64
 
 
 def test_absurd_sizes_allocate_nothing():
