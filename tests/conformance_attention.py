@@ -22,9 +22,8 @@ from tests.conformance_row import (
 from tfnlp import layers
 
 cache = dict.fromkeys(("cached_keys", "cached_values"), Array((B, N, M, H // N)))
-decoding = {"inputs": Array((B, 2, H)), **cache}
-masked_decoding = {**decoding, "mask": Array((B, M), "bool")}
-decoding_time = {"inputs": 1, **dict.fromkeys(cache, 2)}
+decoding = {"inputs": Array((B, 2, H)), **cache, "mask": Array((B, M), "bool")}
+decoding_time = {"inputs": 1, **dict.fromkeys(cache, 2), "mask": 1}
 decoded = {
     "options": {"cache_index": 3},
     "padded": tuple(cache),
@@ -109,7 +108,6 @@ ATTENTION_ROWS = [
         options={"training": True},
     ),
     attention_row("self", {}, masked_tokens, time=masked_time),
-    attention_row("unmasked", {}, tokens, time=token_time, padded=()),
     attention_row("causal", {"causal": True}, masked_tokens, time=masked_time),
     attention_row("causal unmasked", {"causal": True}, tokens, time=token_time),
     attention_row(
@@ -123,14 +121,7 @@ ATTENTION_ROWS = [
     attention_row("packed", {}, **packed),
     attention_row("low rank", {"low_rank": LOW_RANK}, masked_tokens, time=masked_time),
     attention_row("scores", {}, masked_tokens, **scored),
-    attention_row("cache", {"causal": True}, decoding, time=decoding_time, **decoded),
-    attention_row(
-        "cache masked",
-        {"causal": True},
-        masked_decoding,
-        time={**decoding_time, "mask": 1},
-        **decoded,
-    ),
+    attention_row("cache masked", {"causal": True}, decoding, time=decoding_time, **decoded),
     *[
         block_row(
             f"{'pre' if norm_first else 'post'}-norm {activation}{' causal' if causal else ''}",
@@ -145,29 +136,20 @@ ATTENTION_ROWS = [
             (True, "gelu_tanh", False),
         )
     ],
-    block_row(
-        "cache",
-        {"causal": True, "norm_first": True},
-        masked_decoding,
-        time={**decoding_time, "mask": 1},
-        **decoded,
-    ),
-    block_row("packed", {"causal": True}, **packed),
     block_row("low rank", {"low_rank": LOW_RANK}, masked_tokens, time=masked_time),
-    block_row("scores", {}, masked_tokens, **scored),
     *[
         block_row(
-            f"{'pre' if norm_first else 'post'}-norm cross{' scores' if scores else ''}",
+            f"{'pre' if norm_first else 'post'}-norm cross scores",
             {"norm_first": norm_first, "activation": "relu", "causal": True},
             {**tokens, "context": Array((B, M, C)), "context_mask": Array((B, M), "bool")},
-            options={"return_scores": scores},
+            options={"return_scores": True},
             time={**token_time, "context": 1, "context_mask": 1},
             padded=("context",),
             mask="context_mask",
-            keep=weights_at_real if scores else everything,
-            bf16=("bfloat16", "float32")[: 1 + scores],
+            keep=weights_at_real,
+            bf16=("bfloat16", "float32"),
         )
-        for norm_first, scores in ((False, False), (True, False), (False, True))
+        for norm_first in (False, True)
     ],
 ]
 

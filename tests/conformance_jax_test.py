@@ -90,23 +90,6 @@ def test_outputs_and_gradients_are_those_of_tensorflow(row, in_jax):
 
 
 @table(COMPARED)
-def test_shapes_and_configuration(row, in_jax):
-    outputs = in_jax("eager")
-    for name in ("shape", "symbolic shape"):
-        assert [tuple(shape) for shape in in_jax(name)] == [y.shape for y in outputs]
-    assert_close(in_jax("copy"), outputs, 0)
-    if row.time:
-        assert_close(in_jax("any length"), outputs, 1e-5)
-
-
-@table([row for row in COMPARED if row.padded])
-def test_padding_changes_nothing(row, in_jax):
-    kept = in_jax("kept")
-    assert_close(in_jax("other padding"), kept, 1e-5)
-    assert_close(in_jax("longer padding"), kept, 1e-5)
-
-
-@table(COMPARED)
 def test_bf16_policy(row, in_jax):
     assert tuple(str(dtype) for dtype in in_jax("bf16 dtype")) == row.bf16
     layer, inputs = built(row, rng_of(row))

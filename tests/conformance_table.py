@@ -61,14 +61,6 @@ ROWS = [
         bf16=("float32",),
     ),
     Row(
-        "PositionEmbedding",
-        layers.PositionEmbedding,
-        {"max_positions": T + 2, **he},
-        tokens,
-        time=token_time,
-        keep=first_positions,
-    ),
-    Row(
         "PositionEmbedding positions",
         layers.PositionEmbedding,
         {"max_positions": 7},
@@ -84,33 +76,19 @@ ROWS = [
         time=token_time,
         keep=first_positions,
     ),
-    Row(
-        "PositionEmbedding start",
-        layers.PositionEmbedding,
-        {"max_positions": T + 4},
-        tokens,
-        options={"start": 2},
-        time=token_time,
-        keep=first_positions,
-    ),
     *[
         Row(
             f"SinusoidalPositions {name}",
             layers.SinusoidalPositions,
             {"max_wavelength": 500.0},
             {**tokens, **more},
-            options=options,
             time=dict.fromkeys(("inputs", *more), 1),
             padded=("inputs", *more),
             keep=at_real if more else first_positions,
             gradient=False,
             weights=False,
         )
-        for name, more, options in (
-            ("all", {}, {}),
-            ("start", {}, {"start": 70}),
-            ("positions", {"positions": Array((B, T), "int32", 90)}, {}),
-        )
+        for name, more in (("all", {}), ("positions", {"positions": Array((B, T), "int32", 90)}))
     ],
     Row(
         "SegmentEmbedding",
@@ -124,15 +102,7 @@ ROWS = [
     Row(
         "MaskedLMHead",
         layers.MaskedLMHead,
-        {"activation": "gelu_tanh", "norm_epsilon": 1e-5, "kernel_initializer": "he_normal"},
-        {**tokens, "positions": Array((B, P), "int32", T)},
-        time={"inputs": 1, "positions": 1},
-        keep=everything,
-    ),
-    Row(
-        "MaskedLMHead units",
-        layers.MaskedLMHead,
-        {"units": H + 3},
+        {"activation": "gelu_tanh", "norm_epsilon": 1e-5, "units": H + 3, **kernel_he},
         {**tokens, "positions": Array((B, P), "int32", T)},
         time={"inputs": 1, "positions": 1},
         keep=everything,
@@ -253,7 +223,7 @@ ROWS = [
         Row(
             f"SentencePooling {pooling}",
             layers.SentencePooling,
-            {"pooling": pooling, "normalize": pooling in ("mean", "last")},
+            {"pooling": pooling, "normalize": pooling == "last"},
             masked_tokens,
             time=masked_time,
             keep=everything,
@@ -261,7 +231,7 @@ ROWS = [
             gradient=False,
             weights=False,
         )
-        for pooling in ("mean", "cls", "max", "last")
+        for pooling in ("max", "last")
     ),
     Row("WordEmbedding", layers.WordEmbedding, table, words, time=token_time),
     Row(

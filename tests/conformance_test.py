@@ -29,7 +29,6 @@ from tests.conformance_row import (
     weights_at_real,
 )
 from tests.conformance_table import LEARNING, ROWS, UNWEIGHTED
-from tests.training import toy
 from tfnlp import layers
 
 CALM = [row for row in UNWEIGHTED if not row.options.get("training")]  # that draw no numbers
@@ -60,11 +59,6 @@ def made(row, instances):
     if row.name not in instances:
         instances[row.name] = Instance(row)
     return instances[row.name]
-
-
-@pytest.fixture(scope="module")
-def two_replicas():
-    return toy.two_replicas()
 
 
 def assert_close(got, expected, tolerance=1e-5):
@@ -133,15 +127,6 @@ def test_keras_file_round_trip(row, made, tmp_path):
 
 @pytest.mark.slow
 @table()
-def test_saved_model_gives_the_same(row, made, tmp_path):
-    made.model.export(tmp_path / "module", verbose=False)
-    module = tf.saved_model.load(str(tmp_path / "module"))
-    served = module.serve({name: tf.constant(value) for name, value in made.inputs.items()})
-    assert_close(served, made.outputs, 1e-5)
-
-
-@pytest.mark.slow
-@table()
 def test_xla_equals_eager(row, made):
     def run(inputs):
         if row.xla_gradient:
@@ -189,34 +174,6 @@ def test_gradients_reach_every_weight(row, made):
         assert gradient is not None, f"no gradient for {variable.path}"
         assert np.isfinite(gradient).all()
         assert np.abs(gradient).max() > 1e-4, f"zero gradient for {variable.path}"
-
-
-@pytest.mark.slow
-@table(LEARNING)
-def test_two_replicas_equal_one(row, made, two_replicas):
-    _, expected = outputs_and_gradients(row, made.layer, made.inputs, made.cotangents)
-    with two_replicas.scope():
-        mirrored, _ = built(row, rng_of(row))
-
-    def half(array):
-        def value(context):
-            here = context.replica_id_in_sync_group
-            return tf.constant(np.split(array, 2)[here])
-
-        return two_replicas.experimental_distribute_values_from_function(value)
-
-    @tf.function(autograph=False)
-    def step(inputs, weights):
-        return two_replicas.run(
-            lambda i, w: outputs_and_gradients(row, mirrored, i, w)[1], (inputs, weights)
-        )
-
-    inputs = {name: half(value) for name, value in made.inputs.items()}
-    replicas = step(inputs, [half(weight) for weight in made.cotangents])
-    summed = [two_replicas.reduce("SUM", g, axis=None) for g in replicas]
-    parts = two_replicas.experimental_local_results(replicas[0])
-    assert len(parts) == 2 and not np.allclose(*parts)  # each replica saw its own half
-    assert_close(summed, expected, 2e-5)
 
 
 def traced(row, layer, shapes):

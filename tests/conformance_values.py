@@ -5,7 +5,6 @@ computed by a second process, `python -m tests.conformance_values FILE ROWS`, un
 """
 
 import contextlib
-import json
 import sys
 import traceback
 from unittest import mock
@@ -13,15 +12,7 @@ from unittest import mock
 import keras
 import numpy as np
 
-from tests.conformance_calls import (
-    arrays,
-    build,
-    built,
-    cotangents,
-    functional,
-    lengthened,
-    rng_of,
-)
+from tests.conformance_calls import arrays, built, cotangents, rng_of
 from tests.conformance_table import DRAWING, ROWS, UNWEIGHTED
 
 # Rows whose layers the other backend computes too.
@@ -114,8 +105,6 @@ def main(path, *names):
 
 def jax_values(row):
     """What one row computes under JAX: `name/index` or `name/PATH` to array."""
-    import jax
-
     rng = rng_of(row)
     layer, inputs = built(row, rng)
     with same_draws(row):
@@ -131,31 +120,6 @@ def jax_values(row):
     compiled, gradients = differentiated(row, layer, inputs, weights, compiled=True)
     keep("compiled", compiled)
     keep("gradient", gradients)
-
-    specs = [jax.ShapeDtypeStruct(s.shape, s.dtype) for s in row.inputs.values()]
-    symbolic = {n: keras.Input(batch_shape=s.shape, dtype=s.dtype) for n, s in row.inputs.items()}
-    with same_draws(row):
-        called = jax.eval_shape(
-            lambda *x: row.call(layer, dict(zip(row.inputs, x, strict=True))), *specs
-        )
-        keep("shape", [y.shape for y in called])
-        keep("symbolic shape", [y.shape for y in row.call(layer, symbolic)])
-
-    copy = row.layer.from_config(json.loads(json.dumps(layer.get_config())))
-    build(row, copy)
-    copy.set_weights(layer.get_weights())
-    with same_draws(row):
-        keep("copy", arrays(row.call(copy, inputs)))
-    if row.time:
-        model = functional(row, layer, unknown_time=True)
-        with same_draws(row):
-            keep("any length", arrays(keras.tree.flatten(model(inputs))))
-
-    if row.padded:
-        real, other, longer, more = lengthened(row, inputs, rng)
-        keep("kept", row.keep(outputs, real))
-        keep("other padding", row.keep(arrays(row.call(layer, other)), real))
-        keep("longer padding", row.keep(arrays(row.call(layer, longer)), more))
 
     half, _ = built(row, rng_of(row), dtype="mixed_bfloat16")
     with same_draws(row):
