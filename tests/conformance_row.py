@@ -40,16 +40,6 @@ def everything(outputs, real):
     return outputs
 
 
-def numbers_at_real(outputs, real):
-    """For outputs `[B, T]`, a number for each token, without a last axis of known size."""
-    return at_real(outputs, real)
-
-
-def numbers(outputs, real):
-    """For outputs `[B]`, a number for each example."""
-    return everything(outputs, real)
-
-
 def scores_at_real(outputs, real):
     """For `[B, T, H]` and `[B, N, T, S]`: real queries, and their scores of real keys."""
     return [outputs[0][real]] + [

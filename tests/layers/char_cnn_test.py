@@ -93,16 +93,6 @@ def test_padding_cut_to_the_widest_filter_gives_the_same_bits():
     assert not np.allclose(layer(ids[:, : 12 + 6]), whole)
 
 
-def test_id_zero_is_the_zero_vector_and_ids_are_one_more_than_rows():
-    layer = make(np.random.default_rng(2), ((1, 4),), num_highway=0, projection_size=None)
-    assert layer.character_embedding.shape == (V - 1, E)
-    bias = np.maximum(array(layer.biases[0]), 0)
-    np.testing.assert_allclose(layer(np.zeros((2, 5), "int32")), [bias, bias], rtol=1e-6)
-    last = array(layer.character_embedding)[V - 2] @ array(layer.kernels[0])[0]
-    expected = np.maximum(last + array(layer.biases[0]), 0)
-    np.testing.assert_allclose(layer(np.full((1, 5), V - 1, "int32"))[0], expected, rtol=1e-5)
-
-
 def test_unknown_numbers_of_words_and_characters():
     rng = np.random.default_rng(3)
     layer = make(rng)

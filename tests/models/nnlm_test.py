@@ -59,15 +59,6 @@ def test_probabilities_are_equation_1(direct, hidden_size):
     assert outputs["features"].shape == (6, hidden_size + C * M * direct)
 
 
-def test_one_table_for_all_places():
-    model = make()
-    count = V * M + C * M * H + H + V * H + V
-    assert model.count_params() == count
-    ids = np.array([[1, 2, 3], [3, 2, 1]], "int32")
-    logits = model({"input_word_ids": ids})["lm_logits"].numpy()
-    assert np.abs(logits[0] - logits[1]).max() > 0.01  # the places have weights of their own
-
-
 def test_the_sampled_softmax_is_for_training_alone():
     keras.utils.set_random_seed(0)
     model, (ids, targets) = make(num_samples=4), draw()
