@@ -60,14 +60,8 @@ def test_whole_words_are_masked_together():
     tokenizer = WordTokenizer(vocab_size=len(is_continuation), is_continuation=is_continuation)
     torn = {}
     for whole_word in (True, False):
-        pairs = SentencePairs(
-            corpus,
-            tokenizer,
-            batch_size=32,
-            seq_length=64,
-            max_predictions=40,
-            whole_word=whole_word,
-        )
+        sizes = {"batch_size": 32, "seq_length": 64, "max_predictions": 40}
+        pairs = SentencePairs(corpus, tokenizer, whole_word=whole_word, **sizes)
         batch = as_numpy(pairs.batch(0))
         torn[whole_word] = 0
         for i, ids in enumerate(unmasked(batch)):

@@ -14,76 +14,42 @@ def folder(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("tfds"))
     text, many = tfds.features.Text(), tfds.features.Sequence
     names = tfds.features.ClassLabel(names=["no", "yes"])
-    prepare(
-        folder,
-        "tfnlp_pairs",
-        {"idx": tf.int32, "sentence2": text, "sentence1": text, "label": names},
-        [
-            {"idx": 0, "sentence1": "É?", "sentence2": "B", "label": "yes"},
-            {"idx": 1, "sentence1": "C", "sentence2": "D", "label": "no"},
-            {"idx": 2, "sentence1": "E", "sentence2": "F", "label": -1},
-        ],
-    )
-    prepare(
-        folder,
-        "tfnlp_scores",
-        {"sentence1": text, "sentence2": text, "label": tf.float32},
-        [{"sentence1": "A", "sentence2": "B", "label": 2.5}],
-    )
-    prepare(
-        folder,
-        "tfnlp_choices",
-        {"premise": text, "choice1": text, "choice2": text, "label": names},
-        [{"premise": "A", "choice1": "b", "choice2": "c", "label": 1}],
-    )
-    prepare(
-        folder,
-        "tfnlp_tags",
-        {"tokens": many(text), "ner": many(tfds.features.ClassLabel(names=["O", "B-x"]))},
-        [{"tokens": ["A", "b"], "ner": ["B-x", "O"]}],
-    )
+    tags = many(tfds.features.ClassLabel(names=["O", "B-x"]))
     answers = many({"text": text, "answer_start": tf.int32})
-    prepare(
-        folder,
-        "tfnlp_questions",
-        {"id": tf.string, "question": text, "context": text, "answers": answers},
-        [
-            {
-                "id": "q1",
-                "question": "Who?",
-                "context": "É cat. A cat.",
-                "answers": {"text": ["cat", "A cat"], "answer_start": [2, 7]},
-            },
-            {
-                "id": "q2",
-                "question": "What?",
-                "context": "A",
-                "answers": {"text": [], "answer_start": []},
-            },
-            {
-                "id": "q3",
-                "question": "Where?",
-                "context": "A",
-                "answers": {"text": ["A"], "answer_start": [1]},
-            },
-        ],
-    )
-    prepare(folder, "tfnlp_bytes", {"text": tf.string, "label": names},
-            [{"text": b"\xff", "label": 0}, {"text": "A", "label": 0}])  # fmt: skip
-    articles = [f"Article {i}. It has\nlines.\n\n\n\nAnd parts." for i in range(20)]
-    prepare(
-        folder,
-        "tfnlp_articles",
-        {"author": text, "label": tf.int64, "text": text},
-        [{"author": "Nobody", "label": i, "text": article} for i, article in enumerate(articles)],
-    )
-    prepare(
-        folder,
-        "tfnlp_reviews",
-        {"stars": tf.int64, "words": many(tf.string), "body": tf.string},
-        [{"stars": 1, "words": ["a"], "body": body} for body in ("Bad. Sad.", " ", "Good!")],
-    )
-    prepare(folder, "tfnlp_numbers", {"x": tf.int64}, [{"x": 1}])
+    asked = [
+        ("q1", "Who?", "É cat. A cat.", {"text": ["cat", "A cat"], "answer_start": [2, 7]}),
+        ("q2", "What?", "A", {"text": [], "answer_start": []}),
+        ("q3", "Where?", "A", {"text": ["A"], "answer_start": [1]}),
+    ]
+    sets = {  # features, and rows in the order of the features
+        "pairs": (
+            {"idx": tf.int32, "sentence2": text, "sentence1": text, "label": names},
+            [(0, "B", "É?", "yes"), (1, "D", "C", "no"), (2, "F", "E", -1)],
+        ),
+        "scores": ({"sentence1": text, "sentence2": text, "label": tf.float32}, [("A", "B", 2.5)]),
+        "choices": (
+            {"premise": text, "choice1": text, "choice2": text, "label": names},
+            [("A", "b", "c", 1)],
+        ),
+        "tags": ({"tokens": many(text), "ner": tags}, [(["A", "b"], ["B-x", "O"])]),
+        "questions": (
+            {"id": tf.string, "question": text, "context": text, "answers": answers},
+            asked,
+        ),
+        "bytes": ({"text": tf.string, "label": names}, [(b"\xff", 0), ("A", 0)]),
+        "articles": (
+            {"author": text, "label": tf.int64, "text": text},
+            [("Nobody", i, f"Article {i}. It has\nlines.\n\n\n\nAnd parts.") for i in range(20)],
+        ),
+        "reviews": (
+            {"stars": tf.int64, "words": many(tf.string), "body": tf.string},
+            [(1, ["a"], body) for body in ("Bad. Sad.", " ", "Good!")],
+        ),
+        "numbers": ({"x": tf.int64}, [(1,)]),
+    }
+    for name, (features, rows) in sets.items():
+        rows = [dict(zip(features, row, strict=True)) for row in rows]
+        prepare(folder, f"tfnlp_{name}", features, rows)
     return folder
 
 

@@ -3,7 +3,6 @@ import json
 import pytest
 
 from tests.support import golden
-from tests.text import bpe_reference as reference
 from tfnlp.text import read_bpe, write_bpe
 
 TOKENS = ["a", "b", "é</w>", "ab", "abé</w>"]
@@ -38,16 +37,6 @@ def test_line_ends_and_versions(tmp_path, merges):
 def test_a_merge_may_look_like_a_comment(tmp_path):
     put(tmp_path, '{"#": 1, "##": 0, "#v": 2, "v": 3}', "#version: 0.2\n# #\n# v\n")
     assert read_bpe(tmp_path) == (["##", "#", "#v", "v"], [("#", "#"), ("#", "v")])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gpt1", "gpt2"])
-def test_published_vocabularies_survive(tmp_path, kind):
-    tokens, merges = reference.published(kind)
-    write_bpe(tmp_path, tokens, merges)
-    assert read_bpe(tmp_path) == (tokens, merges)
-    lines = (tmp_path / "vocab.bpe").read_text(encoding="utf-8").split("\n")
-    assert lines[0] == "#version: 0.2" and lines[-1] == "" and len(lines) == len(merges) + 2
 
 
 def test_write_then_read(tmp_path):

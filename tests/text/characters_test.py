@@ -1,5 +1,3 @@
-import hypothesis
-import hypothesis.strategies as st
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -38,14 +36,6 @@ def test_known_words():
 def test_edges(width):
     expected = [reference(word, width) for word in EDGES]
     assert character_ids(tf.constant(EDGES), width).numpy().tolist() == expected
-
-
-@hypothesis.settings(max_examples=60, deadline=None)
-@hypothesis.given(st.lists(st.binary(max_size=60) | st.sampled_from(["<S>", "</S>"]), max_size=5))
-def test_any_bytes(words):
-    words = [word if isinstance(word, bytes) else word.encode() for word in words]
-    ids = character_ids(tf.constant(words, tf.string, shape=[len(words)])).numpy()
-    assert ids.tolist() == [reference(word) for word in words]
 
 
 @pytest.mark.parametrize("shape", [[], [2, 12], [0], [2, 0], [4, 1, 3, 2]])

@@ -74,15 +74,6 @@ def test_fuzz_against_plain_python(rows):
     assert published().detokenize(ids).numpy().tolist() == rows
 
 
-@FUZZ
-@hypothesis.given(rows=st.lists(st.text("ab ", max_size=40).map(str.encode), max_size=5))
-def test_fuzz_of_overlapping_merges(rows):
-    ids = small().tokenize(tf.constant(rows, tf.string)).to_list()
-    assert [[SMALL[i] for i in row] for row in ids] == [
-        reference.gpt2_tokens(row, MERGES) for row in rows
-    ]
-
-
 @pytest.mark.slow
 @hypothesis.settings(FUZZ, max_examples=8)
 @hypothesis.given(data=st.data())

@@ -100,26 +100,6 @@ def test_compiled(whole_words):
         np.testing.assert_array_equal(again[name], value, name)
 
 
-@pytest.mark.parametrize("whole_words", [False, True])
-def test_static_shapes(whole_words):
-    continues = tf.constant(CONTINUES) if whole_words else None
-    dataset = tf.data.Dataset.from_tensors(np.full([3, 40], 9, np.int32)).map(
-        lambda ids: mask_tokens(
-            tf.ensure_shape(ids, [None, 40]),
-            ids > 0,
-            [1, 2],
-            mask_id=MASK,
-            vocab_size=VOCAB,
-            random_floor=FIRST,
-            max_predictions=50,  # more than there are positions
-            is_continuation=continues,
-        )
-    )
-    shapes = {name: spec.shape.as_list()[1:] for name, spec in dataset.element_spec.items()}
-    assert shapes.pop("input_word_ids") == [40]
-    assert set(map(tuple, shapes.values())) == {(50,)}
-
-
 def test_frequencies():
     """1,000 rows of 100 tokens, 15 chosen in each: shares within four standard errors."""
     rows, length = 1000, 100
