@@ -96,12 +96,3 @@ class EpochRows:
 
     def _numbers(self, batch: int) -> np.ndarray:
         return int(batch) * self.batch_size + np.arange(self.batch_size)
-
-    def _draw(self, epoch: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def _gather(self, rows: np.ndarray) -> dict[str, np.ndarray]:
-        raise NotImplementedError
-
-    def _specs(self) -> dict[str, tf.TensorSpec]:
-        raise NotImplementedError

@@ -141,12 +141,8 @@ def _answers(
         raise BadRow('has no answers; if it can\'t be answered, set "is_impossible" to true')
     found = []
     for answer in answers:
-        text, start = (
-            (answer.get("text"), answer.get("answer_start"))
-            if isinstance(answer, dict)
-            else (None, None)
-        )
-        checked_text(text, "an answer")
+        fields = answer if isinstance(answer, dict) else {}
+        text, start = checked_text(fields.get("text"), "an answer"), fields.get("answer_start")
         if isinstance(start, bool) or not isinstance(start, int) or start < 0:
             raise BadRow(f"answer_start must be a number of characters; got {start!r:.30}")
         if not context.startswith(text, start):

@@ -97,11 +97,9 @@ def is_text(row: object) -> bool:
 
 def _label(found: object) -> str | float | None:
     """Return a number as a float, a class as its name."""
-    if found is None or isinstance(found, bool):
-        if isinstance(found, bool):
-            raise BadRow(f"its label must be a number or a class; got {found!r}")
+    if found is None:
         return None
-    if not isinstance(found, str | int | float):
+    if isinstance(found, bool) or not isinstance(found, str | int | float):
         raise BadRow(f"its label must be a number or a class; got {found!r:.60}")
     try:
         number = float(found)

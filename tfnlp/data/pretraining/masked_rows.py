@@ -127,9 +127,6 @@ class MaskedRows:
         with self._lock:
             return self._drawn(epoch)
 
-    def _draw(self, epoch: int) -> Epoch:
-        raise NotImplementedError
-
     def _shuffled(self, count: int, epoch: int) -> np.ndarray:
         """Return the numbers of `count` rows in the order of an epoch."""
         return np.argsort(window_keys(0, count, self.seed, epoch), kind="stable")

@@ -125,9 +125,6 @@ class StreamRows(EpochRows):
             raise ValueError(f"stride must lie in [1, {self.window}], the window; got {stride}")
         return self._evaluated(*self._evaluation(stride), count)
 
-    def _evaluation(self, stride: int) -> tuple[int, Callable[[np.ndarray], dict]]:
-        raise NotImplementedError
-
     def _shuffled(self, epoch: int) -> np.ndarray:
         """Return the numbers of the rows in the order of an epoch."""
         keys = window_keys(0, self.rows_per_epoch, self.seed, epoch)

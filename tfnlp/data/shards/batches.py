@@ -27,11 +27,6 @@ class BatchShards(Shards):
 
     batch_size: int
 
-    @property
-    def rows_per_epoch(self) -> int:
-        """Rows of an epoch."""
-        raise NotImplementedError
-
     def batch(self, step: int) -> dict[str, tf.Tensor]:
         """Return the batch of a step; for many batches, `dataset` is faster."""
         return next(iter(self.dataset(step)))
@@ -50,9 +45,6 @@ class BatchShards(Shards):
             parse, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
         )
         return batches.prefetch(tf.data.AUTOTUNE)
-
-    def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
-        raise NotImplementedError
 
 
 class MaskedShards(BatchShards):
@@ -118,9 +110,6 @@ class MaskedShards(BatchShards):
     def evaluation_batches(self, max_batches: int) -> tf.data.Dataset:
         """Return the first `max_batches` batches of epoch 0, or all; the same at every call."""
         return self.dataset().take(min(max_batches, self.steps_per_epoch))
-
-    def _read(self, records: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        raise NotImplementedError
 
     def _parse(self, records: tf.Tensor, step: tf.Tensor) -> dict[str, tf.Tensor]:
         tokens, lengths, labels = self._read(records)
