@@ -438,11 +438,8 @@ def test_the_command(made, corpus, tmp_path, capsys):
     ("flags", "message"),
     [
         (["--epochs", "0"], "--epochs"),
-        (["--seq-length", "5"], "seq_length"),
         (["--workers", "2", "--runner", "FlinkRunner"], "--workers"),
         (["--vocab", "nowhere"], "nowhere"),
-        (["--short-seq-prob", "2"], "short_seq_prob"),
-        (["--held-out", "1.5"], "held_out_fraction"),
     ],
 )
 def test_wrong_arguments(corpus, tmp_path, capsys, flags, message):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.data.pairs import as_numpy, unmasked
-from tests.data.synthetic import make_corpus
+from tests.data.synthetic import as_numpy, make_corpus, unmasked
 from tfnlp.data import MaskedWindows
 from tfnlp.data.pretraining import masked_windows
 

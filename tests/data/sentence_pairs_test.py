@@ -1,7 +1,6 @@
 import numpy as np
 
-from tests.data.pairs import as_numpy, make_pairs, unmasked
-from tests.data.synthetic import WordTokenizer, make_corpus
+from tests.data.synthetic import WordTokenizer, as_numpy, make_corpus, make_pairs, unmasked
 from tfnlp.data import SentencePairs
 
 

@@ -1,9 +1,9 @@
-"""A tokenizer of words and a corpus whose token ids tell where they come from."""
+"""A tokenizer of words, and corpora and pairs whose token ids tell where they come from."""
 
 import numpy as np
 import tensorflow as tf
 
-from tfnlp.data import TokenizedCorpus
+from tfnlp.data import SentencePairs, TokenizedCorpus
 
 
 class WordTokenizer:
@@ -37,3 +37,32 @@ def make_corpus(document_sizes, seed=0, longest=40):
         document_starts=np.concatenate([[0], np.cumsum(document_sizes)]),
     )
     return corpus, WordTokenizer(vocab_size=5 + corpus.num_tokens)
+
+
+def make_pairs(document_sizes=(40,) * 30, longest=40, **arguments):
+    corpus, tokenizer = make_corpus(document_sizes, longest=longest)
+    return SentencePairs(corpus, tokenizer, **{"batch_size": 8, "seq_length": 64, **arguments})
+
+
+def as_numpy(batch):
+    return {key: value.numpy() for key, value in batch.items()}
+
+
+def unmasked(batch):
+    """Token ids of a batch with the answers filled in where they were masked."""
+    ids = batch["input_word_ids"].copy()
+    for row, position, answer, weight in zip(
+        ids,
+        batch["masked_lm_positions"],
+        batch["masked_lm_ids"],
+        batch["masked_lm_weights"],
+        strict=True,
+    ):
+        row[position[weight > 0]] = answer[weight > 0]
+    return ids
+
+
+def places(corpus, token):
+    """(document, sentence) of a position in the corpus."""
+    sentence = np.searchsorted(corpus.sentence_starts, token, "right") - 1
+    return np.searchsorted(corpus.document_starts, sentence, "right") - 1, sentence
