@@ -96,3 +96,35 @@ class EpochRows:
 
     def _numbers(self, batch: int) -> np.ndarray:
         return int(batch) * self.batch_size + np.arange(self.batch_size)
+
+
+class StackedBatches:
+    """Batches of which one call of Python makes several.
+
+    A subclass adds `_batches(first, count)`, the batches first to first + count - 1, stacked on a
+    new first axis; `_evaluation_batch(number)`; and `_specs(lead)`, the `tf.TensorSpec`s of arrays
+    `[*lead, B, ...]`.
+    """
+
+    _at_once: int  # batches of a call
+
+    def batch(self, step: int) -> dict[str, np.ndarray]:
+        """Return the batch of a step, see the class."""
+        return {name: value[0] for name, value in self._batches(int(step), 1).items()}
+
+    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
+        """Return an endless dataset whose element n equals `batch(first_step + n)`.
+
+        Shapes are static.
+        """
+        count = self._at_once
+        firsts = tf.data.Dataset.range(first_step, tf.int64.max, count)
+        several = numbered_batches(
+            firsts, lambda first: self._batches(first, count), self._specs([count]), parallel=1
+        )
+        return several.unbatch().prefetch(2)
+
+    def _evaluated(self, total: int, count: int | None) -> tf.data.Dataset:
+        """Return the first `count` of the `total` batches of an evaluation; None: all."""
+        numbers = tf.data.Dataset.range(total if count is None else min(count, total))
+        return numbered_batches(numbers, self._evaluation_batch, self._specs([]), parallel=1)

@@ -1,19 +1,17 @@
 """Batches of the cells of a co-occurrence matrix, for GloVe."""
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.cooccurrence import Cooccurrences
-from tfnlp.data.numbered import numbered_batches
+from tfnlp.data.numbered import StackedBatches
 
 _CHUNK = 1 << 16  # cells that are read and shuffled together
-_BATCHES = 8  # per call of Python
 
 
-class CooccurrenceBatches:
+class CooccurrenceBatches(StackedBatches):
     """Batches of cells `X_ij`, a pure function of (cells, seed, step).
 
     Cells are stored in an order without a pattern. Each epoch has all C cells once: chunks of
@@ -33,6 +31,8 @@ class CooccurrenceBatches:
         seed: int in [0, 2^63).
     """
 
+    _at_once = 8
+
     def __init__(
         self, cells: Cooccurrences, *, batch_size: int, scale: float = 1.0, seed: int = 0
     ) -> None:
@@ -46,28 +46,13 @@ class CooccurrenceBatches:
         """Cells divided by the batch size."""
         return self.num_cells / self.batch_size
 
-    def batch(self, step: int) -> dict[str, np.ndarray]:
-        """Return the batch of a step, see the class."""
-        return {name: values[0] for name, values in self._batches(int(step), 1).items()}
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        firsts = tf.data.Dataset.range(first_step, tf.int64.max, _BATCHES)
-        several = self._dataset(firsts, lambda first: self._batches(first, _BATCHES), [_BATCHES])
-        return several.unbatch().prefetch(2)
-
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
         """Return every cell once, in the stored order; the last batch is padded.
 
         Args:
             count: largest number of batches, the first ones; None: all.
         """
-        total = -(-self.num_cells // self.batch_size)
-        numbers = tf.data.Dataset.range(total if count is None else min(count, total))
-        return self._dataset(numbers, self._evaluation_batch, [])
+        return self._evaluated(-(-self.num_cells // self.batch_size), count)
 
     def _batches(self, first: int, count: int) -> dict[str, np.ndarray]:
         """Return the batches first to first + count - 1, stacked on a new first axis."""
@@ -118,17 +103,10 @@ class CooccurrenceBatches:
             "counts": values.view(np.float32),
         }
 
-    def _dataset(
-        self,
-        numbers: tf.data.Dataset,
-        function: Callable[[int], dict[str, np.ndarray]],
-        lead: list[int],
-    ) -> tf.data.Dataset:
-        """Return the dataset of `function(number)`: arrays `[*lead, B]`."""
+    def _specs(self, lead: list[int]) -> dict[str, tf.TensorSpec]:
         shape = [*lead, self.batch_size]
-        specs = {
+        return {
             "input_word_ids": tf.TensorSpec(shape, tf.int32),
             "context_ids": tf.TensorSpec(shape, tf.int32),
             "counts": tf.TensorSpec(shape, tf.float32),
         }
-        return numbered_batches(numbers, function, specs, parallel=1)

@@ -6,21 +6,19 @@ its own window, and windows end at the ends of sentences.
 """
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.data.corpus.arrays import GrowingArray, chunks, scratch
 from tfnlp.data.corpus.word_corpus import WordCorpus
-from tfnlp.data.numbered import numbered_batches
+from tfnlp.data.numbered import StackedBatches
 
-_BATCHES = 32  # batches per call of Python
 _SENTENCES = 1 << 16  # that are handled at once
 _EVALUATION = 2**63 - 1  # the epoch whose random numbers the evaluation uses
 
 
-class WordBlocks:
+class WordBlocks(StackedBatches):
     """Blocks of L centre words in running text, a pure function of (corpus, seed, step).
 
     Each epoch draws with (seed, epoch): word w of frequency f_w (its share of the corpus) is kept
@@ -46,6 +44,8 @@ class WordBlocks:
         counts: int64 [V], frequencies for removal and for negatives; None: those of the corpus.
         seed: int in [0, 2^63).
     """
+
+    _at_once = 32
 
     def __init__(
         self,
@@ -89,19 +89,6 @@ class WordBlocks:
         """Words of the text per block, with those that were removed."""
         return self.corpus.num_words / (self.steps_per_epoch * self.batch_size)
 
-    def batch(self, step: int) -> dict[str, np.ndarray]:
-        """Return the batch of a step, see the class."""
-        return {name: value[0] for name, value in self._batches(int(step), 1).items()}
-
-    def dataset(self, first_step: int = 0) -> tf.data.Dataset:
-        """Return an endless dataset whose element n equals `batch(first_step + n)`.
-
-        Shapes are static.
-        """
-        firsts = tf.data.Dataset.range(first_step, tf.int64.max, _BATCHES)
-        several = self._dataset(firsts, lambda n: self._batches(n, _BATCHES), [_BATCHES])
-        return several.unbatch().prefetch(2)
-
     def evaluation_batches(self, count: int | None = None) -> tf.data.Dataset:
         """Return the whole text once, in its order; the last rows have centres without windows.
 
@@ -114,8 +101,7 @@ class WordBlocks:
             A finite dataset of known cardinality, the same at every call; shapes are static.
         """
         total = -(-len(self._plan(_EVALUATION)[0]) // (self.batch_size * self.block))
-        numbers = tf.data.Dataset.range(total if count is None else min(count, total))
-        return self._dataset(numbers, self._evaluation_batch, [])
+        return self._evaluated(total, count)
 
     def _batches(self, first: int, count: int) -> dict[str, np.ndarray]:
         """Return the batches first to first + count - 1, stacked on a new first axis."""
@@ -198,24 +184,17 @@ class WordBlocks:
         ids = np.where(low < threshold[word], word, other[word])
         return ids.astype(np.int32).reshape(count, self.batch_size, self.samples)
 
-    def _dataset(
-        self,
-        numbers: tf.data.Dataset,
-        function: Callable[[int], dict[str, np.ndarray]],
-        lead: list[int],
-    ) -> tf.data.Dataset:
-        """Return the dataset of `function(number)`: arrays `[*lead, B, ...]`."""
+    def _specs(self, lead: list[int]) -> dict[str, tf.TensorSpec]:
         sizes = {
             "input_word_ids": self.block + 2 * self.window,
             "left": self.block,
             "right": self.block,
             "negative_ids": self.samples,
         }
-        specs = {
+        return {
             name: tf.TensorSpec([*lead, self.batch_size, size], tf.int32)
             for name, size in sizes.items()
         }
-        return numbered_batches(numbers, function, specs, parallel=1)
 
 
 def keep_probabilities(counts: np.ndarray, sample: float) -> np.ndarray:
