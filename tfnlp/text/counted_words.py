@@ -22,6 +22,15 @@ def check_counts(counts: collections.Counter) -> None:
         raise ValueError("texts holds no words to train a vocabulary on; pass some text")
 
 
+def frequent_characters(counts: collections.Counter, limit: int) -> list[str]:
+    """Return the `limit` most frequent characters of words, in code point order."""
+    chars = collections.Counter()
+    for word, count in counts.items():
+        for char in word:
+            chars[char] += count
+    return sorted(sorted(chars, key=lambda char: (-chars[char], char))[:limit])
+
+
 def most_tokens(counts: collections.Counter, first: int) -> int:
     """Return a size that no vocabulary of these words exceeds.
 

@@ -14,6 +14,7 @@ from tfnlp.text.byte_pairs.tokenizer import END_OF_TEXT
 from tfnlp.text.counted_words import (
     check_counts,
     checked_texts,
+    frequent_characters,
     most_tokens,
     repeat_words,
 )
@@ -114,11 +115,7 @@ def _count_character_words(
     for batch in _batches(texts):
         raw.update(split(batch).numpy().tolist())
     counts = collections.Counter({word.decode(): count for word, count in raw.items()})
-    chars = collections.Counter()
-    for word, count in counts.items():
-        for char in word:
-            chars[char] += count
-    kept = sorted(sorted(chars, key=lambda char: (-chars[char], char))[:limit])
+    kept = frequent_characters(counts, limit)
     ending = sorted({word[-1] for word in counts}.intersection(kept))
     words = collections.Counter(
         # The line break is a word, but the trainer splits at white space and does not need it.

@@ -49,11 +49,11 @@ CASED_WORD = r"0-9A-Za-z\x{A1}-\x{AC}\x{AE}-\x{5FF}\x{20A0}-\x{20BF}"
 
 # --- The slow path ---------------------------------------------------------------------------
 _VALID = r"[\x{0}-\x{D7FF}\x{E000}-\x{10FFFF}]*"
-_DROPPED = r"[\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}]+"
+DROPPED = r"\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}"
 _ACCENTS = r"\p{Mn}+"
 _WHITE = r" \t\n\r\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}"
 _PUNCTUATION = r"!-/:-@\[-`{-~\pP"
-_IDEOGRAPHS = (
+IDEOGRAPHS = (
     r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2CEAF}"
     r"\x{2F800}-\x{2FA1F}"
 )
@@ -87,7 +87,7 @@ def normalize(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
 def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
     invalid = ~tf.strings.regex_full_match(strings, _VALID)
     strings = apply_where(invalid, drop_invalid, strings)
-    strings = tf.strings.regex_replace(strings, _DROPPED, "")
+    strings = tf.strings.regex_replace(strings, f"[{DROPPED}]+", "")
     if lowercase:
         strings = tf.strings.lower(strings, encoding="utf-8")
         strings = tf_text.normalize_utf8(strings, "NFD")
@@ -98,5 +98,5 @@ def _normalize_any(strings: tf.Tensor, lowercase: bool) -> tf.Tensor:
 
 
 def _replace_long_words(strings: tf.Tensor) -> tf.Tensor:
-    apart = tf.strings.regex_replace(strings, rf"[{_PUNCTUATION}{_IDEOGRAPHS}]", r" \0 ")
+    apart = tf.strings.regex_replace(strings, rf"[{_PUNCTUATION}{IDEOGRAPHS}]", r" \0 ")
     return tf.strings.regex_replace(apart, _LONG, _LONG_WORD)

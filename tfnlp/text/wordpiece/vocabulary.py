@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from tfnlp.text.counted_words import (
     check_counts,
     checked_texts,
+    frequent_characters,
     most_tokens,
     repeat_words,
 )
@@ -51,7 +52,8 @@ def train_wordpiece(
     """
     counts = _count_words(texts, lowercase)
     check_counts(counts)
-    starting, continuing = _alphabet(counts, limit_alphabet)
+    starting = frequent_characters(counts, limit_alphabet)
+    continuing = sorted({char for word in counts for char in word[1:]}.intersection(starting))
     # The trainer numbers `##x` characters in hash order, which decides ties between merges, and
     # so differs from run to run. Declaring every character beforehand fixes the numbers.
     initial = [*SPECIAL_TOKENS, *starting, *(CONTINUATION + char for char in continuing)]
@@ -93,18 +95,6 @@ def _count_words(texts: Iterable[str], lowercase: bool) -> collections.Counter:
         for part, _ in splitter.pre_tokenize_str(normalizer.normalize_str(word)):
             counts[part] += count
     return counts
-
-
-def _alphabet(counts: collections.Counter, limit: int) -> tuple[list[str], list[str]]:
-    """Return the most frequent characters, and those among them that occur inside words."""
-    chars = collections.Counter()
-    inside = set()
-    for word, count in counts.items():
-        for char in word:
-            chars[char] += count
-        inside.update(word[1:])
-    kept = sorted(chars, key=lambda char: (-chars[char], char))[:limit]
-    return sorted(kept), sorted(inside.intersection(kept))
 
 
 def check_vocabulary(tokens: Sequence[str], source: str) -> list[str]:

@@ -5,13 +5,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tfnlp.text.tf_text import tf_text
+from tfnlp.text.wordpiece.normalization import DROPPED, IDEOGRAPHS
 
-# What BERT drops from a text. Words are not split there.
-_DROPPED = r"\x{0}-\x{8}\x{B}\x{C}\x{E}-\x{1F}\x{7F}-\x{9F}\x{FFFD}\p{Cf}"
-_IDEOGRAPHS = (
-    r"\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{20000}-\x{2A6DF}\x{2A700}-\x{2CEAF}"
-    r"\x{2F800}-\x{2FA1F}"
-)
 _WHITE = r"[\s\p{Z}\p{C}]+"
 _MARK = r"[\p{P}\p{S}]|\p{Han}"
 
@@ -31,12 +26,12 @@ class _Style(NamedTuple):
 
 
 _STYLES = {
-    # As the tokenizer does it; accents stay with the mark before them. Symbols other than those of
-    # ASCII are parts of words.
+    # As the tokenizer does it: what it drops splits no word, accents stay with the mark before
+    # them. Symbols other than those of ASCII are parts of words.
     "bert": _Style(
         r"[ \t\n\r\p{Z}]+",
-        rf"[!-/:-@\[-`{{-~\pP{_IDEOGRAPHS}][\p{{Mn}}{_DROPPED}]*",
-        _DROPPED,
+        rf"[!-/:-@\[-`{{-~\pP{IDEOGRAPHS}][\p{{Mn}}{DROPPED}]*",
+        DROPPED,
     ),
     "gpt": _Style(_WHITE, rf"'(?:s|t|re|ve|m|ll|d)|{_MARK}"),
     "treebank": _Style(
