@@ -284,5 +284,5 @@ def test_what_gpt_cannot_be_written_as(tmp_path):
     for changes, reason in (({}, "in both orders"), ({"features": "last"}, "frozen features")):
         stated = {**config, **changes}
         arguments = (task_model, stated, "run", tmp_path / "out", False)
-        one_line(f"run can't be .*{reason}", ValueError, save_checkpoint, *arguments)
+        one_line(reason, ValueError, save_checkpoint, *arguments)
     assert not list(tmp_path.iterdir())

@@ -73,8 +73,9 @@ def _kind(source: ByteSource) -> str:
     # A GloVe file has no header; its first line is a word and numbers.
     if _is_text(head) and _is_row(line):
         return "text"
+    start = line[:200].decode(errors="replace")
     raise ValueError(
-        f"{source.path} holds no word vectors: its first line is {shown(_text(line))}; expected "
+        f"{source.path} holds no word vectors: its first line is {shown(start)}; expected "
         "`V D` (word2vec, fastText .vec), a word and its numbers (GloVe), or fastText's .bin"
     )
 
@@ -110,10 +111,6 @@ def _is_row(line: bytes) -> bool:
     except ValueError:
         return False
     return len(fields) > 2
-
-
-def _text(line: bytes) -> str:
-    return line[:200].decode("utf-8", errors="replace")
 
 
 def write_word_vectors(

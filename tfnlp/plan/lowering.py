@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from tfnlp.plan.steps import PlannedStep
 
 
-class Refused(ValueError):
-    """Raised for an operation that the compiler does not support."""
-
-
 def lower(step: PlannedStep) -> str:
     """Return StableHLO of a `PlannedStep`: forward and backward pass, clipping, update."""
     try:
@@ -35,8 +31,8 @@ def lower_function(function: Callable, specs: Sequence[tf.TensorSpec]) -> str:
         return compiled.experimental_get_compiler_ir(*specs)(stage="stablehlo")
 
 
-def refused(message: str, model: keras.Model | None) -> Refused:
-    """Return a `Refused` that names the place in `message`, from TensorFlow or the compiler.
+def refused(message: str, model: keras.Model | None) -> ValueError:
+    """Return the error for an operation that TensorFlow or the compiler refuses in `message`.
 
     TensorFlow's bridge writes `{{node a/b/Op}}`, the compiler `op_name="a/b/Op"` or `loc("...")`.
     Without a model the place is given as it stands there.
@@ -51,7 +47,7 @@ def refused(message: str, model: keras.Model | None) -> Refused:
         layer = layer_of(place, model) if place else None
         where = layer or (f"outside the layers, at {place}" if place else "the training step")
     what = f"operation {operations[0]}" if operations else "it"
-    return Refused(f"{where}: a TPU's compiler refuses {what}: {_short(message)}")
+    return ValueError(f"{where}: a TPU's compiler refuses {what}: {_short(message)}")
 
 
 def _short(message: str, limit: int = 300) -> str:

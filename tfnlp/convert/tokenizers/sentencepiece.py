@@ -6,7 +6,6 @@ import base64
 import functools
 import os
 import pathlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tokenizers import (
@@ -21,7 +20,12 @@ from tokenizers import (
 
 from tfnlp.convert.formats.json_files import read_json
 from tfnlp.convert.tokenizers.files import FoundTokenizer, TokenizerFiles, check_size, refused
-from tfnlp.convert.tokenizers.tokenizer_json import NAME, TokenizerJson, read_tokenizer_json
+from tfnlp.convert.tokenizers.tokenizer_json import (
+    NAME,
+    TokenizerJson,
+    read_tokenizer_json,
+    steps_of,
+)
 from tfnlp.convert.tokenizers.writing import CONFIG, write_config
 from tfnlp.text.lines import shown
 from tfnlp.text.sentencepiece.model import (
@@ -117,7 +121,7 @@ def _of_json(found: TokenizerJson) -> tuple[bytes, bool]:
     if found.model.get("byte_fallback"):
         found.refuse("model.byte_fallback", True, "false")
     names, table = [], b""
-    for step in _steps(found.contents.get("normalizer")):
+    for step in steps_of(found.contents.get("normalizer"), "normalizers"):
         kind = step.get("type")
         if kind == "Precompiled" and isinstance(step.get("precompiled_charsmap"), str):
             table = base64.b64decode(step["precompiled_charsmap"])
@@ -133,13 +137,6 @@ def _of_json(found: TokenizerJson) -> tuple[bytes, bool]:
     if missing:
         found.refuse("model.vocab", f"no {missing[0]}", "the special pieces of ALBERT")
     return make_model(scores, table), lowercase
-
-
-def _steps(normalizer: Any) -> list[Mapping[str, Any]]:
-    if not isinstance(normalizer, dict):
-        return []
-    steps = normalizer.get("normalizers", [normalizer])
-    return [step for step in steps if isinstance(step, dict)]
 
 
 def _lowercase(folder: pathlib.Path) -> bool:

@@ -59,7 +59,7 @@ class TokenizerJson:
 
     def lowercase(self) -> bool:
         """Return whether BERT's text cleaning lower-cases."""
-        steps = list(_flat(self.contents.get("normalizer"), "normalizers"))
+        steps = list(steps_of(self.contents.get("normalizer"), "normalizers"))
         bert = next((step for step in steps if step.get("type") == "BertNormalizer"), None)
         if bert is None:
             self.refuse("normalizer", [s.get("type") for s in steps] or None, "BertNormalizer")
@@ -150,7 +150,7 @@ class TokenizerJson:
 
     def _check_only(self, part: str, several: str, usual: Mapping[str, Any]) -> None:
         """Refuse a part that is not the usual one, in a `Sequence` or not."""
-        steps = list(_flat(self.contents.get(part), several))
+        steps = list(steps_of(self.contents.get(part), several))
         wrong = len(steps) != 1 or any(steps[0].get(k, v) != v for k, v in usual.items())
         if wrong:
             found = steps[0] if len(steps) == 1 else [step.get("type") for step in steps]
@@ -196,12 +196,12 @@ def _of(contents: Mapping[str, Any], key: str, kind: type) -> Any:
     return value if isinstance(value, kind) else None
 
 
-def _flat(part: Any, several: str) -> Iterator[Mapping[str, Any]]:
+def steps_of(part: Any, several: str) -> Iterator[Mapping[str, Any]]:
     """Yield the steps of a part, those of a `Sequence` one by one."""
     if not isinstance(part, dict):
         return
     if part.get("type") == "Sequence" and isinstance(part.get(several), list):
         for step in part[several]:
-            yield from _flat(step, several)
+            yield from steps_of(step, several)
     else:
         yield part
