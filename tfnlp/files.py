@@ -79,6 +79,12 @@ def check_space(path: str, size: int) -> None:
         file.truncate(0)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message; the name of its type if it has none."""
+    text = str(getattr(error, "message", None) or error).strip()  # of TensorFlow's: `message`
+    return text.split("\n")[0] or type(error).__name__
+
+
 def is_remote(path: str | os.PathLike[str]) -> bool:
     """Return whether `path` has a scheme (`gs://`, `s3://`, ...), so that `open` can't read it."""
     return "://" in os.fspath(path)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from tfnlp.files import is_full, write_error
+from tfnlp.files import first_line, is_full, write_error
 from tfnlp.published.names import Fetched, http_status, import_library
 
 try:
@@ -91,8 +91,7 @@ def _one_line(name: str, cache: str) -> Iterator[None]:
                 f"{name} is not in the cache {cache}, and Kaggle can't be reached; check the "
                 "network, and run it again"
             ) from error
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise OSError(f"{name} can't be downloaded: {reason}; try again") from error
+        raise OSError(f"{name} can't be downloaded: {first_line(error)}; try again") from error
 
 
 def _is_of_network(error: Any) -> bool:

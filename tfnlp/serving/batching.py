@@ -76,16 +76,12 @@ class Batcher:
             self._changed.notify_all()
         return request.future
 
-    def close(self, timeout: float | None = None) -> None:
-        """Compute what waits, then end the thread; refuse new requests.
-
-        Args:
-            timeout: seconds to wait for it; None: as long as it takes.
-        """
+    def close(self) -> None:
+        """Compute what waits, then end the thread; refuse new requests."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._thread.join(timeout)
+        self._thread.join()
 
     def _work(self) -> None:
         while (batch := self._next()) is not None:

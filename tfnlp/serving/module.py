@@ -51,16 +51,7 @@ class ServedModule:
 
 
 def load_served(path: str | os.PathLike) -> ServedModule:
-    """Load a module and find out what it can do.
-
-    Args:
-        path: what `tfnlp.inspect` takes.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: for a damaged one, or one that takes no text; one line says what to do.
-        OSError: if it can't be read or downloaded.
-    """
+    """Load a module and find out what it can do; `path` is what `tfnlp.inspect` takes."""
     from tfnlp.families.published import module_files, opened
     from tfnlp.hub import inspect
     from tfnlp.hub.loading.folders import saved_models

@@ -20,11 +20,7 @@ _SMALLEST = 8  # numbers of a vector; fewer are taken for scores of a module by 
 
 
 def actions_of(found: Inspection, module: Any) -> list[Action]:
-    """Return the actions of one module.
-
-    Raises:
-        ValueError: if none of its signatures or calls takes strings.
-    """
+    """Return the actions of one module; raise ValueError if it takes no strings."""
     signatures = {f.name: f.calls[0] for f in found.signatures}
     if "generate" in signatures:
         return [texts.write(_signature(module, "generate"))]

@@ -23,12 +23,6 @@ def serve(config: ServeConfig) -> None:
 
     Args:
         config: the module, the address and the limits.
-
-    Raises:
-        ImportError: if FastAPI or uvicorn is not installed.
-        OSError: for an address that can't be listened at.
-        ValueError: for a module that can't be served; see `load_served`.
-        KeyboardInterrupt: after a second signal.
     """
     needed("fastapi", "fastapi", "serve", "`tfnlp serve`")
     uvicorn = needed("uvicorn", "uvicorn", "serve", "`tfnlp serve`")

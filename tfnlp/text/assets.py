@@ -4,14 +4,14 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import tensorflow as tf
 
+from tfnlp.text.lines import write_text
 
-def make_assets(
-    names: Sequence[str], write: Callable[[str], None], prefix: str = "tfnlp_vocabulary_"
-) -> list[tf.saved_model.Asset]:
+
+def make_assets(names: Sequence[str], write: Callable[[str], None]) -> list[tf.saved_model.Asset]:
     """Return assets for files in a temporary folder of their own.
 
     The user's own file may change or be deleted before the SavedModel is written. The folder is
@@ -20,9 +20,8 @@ def make_assets(
     Args:
         names: of the files.
         write: writes the files into the folder that it is given.
-        prefix: of the folder's name.
     """
-    folder = tempfile.mkdtemp(prefix=prefix)
+    folder = tempfile.mkdtemp(prefix="tfnlp_assets_")
     try:
         write(folder)
     except BaseException:
@@ -31,6 +30,13 @@ def make_assets(
     assets = [tf.saved_model.Asset(os.path.join(folder, name)) for name in names]
     weakref.finalize(assets[0], _remove_folder, folder, os.getpid())
     return assets
+
+
+def lines_asset(name: str, lines: Iterable[str]) -> tf.saved_model.Asset:
+    """Return an asset for a new file of UTF-8 lines; no line may hold a line end."""
+    text = "".join(f"{line}\n" for line in lines)
+    (asset,) = make_assets([name], lambda folder: write_text(os.path.join(folder, name), text))
+    return asset
 
 
 def line_number_table(

@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.checksums import checksums
-from tfnlp.files import is_remote, write_error
+from tfnlp.files import first_line, is_remote, write_error
 from tfnlp.training.randomness import seed_variables
 
 _INDEX = "variables.index"  # has a checksum of each tensor
@@ -108,7 +108,7 @@ class Checkpoints:
             # A model is also restored without its optimizer: unused values are no error.
             status.assert_existing_objects_matched().expect_partial()
         except Exception as error:  # damage raises OpError, IndexError, KeyError, ...
-            raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
+            raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
         check_finite(f"checkpoint {path}", variables)
         for name, variable in self._variables.items():
             if variables[name] is not variable:
@@ -177,7 +177,7 @@ def read_state(path: str) -> dict[str, Any]:
             raise ValueError(f"{_INDEX} does not match its checksum")
         return json.loads(record["state"])
     except Exception as error:  # damage raises OpError, KeyError, TypeError, ...
-        raise ValueError(f"checkpoint {path} cannot be read: {_first_line(error)}") from error
+        raise ValueError(f"checkpoint {path} cannot be read: {first_line(error)}") from error
 
 
 def check_finite(source: str, variables: Mapping[str, Any]) -> None:
@@ -241,7 +241,3 @@ def _move(partial: str, final: str) -> None:
 def _remove(path: str) -> None:
     if tf.io.gfile.exists(path):
         tf.io.gfile.rmtree(path)
-
-
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "message", None) or error).strip().split("\n")[0]

@@ -8,6 +8,7 @@ from tensorflow.core.framework import variable_pb2
 from tensorflow.core.protobuf import meta_graph_pb2, saved_object_graph_pb2, struct_pb2
 from tensorflow.python.saved_model import nested_structure_coder
 
+from tfnlp.files import first_line
 from tfnlp.hub.inspection.callables import Call, Function, Variable
 from tfnlp.hub.inspection.graph_operations import Operations
 from tfnlp.hub.inspection.usage import is_name
@@ -181,7 +182,7 @@ class SavedGraph:
         try:
             return nested_structure_coder.decode_proto(proto)
         except Exception as error:  # damage causes KeyError, TypeError, ValueError, ...
-            reason = str(error).split("\n")[0][:200]
+            reason = first_line(error)[:200]
             if "has not been registered" in reason:
                 raise ValueError(f"{self.file} needs another library: {reason}") from error
             raise self.damaged(f"an argument's description is not readable ({reason})") from error

@@ -7,6 +7,8 @@ import zipfile
 import zlib
 from typing import BinaryIO
 
+from tfnlp.files import first_line
+
 MAX_MEMBERS = 10_000
 ANY_SIZE, MAX_RATIO = 1 << 30, 100  # content above 1 GiB is at most 100 times the packed size
 _CHUNK = 1 << 20
@@ -41,9 +43,8 @@ def unpack(archive: BinaryIO, folder: str, name: str) -> None:
         else:
             _untar(gzip.open(archive) if start == b"\x1f\x8b" else archive, folder, limit)
     except _DAMAGE as error:
-        reason = str(error).split("\n")[0][:200] or type(error).__name__
         raise ValueError(
-            f"{name} can't be unpacked ({reason}); pack or download it again"
+            f"{name} can't be unpacked ({first_line(error)[:200]}); pack or download it again"
         ) from error
 
 

@@ -18,6 +18,7 @@ from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tfnlp import __version__
 from tfnlp.checksums import check_files, checksums
+from tfnlp.files import first_line
 from tfnlp.text.lines import write_text
 
 GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
@@ -67,12 +68,7 @@ def write_record(path: str, about: dict[str, Any] | None = None) -> None:
 
 
 def check_record(path: str) -> None:
-    """Check that the files of a SavedModel are those that tfnlp exported; of others nothing.
-
-    Raises:
-        FileNotFoundError: names the file that is missing.
-        ValueError: names the file that was changed, or the record if that is damaged.
-    """
+    """Check that the files of a SavedModel are those that tfnlp exported; of others nothing."""
     record, remedy = _record(path), f"{_AGAIN}, or delete {RECORD} if the change was meant"
     if record is not None:
         check_files(path, record["files"], f"{path}/{RECORD}", remedy)
@@ -108,12 +104,7 @@ def graph_file(path: str) -> str:
 
 
 def read_graph(path: str) -> saved_model_pb2.SavedModel:
-    """Read the graph file of a SavedModel.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is empty or damaged.
-    """
+    """Read the graph file of a SavedModel."""
     file = graph_file(path)
     content, graph = _read(file), saved_model_pb2.SavedModel()
     try:
@@ -212,5 +203,4 @@ def _read(file: str) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    lines = str(getattr(error, "message", None) or error).strip().split("\n")
-    return lines[0][:200] or type(error).__name__
+    return first_line(error)[:200]

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import tensorflow as tf
 
-from tfnlp.files import is_remote
+from tfnlp.files import first_line, is_remote
 from tfnlp.hub.loading.archives import unpack
 from tfnlp.hub.loading.checks import GRAPHS
 
@@ -39,8 +39,8 @@ def downloaded(address: str) -> str:
                     shutil.copyfileobj(remote, archive, _CHUNK)
             except (OSError, ValueError, http.client.HTTPException, tf.errors.OpError) as error:
                 raise OSError(
-                    f"{address} could not be downloaded ({_reason(error)}); check the URL and the "
-                    "network, or download the archive yourself and give its path"
+                    f"{address} could not be downloaded ({first_line(error)}); check the URL and "
+                    "the network, or download the archive yourself and give its path"
                 ) from error
             unpack(archive, folder, address)
 
@@ -82,8 +82,8 @@ def _cached(key: str, fill: Callable[[str], None], shown: str) -> str:
             os.makedirs(partial)
         except OSError as error:
             raise OSError(
-                f"the cache {cache} can't be written ({_reason(error)}); set TFHUB_CACHE_DIR to a "
-                "folder that you can write to"
+                f"the cache {cache} can't be written ({first_line(error)}); set TFHUB_CACHE_DIR "
+                "to a folder that you can write to"
             ) from error
         try:
             _remove_abandoned(cache)
@@ -130,8 +130,3 @@ def _remove_abandoned(cache: str) -> None:
         left = os.path.join(cache, name)
         if _PARTIAL.fullmatch(name) and time.time() - os.stat(left).st_mtime > _ABANDONED:
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _reason(error: Exception) -> str:
-    text = str(getattr(error, "message", None) or error).strip()
-    return text.split("\n")[0] or type(error).__name__

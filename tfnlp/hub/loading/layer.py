@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from keras.src.saving import serialization_lib
 
+from tfnlp.files import is_remote
 from tfnlp.hub.loading.dense_gradients import with_dense_gradients
 from tfnlp.hub.loading.layer_calls import (
     argument_names,
@@ -21,7 +22,7 @@ from tfnlp.hub.loading.layer_calls import (
     specs_of,
     symbol,
 )
-from tfnlp.hub.loading.saved_model import is_remote, load_module
+from tfnlp.hub.loading.saved_model import load_module
 from tfnlp.hub.loading.traces import Trace, converted, described, fitting, plain, traces_of
 from tfnlp.hub.loading.variables import is_compilable, wrapped_variables
 from tfnlp.hub.untracked import Untracked
@@ -208,7 +209,7 @@ class Layer(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Layer":
-        if serialization_lib.in_safe_mode() and is_remote(config.get("handle")):
+        if serialization_lib.in_safe_mode() and is_remote(str(config.get("handle"))):
             raise ValueError(
                 f"the model needs the SavedModel {config['handle']}, whose graph is code; if you "
                 "trust it, load the model with safe_mode=False"

@@ -1,11 +1,11 @@
 """Loading a SavedModel from its folder, archive or URL."""
 
 import os
-import re
 from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.files import first_line
 from tfnlp.hub.loading.checks import check_record, check_saved_model
 from tfnlp.hub.loading.resolve import resolve
 
@@ -41,16 +41,9 @@ def load_module(
         module = tf.saved_model.load(path, tags, options)
     except Exception as error:  # damage causes OpError, DecodeError, OSError, KeyError, ...
         check_saved_model(path, tensors=True)  # names the damaged file, if it can be found
-        reason = str(getattr(error, "message", None) or error).strip().split("\n")[0]
         raise ValueError(
-            f"SavedModel {path} cannot be read ({reason or type(error).__name__}); "
-            "export or download it again"
+            f"SavedModel {path} cannot be read ({first_line(error)}); export or download it again"
         ) from error
     if old_format:
         module.is_tf1_hub_module = True
     return module
-
-
-def is_remote(handle: object) -> bool:
-    """Return whether a handle is a URL."""
-    return isinstance(handle, str) and re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", handle) is not None

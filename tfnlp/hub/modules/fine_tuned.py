@@ -23,8 +23,7 @@ from tfnlp.tasks.decoding import (
     word_logits,
 )
 from tfnlp.tasks.task_spec import TaskSpec
-from tfnlp.text.assets import make_assets
-from tfnlp.text.lines import write_text
+from tfnlp.text.assets import lines_asset
 
 
 def _strings(name: str, rank: int = 1) -> tf.TensorSpec:
@@ -77,7 +76,7 @@ class FineTunedModule(tf.__internal__.tracking.AutoTrackable):
             self.variables = [v for m in models_of(task_model) for v in weights.variables_of(m)]
             self.trainable_variables = []
         self.regularization_losses = []
-        self.labels_asset = _labels_asset(spec.labels)
+        self.labels_asset = lines_asset("labels.txt", spec.labels)
         self._inputs = lambda: _inputs(spec)
         for spec_of_inputs in self._inputs().values():
             call = self.__call__.get_concrete_function(spec_of_inputs)
@@ -189,17 +188,6 @@ def _inputs(spec: TaskSpec) -> dict[str, dict[str, tf.TensorSpec]]:
         return {"serving_default": {"text": _strings("text"), "choices": choices}}
     names = ["text"] if spec.texts == 1 else ["text_a", "text_b"]
     return {"serving_default": {name: _strings(name) for name in names}}
-
-
-def _labels_asset(labels: tuple[str, ...]) -> tf.saved_model.Asset:
-    """Return the labels as an asset, in a temporary file."""
-    text = "".join(f"{label}\n" for label in labels)
-    (asset,) = make_assets(
-        ["labels.txt"],
-        lambda folder: write_text(os.path.join(folder, "labels.txt"), text),
-        "tfnlp_labels_",
-    )
-    return asset
 
 
 def models_of(task_model: TaskModel) -> list[keras.Model]:

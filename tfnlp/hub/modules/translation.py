@@ -143,9 +143,6 @@ class Translator:
             sentences: list of strings; an empty one gives an empty translation.
             batch_size: sentences per batch; those of similar length share a batch.
             progress: show a progress bar.
-
-        Raises:
-            ValueError: if `sentences` is not a list of strings.
         """
         if isinstance(sentences, str | bytes):
             raise ValueError("sentences is a single string; give a list of strings")

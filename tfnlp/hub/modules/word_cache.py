@@ -7,8 +7,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from tfnlp.bars import ProgressBar
-from tfnlp.files import written_whole
-from tfnlp.text.assets import line_number_table, make_assets
+from tfnlp.text.assets import line_number_table, lines_asset
 from tfnlp.text.lines import read_lines
 
 _CHUNK = 1024  # words per batch
@@ -32,15 +31,9 @@ class WordCache(tf.__internal__.tracking.AutoTrackable):
 
     def __init__(self, path: str | os.PathLike, embed: Callable[[tf.Tensor], tf.Tensor]) -> None:
         super().__init__()
-        words = [word.encode() for word in read_cache_words(path)]
-        self.vectors = _vectors(words, embed)
-
-        def write(folder: str) -> None:
-            with written_whole(os.path.join(folder, "words.txt")) as path:
-                with open(path, "wb") as file:
-                    file.write(b"\n".join(words) + b"\n")
-
-        (self.asset,) = make_assets(["words.txt"], write, "tfnlp_words_")
+        words = read_cache_words(path)
+        self.vectors = _vectors([word.encode() for word in words], embed)
+        self.asset = lines_asset("words.txt", words)
         self._rows = line_number_table(self.asset)
 
     def lookup(self, words: tf.Tensor, otherwise: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
@@ -63,10 +56,6 @@ def read_cache_words(path: str | os.PathLike) -> list[str]:
     The file is UTF-8, with or without a byte order mark, with one word per line. Both line endings
     are accepted; empty lines and repeated words are left out. A vocabulary of a run or of bilm-tf
     is such a file.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if it is binary or not UTF-8, has no words, or has several words in a line.
     """
     words, source = {}, f"cache {path}"
     for number, word in enumerate(read_lines(path, "cache"), start=1):

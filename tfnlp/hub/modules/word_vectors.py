@@ -1,16 +1,15 @@
 """Text embeddings from word vectors: a module like the published `nnlm-en-dim128`."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
 from tfnlp.hub.saving.save import save_module
 from tfnlp.text import WordVectors
-from tfnlp.text.assets import line_number_table, make_assets
+from tfnlp.text.assets import line_number_table, lines_asset
 from tfnlp.text.characters import UNKNOWN
-from tfnlp.text.lines import write_text
 from tfnlp.text.words.subwords import subword_rows_in_graph
 
 COMBINERS = ("sqrtn", "mean", "sum")
@@ -80,7 +79,10 @@ class WordVectorsModule(tf.__internal__.tracking.AutoTrackable):
             self.variables.append(self.subword_embeddings)
         self.trainable_variables = list(self.variables)
         self.regularization_losses = []
-        self.words_asset = _words_asset(vectors.words)
+        for word in vectors.words:
+            if "\n" in word or "\r" in word:
+                raise ValueError(f"the word {word[:50]!r} holds a line end; rename it")
+        self.words_asset = lines_asset("words.txt", vectors.words)
         self._rows = line_number_table(self.words_asset)  # -1 for unseen words
         for training in (False, True):  # trace all calls that a user may make
             self.__call__.get_concrete_function(_TEXT, training=training)
@@ -147,17 +149,3 @@ def export_word_vectors(
         directory,
         overwrite,
     )
-
-
-def _words_asset(words: Sequence[str]) -> tf.saved_model.Asset:
-    """Return the words as an asset, in a temporary file with one word per line."""
-    for word in words:
-        if "\n" in word or "\r" in word:
-            raise ValueError(f"the word {word[:50]!r} holds a line end; rename it")
-    text = "\n".join(words) + "\n"
-    (asset,) = make_assets(
-        ["words.txt"],
-        lambda folder: write_text(os.path.join(folder, "words.txt"), text),
-        "tfnlp_words_",
-    )
-    return asset

@@ -11,6 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from tfnlp.files import first_line
+
 _OPS = re.compile(r"'tf\.(\w+)' op is neither a custom op nor a flex op")
 
 
@@ -26,9 +28,6 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
         weights: None for float32; "int8": the converter's dynamic-range quantization: matrices of
             more than 1,024 weights as int8, multiplied with quantized activations; "bfloat16":
             float16, the 16-bit format that LiteRT has.
-
-    Raises:
-        ValueError: if the model needs ops that LiteRT lacks; it names them.
     """
     holder = tf.__internal__.tracking.AutoTrackable()
     holder.variables = list(function.graph.variables)
@@ -43,8 +42,7 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
     except Exception as error:  # ConverterError, which is not public, and errors of graphs
         ops = _missing(error)
         if not ops:
-            reason = str(error).strip().split("\n")[0]
-            raise ValueError(f"{title} cannot be a LiteRT file: {reason}") from error
+            raise ValueError(f"{title} cannot be a LiteRT file: {first_line(error)}") from error
         inputs = tf.nest.flatten(function.structured_input_signature)
         open_axes = any(None in x.shape[1:] for x in inputs)
         raise ValueError(

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from tfnlp.extras import needed
+from tfnlp.files import first_line
 from tfnlp.hub.saving.compact import quantized
 
 OPSET = 17  # ONNX Runtime 1.12 (2022) and later
@@ -35,10 +36,6 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
         weights: None for float32; "int8": matrices as int8 with a scale for each index of one axis,
             see `tfnlp.hub.saving.compact.quantized`; "bfloat16": matrices as bfloat16. The graph
             converts them to float32.
-
-    Raises:
-        ImportError: if tf2onnx is not installed.
-        ValueError: if the model needs operations that ONNX lacks, or is too large for one file.
     """
     check_installed()
     size = sum(v.shape.num_elements() * v.dtype.size for v in function.graph.variables)
@@ -51,8 +48,7 @@ def convert(function: Any, title: str, weights: str | None = None) -> bytes:
         with _silence():
             graph = _converted(function)
     except Exception as error:  # tf2onnx raises what comes
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise ValueError(f"{title} cannot be an ONNX file: {reason}") from error
+        raise ValueError(f"{title} cannot be an ONNX file: {first_line(error)}") from error
     lost = _unknown(graph.graph)  # tf2onnx logs them and goes on
     if lost:
         raise ValueError(f"{title} cannot be an ONNX file, which lacks {', '.join(lost)}")

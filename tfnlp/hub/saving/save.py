@@ -119,12 +119,7 @@ def together(directory: str | os.PathLike, names: Sequence[str]) -> Iterator[lis
 
 
 def check_free(directory: str | os.PathLike, overwrite: bool = False) -> None:
-    """Check that `save` can write to `directory`; call it before slow work.
-
-    Raises:
-        FileExistsError: see `save`.
-        ValueError: if Keras runs on another backend than TensorFlow, whose models are no graphs.
-    """
+    """Check that `save` can write to `directory`; call it before slow work."""
     if is_elsewhere():
         raise ValueError(
             "a SavedModel is a graph of TensorFlow, but Keras runs on another backend here; "

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 Row = dict[str, Any]
-KINDS = ("lines", "line", "text", "list", "number")
 
 
 @dataclass(frozen=True)

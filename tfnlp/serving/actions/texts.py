@@ -14,7 +14,9 @@ MASKS = ("[MASK]", "<mask>")
 
 def fill(call: Call) -> Action:
     """Return the action of a module that fills masks."""
-    mask = mask_of(call)
+    # What the module reads as a mask is found by trying.
+    found = call(text=list(MASKS))["probabilities"]  # [2, M, k]
+    mask = next((mask for mask, row in zip(MASKS, found, strict=True) if np.any(row)), MASKS[0])
 
     def check(row: Row) -> None:
         if mask not in row["text"]:
@@ -32,12 +34,6 @@ def fill(call: Call) -> Action:
     fields = (Field("text", f"Texts with {mask}, one a line", "lines", f"The dog {mask} away."),)
     text = f"The most probable words for each {mask}."
     return Action("fill", "Fill masks", "Fill", text, fields, run, check=check)
-
-
-def mask_of(call: Call) -> str:
-    """Return the text that a module of masks reads as a mask, by trying."""
-    found = call(text=list(MASKS))["probabilities"]  # [2, M, k]
-    return next((mask for mask, row in zip(MASKS, found, strict=True) if np.any(row)), MASKS[0])
 
 
 def _masks(tokens: np.ndarray, probabilities: np.ndarray) -> list[list[Row]]:

@@ -12,17 +12,10 @@ def call_of(function: Callable) -> Callable[..., dict[str, Any]]:
     """Return a signature as a function of named lists to a dict of arrays."""
 
     def call(**inputs: Any) -> dict[str, Any]:
-        found = function(**{name: tensor_of(value) for name, value in inputs.items()})
-        return {name: array_of(value) for name, value in found.items()}
+        found = function(**{name: tf.convert_to_tensor(x) for name, x in inputs.items()})
+        return {name: array_of(x) for name, x in found.items()}
 
     return call
-
-
-def tensor_of(value: Any) -> tf.Tensor:
-    """Return lists of strings, or numbers, as a tensor of strings, int32 or float32."""
-    if isinstance(value, list) and not value:
-        return tf.constant([], "string")
-    return tf.convert_to_tensor(value)
 
 
 def array_of(tensor: Any) -> Any:

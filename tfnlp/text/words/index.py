@@ -1,12 +1,10 @@
 """Look-up of words in a fixed list inside the TensorFlow graph."""
 
-import os
 from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tfnlp.text.assets import line_number_table, make_assets
-from tfnlp.text.lines import write_text
+from tfnlp.text.assets import line_number_table, lines_asset
 
 UNKNOWN_WORD, FIRST_WORD = 1, 2
 
@@ -24,12 +22,7 @@ class WordIndex(tf.__internal__.tracking.AutoTrackable):
         super().__init__()
         self.size = FIRST_WORD + len(words)
         # A table can't be made from an empty file. No word in lower case equals the first line.
-        text = "".join(f"{word}\n" for word in ["UNKNOWN", *words])
-        (self.asset,) = make_assets(
-            ["words.txt"],
-            lambda folder: write_text(os.path.join(folder, "words.txt"), text),
-            prefix="tfnlp_words_",
-        )
+        self.asset = lines_asset("words.txt", ["UNKNOWN", *words])
         self._table = line_number_table(self.asset, default_value=0)
 
     def ids(self, words: tf.Tensor) -> tf.Tensor:
