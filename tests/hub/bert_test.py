@@ -6,34 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tests.hub import bert_toy
 from tests.support import run_python
 from tfnlp import hub, models
-from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
+from tfnlp.text import WordPieceTokenizer
 
 pytestmark = pytest.mark.slow
-
-WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s"]
-
-
-def tiny_encoder(**arguments):
-    return models.bert(
-        vocab_size=len(SPECIAL_TOKENS) + len(WORDS),
-        num_layers=2,
-        hidden_size=16,
-        num_heads=2,
-        intermediate_size=32,
-        max_positions=24,
-        **arguments,
-    )
-
-
-def tiny_bert():
-    encoder = tiny_encoder()
-    return encoder, models.bert_pretrainer(encoder)
-
-
-def tokenizer():
-    return WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS])
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +19,17 @@ def exported(tmp_path_factory):
     """The folder of an exported pair, the model, and what a process without tfnlp saw of it."""
     keras.utils.set_random_seed(0)
     folder = tmp_path_factory.mktemp("modules")
-    encoder, pretrainer = tiny_bert()
-    for variable in encoder.trainable_variables:  # biases too, so that nothing hides in a zero
-        variable.assign(keras.random.normal(variable.shape, stddev=0.3))
+    encoder = bert_toy.encoder(dropout=0.1)
+    pretrainer = models.bert_pretrainer(encoder)
     encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.1)
-    hub.export_bert(folder, encoder, tokenizer(), pretrainer, seq_length=12)
+    hub.export_bert(folder, encoder, bert_toy.tokenizer(), pretrainer, seq_length=12)
     script = pathlib.Path(__file__).with_name("bert_reader.py")
     run_python(script, folder, folder=folder, without_tfnlp=True)
     return folder, encoder, pretrainer, np.load(folder / "seen.npz")
 
 
 def ids(text):
-    return [[*SPECIAL_TOKENS, *WORDS].index(token) for token in text.split()]
+    return [bert_toy.WORDS.index(token) for token in text.split()]
 
 
 def test_preprocessor_gives_packed_ids(exported):
@@ -112,8 +89,8 @@ def test_it_trains_without_tfnlp(exported):
 
 
 def test_encoder_without_pooler_or_heads(tmp_path):
-    encoder = tiny_encoder(pooler=False)
-    hub.export_bert(tmp_path, encoder, tokenizer(), seq_length=8)
+    encoder = bert_toy.encoder(pooler=False)
+    hub.export_bert(tmp_path, encoder, bert_toy.tokenizer(), seq_length=8)
     loaded = tf.saved_model.load(str(tmp_path / "encoder"))
     inputs = {n: tf.ones((1, 4), "int32") for n in encoder.input}
     outputs = loaded(inputs)
@@ -122,10 +99,9 @@ def test_encoder_without_pooler_or_heads(tmp_path):
 
 
 def test_vocabulary_and_model_must_agree(tmp_path):
-    encoder, pretrainer = tiny_bert()
-    other = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS, "mouse"])
+    encoder, other = bert_toy.encoder(), WordPieceTokenizer([*bert_toy.WORDS, "mouse"])
     with pytest.raises(ValueError, match="vocabulary of 14 tokens"):
-        hub.export_bert(tmp_path, encoder, other, pretrainer, 8)
+        hub.export_bert(tmp_path, encoder, other, seq_length=8)
     with pytest.raises(ValueError, match="seq_length=99"):
-        hub.export_bert(tmp_path, encoder, tokenizer(), pretrainer, 99)
+        hub.export_bert(tmp_path, encoder, bert_toy.tokenizer(), seq_length=99)
     assert os.listdir(tmp_path) == []

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tensorflow.core.protobuf import saved_model_pb2
 
+from tests.hub.checks_test import inspected
 from tests.hub.inspection_modules import list_module, message
 from tfnlp import hub
 
@@ -70,15 +71,10 @@ def test_what_else_there_is(tmp_path):
 
 def look(folder):
     """Whether it could be read; if so, all that is made of it is well formed."""
-    try:
-        found = hub.inspect(folder)
-    except (ValueError, OSError) as error:
-        assert str(error) and "\n" not in str(error)
-        return False
-    assert str(found).replace("\n", "").isprintable()
-    json.dumps(found.to_dict())
-    compile(found.usage or "", "usage", "exec")
-    return True
+    found = inspected(folder)
+    if found is not None:
+        json.dumps(found.to_dict())
+    return found is not None
 
 
 def fields(message):

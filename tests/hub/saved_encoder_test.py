@@ -5,26 +5,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.hub import gpt_toy
-from tests.training.toy import two_replicas
-from tfnlp import hub, models, tasks, training
+from tests.hub import bert_toy, gpt_toy
+from tfnlp import hub
 from tfnlp.hub.loading.encoder import max_positions
-from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer
 
 # Exports trace many graphs.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
-WORDS = ["the", "a", "cat", "dog", "sat", "ran", "to", "##s", "Cat", "cafe", "café", "."]
-SIZE = len(SPECIAL_TOKENS) + len(WORDS)
-POSITIONS, H, B, T = 24, 16, 4, 6
-CLOSE = dict(rtol=0, atol=2e-5)
+SIZE, POSITIONS, H, B, T = len(bert_toy.WORDS), bert_toy.POSITIONS, bert_toy.H, 4, 6
 
 
-def tiny_bert(dropout=0.0, seed=0):
-    encoder = models.bert(SIZE, 2, H, 2, 32, POSITIONS, dropout=dropout, attention_dropout=dropout)
-    rng = np.random.default_rng(seed)
-    for variable in encoder.trainable_variables:  # biases too, so that nothing hides in a zero
-        variable.assign(rng.normal(0, 0.3, variable.shape))
+def regularized_bert():
+    encoder = bert_toy.encoder()
     encoder.get_layer("pooler").dense.kernel.regularizer = keras.regularizers.L2(0.1)
     return encoder
 
@@ -33,9 +25,8 @@ def tiny_bert(dropout=0.0, seed=0):
 def exported(tmp_path_factory):
     """A folder with `bert` (no dropout) and `gpt` (dropout); and the models."""
     folder = tmp_path_factory.mktemp("exported")
-    bert, gpt = tiny_bert(), gpt_toy.model("gpt", dropout=0.3)
-    tokenizer = WordPieceTokenizer([*SPECIAL_TOKENS, *WORDS], lowercase=False)
-    hub.export_bert(folder / "bert", bert, tokenizer, seq_length=12)
+    bert, gpt = regularized_bert(), gpt_toy.model("gpt", dropout=0.3)
+    hub.export_bert(folder / "bert", bert, bert_toy.tokenizer(), seq_length=12)
     hub.export_gpt(folder / "gpt", gpt, gpt_toy.tokenizer("gpt"), 12)
     return folder, dict(bert=bert, gpt=gpt)
 
@@ -108,90 +99,25 @@ def test_dropout_and_penalties_are_for_training_alone(exported):
     assert bert.losses == []
 
 
-# --- Training
+def test_gradients_are_those_of_the_model(exported):
+    def gradients(model):
+        inputs = batch(("input_word_ids", "input_mask", "input_type_ids"), 1)
+        with tf.GradientTape() as tape:
+            outputs = model(inputs, training=True)
+            # All tokens and the pooler, so that every weight has a part in it.
+            loss = tf.reduce_sum(outputs["pooled_output"]) + sum(model.losses)
+            loss += tf.reduce_sum(outputs["sequence_output"] ** 2)
+        variables = model.trainable_variables
+        found = tape.gradient(loss, [v.value for v in variables])
+        return {v.path: tf.convert_to_tensor(g) for v, g in zip(variables, found, strict=True)}
 
-
-class Classes(tasks.Task):
-    """Softmax over two classes."""
-
-    def targets(self, batch):
-        return {"class": tf.cast(tf.shape(batch["labels"])[0], "float32")}
-
-    def losses(self, batch, outputs):
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=batch["labels"], logits=outputs["logits"]
-        )
-        return {"class": tf.reduce_sum(losses)}
-
-    def metrics(self, batch, outputs):
-        return {}
-
-
-class Batches:
-    batch_size = B
-
-    def batch(self, step):
-        labels = tf.constant(np.random.default_rng(step).integers(0, 2, B), "int32")
-        return {**batch(("input_word_ids", "input_mask", "input_type_ids"), step), "labels": labels}
-
-    def dataset(self, first_step):
-        rows = [self.batch(step) for step in range(first_step, 4)]
-        return tf.data.Dataset.from_tensor_slices(
-            {name: tf.stack([row[name] for row in rows]) for name in rows[0]}
-        )
-
-
-def trained(make, strategy=None, **arguments):
-    """The weights by path before and after two steps of AdamW, and what the steps measured."""
-    with (strategy or tf.distribute.get_strategy()).scope():
-        encoder = make()
-        hidden = encoder.output
-        # All tokens and the pooler, so that every weight has a part in it.
-        features = keras.ops.concatenate(
-            [hidden["pooled_output"], keras.ops.mean(hidden["sequence_output"], axis=1)], axis=-1
-        )
-        head = keras.layers.Dense(
-            2, kernel_initializer=keras.initializers.RandomNormal(stddev=0.5, seed=3), name="head"
-        )
-        model = keras.Model(encoder.input, {"logits": head(features)})
-    trainer = training.Trainer(
-        Classes(model),
-        training.bert_adamw(),
-        0.01,
-        strategy=strategy or tf.distribute.get_strategy(),
-        clip_norm=0.5,
-        **arguments,
-    )
-    before = weights(model)
-    history = trainer.fit(Batches(), 2, progress=False, log_every=1, evaluate_every=1)
-    return before, weights(model), history.train
-
-
-def weights(model):
-    return {v.path: v.numpy().copy() for v in model.trainable_variables}
-
-
-@pytest.fixture(scope="module")
-def reference():
-    """What training makes of the model that was exported."""
-    keras.utils.set_random_seed(1)
-    return trained(tiny_bert)
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_it_trains_as_the_model_does(exported, reference, replicas):
-    arguments = dict(accumulation=2) if replicas == 1 else dict(strategy=two_replicas())
-    start, end, steps = trained(lambda: hub.saved_encoder(exported[0] / "bert"), **arguments)
-    assert start.keys() == reference[0].keys() and len(start) == 31 + 2
-    for path, before in start.items():
-        np.testing.assert_array_equal(before, reference[0][path])
-        assert np.abs(end[path] - before).max() > 1e-4, path  # each gets a gradient
-        np.testing.assert_allclose(end[path], reference[1][path], **CLOSE, err_msg=path)
-    for a, b in zip(steps, reference[2], strict=True):
-        assert b["gradient_norm"] > 0.6  # so that clipping is at work
-        np.testing.assert_allclose(
-            [a["loss"], a["gradient_norm"]], [b["loss"], b["gradient_norm"]], rtol=1e-4
-        )
+    got = gradients(hub.saved_encoder(exported[0] / "bert"))
+    want = gradients(exported[1]["bert"])
+    assert len(got) == 31
+    # A bias of keys has none: softmax does not see it.
+    assert sum(np.abs(g).max() > 1e-4 for g in got.values()) >= 29
+    for path, gradient in want.items():
+        np.testing.assert_allclose(got[path], gradient, rtol=1e-4, atol=1e-4, err_msg=path)
 
 
 # --- Modules of other libraries

@@ -11,12 +11,12 @@ import pathlib
 import numpy as np
 import pytest
 
-from tests.hub import elmo_toy, snippets_reader
+from tests.hub import bert_toy, elmo_toy, snippets_reader
 from tests.support import run_python
 from tfnlp import hub, models
 from tfnlp.convert.pretrained import Pretrained
 from tfnlp.families import FAMILIES
-from tfnlp.text import SPECIAL_TOKENS, WordPieceTokenizer, WordVectors
+from tfnlp.text import WordVectors
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # exports trace many graphs
 
@@ -149,20 +149,7 @@ SNIPPETS = {  # pieces of code, and what to keep
 
 # --- The modules
 
-WORDS = [*SPECIAL_TOKENS, "the", "a", "cat", "dog", "sat", "ran", "to", "##s"]
 VECTORS = np.random.default_rng(1).normal(size=(4, 3)).astype("float32")
-
-
-def small_bert(layers, seed):
-    """A pretrainer without dropout, and its encoder."""
-    encoder = models.bert(
-        len(WORDS), layers, 16, 2, 32, max_positions=24, dropout=0.0, attention_dropout=0.0
-    )
-    pretrainer = models.bert_pretrainer(encoder)
-    rng = np.random.default_rng(seed)
-    for variable in pretrainer.trainable_variables:  # biases too, so that nothing hides in a zero
-        variable.assign(rng.normal(0, 0.3, variable.shape))
-    return pretrainer, encoder
 
 
 @pytest.fixture(scope="module")
@@ -170,10 +157,11 @@ def paths(tmp_path_factory):
     """The modules by the handles of the snippets."""
     folder = tmp_path_factory.mktemp("modules")
     hub.export_elmo(folder / "elmo", elmo_toy.tiny())
-    pretrainer, encoder = small_bert(2, 0)
-    hub.export_bert(folder, encoder, WordPieceTokenizer(WORDS), pretrainer, seq_length=12)
-    encoder = small_bert(1, 2)[1]
-    loaded = Pretrained(encoder, None, {"max_positions": 24}, lambda: WordPieceTokenizer(WORDS))
+    encoder = bert_toy.encoder()
+    pretrainer = models.bert_pretrainer(encoder)
+    hub.export_bert(folder, encoder, bert_toy.tokenizer(), pretrainer, seq_length=12)
+    encoder = bert_toy.encoder(layers=1, seed=2)
+    loaded = Pretrained(encoder, None, {"max_positions": 24}, bert_toy.tokenizer)
     loaded.family = FAMILIES["bert"]
     loaded.export(folder / "sentences", sentences=True)
     hub.export_word_vectors(folder / "nnlm", WordVectors(["the", "cat", "sat", "dog"], VECTORS))
