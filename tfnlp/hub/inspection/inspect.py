@@ -111,7 +111,7 @@ def inspect(handle: str | os.PathLike, shown: str | None = None) -> Inspection:
     functions = tuple(f for f in traced if f.calls)
     stored, listed = graph.variables()
     stored = _with_stored_shapes(path, stored, graph)
-    variables = listed if graph.lists_variables else stored
+    variables = listed if graph.has("variables") else stored
     foreign = foreign_ops(graph.operations.names)
     assets = _files(path, "assets")
     return Inspection(
@@ -145,10 +145,10 @@ def _interface(graph: SavedGraph, functions: Sequence[Function]) -> str:
     if graph.kind.startswith("_tf_keras"):
         return "keras2"
     if "" in names:
-        return "reusable" if graph.lists_variables else "callable"
+        return "reusable" if graph.has("variables") else "callable"
     if not names:
         return "signatures"
-    return "keras3" if graph.is_keras_export else "functions"
+    return "keras3" if graph.has("_misc_assets") else "functions"  # of Keras's `ExportArchive`
 
 
 def _obstacle(
@@ -164,7 +164,7 @@ def _obstacle(
         return "its __call__ was not traced before it was saved"
     if not any(v.trainable for v in variables):
         return "none of its variables is trainable" if variables else "it has no variables"
-    if not graph.lists_trainable:
+    if not graph.has("trainable_variables"):
         return "it lists no trainable_variables; saving a tf.Module drops them"
     outputs = tf.nest.flatten([c.outputs for c in own.calls])
     if not any(getattr(x, "dtype", tf.string).is_floating for x in outputs):

@@ -32,7 +32,6 @@ class SavedGraph:
         self.only_graph = len(graphs) == 1
         self.version = graph.meta_info_def.tensorflow_version
         self.is_tf1 = not graph.object_graph_def.nodes
-        self.assets = tuple(a.filename for a in graph.asset_file_def)
         self._nodes, self._graph = graph.object_graph_def.nodes, graph
         self._traces = graph.object_graph_def.concrete_functions
         self.operations = Operations(graph.graph_def)
@@ -48,20 +47,9 @@ class SavedGraph:
         """TensorFlow's identifier of the root object's class."""
         return self._nodes[0].user_object.identifier if self._nodes else ""
 
-    @property
-    def lists_variables(self) -> bool:
-        """Whether the module will have `variables` after loading."""
-        return not self.is_tf1 and "variables" in self._children(0)
-
-    @property
-    def lists_trainable(self) -> bool:
-        """Whether it will have `trainable_variables`."""
-        return not self.is_tf1 and "trainable_variables" in self._children(0)
-
-    @property
-    def is_keras_export(self) -> bool:
-        """Whether Keras 3's `ExportArchive` wrote it."""
-        return not self.is_tf1 and "_misc_assets" in self._children(0)
+    def has(self, name: str) -> bool:
+        """Return whether the module will have an attribute after loading."""
+        return not self.is_tf1 and name in self._children(0)
 
     def functions(self) -> tuple[Function, ...]:
         """Return the module itself, its functions, and those of its direct sub-objects.
@@ -115,7 +103,7 @@ class SavedGraph:
 
     def _listed(self, name: str) -> list[int]:
         """Return the node numbers of the items of a list of the root."""
-        if self.is_tf1 or name not in self._children(0):
+        if not self.has(name):
             return []
         items = self._children(self._children(0)[name]).items()
         return [i for _, i in sorted((int(k), i) for k, i in items if k.isdecimal())]

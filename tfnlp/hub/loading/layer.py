@@ -17,7 +17,6 @@ from tfnlp.hub.loading.layer_calls import (
     callable_of,
     dtype_policy,
     only_input,
-    output_keys,
     reshaped,
     specs_of,
     symbol,
@@ -229,9 +228,10 @@ class Layer(keras.layers.Layer):
                 raise ValueError("signature_outputs_as_dict is for a signature; name one")
             return
         if (self._output_key is None) == (not outputs_as_dict):
+            names = ", ".join(sorted(self._function.structured_outputs))
             raise ValueError(
                 f"signature={signature!r} of {self._label} returns a dict: give either output_key "
-                f"({output_keys(self._function)}) or signature_outputs_as_dict=True"
+                f"({names}) or signature_outputs_as_dict=True"
             )
         if self.trainable:
             raise ValueError(

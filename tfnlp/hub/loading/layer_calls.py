@@ -101,11 +101,6 @@ def _as_tensors(spec: Any, inputs: Any) -> Any:
         return None
 
 
-def output_keys(signature: Callable) -> str:
-    """Return the names of a signature's outputs in one line."""
-    return ", ".join(sorted(signature.structured_outputs))
-
-
 def reshaped(outputs: Any, shapes: Any, inputs: Any, apply: Callable[[Any, tuple], Any]) -> Any:
     """Return `apply(output, shape)` for each output; the batch size is that of the inputs."""
     if isinstance(outputs, dict):

@@ -86,11 +86,6 @@ class TaskModel:
         """Whether the model's inputs are `[B, C, T]` even for one sequence per example."""
         return len(self.model.input["input_mask"].shape) == 3
 
-    @property
-    def reads_features(self) -> bool:
-        """Whether the model reads layers of `features`, not the task's own words alone."""
-        return "lm_layers" in self.model.input
-
     def prepare(self, parts: Sequence[Sequence], cache: str | None = None) -> list[Prepared]:
         """Encode lists of examples; texts that they share are encoded once.
 
@@ -109,7 +104,7 @@ class TaskModel:
                 for x, (table, rows) in zip(encoded, found, strict=True)
             ]
         table, ids = None, None
-        if self.reads_features:
+        if "lm_layers" in self.model.input:  # not the task's own words alone
             table = words.table(self.features, cache)
         if self.index is not None:
             ids = self.index.ids(tf.constant(words.words)).numpy()
