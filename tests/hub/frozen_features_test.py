@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from tfnlp import models
-from tfnlp.hub import ElmoModule
+from tfnlp.hub import ElmoModule, sentence_layers
 from tfnlp.hub.modules import frozen_features as features
 from tfnlp.hub.modules.frozen_features import (
     ElmoFeatures,
@@ -62,6 +62,11 @@ def test_elmo_tables_are_each_sentence_alone(elmo, layers):
     frozen = ElmoFeatures(module, layers, 2 * P, encoder)
     want = np.concatenate([elmo_alone(encoder, s)[:, layers] for s in SENTENCES if s])
 
+    for tokens in (1, 4096):  # of a batch
+        found = list(sentence_layers(module, SENTENCES, tokens))
+        assert [x.shape for x in found] == [(3, len(s), 2 * P) for s in SENTENCES]
+        found = np.concatenate([x[layers].transpose(1, 0, 2) for x in found])
+        np.testing.assert_allclose(found, want, atol=2e-6)
     graph = frozen.table(bytes_of(SENTENCES)).numpy()
     assert graph.dtype == np.float32 and not graph[0].any()
     np.testing.assert_allclose(graph[1:], want, atol=2e-6)

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import sys
 import zipfile
 
@@ -16,7 +17,7 @@ from tests.cli.command import tfnlp as command
 from tests.published import repositories
 from tests.published.conftest import constants
 from tests.published.hub_server import files_in
-from tests.support import golden
+from tests.support import golden, run_python
 from tfnlp.families.published import model_files
 from tfnlp.published import fetch
 from tfnlp.runs.module import Module
@@ -182,3 +183,89 @@ class TestRefused:
         monkeypatch.setitem(sys.modules, "huggingface_hub", None)
         assert command("export", "--model", "hf://org/name", "--output", "no") == 1
         assert "pip install huggingface_hub" in error(capsys)
+
+
+# It imports neither TensorFlow nor Keras: what is tested comes before.
+FETCH = """
+import sys
+from tfnlp.published import fetch
+try:
+    print(fetch(sys.argv[1], lambda files, path_of: files).folder)
+except OSError as error:
+    sys.exit(f"{error}")
+"""
+FILES = {"config.json": b"{}", "model.safetensors": bytes(range(256)) * 40}
+
+
+def test_processes_read_the_environment(hub, tmp_path):
+    commit = hub.put("org/name", FILES)
+    hub.token = "hf_secret"
+    cache = {"HF_HUB_CACHE": str(tmp_path / "cache")}
+    refused = run_python(FETCH, "hf://org/name", env=cache, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"hf://org/name is gated: accept its conditions at {hub.url}")
+    done = run_python(FETCH, "hf://org/name", env={**cache, "HF_TOKEN": "hf_secret"})
+    folder = tmp_path / f"cache/models--org--name/snapshots/{commit}"
+    assert done.stdout.strip() == str(folder) and files_in(folder) == FILES
+    assert f"hf://org/name is commit {commit}" in done.stderr
+    hub.token = "nobody has it"
+    offline = run_python(FETCH, "hf://org/name", env={**cache, "HF_HUB_OFFLINE": "1"})
+    assert offline.stdout == done.stdout
+    elsewhere = {"HF_HOME": str(tmp_path / "other"), "HF_HUB_OFFLINE": "1"}
+    missing = run_python(FETCH, "hf://org/name", env=elsewhere, check=False)
+    assert missing.stderr.splitlines()[-1] == (
+        f"hf://org/name is not complete in the cache {tmp_path}/other/hub, and HF_HUB_OFFLINE is "
+        "set; unset it to download the rest"
+    )
+
+
+# --- Runs that go on without a network
+
+ROWS = [(f"the {'good' if i % 2 else 'bad'} book {i}", "no yes".split()[i % 2]) for i in range(16)]
+TRAINING = dict(epochs=1, batch_size=8, max_length=16, no_buckets=True)
+
+
+@pytest.mark.slow
+def test_finetune(hub, tmp_path, monkeypatch):
+    """A run goes on with the commit that it began with, from the cache."""
+    files = repositories.bert(tmp_path / "bert")
+    commit = hub.put("org/name", files)
+    output = tmp_path / "task"
+
+    def finetune():
+        return tfnlp.finetune("classify", "hf://org/name", ROWS, output=output, **TRAINING)
+
+    finetune()
+    config = json.loads((output / "config.json").read_text())
+    assert config["backbone"]["published"] == {"name": "hf://org/name", "revision": commit}
+    hub.put("org/name", {**files, "model.safetensors": b"of another model"})
+    hub.asked.clear()
+    os.unlink(output / "results.json")
+    finetune()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    finetune()
+    assert hub.asked == []
+    shutil.rmtree(constants.HF_HUB_CACHE)
+    assert len(tfnlp.load(output).predict(["a good book"])) == 1
+
+
+@pytest.mark.slow
+def test_pretrain_from(hub, made, tmp_path, capsys):
+    lines = [f"the {word} is here\nit was a {word}\n" for word in "cat dog man day".split() * 9]
+    (tmp_path / "text.txt").write_text("\n".join(lines))
+    files = files_in(made("bert").run)
+    commit = hub.put("me/bert", files)
+    arguments = [
+        "pretrain", "bert", "--input", tmp_path / "text.txt", "--layout", "lines",
+        "--from", "hf://me/bert", "--output", tmp_path / "run", "--seq-length", 16,
+        "--steps", 2, "--batch-size", 4, "--evaluate-batches", 1,
+    ]  # fmt: skip
+    assert command(*arguments) == 0
+    training = json.loads((tmp_path / "run/config.json").read_text())["training"]
+    assert (training["from"], training["from_revision"]) == ("hf://me/bert", commit)
+    hub.put("me/bert", {**files, "README.md": b"changed"})
+    hub.asked.clear()
+    assert command(*arguments) == 0 and hub.asked == []
+    again = ["hf://me/bert@main" if a == "hf://me/bert" else a for a in arguments]
+    assert command(*again) == 1
+    assert "holds a run with other settings (training.from" in error(capsys)
