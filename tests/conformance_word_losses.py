@@ -15,18 +15,18 @@ from tests.conformance_row import (
 )
 from tfnlp import layers
 
+windows = {
+    **tokens,
+    "word_ids": Array((B, T), "int32", V),
+    **dict.fromkeys(("left", "right"), Array((B, T - 2), "int32", 2)),
+}
 WORD_LOSS_ROWS = [
     *[
         Row(
             loss.__name__,
             loss,
             {"vocab_size": V, "window": 1, "negatives": 3},
-            {
-                **tokens,
-                "word_ids": Array((B, T), "int32", V),
-                **dict.fromkeys(("left", "right"), Array((B, T - 2), "int32", 2)),
-                "negative_ids": Array((B, M), "int32", V),
-            },
+            {**windows, "negative_ids": Array((B, M), "int32", V)},
             padded=(),
             keep=everything,
             bf16=("float32",),
@@ -43,11 +43,7 @@ WORD_LOSS_ROWS = [
             loss.__name__,
             loss,
             {"vocab_size": V, "window": 1, "depth": 5},
-            {
-                **tokens,
-                "word_ids": Array((B, T), "int32", V),
-                **dict.fromkeys(("left", "right"), Array((B, T - 2), "int32", 2)),
-            },
+            windows,
             padded=(),
             keep=everything,
             bf16=("float32",),

@@ -102,20 +102,6 @@ def with_gradients(layer):
     return y[MASK], tape.gradient(loss, variables)
 
 
-def test_gradients_are_those_of_the_merged_kernel():
-    """`dL/dA = s dL/dW B^T` and `dL/dB = s A^T dL/dW`."""
-    import tensorflow as tf
-
-    dense = block(LowRank(2, ("output",), alpha=3.0)).output_dense
-    flat = tf.constant(rng.standard_normal((7, 12)).astype("float32"))
-    values = [v.value for v in (dense.kernel, dense.update.down, dense.update.up)]
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(dense(flat) ** 3)
-    kernel, down, up = (g.numpy() for g in tape.gradient(loss, values))
-    np.testing.assert_allclose(down, 1.5 * kernel @ values[2][0].numpy().T, rtol=1e-3, atol=1e-3)
-    np.testing.assert_allclose(up[0], 1.5 * values[1].numpy().T @ kernel, rtol=1e-3, atol=1e-3)
-
-
 def test_cross_attention():
     inputs, context = ops.convert_to_tensor(X), ops.convert_to_tensor(X[:, :3, :6])
     layer = layers.MultiHeadAttention(2, low_rank=LowRank(2, ("key", "attention_output")))

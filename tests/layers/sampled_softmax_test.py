@@ -100,22 +100,13 @@ def test_formula_of_a_draw_and_accidental_hits():
     assert hits >= 20 and 0 in words
 
 
-@pytest.mark.parametrize("samples", [None, V + 5])
-def test_with_enough_samples_training_is_the_full_softmax(samples):
+@pytest.mark.parametrize("samples, training", [(None, True), (V + 5, True), (3, False)])
+def test_inference_and_training_with_enough_samples_are_the_full_softmax(samples, training):
     layer, (x, y) = make(samples), draw()
-    assert not hasattr(layer, "seed_generator")
-    for training in (False, True):
-        np.testing.assert_allclose(
-            layer(x, y, training=training), full_losses(layer, x, y), rtol=1e-5, atol=1e-6
-        )
-
-
-def test_inference_is_the_full_softmax_of_any_shape():
-    layer, (x, y) = make(3), draw()
-    expected = full_losses(layer, x, y)
-    np.testing.assert_allclose(layer(x, y), expected, rtol=1e-5, atol=1e-6)
-    shaped = layer(x.reshape(2, 3, P), y.reshape(2, 3))
-    np.testing.assert_allclose(shaped, expected.reshape(2, 3), rtol=1e-5, atol=1e-6)
+    assert hasattr(layer, "seed_generator") == (samples == 3)
+    got = layer(x.reshape(2, 3, P), y.reshape(2, 3), training=training)
+    want = full_losses(layer, x, y).reshape(2, 3)
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("block, compiled", [(1, False), (39, False), (7, True)])

@@ -107,26 +107,3 @@ def test_attention_of_a_finished_translation(models, name):
     got = decoder.attention(ids, mask, tf.constant(made, "int32"))
     close(got, models(name)(inputs)["attention"], 1e-6)
     close(np.sum(got, -1), 1.0, 1e-5)
-
-
-def cross_entropy(model, inputs, targets, training):
-    logits = model(inputs, training=training)["lm_logits"]
-    return tf.reduce_mean(
-        tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
-    )
-
-
-@few
-def test_gradients_reach_every_weight_and_agree(models, name):
-    """Those written by hand, while training, and those derived from the loops."""
-    model, inputs = models(name), batch(pairs(3))
-    targets = np.random.default_rng(1).integers(0, V, inputs["target_word_ids"].shape)
-    found = []
-    for training in (True, False):
-        with tf.GradientTape() as tape:
-            loss = cross_entropy(model, inputs, targets, training)
-        variables = [v.value for v in model.trainable_variables]
-        found.append([tf.convert_to_tensor(g) for g in tape.gradient(loss, variables)])
-    for variable, written, derived in zip(model.trainable_variables, *found, strict=True):
-        assert np.abs(derived).max() > 1e-5, variable.path
-        close(written, derived, 1e-5)

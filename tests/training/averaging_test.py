@@ -78,7 +78,7 @@ def test_names_with_dots_and_whole_numbers(tmp_path):
 def test_too_few_checkpoints(run):
     with pytest.raises(ValueError, match="last=0"):
         average_checkpoints(run, 0)
-    with pytest.raises(ValueError, match="holds 4 checkpoints, fewer than last=5"):
+    with pytest.raises(ValueError, match="last=5"):
         average_checkpoints(run)
     with pytest.raises(FileNotFoundError, match="no mean of checkpoints"):
         restore_weights(run, toy_model(), average=True)

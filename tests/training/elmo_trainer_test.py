@@ -103,5 +103,5 @@ def test_run_resumed_from_any_step_ends_as_if_it_had_not_stopped(tmp_path):
 
     other = toy_trainer(directory=tmp_path / "whole", task=dict(batch_size=4, **RANDOM["task"]))
     with pytest.warns(UserWarning, match="cannot be read"):
-        with pytest.raises(ValueError, match="can be read; was the model built with other sizes"):
+        with pytest.raises(ValueError, match="other sizes"):
             other.restore()

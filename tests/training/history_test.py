@@ -44,5 +44,5 @@ def test_validation_may_be_a_function(tmp_path):
 
 def test_a_function_that_does_not_measure_the_monitor(tmp_path):
     trainer = toy_trainer(directory=tmp_path)
-    with pytest.raises(ValueError, match=r"monitor='loss' was not measured; .* \['f1'\]"):
+    with pytest.raises(ValueError, match="monitor='loss'"):
         trainer.fit(ToyBatches(), 1, validation=lambda: {"f1": 0.5}, progress=False)

@@ -150,7 +150,7 @@ def test_weights_may_be_those_of_each_target():
 
 
 def test_a_dataset_is_said_to_restart_when_resumed(tmp_path):
-    with pytest.warns(UserWarning, match="starts again at the first batch"):
+    with pytest.warns(UserWarning, match="first batch"):
         train(trainer(directory=tmp_path), 2, dataset())
 
 
@@ -174,7 +174,7 @@ def test_batches_of_no_fixed_size_are_refused_where_they_are_split():
     with pytest.raises(ValueError, match="no fixed size"):
         trainer(accumulation=2).fit(data, 1)
     train(trainer(), 3, data)
-    with pytest.raises(ValueError, match=r"endless tf.data.Dataset; use take"):
+    with pytest.raises(ValueError, match="endless"):
         trainer().evaluate(data.repeat())
 
 

@@ -102,5 +102,5 @@ def test_a_step_applies_the_clipped_gradient_with_a_rate_for_each_layer(decay, f
 
 
 def test_something_must_be_left_to_train():
-    with pytest.raises(ValueError, match="frozen=4 leaves nothing to train.*0 to 3"):
+    with pytest.raises(ValueError, match="frozen=4"):
         toy_trainer(layer_rates=LayerRates(frozen=4))

@@ -118,11 +118,11 @@ def test_memory_is_the_processs_peak():
 
 
 def test_bad_profiles_are_named(tmp_path):
-    with pytest.raises(ValueError, match=r"profile=\(2, 4\) needs a Trainer with a directory"):
+    with pytest.raises(ValueError, match="directory"):
         Profile(None, (2, 4), 0)
-    with pytest.raises(ValueError, match=r"profile=\(4, 4\) must be two numbers of steps"):
+    with pytest.raises(ValueError, match="profile"):
         Profile(str(tmp_path), (4, 4), 0)
-    with pytest.warns(UserWarning, match="ended before step 12, so nothing was profiled"):
+    with pytest.warns(UserWarning, match="nothing was profiled"):
         with Profile(str(tmp_path), (2, 4), 10) as profile:
             with profile.of(10, 12):
                 pass

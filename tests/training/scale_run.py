@@ -13,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tests.training import electra_toy, elmo_toy, gpt_toy, toy, transformer_toy
+from tests.training import elmo_toy, gpt_toy, toy, transformer_toy
 from tfnlp import training
 from tfnlp.data import LanguageModelWindows
 
@@ -38,11 +38,6 @@ TOYS = {
         toy.toy_trainer(strategy, **more),
         toy.ToyBatches(),
         [toy.ToyBatches(seed=99).batch(0)],
-    ),
-    "electra": lambda strategy, **more: (
-        electra_toy.toy_trainer(strategy, **more),
-        electra_toy.ElectraBatches(),
-        [electra_toy.ElectraBatches(seed=99).batch(0)],
     ),
     "elmo": lambda strategy, dropout=0.0, **more: (
         elmo_toy.toy_trainer(

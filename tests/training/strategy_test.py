@@ -40,16 +40,16 @@ def test_cluster_of_the_environment(monkeypatch):
     both = {"chief": ["c:1"], "worker": ["a:1", "b:1"]}
     assert read(both, "chief", 0) == (["c:1", "a:1", "b:1"], 0)
     assert read(both, "worker", 1) == (["c:1", "a:1", "b:1"], 2)
-    with pytest.raises(ValueError, match="a chief and workers only"):
+    with pytest.raises(ValueError, match="TF_CONFIG"):
         read({"worker": ["a:1"], "ps": ["p:1"]}, "worker", 0)
-    with pytest.raises(ValueError, match="a chief and workers only"):
+    with pytest.raises(ValueError, match="TF_CONFIG"):
         read({"worker": ["a:1"]}, "evaluator", 0)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"cluster": 1, "task": 2}'])
 def test_damaged_cluster_of_the_environment(monkeypatch, text):
     monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(ValueError, match="TF_CONFIG is not a cluster"):
+    with pytest.raises(ValueError, match="TF_CONFIG"):
         training.read_cluster()
 
 
@@ -65,7 +65,7 @@ def test_several_workers_come_before_all_else(tmp_path):
 def test_no_tpu_here(monkeypatch):
     for name in ("TPU_NAME", "COLAB_TPU_ADDR"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(ValueError, match="this machine has no TPU"):
+    with pytest.raises(ValueError, match="no TPU"):
         training.make_strategy("tpu")
     auto, mirrored = (training.make_strategy(name) for name in ("auto", "mirrored"))
     assert not isinstance(auto, tf.distribute.TPUStrategy)
@@ -83,13 +83,13 @@ def test_tpu_that_does_not_answer_at_its_address():
 def test_tpu_that_never_gets_ready_does_not_hang(monkeypatch):
     never = tpu.threading.Event()
     monkeypatch.setattr(tpu, "_connect", lambda name: never.wait())
-    with pytest.raises(TimeoutError, match="'slow' did not answer within 0.1 seconds"):
+    with pytest.raises(TimeoutError, match="'slow'"):
         tpu.tpu_strategy("slow", 0.1)
     never.set()
 
 
 def test_tensorflow_without_tpus_says_what_to_install():
-    with pytest.raises(ValueError, match="built without TPUs; pip install"):
+    with pytest.raises(ValueError, match="pip install"):
         tpu.tpu_strategy("local", 60.0)
 
 
