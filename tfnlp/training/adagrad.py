@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 from keras import ops
 
@@ -20,13 +18,8 @@ class Adagrad(Optimizer):
 
     slot_names = ("accumulator",)
 
-    def __init__(
-        self,
-        initial_accumulator: float = 1.0,
-        weight_decay: float = 0.0,
-        exclude: Sequence[str] | None = None,
-    ) -> None:
-        super().__init__(weight_decay, exclude)
+    def __init__(self, initial_accumulator: float = 1.0, weight_decay: float = 0.0) -> None:
+        super().__init__(weight_decay)
         if not initial_accumulator > 0:
             raise ValueError(f"initial_accumulator={initial_accumulator} must be positive")
         self.initial_accumulator = initial_accumulator

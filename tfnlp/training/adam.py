@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -29,8 +28,7 @@ class AdamW(Optimizer):
         beta_1: b1.
         beta_2: b2.
         epsilon: eps.
-        weight_decay: lambda.
-        exclude: see `Optimizer`.
+        weight_decay: lambda, see `Optimizer`.
         bias_correction: see above.
         epsilon_hat: see above.
     """
@@ -43,11 +41,10 @@ class AdamW(Optimizer):
         beta_2: float = 0.999,
         epsilon: float = 1e-8,
         weight_decay: float = 0.01,
-        exclude: Sequence[str] | None = None,
         bias_correction: bool = True,
         epsilon_hat: bool = False,
     ) -> None:
-        super().__init__(weight_decay, exclude)
+        super().__init__(weight_decay)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
         self.bias_correction, self.epsilon_hat = bias_correction, epsilon_hat
 
@@ -125,9 +122,8 @@ class LAMB(Optimizer):
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
         weight_decay: float = 0.01,
-        exclude: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(weight_decay, exclude)
+        super().__init__(weight_decay)
         self.beta_1, self.beta_2, self.epsilon = beta_1, beta_2, epsilon
 
     def scalars(self, rate: Tensor, step: Tensor) -> dict[str, Any]:

@@ -20,17 +20,14 @@ Gradient = tf.Tensor | tf.IndexedSlices
 Scalars = Any  # a scalar tensor or a list of them
 
 # Keras's names of biases and of the scale and shift of layer norms.
-NOT_DECAYED = (r"(^|/)bias$", r"(^|/)gamma$", r"(^|/)beta$")
+_NOT_DECAYED = re.compile(r"(^|/)(bias|gamma|beta)$")
 
 
 class Optimizer:
     """Base: weight-decay bookkeeping, slots, and applying one update on every replica.
 
     Args:
-        weight_decay: lambda.
-        exclude: regular expressions; a variable whose `path` one of them matches is not decayed.
-            None takes the biases and layer-norm weights. A given pattern that matches no variable
-            is an error.
+        weight_decay: lambda, of all but biases and the weights of layer norms.
 
     Attributes:
         takes_rows: whether a gradient may be a `tf.IndexedSlices` in which no row comes twice;
@@ -41,30 +38,16 @@ class Optimizer:
     slot_names: tuple[str, ...] = ()
     takes_rows = False
 
-    def __init__(self, weight_decay: float = 0.0, exclude: Sequence[str] | None = None) -> None:
+    def __init__(self, weight_decay: float = 0.0) -> None:
         if not weight_decay >= 0:
             raise ValueError(f"weight_decay={weight_decay} must not be negative")
         self.weight_decay = weight_decay
-        self.exclude = exclude
         self.slots: dict[str, keras.Variable] = {}
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
-        """Make the slots of `variables`; call it in the strategy's scope.
-
-        Raises:
-            ValueError: for an exclude pattern that matches no variable.
-        """
-        patterns = NOT_DECAYED if self.exclude is None else self.exclude
-        for pattern in patterns if self.exclude is not None else ():
-            if not any(re.search(pattern, v.path) for v in variables):
-                raise ValueError(
-                    f"exclude pattern {pattern!r} matches none of the model's variables"
-                )
+        """Make the slots of `variables`; call it in the strategy's scope."""
         self.variables = list(variables)
-        self.decays = [
-            0.0 if any(re.search(p, v.path) for p in patterns) else self.weight_decay
-            for v in variables
-        ]
+        self.decays = [0.0 if _NOT_DECAYED.search(v.path) else self.weight_decay for v in variables]
         self.slots = {
             f"{name}/{v.path}": keras.Variable(
                 keras.initializers.Constant(self.slot_value(name)),
