@@ -24,25 +24,24 @@ def constant(peak: float, warmup_steps: int = 0) -> Rate:
     return _schedule(peak, warmup_steps, lambda step: ops.ones_like(step))
 
 
-def linear(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
-    """Decay from `peak` to `end` on a straight line (BERT, GPT fine-tuning)."""
+def linear(peak: float, total_steps: int, warmup_steps: int = 0) -> Rate:
+    """Decay from `peak` to 0 on a straight line (BERT, GPT fine-tuning)."""
     _check(total_steps, warmup_steps)
 
     def decay(step: Tensor) -> Tensor:
         left = (total_steps - step) / max(1.0, total_steps - warmup_steps)
-        return end / peak + (1.0 - end / peak) * ops.clip(left, 0.0, 1.0)
+        return ops.clip(left, 0.0, 1.0)
 
     return _schedule(peak, warmup_steps, decay)
 
 
-def cosine(peak: float, total_steps: int, warmup_steps: int = 0, end: float = 0.0) -> Rate:
-    """Decay from `peak` to `end` along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
+def cosine(peak: float, total_steps: int, warmup_steps: int = 0) -> Rate:
+    """Decay from `peak` to 0 along half a cosine (Loshchilov & Hutter 2017, eq. 5; GPT)."""
     _check(total_steps, warmup_steps)
 
     def decay(step: Tensor) -> Tensor:
         done = (step - warmup_steps) / max(1.0, total_steps - warmup_steps)
-        wave = 0.5 * (1.0 + ops.cos(math.pi * ops.clip(done, 0.0, 1.0)))
-        return end / peak + (1.0 - end / peak) * wave
+        return 0.5 * (1.0 + ops.cos(math.pi * ops.clip(done, 0.0, 1.0)))
 
     return _schedule(peak, warmup_steps, decay)
 

@@ -175,10 +175,11 @@ class Trainer:
         monitor: str = "loss",
         callbacks: Sequence[keras.callbacks.Callback] = (),
         progress: bool = True,
-        resume: bool = True,
         profile: tuple[int, int] | None = None,
     ) -> History:
         """Train until `steps` updates have been made, those of an earlier start included.
+
+        A start continues from the newest whole checkpoint in the trainer's `directory`.
 
         Args:
             data: an object with `batch_size` (of the global batch) and `dataset(first_step)`, a
@@ -197,7 +198,6 @@ class Trainer:
                 better follows from the name, see `History.best_step`.
             callbacks: Keras callbacks; an "epoch" is the steps between two evaluations.
             progress: show a progress bar.
-            resume: continue from the newest whole checkpoint in `directory`.
             profile: `(first, last)`: write a TensorFlow profile of the steps of this start that are
                 between, see `Profile`.
 
@@ -226,7 +226,7 @@ class Trainer:
         if self._rate is not None:
             self._settings["learning_rate"] = rate_settings(self._rate, steps)
         with self._alone():
-            if self._checkpoints and resume:
+            if self._checkpoints:
                 if isinstance(data, tf.data.Dataset):
                     warnings.warn(_NO_EXACT_RESUME, stacklevel=3)
                 self._resume(steps)
