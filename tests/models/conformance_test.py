@@ -41,29 +41,23 @@ def ids(*shape, limit=9):
     return rng.integers(1, limit, shape).astype("int32")
 
 
-def bert_pretrainer(**dtype):
-    return models.bert_pretrainer(models.bert(**BERT, **dtype))
+def pretrainer(family, **sizes):
+    """An encoder with the heads that it is pretrained with."""
+    encoder, with_heads = getattr(models, family), getattr(models, f"{family}_pretrainer")
+    return lambda **dtype: with_heads(encoder(**{**BERT, **sizes}, **dtype))
 
 
-def albert_pretrainer(**dtype):
-    return models.albert_pretrainer(models.albert(**BERT, embedding_size=5, dropout=0.1, **dtype))
+def electra_discriminator(**dtype):
+    return models.electra_discriminator(models.electra(**electra_test.SMALL, **dtype))
 
 
-def distilbert_pretrainer(**dtype):
-    return models.distilbert_pretrainer(models.distilbert(**BERT, **dtype))
-
-
-def roberta_pretrainer(**dtype):
-    return models.roberta_pretrainer(models.roberta(**BERT, **dtype))
+def electra_pretrainer(**dtype):
+    return models.electra_pretrainer(models.electra(**electra_test.SMALL, **dtype), 0.5)
 
 
 def roberta_task(**dtype):
     encoder = models.roberta(**BERT, pooler=True, **dtype)
     return models.bert_task(encoder, "class", num_classes=K, hidden="tanh")
-
-
-def packed_roberta(**dtype):
-    return models.roberta_pretrainer(models.roberta(**BERT, packed=True, **dtype))
 
 
 def unpacked_bert(**dtype):
@@ -79,24 +73,9 @@ def siamese(**dtype):
     return models.siamese(models.bert(**BERT, pooler=False, **dtype), 2, num_classes=K)
 
 
-def packed_gpt(**dtype):
-    return models.gpt_pretrainer(models.gpt(**GPT, norm_first=True, packed=True, **dtype))
-
-
-def electra_discriminator(**dtype):
-    return models.electra_discriminator(models.electra(**electra_test.SMALL, **dtype))
-
-
-def electra_pretrainer(**dtype):
-    return models.electra_pretrainer(models.electra(**electra_test.SMALL, **dtype), 0.5)
-
-
-def gpt_pretrainer(norm_first, **dtype):
-    return models.gpt_pretrainer(models.gpt(**GPT, norm_first=norm_first, **dtype))
-
-
-def transformer(norm_first, **dtype):
-    return models.transformer(**transformer_reference.SMALL, norm_first=norm_first, **dtype)
+def transformer(norm_first):
+    sizes = dict(transformer_reference.SMALL, norm_first=norm_first)
+    return functools.partial(models.transformer, **sizes)
 
 
 def elmo(**dtype):
@@ -156,19 +135,26 @@ CELLS = {"input_word_ids": WORDS[:, 0], "context_ids": WORDS[:, 1]}
 CELLS["counts"] = WORDS[:, 2].astype("float32")
 CHARACTERS = {"character_ids": ids(B, 4, 50, limit=262) * np.array([[1], [1], [1], [0]], "int32")}
 IDS = {"sequence_ids": np.array([[1, 1, 1, 2, 2, 3, 0]] * B, "int32")}
+masked = functools.partial(bert_reference.batch, rng, positions=True)
 MODELS = {
-    "bert": (bert_pretrainer, bert_reference.batch(rng, positions=True)),
-    "albert": (albert_pretrainer, bert_reference.batch(rng, positions=True)),
-    "distilbert": (distilbert_pretrainer, bert_reference.batch(rng, positions=True)),
+    "bert": (pretrainer("bert"), masked()),
+    "albert": (pretrainer("albert", embedding_size=5, dropout=0.1), masked()),
+    "distilbert": (pretrainer("distilbert"), masked()),
     "electra": (electra_pretrainer, electra_test.masked_batch(rng)),
     "electra discriminator": (electra_discriminator, bert_reference.batch(rng)),
-    "roberta": (roberta_pretrainer, bert_reference.batch(rng, positions=True)),
-    "gpt": (lambda **dtype: gpt_pretrainer(False, **dtype), TEXT),
-    "gpt2": (lambda **dtype: gpt_pretrainer(True, **dtype), TEXT),
-    "roberta packed": (packed_roberta, {**task_inputs(B), "masked_lm_positions": ids(B, 2), **IDS}),
-    "gpt packed": (packed_gpt, {**task_inputs(B), **IDS}),
-    "transformer": (lambda **dtype: transformer(False, **dtype), BOTH),
-    "transformer pre-norm": (lambda **dtype: transformer(True, **dtype), BOTH),
+    "roberta": (pretrainer("roberta"), masked()),
+    "gpt": (pretrainer("gpt", **GPT), TEXT),
+    "gpt2": (pretrainer("gpt", **GPT, norm_first=True), TEXT),
+    "roberta packed": (
+        pretrainer("roberta", packed=True),
+        {**task_inputs(B), "masked_lm_positions": ids(B, 2), **IDS},
+    ),
+    "gpt packed": (
+        pretrainer("gpt", **GPT, norm_first=True, packed=True),
+        {**task_inputs(B), **IDS},
+    ),
+    "transformer": (transformer(norm_first=False), BOTH),
+    "transformer pre-norm": (transformer(norm_first=True), BOTH),
     "seq2seq": (lambda **dtype: models.seq2seq(13, 2, 8, attention=None, **dtype), PAIRS),
     "seq2seq additive": (lambda **dtype: models.seq2seq(13, 1, 8, **dtype), PAIRS),
     "seq2seq general": (lambda **d: models.seq2seq(13, 2, 8, attention="general", **d), PAIRS),
