@@ -1,35 +1,33 @@
 """The functions of `import tfnlp`, beside the command."""
 
 import json
+import pathlib
 import shutil
 import warnings
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 import tfnlp
 from tests.cli.command import tfnlp as command
 from tests.cli.command import weights
 from tests.cli.toy_tasks import backbone
+from tests.made import options
 from tests.runs.conftest import ROWS, SMALL
 from tests.support import run_python
-
-
-def options(settings):
-    flags = [f"--{name.replace('_', '-')}" for name in settings]
-    return [word for pair in zip(flags, settings.values(), strict=True) for word in pair]
 
 
 @pytest.mark.slow
 def test_runs_of_function_and_command_are_the_same(run, text, tmp_path):
     more = ["--input", text, "--layout", "lines", *options(SMALL)]
     assert command("pretrain", "bert", *more, "--output", tmp_path / "run") == 0
-    for ours, theirs in zip(weights(tmp_path / "run"), weights(_folder(run)), strict=True):
+    for ours, theirs in zip(
+        weights(tmp_path / "run"), weights(pathlib.Path(run.path)), strict=True
+    ):
         np.testing.assert_array_equal(ours, theirs)
     config = (tmp_path / "run/config.json").read_text()
-    assert config == (_folder(run) / "config.json").read_text()
+    assert config == pathlib.Path(run.path, "config.json").read_text()
     # Each takes the other's run for finished: nothing is trained, no settings differ.
     again = tfnlp.pretrain("bert", text=str(text), layout="lines", output=tmp_path / "run", **SMALL)
     assert again.results["masked_lm_loss"] == run.results["masked_lm_loss"]
@@ -52,27 +50,6 @@ def test_vectors_of_texts_that_are_cut_warn(kind, special, tmp_path):
         loaded(fits[-2:])
     with pytest.warns(UserWarning, match=f"1 of 3 texts are longer than {length} tokens and"):
         loaded([*fits[-2:], more[0]])
-
-
-def _folder(loaded):
-    import pathlib
-
-    return pathlib.Path(loaded.path)
-
-
-@pytest.mark.slow
-def test_python_text_makes_the_same_corpus_as_a_file(run, text, tmp_path):
-    documents = [d.split("\n") for d in text.read_text(encoding="utf-8").strip().split("\n\n")]
-    texts = tf.data.Dataset.from_tensor_slices([["\n".join(d)] for d in documents]).unbatch()
-    vocab = _folder(run) / "vocab.txt"
-    want = run.run["corpus"]
-    columns = {"text": ["\n".join(d) for d in documents]}
-    for number, source in enumerate((documents, texts, columns)):
-        found = tfnlp.pretrain(
-            "bert", text=source, layout="lines", vocab=str(vocab),
-            output=tmp_path / str(number), **{**SMALL, "steps": 1},
-        )  # fmt: skip
-        assert found.run["corpus"] == want
 
 
 def test_the_loaded_model_is_the_trained_one(run):
@@ -126,18 +103,10 @@ def test_exported_modules_load_and_fine_tune(run, tmp_path):
     assert task.config["backbone"]["saved"] is True
 
 
-def test_save_writes_what_others_read(run, tmp_path):
-    run.save(tmp_path / "hf", format="huggingface")
-    again = tfnlp.load(tmp_path / "hf")
-    for ours, theirs in zip(again.encoder.get_weights(), run.encoder.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert again.tokenizer.vocabulary == run.tokenizer.vocabulary
-
-
 @pytest.mark.slow
 def test_fine_tuned_model(task, tmp_path):
     assert task.task == "classify" and task.labels == ["no", "yes"]
-    files = json.loads((_folder(task) / "config.json").read_text())["files"]
+    files = json.loads(pathlib.Path(task.path, "config.json").read_text())["files"]
     assert set(files) == {"vocab.txt", "results.json"}
     assert len(task.dev) == round(0.1 * len(ROWS))  # held out
     assert task.config["data"]["examples"] == len(ROWS) - len(task.dev)
@@ -168,17 +137,6 @@ def test_the_measures_of_a_16_bit_training_are_those_of_evaluate(run, tmp_path, 
     assert task.evaluate(task.dev) == task.results["metrics"]
     found = {name: task.config["training"][name] for name in ("bf16", "fp16")}
     assert found == {"bf16": kind == "bf16", "fp16": kind == "fp16"}
-
-
-@pytest.mark.slow
-def test_predictions_in_bfloat16_are_near_those_in_float32(task, capsys):
-    text = "a good book of a hundred words"
-    (want,) = task.predict([text])
-    assert command("predict", "task", "--model", task.path, "--bf16", "--json", text) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["label"] == want["label"] and found["probabilities"] != want["probabilities"]
-    assert found["probabilities"] == pytest.approx(want["probabilities"], abs=0.02)
-    assert keras.config.dtype_policy().name == "float32"
 
 
 @pytest.mark.parametrize(

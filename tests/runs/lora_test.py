@@ -68,16 +68,6 @@ def test_adapters_may_stay_apart_in_the_module(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_same_call_again_trains_nothing_and_another_rank_is_refused(run, bert, capsys):
-    again = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=run.folder, epochs=6, **LORA)
-    assert "has ended before" in capsys.readouterr().out
-    assert again.evaluate(DEV) == run.results["metrics"]
-    with pytest.raises(ValueError, match="low_rank"):
-        tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=run.folder, epochs=6,
-                       **{**LORA, "lora": 3})  # fmt: skip
-
-
-@pytest.mark.slow
 def test_bias_terms(bert, tmp_path, capsys):
     run = tfnlp.finetune("classify", bert, ROWS, dev=DEV, output=tmp_path / "run", epochs=1,
                          train_weights="layer_1/.*/(bias|beta)$", **FAST)  # fmt: skip

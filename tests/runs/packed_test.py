@@ -62,16 +62,6 @@ def test_translation_by_tokens(tmp_path):
     assert np.isfinite(run.results["loss"])
 
 
-def test_prepared_examples_are_refused(tmp_path):
-    from tfnlp.families.packing import check_pack
-
-    config = tfnlp.families.FAMILIES["gpt"].config.make(
-        examples=str(tmp_path), output=str(tmp_path / "run"), pack=True
-    )
-    with pytest.raises(ValueError, match="`pack` needs `text`"):
-        check_pack(config)
-
-
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     small = {name: value for name, value in SMALL.items() if name != "pack"}

@@ -14,8 +14,8 @@ from tests.hub import gpt_toy
 from tests.support import golden
 from tfnlp import models
 from tfnlp.convert.pretrained import Pretrained
-from tfnlp.families import FAMILIES, sentences
-from tfnlp.hub import ElmoModule
+from tfnlp.families import FAMILIES, sentences, strings
+from tfnlp.hub import BertPreprocessorModule, ElmoModule
 from tfnlp.text import WordPieceTokenizer, WordVectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefgh"]
@@ -54,6 +54,24 @@ def test_vectors_are_those_of_each_text_alone(tokens, pooling, layer, monkeypatc
         states = [outputs["embedding_output"], *outputs["encoder_outputs"]]
         want = pooled(states[layer][0], pooling, True)
         np.testing.assert_allclose(vector, want, atol=2e-5, err_msg=text)
+
+
+def test_strings_are_encoded_as_each_alone(monkeypatch):
+    monkeypatch.setattr(strings, "_TOKENS", 40)
+    loaded = small_bert()
+    encoder = loaded.encoder
+    found = strings.string_vectors(loaded, BertPreprocessorModule, special=2)(TEXTS)
+    assert list(found) == list(encoder.output)
+    inputs = BertPreprocessorModule(loaded.tokenizer, 16)(tf.constant(TEXTS))
+    for row, size in enumerate(inputs["input_mask"].numpy().sum(1)):
+        alone = encoder({name: x[row : row + 1, :size] for name, x in inputs.items()})
+        np.testing.assert_allclose(
+            found["pooled_output"][row], alone["pooled_output"][0], atol=1e-5
+        )
+        for layer, want in zip(found["encoder_outputs"], alone["encoder_outputs"], strict=True):
+            assert layer.shape == (len(TEXTS), 16, 8)
+            np.testing.assert_allclose(layer[row, :size], want[0], atol=1e-5)
+            assert not layer[row, size:].numpy().any()
 
 
 def test_settings_and_what_is_refused():

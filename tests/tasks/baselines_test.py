@@ -49,6 +49,6 @@ def test_a_line_of_80_columns():
     found = baselines("classify", ["a_label_that_has_no_space" * 3, "b", "b"], ["b"])
     assert shown_baseline(found, "accuracy") == "baseline: always 'b'  accuracy 0.6667"
     long = baselines("tag", [["a_label_that_has_no_space" * 3]])
-    line = "baseline: always 'a_label_that…as_no_space'  accuracy 1.0000"
-    assert shown_baseline(long, "f1") == line  # no answer for all has an F1 of entities
+    line = shown_baseline(long, "f1")  # no answer for all has an F1 of entities
+    assert len(line) <= 80 and line.endswith("…as_no_space'  accuracy 1.0000")
     assert shown_baseline({}, "f1") == ""

@@ -209,13 +209,6 @@ def test_other_tags_may_follow_each_other(labels):
     np.testing.assert_array_equal(tags, logits.argmax(-1))
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
-def test_tags_of_nothing(shape, labels=BIO):
-    lengths = tf.zeros([shape[0]], "int32")
-    tags, odds = best_tags(tf.zeros([*shape, len(labels)]), lengths, labels)
-    assert tags.shape == odds.shape == shape
-
-
 @pytest.mark.parametrize("head", ["first", "last"])
 def test_word_logits_are_those_of_heads_with_most_context(head):
     rng = np.random.default_rng(3)

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from tests.training.elmo_toy import UNSEEN, WORDS, toy_corpus, toy_task, toy_windows
 from tfnlp import tasks, training
-from tfnlp.data import LanguageModelCorpus
 from tfnlp.text import SPECIAL_WORDS
 
 DIRECTIONS = ("forward", "backward")
@@ -53,24 +52,6 @@ def test_windows_one_after_another_are_one_long_window(plain):
         # Without the state the second window has other losses.
         fresh, _ = run(plain, parts[1])
         assert np.abs(fresh[d] - losses[d][1]).max() > 0.05
-
-
-def test_text_before_a_reset_has_no_effect(task):
-    batch = toy_windows(reset="sentence").batch(2)
-    shape = (8, *task.state["state"].shape[1:])
-    random = np.random.default_rng(0)
-    (one, end), (two, other) = (
-        run(task, batch, random.uniform(-1, 1, shape).astype("float32")) for _ in range(2)
-    )
-    after = np.cumsum(batch["resets"], axis=1) > 0  # [B, T]
-    assert 8 < after.sum() < 0.9 * after.size
-    for d in DIRECTIONS:
-        np.testing.assert_array_equal(one[d][after], two[d][after])
-        assert (np.abs(one[d] - two[d])[~after] > 1e-6).all()
-    begun = after[:, -1]
-    assert begun.any() and not begun.all()
-    np.testing.assert_array_equal(end[begun], other[begun])
-    assert np.abs(end - other)[~begun].max() > 1e-4
 
 
 def test_resets_split_a_window_into_separate_sequences(task, plain):
@@ -142,20 +123,3 @@ def test_perplexity_is_that_of_each_sentence_alone(task):
     mean = np.sqrt(np.exp(want["forward"]) * np.exp(want["backward"]))
     np.testing.assert_allclose(got["perplexity"], mean, rtol=1e-5)
     np.testing.assert_allclose(got["loss"], sum(want.values()), rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_rows_that_do_not_divide_the_text_count_every_token_once(task):
-    # Sentences of three words: six rows of four sentences, the last row one short.
-    random = np.random.default_rng(8)
-    lines = [" ".join(random.choice(WORDS + UNSEEN, 3)) for _ in range(23)]
-    lexicon = toy_corpus().lexicon
-    corpus = LanguageModelCorpus.build(
-        [lines], lexicon[: len(SPECIAL_WORDS) + len(WORDS)], lexicon, progress=False
-    )
-    assert corpus.num_tokens == 23 * 4
-    batches = list(toy_windows(6, 5, "sentence", corpus).evaluation_batches())
-    assert sum(float(tf.reduce_sum(b["weights"])) for b in batches) == corpus.num_tokens
-    got = training.Trainer(task, training.Adagrad(), 0.1).evaluate(batches)
-    for d, value in sentence_losses(task, corpus).items():
-        np.testing.assert_allclose(got[f"{d}_loss"], value / corpus.num_tokens, rtol=1e-5)

@@ -88,13 +88,6 @@ def test_predictions_are_those_of_each_example_alone(lengths):
             np.testing.assert_allclose(value[:size], alone, atol=1e-5)
 
 
-def test_outputs_by_name():
-    found = predict(tiny_model(), batches(), ["sequence_output", "score"])
-    assert list(found) == ["sequence_output", "score"] and found["score"].shape == (len(SIZES),)
-    for size, value in zip(SIZES, found["sequence_output"], strict=True):
-        assert value.shape[1] == 8 and len(value) >= size
-
-
 def test_one_trace_serves_all_lengths_and_later_weights():
     model = tiny_model()
     counting = model.get_layer("counting")

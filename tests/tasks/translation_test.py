@@ -21,9 +21,9 @@ def smoothed(ids, size, epsilon):
     return (1 - epsilon) * np.eye(size)[ids] + epsilon / size
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.7])
-@pytest.mark.parametrize("scale", [1.0, 40.0])
-@pytest.mark.parametrize("compiled", [None, True])
+@pytest.mark.parametrize(
+    "epsilon, scale, compiled", [(0.0, 1.0, None), (0.7, 1.0, True), (0.7, 40.0, None)]
+)
 def test_smoothing_is_the_formula(epsilon, scale, compiled):
     rng = np.random.default_rng(0)
     z = (scale * rng.standard_normal((3, 4, 50)) - 7).astype("float32")
@@ -103,9 +103,3 @@ def test_an_evaluation_is_the_mean_over_all_targets(task):
     np.testing.assert_allclose(got["nll"], plain, rtol=1e-4)
     np.testing.assert_allclose(got["perplexity"], math.exp(plain), rtol=1e-3)
     np.testing.assert_allclose(got["token_accuracy"], right, rtol=1e-6)
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, 1.0])
-def test_smoothing_out_of_range(epsilon):
-    with pytest.raises(ValueError, match="epsilon"):
-        smoothed_cross_entropy(tf.zeros((1, 2)), tf.zeros((1,), "int32"), epsilon)

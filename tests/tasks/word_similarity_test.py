@@ -5,7 +5,6 @@ import pytest
 
 from tfnlp.data import read_analogies, read_similarities
 from tfnlp.tasks import answer_analogies, rate_pairs
-from tfnlp.tasks.word_similarity import Answers
 from tfnlp.text import Subwords, WordVectors
 
 COUNTRIES = [f"country{i}" for i in range(12)]
@@ -80,10 +79,6 @@ def test_analogies_equal_gensims(most_frequent, fold, expected, block, files, mo
     seen = [(a.correct, a.seen) for a in got.values()]
     assert [*seen[:3], seen[-1]] == expected
     assert [a.asked for a in got.values()] == [132, 2, 57, 134, 57, 191]
-
-
-def test_accuracy_is_that_of_the_questions_that_were_answered():
-    assert Answers(3, 4, 8).accuracy == 0.75 and np.isnan(Answers(0, 0, 3).accuracy)
 
 
 # gensim 4.4: `KeyedVectors.evaluate_word_pairs(file, case_insensitive=...)`: rho, % unseen.

@@ -1,0 +1,102 @@
+"""The folder of a fine-tuned run: loaded as it was written, and refused where it is damaged."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tfnlp
+from tests.cli.toy_tasks import backbone
+from tests.layers.reference import randomize
+from tfnlp.runs import task_folder
+from tfnlp.tasks import TaskSpec
+from tfnlp.training import Checkpoints, History
+from tfnlp.training.checkpoints import model_variables
+from tfnlp.training.run import record_files, write_config
+
+TEXTS = ["the dog ran", "a cat sat"]
+LAYERS = dict(units=4, lstm_layers=1)  # of a network on features
+
+
+@pytest.fixture(scope="module", params=["fine-tuned", "features"])
+def run(request, tmp_path_factory):
+    """A run of two classes as training leaves it, with random weights: folder and model."""
+    folder = tmp_path_factory.mktemp("task") / "run"
+    bert = tfnlp.load(backbone("bert", None))
+    on_features = request.param == "features"
+    config = {
+        "tfnlp": tfnlp.__version__,
+        "model": "task",
+        "spec": TaskSpec("labels", labels=("no", "yes"), max_length=16).config(),
+        "backbone": task_folder.backbone_config(bert),
+        "features": "last" if on_features else None,
+        "head": {"dropout": 0.1, **(LAYERS if on_features else {})},
+        "columns": {"text": None, "label": None},
+    }
+    model = task_folder.make_task_model(bert, config)
+    randomize(model.model, np.random.default_rng(0), 0.5)
+    write_config(folder, config)
+    task_folder.keep_backbone(bert, str(folder), model.features)
+    checkpoints = Checkpoints(folder / "checkpoints", model_variables(model.model))
+    checkpoints.save(1, {"history": History().state()})
+    (folder / task_folder.RESULTS).write_text('{"thresholds": {"no": 0.0, "yes": 0.875}}')
+    record_files(folder, [*task_folder.KEPT, task_folder.RESULTS])
+    return folder, model
+
+
+def test_a_run_loads_as_it_was_written(run):
+    folder, model = run
+    loaded = tfnlp.load(folder)
+    assert (loaded.task, loaded.labels) == ("labels", ["no", "yes"])
+    assert loaded.task_model.spec.thresholds == (0.0, 0.875)  # those that were tuned
+    want = model.predict([tfnlp.data.TaskExample((text,), None) for text in TEXTS])
+    for one, other in zip(loaded.predict(TEXTS), want, strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+        assert one["labels"] == [n for n, p in one["probabilities"].items()
+                                 if p >= {"no": 0.0, "yes": 0.875}[n]]  # fmt: skip
+
+
+def test_results_that_were_changed_are_refused(run):
+    path = run[0] / task_folder.RESULTS
+    written = path.read_text()
+    path.write_text(written.replace("0.875", "0.125"))
+    with pytest.raises(ValueError, match="results.json was changed"):
+        tfnlp.load(run[0])
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="results.json is missing"):
+        tfnlp.load(run[0])
+    path.write_text(written)
+
+
+@pytest.mark.parametrize(
+    "place, value",
+    [
+        ("model", "t5"),
+        ("spec.task", "guess"),
+        ("spec.labels", "no yes"),
+        ("features", "first"),
+        ("head.dropout", 2),
+        ("head.lm_dropout", 0.1),
+        ("backbone.kind", "word2vec"),
+        ("backbone.saved", 0),
+        ("backbone.lowercase", "no"),
+        ("backbone.arguments.hidden_size", "8"),
+        ("backbone.arguments.vocab_size", 10**9),
+    ],
+)
+def test_a_config_that_a_run_does_not_write_is_refused(run, place, value):
+    folder, _ = run
+    path = folder / "config.json"
+    written = path.read_text()
+    config = json.loads(written)
+    *sections, name = place.split(".")
+    section = config
+    for key in sections:
+        section = section[key]
+    section[name] = value
+    path.write_text(json.dumps(config))
+    try:
+        with pytest.raises(ValueError, match="config.json"):
+            tfnlp.load(folder)
+    finally:
+        path.write_text(written)
