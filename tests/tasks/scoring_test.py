@@ -9,32 +9,32 @@ from tfnlp.tasks.scoring import main_metric, score
 from tfnlp.tasks.task_spec import TaskSpec
 
 
-def test_classes():
-    spec = TaskSpec("classify", labels=("no", "yes"))
-    examples = [TaskExample(("x",), label) for label in ("yes", "yes", "no", "no", "yes")]
-    found = score(spec, examples, [{"label": x} for x in ("yes", "no", "no", "yes", "yes")])
-    # Of "yes" 2 right, 1 wrong, 1 missed; of "no" 1 right.
-    assert found["accuracy"] == 3 / 5 and found["f1"] == pytest.approx(2 / 3)
-    assert found["matthews"] == pytest.approx((2 * 1 - 1 * 1) / math.sqrt(3 * 3 * 2 * 2))
-    assert main_metric(spec) == "accuracy"
-
-
-def test_scores():
-    spec = TaskSpec("similarity", texts=2, mean=3.0, deviation=2.0)
-    examples = [TaskExample(("x", "y"), label) for label in (1.0, 2.0, 4.0)]
-    found = score(spec, examples, [{"score": x} for x in (2.0, 1.0, 5.0)])
-    # Centred: (-4, -1, 5)/3 and (-2, -5, 7)/3.
-    assert found["pearson"] == pytest.approx((8 + 5 + 35) / math.sqrt(42 * 78))
-    assert found["spearman"] == pytest.approx(0.5)
-    assert found["mse"] == pytest.approx(1.0)
-    assert main_metric(spec) == "pearson"
-
-
-def test_choices():
-    spec = TaskSpec("choose", choices=2)
-    examples = [TaskExample(("x",), label, ("a", "b")) for label in (0, 1, 1)]
-    assert score(spec, examples, [{"choice": x} for x in (0, 0, 1)]) == {"accuracy": 2 / 3}
-    assert main_metric(spec) == "accuracy"
+@pytest.mark.parametrize(
+    "spec, name, golds, guesses, expected, main",
+    [
+        # Of "yes" 2 right, 1 wrong, 1 missed; of "no" 1 right.
+        (
+            TaskSpec("classify", labels=("no", "yes")),
+            "label", "yes yes no no yes".split(), "yes no no yes yes".split(),
+            {"accuracy": 3 / 5, "f1": 2 / 3, "matthews": 1 / 6}, "accuracy",
+        ),
+        # Centred: (-4, -1, 5)/3 and (-2, -5, 7)/3.
+        (
+            TaskSpec("similarity", texts=2, mean=3.0, deviation=2.0),
+            "score", [1.0, 2.0, 4.0], [2.0, 1.0, 5.0],
+            {"pearson": 48 / math.sqrt(42 * 78), "spearman": 0.5, "mse": 1.0}, "pearson",
+        ),
+        (
+            TaskSpec("choose", choices=2),
+            "choice", [0, 1, 1], [0, 0, 1], {"accuracy": 2 / 3}, "accuracy",
+        ),
+    ],
+)  # fmt: skip
+def test_one_answer_an_example(spec, name, golds, guesses, expected, main):
+    examples = [TaskExample(("x",) * spec.texts, gold) for gold in golds]
+    found = score(spec, examples, [{name: guess} for guess in guesses])
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert main_metric(spec) == main
 
 
 def test_tags():

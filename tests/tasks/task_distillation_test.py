@@ -52,19 +52,16 @@ def test_losses_are_the_formulas(kind):
     if kind == "score":
         logits, soft, labels = rng.normal(size=(3, 5))
         hard, taught = (logits - labels) ** 2, (logits - soft) ** 2
-        task, outputs, name = FineTuning(constant_model("score")), {"score": logits}, "soft_scores"
+        output, name = "score", "soft_scores"
     else:
         logits, soft = rng.normal(size=(2, *shape, K)) * 2
         labels = rng.integers(0, K, shape)
         hard, taught = cross_entropy(logits, labels), divergence(logits, soft)
-        task, outputs, name = (
-            FineTuning(constant_model(OUTPUTS[kind])),
-            {OUTPUTS[kind]: logits},
-            "soft_logits",
-        )
+        output, name = OUTPUTS[kind], "soft_logits"
+    task = FineTuning(constant_model(output))
     batch = {"labels": labels, "weights": known.astype("float32"), "soft_weights": real}
     batch[name] = np.swapaxes(soft, 1, 2) if kind == "tag" else soft
-    found, counts = means(TaskDistillation(task, A, T), batch, outputs)
+    found, counts = means(TaskDistillation(task, A, T), batch, {output: logits})
     assert counts == {kind: known.sum(), "distillation": real.sum()}
     np.testing.assert_allclose(found[kind], (1 - A) * (hard * known).sum() / known.sum(), rtol=1e-5)
     expected = A * (taught * real).sum() / real.sum()

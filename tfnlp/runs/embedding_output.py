@@ -60,11 +60,15 @@ def write_output(
         parts: Paths of arrays.
         shape: Texts and numbers of each.
         texts: Those of the parts.
-        index: Of an index `approximate`, and what its file says of the model.
+        index: Of an index `approximate`, and `settings`, what its file says of the model.
     """
     arrays = (np.load(path) for path in parts)
     if kind == "":
-        _write_index(files[0], arrays, texts, **index)
+        with written_whole(files[0]) as partial:
+            os.mkdir(partial)
+            write_index(partial, arrays, texts, index["settings"], index["approximate"])
+            if os.path.exists(files[0]):
+                shutil.rmtree(files[0])
     elif kind == ".npy":
         header = {"descr": "<f4", "fortran_order": False, "shape": shape}
         with written_whole(files[0]) as partial, open(partial, "wb") as file:
@@ -80,20 +84,6 @@ def write_output(
                 np.savetxt(file, array, fmt="%.8g", delimiter="\t")
     else:
         _write_parquet(files[0], arrays, shape[1], texts)
-
-
-def _write_index(
-    path: str,
-    arrays: Iterator[np.ndarray],
-    texts: Iterator[str],
-    approximate: bool,
-    settings: dict[str, Any],
-) -> None:
-    with written_whole(path) as partial:
-        os.mkdir(partial)
-        write_index(partial, arrays, texts, settings, approximate)
-        if os.path.exists(path):
-            shutil.rmtree(path)
 
 
 def _write_parquet(

@@ -1,11 +1,9 @@
 """Text to shards of training examples, by an Apache Beam pipeline."""
 
-import contextlib
 import logging
 import os
 import shlex
 import zlib
-from collections.abc import Iterator
 from typing import Any
 
 from tfnlp.extras import needed
@@ -27,23 +25,15 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
     """
     # Beam warns of clouds' libraries that are not used; the DirectRunner raises what it logs.
     level = logging.ERROR if config.runner == "DirectRunner" else logging.WARNING
-    with _disabled(level):
-        return _written(family, config)
-
-
-@contextlib.contextmanager
-def _disabled(level: int) -> Iterator[None]:
-    """Keep log messages up to a level back."""
     before = logging.root.manager.disable
     logging.disable(level)
     try:
-        yield
+        return _written(family, config)
     finally:
         logging.disable(before)
 
 
 def _written(family: Family, config: Any) -> dict[str, Any]:
-    """Write the folder; see `write_examples`."""
     import tensorflow as tf
 
     from tfnlp.files import written_whole

@@ -46,6 +46,8 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
         `(TaskModel, config)`, or None if the folder holds no such checkpoint. `config["open"]`
         says that the number of texts or choices of an example is not known.
     """
+    import numpy as np
+
     from tfnlp.convert.heads.tensors import assign_head
     from tfnlp.hub import TaskModel
     from tfnlp.runs.task_folder import backbone_config
@@ -69,8 +71,10 @@ def load_checkpoint(folder: str) -> tuple[Any, dict[str, Any]] | None:
     }
     reader = family.fitting.reader(backbone) if found.reader is None else found.reader()
     task_model = TaskModel(spec, reader, _model(backbone, spec, config["head"]))
-    if found.rows is not None:
-        found.weights[_TOKENS] = _with_rows(task_model.model, found.rows)
+    if found.rows is not None:  # the last ones of the table of tokens
+        (table,) = (w for w in task_model.model.weights if w.path == _TOKENS)
+        kept = np.asarray(table)[: -len(found.rows)]
+        found.weights[_TOKENS] = np.concatenate([kept, found.rows])
     assign_head(task_model.model, found.weights)
     backbone.encoder = backbone.pretrainer = None  # the task's model has copies of their weights
     return task_model, config
@@ -95,14 +99,6 @@ def _spec(found: Any, positions: int) -> dict[str, Any]:
 def _model(backbone: Any, spec: Any, head: dict[str, Any]) -> Any:
     outputs = {"num_classes": len(spec.labels) or None, "sequences": spec.sequences}
     return backbone.family.fitting.fine_tuned(backbone, spec, head, outputs, None)
-
-
-def _with_rows(model: Any, rows: Any) -> Any:
-    """Return the table of tokens with other last rows."""
-    import numpy as np
-
-    (table,) = (w for w in model.weights if w.path == _TOKENS)
-    return np.concatenate([np.asarray(table)[: -len(rows)], rows])
 
 
 def refitted(task_model: Any, config: dict[str, Any], **changes: int) -> Any:

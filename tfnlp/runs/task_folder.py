@@ -74,21 +74,17 @@ def _begun_with(model: Any, output: str) -> str | None:
 
 def backbone_config(backbone: Any) -> dict[str, Any]:
     """Return what `kept_backbone` makes the backbone of."""
+    tokenizer = None if backbone.make_tokenizer is None else backbone.tokenizer
+    lowercase = getattr(tokenizer, "lowercase", None)
     found = {
         "kind": backbone.family.name,
         "arguments": backbone.config,
-        "lowercase": _lowercase(backbone),
+        "lowercase": lowercase,
         "saved": backbone.saved,
     }
     if backbone.revision is not None:
         found["published"] = {"name": backbone.path, "revision": backbone.revision}
     return found
-
-
-def _lowercase(backbone: Any) -> bool | None:
-    if backbone.make_tokenizer is None:
-        return None
-    return getattr(backbone.tokenizer, "lowercase", None)
 
 
 def keep_backbone(backbone: Any, folder: str, features: Any) -> None:
@@ -280,11 +276,12 @@ def load_task(
     words = read_lines(path, "list of words") if os.path.exists(path) else None
     results = read_json(os.path.join(folder, RESULTS))
     task_model = make_task_model(backbone, config, words)
+    tuned = {}
     if results is not None and "threshold" in results:
-        task_model.spec = dataclasses.replace(task_model.spec, threshold=results["threshold"])
+        tuned["threshold"] = results["threshold"]
     if results is not None and "thresholds" in results:
-        thresholds = tuple(results["thresholds"].values())
-        task_model.spec = dataclasses.replace(task_model.spec, thresholds=thresholds)
+        tuned["thresholds"] = tuple(results["thresholds"].values())
+    task_model.spec = dataclasses.replace(task_model.spec, **tuned)
     if task_model.features is not None and not config["backbone"]["saved"]:
         weights, encoder = os.path.join(folder, WEIGHTS), task_model.features.encoder
         encoder.load_weights(weights)

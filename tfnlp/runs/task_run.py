@@ -236,7 +236,7 @@ class TaskRun:
 
     def _write_report(
         self, config: Any, examples: list, predictions: list[dict], metrics: dict[str, float]
-    ) -> str:
+    ) -> None:
         from tfnlp.runs.report.page import write_report
         from tfnlp.runs.task_examples import shown_in_report
 
@@ -257,7 +257,7 @@ class TaskRun:
             "measured on": f"{shown_source(config.data)}: {len(examples):,} examples",
             **{name: training[name] for name in names if name in training},
         }
-        return write_report(
+        write_report(
             config.report,
             title=f"{spec.task}: {self.path}",
             task="tag" if spec.output == "tag" else spec.task,
