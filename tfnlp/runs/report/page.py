@@ -76,7 +76,7 @@ def write_report(
         errors=errors.worst(task, examples),
         wrong=sum(errors.is_wrong(task, e) for e in examples),
     )
-    lines = [json.dumps(e, ensure_ascii=False, default=_plain) + "\n" for e in examples]
+    lines = [json.dumps(e, ensure_ascii=False) + "\n" for e in examples]
 
     os.makedirs(directory, exist_ok=True)
     contents = {"predictions.jsonl": "".join(lines), "index.html": page}
@@ -187,13 +187,6 @@ def _number(value: Any) -> str:
     if value and abs(value) < 0.01:
         return f"{float(value):.3g}"
     return f"{float(value):.4f}" if abs(value) < 10 else f"{float(value):,.2f}"
-
-
-def _plain(value: Any) -> Any:
-    """Return numbers and arrays of numpy as Python's, for JSON."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    raise TypeError(f"examples: {type(value).__name__} cannot be written as JSON")
 
 
 def check_packages() -> ModuleType:
