@@ -43,11 +43,6 @@ def embed_files(config: EmbedConfig, dtype: str | None = None) -> dict[str, Any]
 
     Returns:
         `texts`, `size`, and `files`, the paths that were written.
-
-    Raises:
-        ValueError: for an output of another kind, no texts, or settings that the model lacks.
-        FileExistsError: if the output exists and `overwrite` was not given.
-        OSError: if something can't be read or written.
     """
     kind = kind_of(config.output)
     paths = config.input if isinstance(config.input, list) else [config.input]

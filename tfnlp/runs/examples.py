@@ -17,11 +17,6 @@ def write_examples(family: Family, config: Any) -> dict[str, Any]:
 
     Returns:
         the manifest: "shards", a list of files, and "counts".
-
-    Raises:
-        ImportError: without Apache Beam.
-        ValueError, OSError: for text or settings that can't be used, or if another process writes
-            the folder.
     """
     # Beam warns of clouds' libraries that are not used; the DirectRunner raises what it logs.
     level = logging.ERROR if config.runner == "DirectRunner" else logging.WARNING

@@ -16,10 +16,6 @@ def train_family(family: Family, config: Any) -> dict[str, Any]:
 
     Returns:
         the held-out measures, with "curve" and "output", paths.
-
-    Raises:
-        ValueError: for arguments that contradict each other, the text or the run in the folder.
-        OSError: if the text can't be read, the run can't be written, or another process writes it.
     """
     use_engine(config.engine, config.strategy, config.tpu)
     from tfnlp.families.examples import readable, with_examples

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfnlp.pictures import matplotlib_module, subplots, write_figure
-from tfnlp.tasks.sentence_scores import pair_cosines, unit_rows
+from tfnlp.tasks.sentence_scores import unit_rows
 
 _PAIRS = 200  # that are drawn as lines
 
@@ -22,7 +22,6 @@ def plot_space(
         spaces: For each title the vector of each text.
         path: The PNG file to write.
     """
-    labels = [example.label for example in examples]
     figure, axes = subplots(2, len(spaces), figsize=(5 * len(spaces), 8), squeeze=False)
     for (title, vectors), axis, below in zip(spaces.items(), *axes, strict=True):
         pairs = examples[:: -(-len(examples) // _PAIRS)]
@@ -34,8 +33,7 @@ def plot_space(
         axis.set_title(f"{title}: {len(pairs)} pairs")
         axis.set_xticks([])
         axis.set_yticks([])
-        cosines = pair_cosines(examples, vectors)
-        _draw_cosines(below, cosines, labels, _others(examples, vectors))
+        _draw_cosines(below, examples, vectors)
     write_figure(figure, path)
 
 
@@ -46,13 +44,11 @@ def _plane(points: np.ndarray) -> np.ndarray:
     return centred @ axes[:2].T
 
 
-def _others(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the cosines of first texts with the second ones of other examples."""
+def _draw_cosines(axis: Any, examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) -> None:
+    """Draw the cosines of pairs; of pairs alone beside those with texts of other pairs."""
     u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
-    return np.sum(u * np.roll(v, len(v) // 2, axis=0), 1)
-
-
-def _draw_cosines(axis: Any, cosines: np.ndarray, labels: list, others: np.ndarray) -> None:
+    cosines, others = (np.sum(u * x, 1) for x in (v, np.roll(v, len(v) // 2, axis=0)))
+    labels = [example.label for example in examples]
     if isinstance(labels[0], int | float):
         axis.scatter(labels, cosines, s=4, alpha=0.4)
         axis.set_xlabel("rating")

@@ -17,11 +17,7 @@ class LengthScore(NamedTuple):
 
 
 def sacrebleu() -> ModuleType:
-    """Return `sacrebleu.metrics`; call it before slow work.
-
-    Raises:
-        ImportError: if it is not installed.
-    """
+    """Return `sacrebleu.metrics`; call it before slow work."""
     return needed("sacrebleu.metrics", "sacrebleu", "translation", "BLEU")
 
 

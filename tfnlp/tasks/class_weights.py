@@ -13,9 +13,6 @@ def check_weights(weights: Sequence[float], size: int, scaled: bool = True) -> n
 
     A mean over weights is the same for any multiple of them. With 1 as the smallest, the sum of
     the weights of a batch is never below 1, to which the trainer raises a smaller one.
-
-    Raises:
-        ValueError: unless there is one above 0 and below infinity for each class.
     """
     found = np.asarray(weights, np.float64)
     if found.shape != (size,) or not np.isfinite(found).all() or not (found > 0).all():

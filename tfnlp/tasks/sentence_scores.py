@@ -38,7 +38,8 @@ def score_sentences(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) 
     label = examples[0].label
     if label is None:
         return retrieval([example.segments[:2] for example in examples], vectors)
-    cosines = pair_cosines(examples, vectors)
+    u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
+    cosines = np.sum(u * v, 1)
     labels = [example.label for example in examples]
     if isinstance(label, str):
         from sklearn.metrics import roc_auc_score
@@ -52,12 +53,6 @@ def score_sentences(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) 
         return {"auc": float(roc_auc_score(right, cosines))}
     found = regression(labels, cosines.tolist())
     return {name: found[name] for name in ("spearman", "pearson")}
-
-
-def pair_cosines(examples: Sequence[Any], vectors: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the cosines of the first two texts of examples, float `[N]`."""
-    u, v = (unit_rows([vectors[e.segments[n]] for e in examples]) for n in range(2))
-    return np.sum(u * v, 1)
 
 
 def retrieval(
