@@ -79,6 +79,9 @@ def test_analogies_equal_gensims(most_frequent, fold, expected, block, files, mo
     seen = [(a.correct, a.seen) for a in got.values()]
     assert [*seen[:3], seen[-1]] == expected
     assert [a.asked for a in got.values()] == [132, 2, 57, 134, 57, 191]
+    for found in got.values():
+        share = found.correct / found.seen if found.seen else np.nan
+        assert found.accuracy == pytest.approx(share, nan_ok=True)
 
 
 # gensim 4.4: `KeyedVectors.evaluate_word_pairs(file, case_insensitive=...)`: rho, % unseen.
