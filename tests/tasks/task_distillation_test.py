@@ -70,10 +70,10 @@ def test_losses_are_the_formulas(kind):
 
 def test_reports_are_free_of_the_weights():
     task = FineTuning(constant_model("class_logits"))
-    means = {"loss": 1.0, "class_loss": 1 - A, "distillation_loss": A}
+    given = {"loss": 1.0, "class_loss": 1 - A, "distillation_loss": A}
     want = {"loss": 1.0, "class_loss": 1.0, "distillation_loss": 1.0}
-    assert TaskDistillation(task, A, T).report(means) == pytest.approx(want)
-    alone = TaskDistillation(task, 1.0, T).report(means)  # no labels are learnt
+    assert TaskDistillation(task, A, T).report(given) == pytest.approx(want)
+    alone = TaskDistillation(task, 1.0, T).report(given)  # no labels are learnt
     assert alone == {"loss": 1.0, "distillation_loss": A}
 
 
