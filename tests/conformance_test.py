@@ -192,6 +192,7 @@ def test_static_shapes_stay_static(row, made):
 
 
 @table([row for row in ROWS if row.time])
+@pytest.mark.slow
 def test_unknown_length(row, made):
     assert_close(made.model(made.inputs), made.outputs)
     shapes = {n: [None, *s.shape[1:]] for n, s in row.inputs.items()}

@@ -1,8 +1,8 @@
 """What each package may import, and that importing one stays light."""
 
 import ast
+import functools
 import pathlib
-from collections.abc import Iterator
 
 import pytest
 
@@ -23,15 +23,17 @@ def files_of(package: str) -> list[pathlib.Path]:
     return sorted((SOURCE / package).glob("**/*.py")) or [module] * module.exists()
 
 
-def imported(path: pathlib.Path) -> Iterator[str]:
-    """Yield the names of all that a file imports, at its top or inside functions."""
+@functools.cache
+def imported(path: pathlib.Path) -> list[str]:
+    """Return the names of all that a file imports, at its top or inside functions."""
+    found = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}: relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 @pytest.mark.parametrize("package", ["layers", "models"])

@@ -11,6 +11,7 @@ from tests.support import run_python, start_python
 from tfnlp.text import SPECIAL_TOKENS, read_vocabulary
 
 
+@pytest.mark.slow
 def test_vocab_and_a_run_with_it(made, tmp_path):
     text, vocab = made("bert").train, tmp_path / "vocab.txt"
     assert tfnlp("vocab", "--input", text, "--output", vocab, "--size", 300) == 0
@@ -20,6 +21,7 @@ def test_vocab_and_a_run_with_it(made, tmp_path):
     assert (made("bert").run / "curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 def test_evaluate_prints_what_training_measured(made, capsys):
     toy = made("bert")
     command = ["evaluate", "--model", toy.run, "--input", toy.valid, "--seq-length", "16"]

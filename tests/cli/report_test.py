@@ -234,6 +234,7 @@ def test_without_errors_and_history(tmp_path):
     assert "There are none." in text and len(Page(text).images) == 1
 
 
+@pytest.mark.slow
 def test_failure_leaves_the_older_report(tmp_path):
     before = written(tmp_path, "classify")
     broken = [EXAMPLES["classify"][0] | {"note": object()}]

@@ -11,6 +11,8 @@ import nbformat  # noqa: E402
 from colab.common import HERE, INSTALL, badge  # noqa: E402
 from tests.colab.notebooks import cell, is_drawn, names, read  # noqa: E402
 
+pytestmark = pytest.mark.long
+
 MACHINE_PATHS = re.compile(r"(?<![\w.}])/(tmp|home|root|work|usr|var|opt|mnt|Users)/|[A-Z]:\\Users")
 KINDS = {"metadata": {"accelerator", "kernelspec", "language_info"}, "cell": {"tags", "cellView"}}
 

@@ -66,6 +66,7 @@ def test_folder_round_trip(tmp_path, changes, model_type, activation, head):
 
 
 @pytest.mark.parametrize("kind", ["gpt", "gpt2"])
+@pytest.mark.slow
 def test_tokenizer_travels(tmp_path, kind):
     texts = ["the cat sat on the mat", "a cat and a dog sat there", "the dog ate the cat's mat"] * 3
     tokenizer = gpt_tokenizer(train_bpe(texts, 300 if kind == "gpt2" else 60, kind))

@@ -89,12 +89,14 @@ def test_classes(family):
     assert measured["accuracy"] == np.mean(best == 0)
 
 
+@pytest.mark.slow
 def test_scores():
     run, expected = run_of("bert_similarity"), expected_of("bert_similarity")
     assert run.task == "similarity"
     assert_close([row["score"] for row in run.predict(PAIRS)], expected["logits"][:, 0])
 
 
+@pytest.mark.slow
 def test_tags_are_those_of_the_first_piece():
     run, expected = run_of("bert_tag"), expected_of("bert_tag")
     logits = expected["logits"]
@@ -133,6 +135,7 @@ def test_answers():
 
 
 @families(["bert"], "roberta", "albert", "electra")
+@pytest.mark.slow
 def test_choices(family):
     """The number of choices is that of the rows."""
     run, expected = run_of(f"{family}_choose"), expected_of(f"{family}_choose")
@@ -279,6 +282,7 @@ def test_gpt_with_its_own_tokens_around_texts(tmp_path, norm_first, spec):
     assert ids == prepared.encoded.inputs["input_word_ids"][0].ravel().tolist()[: len(ids)]
 
 
+@pytest.mark.slow
 def test_what_gpt_cannot_be_written_as(tmp_path):
     task_model, config = gpt_run(True, task="similarity", texts=2, both_orders=True)
     for changes, reason in (({}, "in both orders"), ({"features": "last"}, "frozen features")):

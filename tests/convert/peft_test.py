@@ -26,6 +26,7 @@ def inputs_of(name, model):
     return inputs, expected
 
 
+@pytest.mark.slow
 def test_a_task_of_peft_gives_its_logits(capsys):
     """With rank-stabilized scales, and modules that have a rank and an alpha of their own."""
     run = tfnlp.load(PEFT / "bert_classify")

@@ -81,6 +81,7 @@ def test_bytes_give_the_ids_of_the_library(tmp_path):
     assert pair.tokens == ["<s>", "a", "</s>", "</s>", "b", "</s>"]
 
 
+@pytest.mark.slow
 def test_words_of_gpt(tmp_path):
     """The library cuts words as BERT does, which is GPT's way for words without apostrophes."""
     tokens, merges = train_bpe(TEXTS, 600, "gpt")

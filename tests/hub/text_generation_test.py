@@ -60,6 +60,7 @@ def test_a_call_is_generate_between_strings(pretrainer, generator):
     assert generator(PROMPTS, 4, temperature=0) == decoded(tokens)
 
 
+@pytest.mark.slow
 def test_the_batch_does_not_matter(generator):
     whole = generator(PROMPTS, 4, seeds=5, **DRAWN)
     graphs = len(generator._graphs)
@@ -69,6 +70,7 @@ def test_the_batch_does_not_matter(generator):
     assert len(set(same[:4])) == 1 and len(set(same)) > 3
 
 
+@pytest.mark.slow
 def test_a_text_ends_before_a_stop_token(generator):
     free = generator(["the cat"], 4, temperature=0, stop_tokens=())[0]
     ids = pad_prompts(tokenizer(), tf.constant(["the cat"]))
@@ -81,6 +83,7 @@ def test_a_text_ends_before_a_stop_token(generator):
     assert "".join(pieces) == want
 
 
+@pytest.mark.slow
 def test_the_end_token_ends_a_text_unless_told_otherwise(pretrainer):
     # A table in which the end of a text is what follows everything.
     other = model(num_layers=1)
@@ -95,6 +98,7 @@ def test_the_end_token_ends_a_text_unless_told_otherwise(pretrainer):
     assert "".join(generator.stream("the cat", 3, temperature=0)) == ""
 
 
+@pytest.mark.slow
 def test_a_stream_is_the_call_in_pieces(generator):
     calls = 0
     for seed in range(6):
@@ -141,6 +145,7 @@ def test_characters_are_not_split(generator, monkeypatch, data, pieces):
     assert generator(["a"], len(tokens)) == ["".join(pieces)]
 
 
+@pytest.mark.slow
 def test_beams(pretrainer, generator):
     ids, mask = pad_prompts(tokenizer(), tf.constant(PROMPTS))
     settings = dict(length_penalty=0.7, stop_ids=(tokenizer().end_id,))
@@ -157,6 +162,7 @@ def test_words_of_gpt():
     assert "".join(generator.stream("the cat", 6, seed=3, **DRAWN)) == whole
 
 
+@pytest.mark.slow
 def test_the_whole_of_the_positions_can_be_used(generator):
     prompt = "the " * 30
     ids = tokenizer().tokenize([prompt]).to_list()[0][: POSITIONS - 4]

@@ -191,7 +191,15 @@ MODELS = {
     ),
     "features span": (feature_task("span"), ONE),
 }
-table = pytest.mark.parametrize("name", MODELS)
+# Of the same layers as another row.
+ALIKE = {
+    "bert label", "bert score", "bert tag", "features label", "features score", "features tag",
+    "gpt", "gpt class", "gpt packed", "nnlm nce", "roberta class", "roberta packed",
+    "seq2seq additive", "transformer pre-norm", "unpacked class", "word2vec nce",
+}  # fmt: skip
+table = pytest.mark.parametrize(
+    "name", [pytest.param(x, marks=pytest.mark.slow) if x in ALIKE else x for x in MODELS]
+)
 
 
 def made(name):

@@ -161,6 +161,7 @@ def test_the_loop_ends_when_all_rows_have(pre):
     assert (more.numpy() == 5).all() and len(steps) == 1
 
 
+@pytest.mark.slow
 def test_tensors_as_settings_change_nothing(pre, drawn, greedily):
     decoder = GPTDecoder(pre[0])
     scalar = [tf.TensorSpec([], d) for d in ("int32", "float32", "int32", "float32")]
@@ -187,6 +188,7 @@ def test_models_of_a_static_length_and_encoders_generate_too(pre, greedily):
         np.testing.assert_array_equal(got, greedily[1][:, :2])
 
 
+@pytest.mark.slow
 def test_bf16():
     model = reference.small(norm_first=True, dtype="bfloat16")
     decoder, (ids, mask) = GPTDecoder(model), prompts()

@@ -90,6 +90,7 @@ class TestDownload:
             np.testing.assert_array_equal(a, b)
         assert tfnlp.load("hf://org/gpt2").family.name == "gpt"
 
+    @pytest.mark.slow
     def test_presets(self, hub, tmp_path):
         """A folder that keras-hub wrote is downloaded whole; keras-hub itself downloads, too."""
         pytest.importorskip("keras_hub")
@@ -197,6 +198,7 @@ except OSError as error:
 FILES = {"config.json": b"{}", "model.safetensors": bytes(range(256)) * 40}
 
 
+@pytest.mark.slow
 def test_processes_read_the_environment(hub, tmp_path):
     commit = hub.put("org/name", FILES)
     hub.token = "hf_secret"

@@ -56,6 +56,7 @@ def test_vectors_are_those_of_each_text_alone(tokens, pooling, layer, monkeypatc
         np.testing.assert_allclose(vector, want, atol=2e-5, err_msg=text)
 
 
+@pytest.mark.slow
 def test_strings_are_encoded_as_each_alone(monkeypatch):
     monkeypatch.setattr(strings, "_TOKENS", 40)
     loaded = small_bert()
@@ -93,6 +94,7 @@ def test_settings_and_what_is_refused():
             loaded.embed(TEXTS, **settings)
 
 
+@pytest.mark.slow
 def test_a_gpt_reads_to_its_last_token():
     tokenizer, model = gpt_toy.tokenizer(), gpt_toy.model()
     loaded = Pretrained(model, None, {}, lambda: tokenizer, path="gpt")
@@ -172,6 +174,7 @@ def folder_of(path, pooling, normalize=True, **more):
     return path
 
 
+@pytest.mark.slow
 def test_a_folder_of_sentence_transformers_comes_in_and_goes_out(tmp_path):
     pooling = {"word_embedding_dimension": 16, "pooling_mode_max_tokens": True}
     loaded = tfnlp.load(folder_of(tmp_path / "in", pooling, normalize=False))

@@ -103,6 +103,7 @@ def test_words_are_numbered_through_all_texts():
     assert [table[i] for i in ids[0]] == ["", *want[0], "", *want[3], ""]
 
 
+@pytest.mark.slow
 def test_every_word_has_a_piece():
     words = tf.ragged.constant([["cats", "\u200b", "é"], [], ["\u0301dog", ""]])
     spaced = tf.ragged.constant([[False, True, True], [], [False, True]])
@@ -116,6 +117,7 @@ def test_every_word_has_a_piece():
         assert all(len(word) for row in pieces.to_list() for word in row)
 
 
+@pytest.mark.slow
 def test_tokens_of_gpt2_hold_the_space_before_a_word():
     text = "the cat, (sat)."
     reader, _ = gpt("gpt2")

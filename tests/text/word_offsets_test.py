@@ -150,6 +150,7 @@ def pieces_of(tokenizer, texts):
     return result
 
 
+@pytest.mark.slow
 def test_gpt_words_have_the_pieces_of_the_text():
     tokenizer, rng = byte_pairs(), random.Random(5)
     words = ["the", "cat", "didn't", "Mary's", "he'll", "(yes", "no)", "12", "3.5", "abc123", "x!"]

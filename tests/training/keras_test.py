@@ -84,6 +84,7 @@ def test_repeated_rows_of_an_embedding_count_as_their_sum():
     np.testing.assert_allclose(embedding.get_weights()[0], want, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_resume_is_bit_identical(tmp_path):
     def run(folder, steps):
         schedule = keras.optimizers.schedules.CosineDecay(1e-2, 10)
@@ -104,6 +105,7 @@ def schedules():
     return [training.linear(0.1, 10), keras_rate, lambda step: 0.1 * (1 - step / 10)]
 
 
+@pytest.mark.slow
 def test_every_form_of_a_schedule_gives_the_same_rates():
     results = [train(trainer("sgd", rate=rate)) for rate in schedules()]
     own = keras.optimizers.SGD(schedules()[1])  # a schedule of the optimizer itself
@@ -149,6 +151,7 @@ def test_weights_may_be_those_of_each_target():
     assert history.train[0]["loss"] == pytest.approx(want, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_dataset_is_said_to_restart_when_resumed(tmp_path):
     with pytest.warns(UserWarning, match="first batch"):
         train(trainer(directory=tmp_path), 2, dataset())

@@ -123,6 +123,7 @@ def test_every_split_of_the_batch_skips_the_same(optimizer, split):
     compare(found["rows"], reference(optimizer), counts=split == "jit_compile")
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_same_to_the_bit(tmp_path):
     whole = train()["rows"]
     middle = max(FAR) + 2  # S and the updates in a row differ from those of a new run
@@ -158,6 +159,7 @@ def test_scaling_is_on_for_float16_alone():
     assert toy.toy_trainer(loss_scaling=True)._settings["loss_scaling"]["interval"] == 2000
 
 
+@pytest.mark.slow
 def test_float32_is_the_same_to_the_bit_with_a_scaled_loss():
     """Powers of two cancel: what is scaled and divided again is what it was."""
     found = []

@@ -124,6 +124,7 @@ def test_resume_is_bit_identical_with_dropout(tmp_path):
     assert whole.validation == halves.validation
 
 
+@pytest.mark.slow
 def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
     train(toy_trainer(directory=tmp_path), 2)
     same = toy_trainer(directory=tmp_path, jit_compile=True, steps_per_call=2)
@@ -141,6 +142,7 @@ def test_other_settings_than_those_of_the_directory_are_refused(tmp_path):
         train(toy_trainer(directory=tmp_path), 1)
 
 
+@pytest.mark.slow
 def test_early_stopping_survives_a_restart(tmp_path):
     arguments = dict(patience=2, monitor="loss", evaluate_every=1)
     # The rate is so large that the held-out loss grows at once.
@@ -154,6 +156,7 @@ def test_early_stopping_survives_a_restart(tmp_path):
     assert again.restore(best=True) == history.best_step("loss")
 
 
+@pytest.mark.slow
 def test_keras_callbacks_are_called_and_can_stop():
     seen = []
 
