@@ -36,7 +36,7 @@ _ROWS = {  # of examples, by `MaskedText.second`
     "swapped": "pairs of segments, half of them swapped",
     "following": "pairs of following segments",
 }
-EVALUATION = {"text": None, "batch_size": 32, "seq_length": 128, "batches": 100, "seed": 1}
+EVALUATION = {"text": None, "batch_size": 32, "seq_length": None, "batches": 100, "seed": 1}
 EXPORTS = (
     "seq_length", "format", "fill", "top", "weights", "litert", "onnx", "combined", "sentences",
     "pooling",
@@ -169,18 +169,17 @@ def evaluate(
             f"{loaded.path} has neither a masked-LM nor a next-sentence head to evaluate"
         )
     positions = loaded.config["max_positions"]
-    if config.seq_length > positions:
-        raise ValueError(
-            f"`seq_length` {config.seq_length} is longer than the model's {positions} positions"
-        )
+    length = config.seq_length or min(128, positions)
+    if length > positions:
+        raise ValueError(f"`seq_length` {length} is longer than the model's {positions} positions")
     documents = list(documents_of(config.text, config.layout))
     packed = was_packed(loaded)
     made = batches(
         TokenizedCorpus.build(documents, loaded.tokenizer),
         loaded.tokenizer,
         batch_size=config.batch_size,
-        seq_length=config.seq_length,
-        max_predictions=masked_positions(config.seq_length),
+        seq_length=length,
+        max_predictions=masked_positions(length),
         seed=config.seed,
         pack=packed,
     )

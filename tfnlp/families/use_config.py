@@ -60,7 +60,7 @@ class EvaluateConfig(ColumnConfig):
         at_least=1,
     )  # fmt: skip
     seq_length: int | None = option(
-        None, "tokens a sequence (default: BERT 128, GPT as in training)", at_least=1
+        None, "tokens a sequence (default: BERT at most 128, GPT as in training)", at_least=1
     )
     batches: int | None = option(None, "BERT: at most so many batches (default: 100)", at_least=1)
     seed: int | None = option(None, "BERT: of pairs and masks (default: 1)")
